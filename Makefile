@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+#
+# Sources are found by folder: a new .c file in a folder joins that folder's
+# component, a new tests/<kind>/**/test_*.{c,sh,py} is a test. What needs a rule
+# of its own has it in a make/*.mk fragment, named for what it builds.
+
+BUILD ?= build
+CC ?= gcc
+CXX ?= g++
+PYTHON ?= python3
+PREFIX ?= /usr/local
+DESTDIR ?=
+WERROR ?= 1
+OPT ?= -O2 -g
+VERSION := 0.1.0
+
+PKGS := libuv jansson yaml-0.1 libzstd liblz4
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+
+CPPFLAGS_ALL = -D_GNU_SOURCE -DGPUSHARE_VERSION='"$(VERSION)"' -I. -I$(BUILD)/generated $(PKG_CFLAGS) $(CPPFLAGS)
+CFLAGS_ALL = -std=c17 -fPIC -fvisibility=hidden -fno-strict-aliasing -pthread -Wall -Wextra \
+             -Wstrict-prototypes -Wmissing-prototypes -Wshadow $(if $(filter 1,$(WERROR)),-Werror) $(OPT) $(SAN) $(CFLAGS)
+LDFLAGS_ALL = -pthread $(SAN) $(LDFLAGS)
+
+.DEFAULT_GOAL := all
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+
+# ---- generated code -------------------------------------------------------
+GENERATED_H := $(BUILD)/generated/protocol.h
+GENERATED_C := $(BUILD)/generated/protocol.c
+
+$(BUILD)/generated/protocol.h $(BUILD)/generated/protocol.c &: schemas/protocol.xml schemas/generate.py
+	@mkdir -p $(@D)
+	$(PYTHON) schemas/generate.py --header $(BUILD)/generated/protocol.h --source $(BUILD)/generated/protocol.c schemas/protocol.xml
+
+# ---- components: folder -> archive ---------------------------------------
+COMMON_SRC     := $(wildcard common/*.c)
+SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c))
+WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c))
+SCHEDULER_SRC  := $(wildcard server/scheduler/*.c)
+SOFTGPU_SRC    := $(wildcard server/softgpu/*.c)
+CLIENT_SRC     := $(wildcard client/*.c)
+TOOL_MAINS     := client/tools/gpushare.c client/tools/gpusharectl.c
+TOOLS_SRC      := $(filter-out $(TOOL_MAINS),$(wildcard client/tools/*.c))
+SUPPORT_SRC    := $(wildcard tests/support/*.c)
+
+A := $(BUILD)/obj
+$(A)/libcommon.a:     $(call obj,$(COMMON_SRC)) $(BUILD)/obj/generated/protocol.o
+$(A)/libsupervisor.a: $(call obj,$(SUPERVISOR_SRC))
+$(A)/libworker.a:     $(call obj,$(WORKER_SRC))
+$(A)/libscheduler.a:  $(call obj,$(SCHEDULER_SRC))
+$(A)/libsoftgpu.a:    $(call obj,$(SOFTGPU_SRC))
+$(A)/libclient.a:     $(call obj,$(CLIENT_SRC))
+$(A)/libtools.a:      $(call obj,$(TOOLS_SRC))
+$(A)/libsupport.a:    $(call obj,$(SUPPORT_SRC))
+$(A)/lib%.a:
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $(filter %.o,$^)
+
+$(BUILD)/obj/generated/%.o: $(BUILD)/generated/%.c $(GENERATED_H)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+
+$(BUILD)/obj/%.o: %.c | $(GENERATED_H)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(CFLAGS_$(subst /,_,$(patsubst %/,%,$(dir $<)))) -MMD -MP -c $< -o $@
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+include $(sort $(wildcard make/*.mk))
+
+.PHONY: all help clean
+all: $(ALL)
+
+help: ## list the targets
+	@grep -hE '^[a-z][a-z-]*:.*##' Makefile make/*.mk | sort | sed -E 's/^([a-z-]+):[^#]*## ?/  make \1\t/' | expand -t 22
+
+clean: ## remove everything built
+	rm -rf $(BUILD)

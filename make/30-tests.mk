@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+# Every tests/{unit,integration,abuse}/**/test_*.c is one cmocka binary; scripts
+# named test_*.sh or test_*.py are run as they are, with BUILD in the environment.
+
+UNIT_C := $(sort $(shell find tests/unit -name 'test_*.c' 2>/dev/null))
+LIVE_C := $(sort $(shell find tests/integration tests/abuse -name 'test_*.c' 2>/dev/null))
+TEST_SCRIPTS := $(sort $(shell find tests/unit tests/integration tests/abuse tests/model tests/corpus -name 'test_*.sh' -o -name 'test_*.py' 2>/dev/null))
+UNIT_BIN := $(patsubst %.c,$(BUILD)/%,$(UNIT_C))
+LIVE_BIN := $(patsubst %.c,$(BUILD)/%,$(LIVE_C))
+TEST_LIBS = $(PROGRAM_LIBS) -lcmocka -lz
+
+# A unit test links the archive of the component whose folder it stands in.
+$(BUILD)/tests/unit/common/%: $(BUILD)/obj/tests/unit/common/%.o $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
+$(BUILD)/tests/unit/supervisor/%: $(BUILD)/obj/tests/unit/supervisor/%.o $(A)/libsupervisor.a $(A)/libscheduler.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
+$(BUILD)/tests/unit/worker/%: $(BUILD)/obj/tests/unit/worker/%.o $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(TEST_LIBS)
+$(BUILD)/tests/unit/softgpu/%: $(BUILD)/obj/tests/unit/softgpu/%.o $(A)/libsoftgpu.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
+$(BUILD)/tests/unit/client/%: $(BUILD)/obj/tests/unit/client/%.o $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
+# Integration and abuse tests speak to a private server; see tests/support/.
+$(BUILD)/tests/integration/% $(BUILD)/tests/abuse/%: $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+$(LIVE_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(TEST_LIBS)
+
+.PHONY: check check-unit tests
+tests: $(UNIT_BIN) $(LIVE_BIN)
+check: all tests $(CHECK_DEPS) ## build and run every test (without a GPU); MATCH=word runs some
+	BUILD=$(abspath $(BUILD)) tests/run --build $(BUILD) --match '$(MATCH)' $(UNIT_BIN) $(LIVE_BIN) $(TEST_SCRIPTS)
+check-unit: $(UNIT_BIN) ## run the unit tests alone
+	BUILD=$(abspath $(BUILD)) tests/run --build $(BUILD) --match '$(MATCH)' $(UNIT_BIN)
