@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct result_row {
+    int value;
+    bool sticky;
+    const char *name;
+    const char *sentence;
+} result_rows[] = {{CUDA_OK, false, "CUDA_SUCCESS", "no error"},
+#define X(name, value, sticky, sentence) {value, sticky, "CUDA_ERROR_" #name, sentence},
+                   CUDA_RESULTS(X)
+#undef X
+};
+
+static const struct result_row *result_find(cuda_result result)
+{
+    for (size_t i = 0; i < sizeof(result_rows) / sizeof(result_rows[0]); i++)
+        if (result_rows[i].value == (int)result)
+            return &result_rows[i];
+    return NULL;
+}
+
+const char *cuda_error_name(cuda_result result)
+{
+    const struct result_row *row = result_find(result);
+
+    return row ? row->name : NULL;
+}
+
+const char *cuda_error_sentence(cuda_result result)
+{
+    const struct result_row *row = result_find(result);
+
+    return row ? row->sentence : "an error that this version of gpushare does not know";
+}
+
+bool cuda_error_is_sticky(cuda_result result)
+{
+    const struct result_row *row = result_find(result);
+
+    return row && row->sticky;
+}
+
+struct entry {
+    const char *name;
+    size_t offset; /* of the member in struct cuda_driver */
+    int version;
+    bool required;
+};
+
+static const struct entry entries[] = {
+#define X(name, symbol, version, need, params)                                                     \
+    {#name, offsetof(struct cuda_driver, name), version, need},
+    CUDA_DRIVER_ENTRIES(X)
+#undef X
+};
+
+__attribute__((format(printf, 4, 5))) static int fail(char *why, size_t why_size, int error,
+                                                      const char *format, ...)
+{
+    va_list args;
+
+    if (why_size > 0) {
+        va_start(args, format);
+        vsnprintf(why, why_size, format, args);
+        va_end(args);
+    }
+    return error;
+}
+
+typedef cuda_result (*get_proc_address_fn)(const char *, void **, int, uint64_t,
+                                           cuda_proc_address_status *);
+
+static int resolve(struct cuda_driver *driver, const char *path, char *why, size_t why_size)
+{
+    get_proc_address_fn get;
+    /* POSIX allows this cast in object form only: ISO C has no way from object to function pointer.
+     */
+    void *symbol = dlsym(driver->library, "cuGetProcAddress_v2");
+
+    if (!symbol)
+        return fail(why, why_size, -ENOSYS,
+                    "%s: no symbol cuGetProcAddress_v2: not a CUDA driver of version 12.0 or newer",
+                    path);
+    memcpy(&get, &symbol, sizeof(get));
+    for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+        const struct entry *entry = &entries[i];
+        void *address = NULL;
+        cuda_proc_address_status status = CUDA_PROC_ADDRESS_SUCCESS;
+        cuda_result result =
+            get(entry->name, &address, entry->version, CUDA_PROC_ADDRESS_LEGACY_STREAM, &status);
+
+        if (result != CUDA_OK || status != CUDA_PROC_ADDRESS_SUCCESS)
+            address = NULL;
+        if (!address && entry->required)
+            return fail(why, why_size, -ENOSYS,
+                        "%s: the driver has no %s (CUDA %d.%d): install a newer driver", path,
+                        entry->name, entry->version / 1000, entry->version % 1000 / 10);
+        memcpy((char *)driver + entry->offset, &address, sizeof(address));
+    }
+    return 0;
+}
+
+int cuda_driver_open(struct cuda_driver *driver, const char *absolute_path, char *why,
+                     size_t why_size)
+{
+    int result;
+
+    memset(driver, 0, sizeof(*driver));
+    if (!absolute_path || absolute_path[0] != '/')
+        return fail(why, why_size, -EINVAL,
+                    "the driver library must be given by an absolute path, not '%s'",
+                    absolute_path ? absolute_path : "");
+    driver->library = dlopen(absolute_path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!driver->library) {
+        const char *text = dlerror();
+
+        return fail(why, why_size, -ENOENT, "cannot load the driver library: %s",
+                    text ? text : absolute_path);
+    }
+    if (dlsym(driver->library, "gpushare_dropin_marker"))
+        result = fail(why, why_size, -EPERM,
+                      "%s is gpushare's own drop-in, not a driver: name the real libcuda.so.1",
+                      absolute_path);
+    else
+        result = resolve(driver, absolute_path, why, why_size);
+    if (result < 0)
+        cuda_driver_close(driver);
+    return result;
+}
+
+void cuda_driver_close(struct cuda_driver *driver)
+{
+    if (!driver)
+        return;
+    if (driver->library)
+        dlclose(driver->library);
+    memset(driver, 0, sizeof(*driver));
+}
+
+bool cuda_driver_has_green_contexts(const struct cuda_driver *driver)
+{
+    return driver->cuDeviceGetDevResource && driver->cuDevSmResourceSplitByCount &&
+           driver->cuDevResourceGenerateDesc && driver->cuGreenCtxCreate &&
+           driver->cuGreenCtxDestroy && driver->cuGreenCtxStreamCreate &&
+           driver->cuGreenCtxGetDevResource;
+}
