@@ -22,20 +22,26 @@ static int make_scratch(void **state)
     return mkdtemp(scratch) ? 0 : -1;
 }
 
+static unsigned built;
+
 static int remove_scratch(void **state)
 {
-    static const char *const files[] = {"source.c", "library.so"};
     char path[128];
 
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof(path), "%s/%s", scratch, files[i]);
+    for (unsigned i = 0; i < built; i++) {
+        snprintf(path, sizeof(path), "%s/library%u.so", scratch, i);
         unlink(path);
     }
+    snprintf(path, sizeof(path), "%s/source.c", scratch);
+    unlink(path);
     return rmdir(scratch);
 }
 
-/* Builds a shared library from C text and returns its path. */
+/*
+ * Builds a shared library from C text and returns its path: a new one for each,
+ * for a driver once opened stays mapped.
+ */
 static const char *build_library(const char *source)
 {
     static char library[128];
@@ -44,7 +50,7 @@ static const char *build_library(const char *source)
     FILE *file;
 
     snprintf(path, sizeof(path), "%s/source.c", scratch);
-    snprintf(library, sizeof(library), "%s/library.so", scratch);
+    snprintf(library, sizeof(library), "%s/library%u.so", scratch, built++);
     file = fopen(path, "w");
     assert_non_null(file);
     assert_true(fputs(source, file) >= 0);
