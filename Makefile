@@ -6,7 +6,9 @@
 # of its own has it in a make/*.mk fragment, named for what it builds.
 
 BUILD ?= build
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 CXX ?= g++
 PYTHON ?= python3
 PREFIX ?= /usr/local
@@ -15,8 +17,12 @@ WERROR ?= 1
 OPT ?= -O2 -g
 VERSION := 0.1.0
 
+# As many jobs as there are processors, unless the command line says otherwise.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
 PKGS := libuv jansson yaml-0.1 libzstd liblz4
-PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 
 CPPFLAGS_ALL = -D_GNU_SOURCE -DGPUSHARE_VERSION='"$(VERSION)"' -I. -I$(BUILD)/generated $(PKG_CFLAGS) $(CPPFLAGS)
 CFLAGS_ALL = -std=c17 -fPIC -fvisibility=hidden -fno-strict-aliasing -pthread -Wall -Wextra \
@@ -62,11 +68,11 @@ $(A)/lib%.a:
 	@rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
 
-$(BUILD)/obj/generated/%.o: $(BUILD)/generated/%.c $(GENERATED_H)
+$(BUILD)/obj/generated/%.o: $(BUILD)/generated/%.c $(BUILD)/flags $(GENERATED_H)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 
-$(BUILD)/obj/%.o: %.c | $(GENERATED_H)
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(GENERATED_H)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(CFLAGS_$(subst /,_,$(patsubst %/,%,$(dir $<)))) -MMD -MP -c $< -o $@
 
@@ -75,7 +81,7 @@ $(BUILD)/obj/%.o: %.c | $(GENERATED_H)
 include $(sort $(wildcard make/*.mk))
 
 .PHONY: all help clean
-all: $(ALL)
+all: $(ALL) ## build everything into build/
 
 help: ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' Makefile make/*.mk | sort | sed -E 's/^([a-z-]+):[^#]*## ?/  make \1\t/' | expand -t 22

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The gpushare authors
 # The programs and libraries that are installed.
 
-PROGRAM_LIBS := $(shell pkg-config --libs libuv jansson yaml-0.1 libzstd liblz4 2>/dev/null) -ldl -lm
+PROGRAM_LIBS = $(PKG_LIBS) -ldl -lm
 
 $(BUILD)/bin/gpushared: $(call obj,server/supervisor/main.c) $(A)/libsupervisor.a $(A)/libscheduler.a $(A)/libcommon.a
 $(BUILD)/libexec/gpushare-worker: $(call obj,server/worker/main.c) $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a

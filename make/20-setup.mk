@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+# What the build needs from the system, and the compiler flags that follow from it.
+#
+# $(BUILD)/packages.mk is an included makefile: make remakes it first when it is
+# absent and then starts over, so that flags are read only once the packages are
+# there. Goals that are a whole set-up of their own install what is missing (as
+# root); a plain `make` never changes the system, it names the line to run.
+
+SETUP_GOALS   := check check-unit demo bench asan tsan lint gpu-bundle
+NO_BUILD_GOALS := help clean deps deps-lint uninstall
+GOALS := $(or $(MAKECMDGOALS),all)
+
+# Included makefiles are remade even under make -n and -q, which must change nothing.
+DRY_RUN := $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS))))$(findstring q,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
+DEPS_MODE := $(if $(DRY_RUN),--announce,$(if $(filter $(SETUP_GOALS),$(GOALS)),--install,--announce))
+DEPS_SETS := build $(if $(findstring clang,$(CC)),clang)
+
+ifneq ($(filter-out $(NO_BUILD_GOALS),$(GOALS)),)
+include $(BUILD)/packages.mk
+endif
+
+$(BUILD)/packages.mk: make/deps.sh make/20-setup.mk
+	@make/deps.sh $(DEPS_MODE) $(DEPS_SETS)
+	@mkdir -p $(@D)
+	@cflags=$$(pkg-config --cflags $(PKGS)) && libs=$$(pkg-config --libs $(PKGS)) && \
+	    printf 'PKG_CFLAGS := %s\nPKG_LIBS := %s\n' "$$cflags" "$$libs" >$@
+
+# Objects of two compilers or two sets of flags must not meet in one archive:
+# everything compiled depends on this file, rewritten only when the flags change.
+FLAGS_NOW = $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL)
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(FLAGS_NOW))' >$@
+
+.PHONY: deps deps-lint FORCE
+deps: ## install missing packages (as root), or print the one line that does
+	@make/deps.sh --install $(DEPS_SETS)
+deps-lint: ## the same for what lint and builds with clang need
+	@make/deps.sh --install build clang lint

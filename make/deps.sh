@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+#
+# usage: make/deps.sh --install|--announce SET...     (SET: build, lint, clang)
+#
+# Looks up which packages of the named sets are missing on this Debian system.
+# None missing: prints nothing, exits 0. --install as root installs them; in any
+# other case the one line that would install them is printed and the exit
+# status is 1. POSIX sh and dpkg alone, since Python itself may be missing.
+
+# Package lists are words to be split.
+# shellcheck disable=SC2086
+set -eu
+
+usage() {
+    echo "usage: make/deps.sh --install|--announce build|lint|clang..." >&2
+    exit 2
+}
+
+mode=${1-}
+case $mode in --install | --announce) shift ;; *) usage ;; esac
+[ $# -gt 0 ] || usage
+
+wanted=
+for set_name in "$@"; do
+    case $set_name in
+    # g++ compiles the test corpus as host code, spin checks the models, systemd
+    # brings systemd-analyze for the unit files' test. libc6-dev is named because
+    # gcc only recommends it.
+    build)
+        wanted="$wanted binutils gcc g++ libc6-dev make pkg-config python3 spin systemd
+            libcmocka-dev libjansson-dev libuv1-dev libyaml-dev liblz4-dev libzstd-dev zlib1g-dev" ;;
+    # libclang-rt carries clang's sanitizer runtimes, which clang only recommends.
+    clang) wanted="$wanted clang libclang-rt-dev" ;;
+    lint) wanted="$wanted clang clang-format clang-tidy cppcheck shellcheck" ;;
+    *) usage ;;
+    esac
+done
+
+if ! command -v dpkg-query >/dev/null; then
+    # Not Debian: package names mean nothing here, so look for what they bring.
+    absent=
+    for tool in gcc g++ objcopy pkg-config python3 spin; do
+        command -v $tool >/dev/null || absent="$absent $tool"
+    done
+    for module in libuv jansson yaml-0.1 libzstd liblz4 cmocka zlib; do
+        pkg-config --exists $module 2>/dev/null || absent="$absent $module"
+    done
+    [ -n "$absent" ] || exit 0
+    echo "gpushare: missing here:$absent" >&2
+    echo "gpushare: this is not a Debian system; install what corresponds to Debian's: $(printf "%s " $wanted)" >&2
+    exit 1
+fi
+
+# dpkg-query exits 1 for a name it has never heard of, which only means missing.
+installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $wanted 2>/dev/null || true)
+missing=
+for package in $wanted; do
+    case "
+$installed
+" in
+    *"
+$package installed
+"*) ;;
+    *) missing="$missing $package" ;;
+    esac
+done
+[ -n "$missing" ] || exit 0
+
+line="apt-get install -y --no-install-recommends$missing"
+if [ "$mode" = --announce ] || [ "$(id -u)" != 0 ]; then
+    echo "gpushare: packages are missing; as root run:" >&2
+    echo "apt-get update && $line" >&2
+    exit 1
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+echo "gpushare: installing missing packages: $line"
+# A fresh image has no package lists, a stale one has lists whose files are gone:
+# the first shows in the simulation, the second in the download.
+if ! apt-get install --simulate --no-install-recommends $missing >/dev/null 2>&1 || ! $line; then
+    apt-get update
+    $line
+fi
