@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+# make lint: formatting, two static analysers, both compilers. Every check that is
+# off is named with its reason in .clang-tidy or beside the line it spares.
+
+CLANG ?= clang
+CLANG_FORMAT ?= clang-format
+CLANG_TIDY ?= clang-tidy
+CPPCHECK ?= cppcheck
+
+# tests/corpus holds kernels, not C of the project's.
+LINT_C := $(sort $(shell find common server client examples tests -name '*.c' -not -path 'tests/corpus/*' 2>/dev/null))
+LINT_H := $(sort $(shell find common server client examples tests -name '*.h' -not -path 'tests/corpus/*' 2>/dev/null))
+LINT_SH := $(sort $(shell find make tests .ci examples -name '*.sh' 2>/dev/null) $(wildcard .ci/run))
+LINT_OUT := $(BUILD)/lint
+
+.PHONY: lint lint-run lint-format lint-tidy lint-cppcheck lint-shell lint-gcc lint-clang format
+lint: deps-lint ## clang-format, clang-tidy, cppcheck, shellcheck, and -Werror builds with gcc and clang
+	+$(MAKE) --no-print-directory -k lint-run
+	@echo "lint: $(words $(LINT_C)) sources, $(words $(LINT_H)) headers, $(words $(LINT_SH)) scripts: clean"
+lint-run: lint-format lint-shell lint-gcc lint-clang lint-tidy lint-cppcheck
+
+lint-format:
+	$(CLANG_FORMAT) --dry-run -Werror $(LINT_C) $(LINT_H)
+format: ## rewrite all C in the project's format
+	$(CLANG_FORMAT) -i $(LINT_C) $(LINT_H)
+
+lint-shell:
+	shellcheck -x -S warning $(LINT_SH)
+
+# The sub-makes decide what is stale; objects of lint-clang are never linked to ours.
+lint-gcc:
+	+$(MAKE) --no-print-directory CC=gcc WERROR=1 all tests
+lint-clang:
+	+$(MAKE) --no-print-directory CC=$(CLANG) BUILD=$(BUILD)/clang OPT=-O1 WERROR=1 all tests
+
+# One stamp a file: a clean file is not analysed again until it, a header or the
+# configuration changes. Half of the headers' users change with any header, so all do.
+TIDY_STAMPS := $(LINT_C:%=$(LINT_OUT)/%.tidy)
+lint-tidy: $(TIDY_STAMPS)
+$(LINT_OUT)/%.tidy: % .clang-tidy $(LINT_H) | $(GENERATED_H)
+	@mkdir -p $(@D)
+	$(CLANG_TIDY) --quiet $< -- -std=c17 $(CPPFLAGS_ALL) 2>$(LINT_OUT)/$*.err || { cat $(LINT_OUT)/$*.err; exit 1; }
+	@touch $@
+
+# One configuration (ours), as compiled on Linux; system headers are not read, for
+# cppcheck knows libc and pthreads by its own library files.
+lint-cppcheck: $(GENERATED_H)
+	@mkdir -p $(LINT_OUT)/cppcheck
+	$(CPPCHECK) --quiet --error-exitcode=1 --inline-suppr --std=c11 --library=posix,gnu \
+	    --enable=warning,performance,portability --suppressions-list=.cppcheck-suppressions \
+	    --cppcheck-build-dir=$(LINT_OUT)/cppcheck -j $(shell nproc) \
+	    -D_GNU_SOURCE -D__linux__ -D__x86_64__ '-DGPUSHARE_VERSION="$(VERSION)"' -I. -I$(BUILD)/generated $(LINT_C)
