@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+# make install [PREFIX=/usr/local] [DESTDIR=]. Below PREFIX only, so a unit of a
+# distribution's package is never overwritten; systemd reads units, sysusers.d and
+# tmpfiles.d of /usr/local/lib and /usr/lib alike.
+
+BINDIR ?= $(PREFIX)/bin
+LIBEXECDIR ?= $(PREFIX)/libexec
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+SOFTGPUDIR ?= $(PREFIX)/lib/gpushare/softgpu
+INSTALL ?= install
+
+CLIENT_SO := libgpushare-client.so
+CLIENT_REAL := $(CLIENT_SO).$(VERSION)
+UNITS := gpushared.service gpushared.socket gpushared-admin.socket
+INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(LIBEXECDIR)/gpushare-worker \
+    $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
+    $(INCLUDEDIR)/gpushare.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
+    $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf
+
+.PHONY: install uninstall
+install: all ## install below PREFIX (default /usr/local); DESTDIR is put before every path
+	$(INSTALL) -d $(sort $(addprefix $(DESTDIR),$(dir $(INSTALLED))))
+	$(INSTALL) -m 0755 $(BUILD)/bin/gpushared $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare $(DESTDIR)$(BINDIR)/
+	$(INSTALL) -m 0755 $(BUILD)/libexec/gpushare-worker $(DESTDIR)$(LIBEXECDIR)/
+	$(INSTALL) -m 0644 $(BUILD)/lib/$(CLIENT_SO).0 $(DESTDIR)$(LIBDIR)/$(CLIENT_REAL)
+	ln -sf $(CLIENT_REAL) $(DESTDIR)$(LIBDIR)/$(CLIENT_SO).0
+	ln -sf $(CLIENT_SO).0 $(DESTDIR)$(LIBDIR)/$(CLIENT_SO)
+	$(INSTALL) -m 0644 $(BUILD)/lib/libgpushare-client.a $(DESTDIR)$(LIBDIR)/
+	$(INSTALL) -m 0644 client/gpushare.h $(DESTDIR)$(INCLUDEDIR)/
+	$(INSTALL) -m 0644 $(BUILD)/lib/softgpu/libcuda.so.1 $(DESTDIR)$(SOFTGPUDIR)/
+	$(INSTALL) -m 0644 systemd/gpushare.sysusers $(DESTDIR)$(SYSUSERSDIR)/gpushare.conf
+	for unit in $(UNITS); do \
+	    sed 's|@BINDIR@|$(BINDIR)|g' systemd/$$unit.in >$(DESTDIR)$(UNITDIR)/$$unit && \
+	    chmod 0644 $(DESTDIR)$(UNITDIR)/$$unit || exit 1; done
+	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
+	    -e 's|@VERSION@|$(VERSION)|g' client/gpushare-client.pc.in >$(DESTDIR)$(PKGCONFIGDIR)/gpushare-client.pc
+	chmod 0644 $(DESTDIR)$(PKGCONFIGDIR)/gpushare-client.pc
+	@echo "Installed below $(DESTDIR)$(PREFIX). To run it as a service:"
+	@echo "  systemd-sysusers $(SYSUSERSDIR)/gpushare.conf && systemctl daemon-reload && systemctl enable --now gpushared.socket gpushared-admin.socket gpushared.service"
+
+uninstall: ## remove what install put there (same PREFIX and DESTDIR); configuration and users stay
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	-rmdir $(DESTDIR)$(SOFTGPUDIR) $(DESTDIR)$(PREFIX)/lib/gpushare 2>/dev/null

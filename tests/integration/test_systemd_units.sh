@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+#
+# The unit files as `make install` writes them: systemd finds nothing to say about
+# them, the service stays below an exposure threshold, and each socket has the
+# type, path, mode and name that the server relies on.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+if ! command -v systemd-analyze >/dev/null; then
+    echo "systemd-analyze is not installed"
+    exit 77
+fi
+units=${TMPDIR:?}/units
+mkdir -p "$units"
+failures=0
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# A binary that exists, since verify looks for ExecStart=.
+for unit in gpushared.service gpushared.socket gpushared-admin.socket; do
+    sed 's|@BINDIR@/gpushared|/bin/true|' "systemd/$unit.in" >"$units/$unit"
+done
+grep -n '@[A-Z]*@' "$units"/* && fail "a variable that make install does not fill in"
+
+# Unknown keys and values only warn, with exit status 0: demand silence. SYSTEMD_LOG
+# variables of the caller could hide a warning.
+unset SYSTEMD_LOG_LEVEL SYSTEMD_LOG_TARGET
+verify() {
+    (cd "$1" && systemd-analyze verify --man=no --recursive-errors=one \
+        ./gpushared.service ./gpushared.socket ./gpushared-admin.socket) 2>&1
+}
+output=$(verify "$units") || fail "systemd-analyze verify: exit status $?"
+[ -z "$output" ] || fail "systemd-analyze verify says: $output"
+
+# The check itself: a misspelt key must not go unnoticed.
+mkdir "$TMPDIR/broken"
+cp "$units"/* "$TMPDIR/broken/"
+sed -i 's/^LimitNOFILE=/LimitNOFILES=/' "$TMPDIR/broken/gpushared.service"
+[ -n "$(verify "$TMPDIR/broken")" ] || fail "a misspelt key was not reported"
+
+# 0 is best, 10 worst, a bare unit 9.6; the threshold is in tenths.
+threshold=20
+(cd "$units" && systemd-analyze security --offline=true --threshold=$threshold ./gpushared.service) \
+    >"$TMPDIR/security" 2>&1 || fail "exposure above $threshold tenths: $(tail -1 "$TMPDIR/security")"
+
+# has UNIT LINE: the line stands in the unit exactly once.
+has() {
+    [ "$(grep -cxF -- "$2" "$units/$1")" = 1 ] || fail "$1: expected one line '$2'"
+}
+has gpushared.socket ListenSequentialPacket=/run/gpushare/gpushare.sock
+has gpushared.socket SocketMode=0666
+has gpushared.socket FileDescriptorName=client
+has gpushared-admin.socket ListenStream=/run/gpushare/admin.sock
+has gpushared-admin.socket SocketMode=0660
+has gpushared-admin.socket SocketGroup=gpushare
+has gpushared-admin.socket FileDescriptorName=admin
+has gpushared.service Type=notify
+has gpushared.service KillMode=mixed
+has gpushared.service LimitNOFILE=65536
+has gpushared.service LimitMEMLOCK=infinity
+has gpushared.service RuntimeDirectoryPreserve=yes
+
+# The group of the admin socket and the user of the service are created by name.
+if command -v systemd-sysusers >/dev/null; then
+    root=$TMPDIR/root
+    mkdir -p "$root/etc"
+    touch "$root/etc/passwd" "$root/etc/group"
+    systemd-sysusers --root="$root" "$PWD/systemd/gpushare.sysusers" >"$TMPDIR/sysusers" 2>&1 ||
+        fail "systemd-sysusers: $(<"$TMPDIR/sysusers")"
+    grep -q '^gpushare:' "$root/etc/passwd" || fail "no user gpushare"
+    grep -q '^gpushare:' "$root/etc/group" || fail "no group gpushare"
+fi
+
+tail -1 "$TMPDIR/security"
+exit $((failures != 0))
