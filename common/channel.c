@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/channel.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void channel_close_fds(struct channel_message *message)
+{
+    for (unsigned i = 0; i < PROTO_FDS_MAX; i++) {
+        if (message->fds[i] >= 0)
+            close(message->fds[i]);
+        message->fds[i] = -1;
+    }
+    message->fd_count = 0;
+}
+
+int channel_take_fd(struct channel_message *message, unsigned i)
+{
+    if (i >= message->fd_count)
+        return -1;
+    int fd = message->fds[i];
+    message->fds[i] = -1;
+    return fd;
+}
+
+/* Descriptors are collected first and judged later, so that none can be lost on any path. */
+static void collect_fds(struct msghdr *header, struct channel_message *message, int *surplus)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if (message->fd_count < PROTO_FDS_MAX) {
+                message->fds[message->fd_count++] = fd;
+            } else {
+                close(fd);
+                *surplus = 1;
+            }
+        }
+    }
+}
+
+static const char *judge(struct channel_message *message, size_t length, int self, int sender)
+{
+    if (length < sizeof message->header)
+        return "a message is shorter than its header";
+    memcpy(&message->header, message->data, sizeof message->header);
+    const struct proto_message_header *header = &message->header;
+    if (header->bytes != length)
+        return "a message's length is not what its header says";
+    if (header->reserved)
+        return "message_header.reserved must be zero";
+    const struct proto_message *type = proto_message_find(header->opcode);
+    if (!type)
+        return "unknown message";
+    if (!(type->to & self) || !(type->from & sender))
+        return "a message that this peer may not send";
+    size_t rest = length - sizeof *header;
+    if (rest < type->bytes || rest > (size_t)type->bytes + type->tail)
+        return "a message's length does not fit its kind";
+    if (message->fd_count != type->fds)
+        return "a message came with the wrong number of file descriptors";
+    message->type = type;
+    message->body = message->data + sizeof *header;
+    message->tail = message->data + sizeof *header + type->bytes;
+    message->tail_bytes = rest - type->bytes;
+    return type->check(message->body);
+}
+
+int channel_receive(int fd, int self, int sender, struct channel_message *message)
+{
+    _Static_assert(offsetof(struct channel_message, data) % 16 == 0, "bodies are aligned");
+    union {
+        char bytes[CMSG_SPACE(sizeof(int) * 32)];
+        struct cmsghdr align;
+    } control;
+    struct iovec part = {message->data, sizeof message->data};
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = control.bytes,
+                            .msg_controllen = sizeof control.bytes};
+    memset(&message->header, 0, sizeof message->header);
+    message->type = NULL;
+    message->fd_count = 0;
+    message->why = NULL;
+    for (unsigned i = 0; i < PROTO_FDS_MAX; i++)
+        message->fds[i] = -1;
+
+    ssize_t length;
+    do
+        length = recvmsg(fd, &header, MSG_CMSG_CLOEXEC);
+    while (length < 0 && errno == EINTR);
+    if (length < 0) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return CHANNEL_EMPTY;
+        return errno == ECONNRESET ? CHANNEL_CLOSED : -errno;
+    }
+    int surplus = 0;
+    collect_fds(&header, message, &surplus);
+    if (length == 0) {
+        channel_close_fds(message);
+        return CHANNEL_CLOSED;
+    }
+    if (header.msg_flags & MSG_TRUNC)
+        message->why = "a message is longer than any message may be";
+    else if ((header.msg_flags & MSG_CTRUNC) || surplus)
+        message->why =
+            "a message came with too many file descriptors, or this process has none left";
+    else
+        message->why = judge(message, (size_t)length, self, sender);
+    if (message->why) {
+        channel_close_fds(message);
+        return -EPROTO;
+    }
+    return 0;
+}
+
+int channel_send(int fd, uint16_t opcode, uint32_t serial, uint32_t client, const void *body,
+                 const void *tail, size_t tail_bytes, const int *fds, unsigned fd_count)
+{
+    const struct proto_message *type = proto_message_find(opcode);
+    if (!type || fd_count != type->fds || tail_bytes > type->tail)
+        return -EINVAL;
+    struct proto_message_header header = {
+        .bytes = (uint32_t)(sizeof header + type->bytes + tail_bytes),
+        .opcode = opcode,
+        .serial = serial,
+        .client = client,
+    };
+    union {
+        char bytes[CMSG_SPACE(sizeof(int) * PROTO_FDS_MAX)];
+        struct cmsghdr align;
+    } control;
+    struct iovec parts[3] = {
+        {&header, sizeof header},
+        {(void *)(uintptr_t)body, type->bytes},
+        {(void *)(uintptr_t)tail, tail_bytes},
+    };
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};
+    if (fd_count) {
+        memset(&control, 0, sizeof control);
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
+        memcpy(CMSG_DATA(c), fds, sizeof(int) * fd_count);
+    }
+    ssize_t sent;
+    do
+        sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+int channel_send_failed(int fd, uint32_t serial, uint32_t client, uint32_t error,
+                        const char *format, ...)
+{
+    struct proto_failed body = {.error = error ? error : PROTO_ERROR_UNKNOWN};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(body.text, sizeof body.text, format, arguments);
+    va_end(arguments);
+    /* The text may quote what a peer sent; the receiver would refuse control characters. */
+    for (char *c = body.text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return channel_send(fd, PROTO_FAILED, serial, client, &body, NULL, 0, NULL, 0);
+}

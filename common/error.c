@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "protocol.h"
+
+struct row {
+    uint32_t number;
+    const char *name;
+    const char *sentence;
+};
+
+#define ROW(number, name, sentence) {number, #name, sentence},
+static const struct row rows[] = {PROTO_ERRORS(ROW)};
+
+static const struct row *find(uint32_t number)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].number == number)
+            return &rows[i];
+    return NULL;
+}
+
+const char *error_name(uint32_t number)
+{
+    const struct row *row = find(number);
+    return row ? row->name : "unrecognized";
+}
+
+const char *error_sentence(uint32_t number)
+{
+    const struct row *row = find(number);
+    return row ? row->sentence : "an error number that this version does not know";
+}
+
+uint32_t error_from_cuda(int result)
+{
+    /* Above 9999 are our own numbers, which no driver may speak. */
+    if (result >= 0 && result < 10000 && find((uint32_t)result))
+        return (uint32_t)result;
+    return PROTO_ERROR_UNKNOWN;
+}
+
+uint32_t error_from_errno(int number)
+{
+    switch (abs(number)) {
+    case 0:
+        return PROTO_ERROR_SUCCESS;
+    case EINVAL:
+    case ERANGE:
+    case EOVERFLOW:
+        return PROTO_ERROR_INVALID_VALUE;
+    case EPERM:
+    case EACCES:
+        return PROTO_ERROR_NOT_PERMITTED;
+    case EPIPE:
+    case ECONNRESET:
+    case ENOTCONN:
+        return PROTO_ERROR_CONNECTION_LOST;
+    case ENOENT:
+    case ECONNREFUSED:
+        return PROTO_ERROR_CONNECTION_FAILED;
+    case EPROTO:
+    case EBADMSG:
+        return PROTO_ERROR_PROTOCOL_VIOLATION;
+    default:
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const char *log_program = "gpushare";
+static enum log_level log_most = LOG_LEVEL_INFO;
+static bool log_journal;
+
+void log_open(const char *program, enum log_level most, bool journal)
+{
+    log_program = program;
+    log_most = most;
+    log_journal = journal;
+}
+
+static void log_line(enum log_level level, const char *format, va_list arguments)
+{
+    if (level > log_most)
+        return;
+    char line[1024];
+    int start = log_journal ? snprintf(line, sizeof line, "<%d>", (int)level)
+                            : snprintf(line, sizeof line, "%s: ", log_program);
+    int length = vsnprintf(line + start, sizeof line - (size_t)start - 1, format, arguments);
+    if (length < 0)
+        return;
+    size_t end = (size_t)start + (size_t)length;
+    if (end > sizeof line - 2)
+        end = sizeof line - 2;
+    for (size_t i = (size_t)start; i < end; i++)
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+            line[i] = '?';
+    line[end] = '\n';
+    /* One write a line, so that lines of several threads and processes do not mix. */
+    ssize_t written = write(STDERR_FILENO, line, end + 1);
+    (void)written;
+}
+
+#define LOG_FUNCTION(name, level)                                                                  \
+    void name(const char *format, ...)                                                             \
+    {                                                                                              \
+        va_list arguments;                                                                         \
+        va_start(arguments, format);                                                               \
+        log_line(level, format, arguments);                                                        \
+        va_end(arguments);                                                                         \
+    }
+
+LOG_FUNCTION(log_error, LOG_LEVEL_ERROR)
+LOG_FUNCTION(log_warning, LOG_LEVEL_WARNING)
+LOG_FUNCTION(log_notice, LOG_LEVEL_NOTICE)
+LOG_FUNCTION(log_info, LOG_LEVEL_INFO)
+LOG_FUNCTION(log_debug, LOG_LEVEL_DEBUG)

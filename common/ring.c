@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/ring.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "common/timeline.h"
+
+_Static_assert((PROTO_RING_ENTRIES & (PROTO_RING_ENTRIES - 1)) == 0, "indices wrap by masking");
+_Static_assert(PROTO_RING_DESCRIPTORS + PROTO_RING_ENTRIES * 64 == PROTO_RING_ARENA,
+               "arena follows");
+_Static_assert(PROTO_RING_ARENA + PROTO_RING_ARENA_BYTES == PROTO_RING_STRIDE,
+               "rings follow each other");
+_Static_assert(sizeof(struct ring_descriptor) == 64, "descriptor");
+_Static_assert(sizeof(struct proto_client_header) <= PROTO_RING_FIRST, "client header");
+_Static_assert(sizeof(struct proto_status_header) <= PROTO_STATUS_FIRST, "status header");
+
+#define MASK (PROTO_RING_ENTRIES - 1)
+
+size_t ring_memory_bytes(uint32_t streams)
+{
+    return PROTO_RING_FIRST + (size_t)streams * PROTO_RING_STRIDE;
+}
+
+size_t ring_status_bytes(uint32_t streams)
+{
+    size_t bytes = PROTO_STATUS_FIRST + (size_t)streams * sizeof(struct proto_stream_status);
+    return (bytes + 4095) & ~(size_t)4095;
+}
+
+struct ring ring_at(void *ring_memory, void *status_memory, uint32_t stream)
+{
+    uint8_t *start = (uint8_t *)ring_memory + PROTO_RING_FIRST + (size_t)stream * PROTO_RING_STRIDE;
+    uint8_t *status = (uint8_t *)status_memory + PROTO_STATUS_FIRST;
+    return (struct ring){
+        .header = (struct proto_ring_header *)start,
+        .descriptors = (struct ring_descriptor *)(start + PROTO_RING_DESCRIPTORS),
+        .arena = start + PROTO_RING_ARENA,
+        .status = (struct proto_stream_status *)status + stream,
+    };
+}
+
+struct proto_client_header *ring_client_header(void *ring_memory)
+{
+    return ring_memory;
+}
+
+struct proto_status_header *ring_status_header(void *status_memory)
+{
+    return status_memory;
+}
+
+/* ---- named accesses ---- */
+
+static uint32_t load_head(const struct ring *ring)
+{
+    return __atomic_load_n(&ring->status->head, __ATOMIC_SEQ_CST);
+}
+
+static uint32_t load_tail(const struct ring *ring)
+{
+    return __atomic_load_n(&ring->header->tail, __ATOMIC_SEQ_CST);
+}
+
+/* ---- producer ---- */
+
+void ring_producer_open(struct ring_producer *producer, struct ring ring, uint32_t *marks,
+                        uint64_t value)
+{
+    memset(marks, 0, PROTO_RING_ENTRIES * sizeof *marks);
+    *producer = (struct ring_producer){.ring = ring,
+                                       .tail = (uint32_t)value,
+                                       .head = (uint32_t)value,
+                                       .value = value,
+                                       .arena_marks = marks};
+}
+
+int ring_room(struct ring_producer *producer)
+{
+    if (producer->tail - producer->head < PROTO_RING_ENTRIES)
+        return 0;
+    producer->head = load_head(&producer->ring);
+    return producer->tail - producer->head < PROTO_RING_ENTRIES ? 0 : RING_FULL;
+}
+
+static uint32_t arena_head(const struct ring_producer *producer)
+{
+    /* Nothing before the head is still in use; the mark of the last consumed descriptor says how
+     * far that is. */
+    if (producer->head == producer->tail)
+        return producer->arena_tail;
+    return producer->arena_marks[(producer->head - 1) & MASK];
+}
+
+static bool arena_fits(const struct ring_producer *producer, uint32_t need)
+{
+    return PROTO_RING_ARENA_BYTES - (producer->arena_tail - arena_head(producer)) >= need;
+}
+
+int ring_arena_room(struct ring_producer *producer, uint32_t bytes, uint32_t *offset)
+{
+    uint32_t size = (bytes + 15) & ~15u;
+    uint32_t at = producer->arena_tail % PROTO_RING_ARENA_BYTES;
+    uint32_t skip = at + size > PROTO_RING_ARENA_BYTES ? PROTO_RING_ARENA_BYTES - at : 0;
+    if (!arena_fits(producer, skip + size)) {
+        producer->head = load_head(&producer->ring);
+        if (!arena_fits(producer, skip + size))
+            return RING_FULL;
+    }
+    *offset = skip ? 0 : at;
+    producer->arena_tail += skip + size;
+    return 0;
+}
+
+bool ring_publish(struct ring_producer *producer, const struct ring_descriptor *descriptor)
+{
+    uint32_t old = producer->tail;
+    producer->ring.descriptors[old & MASK] = *descriptor;
+    producer->arena_marks[old & MASK] = producer->arena_tail;
+    producer->tail = old + 1;
+    producer->value++;
+    /* Publishes the descriptor and orders it before the load of the head: an exchange is a store
+     * and a full fence. */
+    (void)__atomic_exchange_n(&producer->ring.header->tail, old + 1, __ATOMIC_SEQ_CST);
+    producer->head = load_head(&producer->ring);
+    return producer->head == old;
+}
+
+uint32_t ring_wait_room(struct ring_producer *producer, struct proto_status_header *status)
+{
+    uint32_t *waiter = &producer->ring.header->room_waiter;
+    /* Announced before the look at the head: ring_consume sees it, or this sees the new head. */
+    (void)__atomic_exchange_n(waiter, 1, __ATOMIC_SEQ_CST);
+    uint32_t fault = __atomic_load_n(&status->fault, __ATOMIC_SEQ_CST);
+    uint32_t head = load_head(&producer->ring);
+    if (!fault && head == producer->head)
+        timeline_sleep(&producer->ring.status->head, head, 100 * 1000000L);
+    __atomic_store_n(waiter, 0, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&status->fault, __ATOMIC_SEQ_CST);
+}
+
+/* ---- consumer ---- */
+
+void ring_consumer_open(struct ring_consumer *consumer, struct ring ring, uint64_t value)
+{
+    *consumer = (struct ring_consumer){
+        .ring = ring, .head = (uint32_t)value, .tail = (uint32_t)value, .value = value};
+    __atomic_store_n(&ring.header->tail, (uint32_t)value, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ring.status->head, (uint32_t)value, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ring.status->completed, value, __ATOMIC_SEQ_CST);
+}
+
+int ring_ready(struct ring_consumer *consumer)
+{
+    uint32_t tail = load_tail(&consumer->ring);
+    uint32_t ready = tail - consumer->head;
+    if (ready > PROTO_RING_ENTRIES)
+        return -EPROTO;
+    /* A tail that went back would make consumed descriptors valid again. */
+    if (ready < consumer->tail - consumer->head)
+        return -EPROTO;
+    consumer->tail = tail;
+    return (int)ready;
+}
+
+void ring_peek(const struct ring_consumer *consumer, struct ring_descriptor *descriptor)
+{
+    /* volatile: the producer may rewrite it meanwhile; this copy is the only look at it. */
+    const volatile uint64_t *from =
+        (const volatile uint64_t *)consumer->ring.descriptors[consumer->head & MASK].bytes;
+    uint64_t *to = (uint64_t *)descriptor->bytes;
+    for (int i = 0; i < 8; i++)
+        to[i] = from[i];
+}
+
+bool ring_arena_copy(const struct ring_consumer *consumer, uint32_t offset, uint32_t bytes,
+                     void *to)
+{
+    if (offset > PROTO_RING_ARENA_BYTES || bytes > PROTO_RING_ARENA_BYTES - offset)
+        return false;
+    memcpy(to, consumer->ring.arena + offset, bytes);
+    return true;
+}
+
+void ring_advance(struct ring_consumer *consumer)
+{
+    consumer->head++;
+    consumer->value++;
+}
+
+int ring_consume(struct ring_consumer *consumer)
+{
+    (void)__atomic_exchange_n(&consumer->ring.status->head, consumer->head, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&consumer->ring.header->room_waiter, __ATOMIC_SEQ_CST))
+        timeline_wake(&consumer->ring.status->head);
+    return ring_ready(consumer);
+}

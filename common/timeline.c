@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/timeline.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/doorbell.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "the low half of a timeline word comes first");
+
+#define SLEEP_NS (100 * 1000000L)
+
+uint64_t timeline_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+const uint32_t *timeline_word(const struct proto_stream_status *stream)
+{
+    return (const uint32_t *)&stream->completed;
+}
+
+static uint32_t fault_of(const struct timeline *timeline)
+{
+    return __atomic_load_n(&timeline->status->fault, __ATOMIC_SEQ_CST);
+}
+
+uint64_t timeline_reached(const struct timeline *timeline)
+{
+    return __atomic_load_n(&timeline->stream->completed, __ATOMIC_SEQ_CST);
+}
+
+void timeline_sleep(const uint32_t *word, uint32_t seen, long nanoseconds)
+{
+    struct timespec limit = {nanoseconds / 1000000000L, nanoseconds % 1000000000L};
+    syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, NULL, 0);
+}
+
+void timeline_wake(const uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+bool timeline_wait_prepare(const struct timeline *timeline, uint64_t value)
+{
+    __atomic_fetch_add(&timeline->header->waiters, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&timeline->ring->waiter, 1, __ATOMIC_SEQ_CST);
+    /* Announced before this look: the device's write is seen here, or the completer sees the
+     * announcement. */
+    return timeline_reached(timeline) >= value || fault_of(timeline);
+}
+
+void timeline_wait_done(const struct timeline *timeline)
+{
+    __atomic_fetch_sub(&timeline->ring->waiter, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_sub(&timeline->header->waiters, 1, __ATOMIC_SEQ_CST);
+}
+
+static bool spin(const struct timeline *timeline, uint64_t value, uint64_t spin_ns)
+{
+    if (timeline_reached(timeline) >= value)
+        return true;
+    if (!spin_ns)
+        return false;
+    uint64_t end = timeline_now() + spin_ns;
+    do {
+        for (int i = 0; i < 64; i++) {
+            if (timeline_reached(timeline) >= value)
+                return true;
+            __builtin_ia32_pause();
+        }
+    } while (!fault_of(timeline) && timeline_now() < end);
+    return false;
+}
+
+uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t spin_ns,
+                       bool (*alive)(void *), void *context)
+{
+    if (spin(timeline, value, spin_ns))
+        return 0;
+    uint32_t result = 0;
+    bool ready = timeline_wait_prepare(timeline, value);
+    if (!ready)
+        doorbell_ring(timeline->header, timeline->index, timeline->eventfd);
+    while (!ready) {
+        uint64_t reached = timeline_reached(timeline);
+        if (reached >= value || fault_of(timeline))
+            break;
+        timeline_sleep(timeline_word(timeline->stream), (uint32_t)reached, SLEEP_NS);
+        if (alive && timeline_reached(timeline) < value && !fault_of(timeline) && !alive(context)) {
+            result = PROTO_ERROR_CONNECTION_LOST;
+            break;
+        }
+    }
+    timeline_wait_done(timeline);
+    if (timeline_reached(timeline) >= value)
+        return 0;
+    uint32_t fault = fault_of(timeline);
+    return fault ? fault : result;
+}
+
+void timeline_fail(struct proto_status_header *status, struct proto_stream_status *streams,
+                   uint32_t count, uint32_t error)
+{
+    uint32_t none = 0;
+    __atomic_compare_exchange_n(&status->fault, &none, error, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    for (uint32_t i = 0; i < count; i++) {
+        timeline_wake(timeline_word(&streams[i]));
+        timeline_wake(&streams[i].head);
+    }
+}

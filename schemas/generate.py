@@ -1,0 +1,381 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""Make C declarations, bounds-checking decoders and the reference from protocol.xml.
+
+A malformed schema ends with exit status 1 and one line: FILE:LINE: what is wrong.
+Only Python's standard library is used. The idea of one XML source with a small
+scanner is Wayland's.
+"""
+import argparse
+import re
+import sys
+import xml.parsers.expat
+
+SIZES = {"u8": 1, "u16": 2, "u32": 4, "i32": 4, "u64": 8, "char": 1}
+C_TYPES = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "i32": "int32_t", "u64": "uint64_t", "char": "char"}
+LIMITS = {"u8": (0, 2**8 - 1), "u16": (0, 2**16 - 1), "u32": (0, 2**32 - 1), "u64": (0, 2**64 - 1),
+          "i32": (-2**31, 2**31 - 1)}
+CHILDREN = {
+    None: {"protocol"},
+    "protocol": {"constant", "error", "layout", "command", "message"},
+    "layout": {"field"}, "command": {"field"}, "message": {"field"},
+    "constant": set(), "error": set(), "field": set(),
+}
+ATTRIBUTES = {
+    "protocol": ({"name", "major", "minor"}, set()),
+    "constant": ({"name", "value"}, set()),
+    "error": ({"name", "number"}, set()),
+    "layout": ({"name", "size"}, set()),
+    "command": ({"name", "number", "since"}, set()),
+    "message": ({"name", "number", "since", "from", "to"}, {"reply", "fds", "tail", "permission", "errors"}),
+    "field": ({"name", "type"}, {"count", "min", "max", "unit", "reserved", "text"}),
+}
+PEERS = {"client", "supervisor", "worker", "any"}
+
+
+class SchemaError(Exception):
+    def __init__(self, line, text):
+        super().__init__(text)
+        self.line = line
+
+
+class Node:
+    def __init__(self, kind, attributes, line):
+        self.kind, self.attributes, self.line = kind, attributes, line
+        self.children, self.text = [], ""
+
+    def __getitem__(self, key):
+        return self.attributes[key]
+
+    def get(self, key, default=None):
+        return self.attributes.get(key, default)
+
+    def number(self, key, low, high, default=None):
+        value = self.get(key)
+        if value is None:
+            return default
+        try:
+            result = int(value, 0)
+        except ValueError:
+            raise SchemaError(self.line, f"{key}=\"{value}\" is not a number") from None
+        if not low <= result <= high:
+            raise SchemaError(self.line, f"{key}=\"{value}\" is outside {low}..{high}")
+        return result
+
+    def of(self, kind):
+        return [child for child in self.children if child.kind == kind]
+
+
+def parse(text):
+    parser = xml.parsers.expat.ParserCreate()
+    root, stack = [], []
+
+    def start(kind, attributes):
+        line = parser.CurrentLineNumber
+        parent = stack[-1].kind if stack else None
+        if kind not in CHILDREN[parent]:
+            raise SchemaError(line, f"<{kind}> has no place in " + (f"<{parent}>" if parent else "the document"))
+        required, optional = ATTRIBUTES[kind]
+        for key in sorted(required - attributes.keys()):
+            raise SchemaError(line, f"<{kind}> lacks {key}=\"...\"")
+        for key in sorted(attributes.keys() - required - optional):
+            raise SchemaError(line, f"<{kind}> has an unknown attribute {key}")
+        node = Node(kind, attributes, line)
+        if "name" in attributes and not re.fullmatch(r"[a-z][a-z0-9_]*", attributes["name"]):
+            raise SchemaError(line, f"name=\"{attributes['name']}\" is not lower_case_with_underscores")
+        if stack:
+            stack[-1].children.append(node)
+        else:
+            root.append(node)
+        stack.append(node)
+
+    def end(_kind):
+        node = stack.pop()
+        node.text = " ".join(node.text.split())
+        if node.kind != "protocol" and not node.text and not node.get("reserved"):
+            raise SchemaError(node.line, f"<{node.kind}> has no description")
+
+    def characters(data):
+        if stack:
+            stack[-1].text += data
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, characters
+    try:
+        parser.Parse(text, True)
+    except xml.parsers.expat.ExpatError as error:
+        raise SchemaError(error.lineno, f"not well-formed XML ({xml.parsers.expat.ErrorString(error.code)})") from None
+    return root[0]
+
+
+def lay_out(node):
+    """Give every field its offset; refuse holes, so that no byte is unnamed. Returns the size."""
+    offset, widest, seen = 0, 1, set()
+    for field in node.of("field"):
+        kind = field["type"]
+        if kind not in SIZES:
+            raise SchemaError(field.line, f"unknown type \"{kind}\" (known: {', '.join(sorted(SIZES))})")
+        if field["name"] in seen:
+            raise SchemaError(field.line, f"{node['name']} has two fields named {field['name']}")
+        seen.add(field["name"])
+        size = SIZES[kind]
+        count = field.number("count", 1, 65536, 1)
+        if kind == "char" and "count" not in field.attributes:
+            raise SchemaError(field.line, f"{field['name']}: type char needs count")
+        if offset % size:
+            raise SchemaError(field.line, f"{field['name']} at offset {offset} is not aligned to {size}: "
+                              "put a reserved field before it")
+        if kind != "char":
+            low, high = LIMITS[kind]
+            field.low, field.high = field.number("min", low, high, low), field.number("max", low, high, high)
+            if field.low > field.high:
+                raise SchemaError(field.line, f"{field['name']}: min is above max")
+        elif "min" in field.attributes or "max" in field.attributes:
+            raise SchemaError(field.line, f"{field['name']}: a text has no min or max")
+        field.offset, field.count, field.size = offset, count, size
+        offset += size * count
+        widest = max(widest, size)
+    if offset % widest:
+        raise SchemaError(node.line, f"{node['name']} is {offset} bytes, not a multiple of {widest}: add a reserved field")
+    return offset
+
+
+def check(root):
+    numbers = {}
+    for node in root.children:
+        if node.kind in ("layout", "command", "message"):
+            node.bytes = lay_out(node)
+        if node.kind == "layout" and node.number("size", 1, 1 << 20) != node.bytes:
+            raise SchemaError(node.line, f"{node['name']} says size {node['size']}, its fields take {node.bytes}")
+        if node.kind == "command" and node.bytes != 64:
+            raise SchemaError(node.line, f"command {node['name']} takes {node.bytes} bytes, a descriptor has 64")
+        if node.kind == "message":
+            for side in ("from", "to"):
+                if node[side] not in PEERS:
+                    raise SchemaError(node.line, f"{side}=\"{node[side]}\" is none of {', '.join(sorted(PEERS))}")
+            node.tail = node.number("tail", 0, 65536, 0)
+            node.fds = node.number("fds", 0, 8, 0)
+        key = "number" if node.kind in ("error", "command", "message") else None
+        if key:
+            number = node.number(key, 0, 65535)
+            other = numbers.setdefault((node.kind, number), node)
+            if other is not node:
+                raise SchemaError(node.line, f"{node.kind} {node['name']} has number {number}, as {other['name']} "
+                                  f"on line {other.line} has")
+        other = numbers.setdefault((node.kind, node["name"]), node)
+        if other is not node:
+            raise SchemaError(node.line, f"{node.kind} {node['name']} stands on line {other.line} already")
+        if node.kind in ("command", "message"):
+            since = node["since"].split(".")
+            if len(since) != 2 or not all(part.isdigit() for part in since):
+                raise SchemaError(node.line, f"since=\"{node['since']}\" is not MAJOR.MINOR")
+            if (int(since[0]), int(since[1])) > (root.number("major", 0, 999), root.number("minor", 0, 999)):
+                raise SchemaError(node.line, f"{node['name']} is newer than the protocol itself")
+    messages = {node["name"]: node for node in root.of("message")}
+    errors = {node["name"] for node in root.of("error")}
+    for node in messages.values():
+        if "reply" in node.attributes and node["reply"] not in messages:
+            raise SchemaError(node.line, f"{node['name']}: reply=\"{node['reply']}\" is no message")
+        for name in node.get("errors", "").split():
+            if name not in errors:
+                raise SchemaError(node.line, f"{node['name']}: errors names \"{name}\", which is no error")
+
+
+BANNER = """/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Made by schemas/generate.py from schemas/protocol.xml; do not edit. */
+"""
+
+
+def c_struct(node, prefix):
+    out = [f"/* {node.text} */", f"struct {prefix}{node['name']} {{"]
+    for field in node.of("field"):
+        array = f"[{field.count}]" if field.count > 1 or field["type"] == "char" else ""
+        note = f" /* {field.text}{', ' + field['unit'] if field.get('unit') else ''} */" if field.text else ""
+        out.append(f"    {C_TYPES[field['type']]} {field['name']}{array};{note}")
+    if not node.of("field"):
+        out.append("    uint8_t nothing[0];")
+    out.append("};")
+    out.append(f"_Static_assert(sizeof(struct {prefix}{node['name']}) == {node.bytes}, \"{node['name']}\");")
+    for field in node.of("field"):
+        out.append(f"_Static_assert(offsetof(struct {prefix}{node['name']}, {field['name']}) == {field.offset}, "
+                   f"\"{node['name']}.{field['name']}\");")
+    return out + [""]
+
+
+def header(root):
+    out = [BANNER, "#ifndef GPUSHARE_GENERATED_PROTOCOL_H", "#define GPUSHARE_GENERATED_PROTOCOL_H", "",
+           "#include <stddef.h>", "#include <stdint.h>", "",
+           f"#define PROTO_MAJOR {root['major']}", f"#define PROTO_MINOR {root['minor']}", ""]
+    for node in root.of("constant"):
+        out.append(f"#define PROTO_{node['name'].upper()} {node['value']} /* {node.text} */")
+    out += ["", "enum proto_error {"]
+    out += [f"    PROTO_ERROR_{n['name'].upper()} = {n['number']}, /* {n.text} */" for n in root.of("error")]
+    out += ["};", "", "/* X(NUMBER, name, \"sentence\") for every error. */", "#define PROTO_ERRORS(X) \\"]
+    out.append(" \\\n".join(f"    X({n['number']}, {n['name']}, \"{n.text}\")" for n in root.of("error")))
+    out += ["", "enum proto_opcode {"]
+    out += [f"    PROTO_{n['name'].upper()} = {n['number']}," for n in root.of("message")]
+    out += ["};", "", "enum proto_command {"]
+    out += [f"    PROTO_COMMAND_{n['name'].upper()} = {n['number']}," for n in root.of("command")]
+    out += ["};", ""]
+    for node in root.of("layout") + root.of("message"):
+        out += c_struct(node, "proto_")
+    for node in root.of("command"):
+        out += c_struct(node, "proto_command_")
+    out.append("""enum proto_peer { PROTO_PEER_CLIENT = 1, PROTO_PEER_SUPERVISOR = 2, PROTO_PEER_WORKER = 4, PROTO_PEER_ANY = 7 };
+
+/* One row a message: what a receiver checks before it looks at a field. */
+struct proto_message {
+    uint16_t opcode;
+    uint8_t from, to;    /* enum proto_peer */
+    uint8_t fds;         /* file descriptors that come with it */
+    uint32_t bytes;      /* of the fixed part, without the message header */
+    uint32_t tail;       /* most bytes that may follow the fixed part */
+    const char *name;
+    /* Checks ranges, texts and reserved fields. NULL, or a static sentence that names the bad field. */
+    const char *(*check)(const void *body);
+};
+
+/* NULL for an unknown opcode. */
+const struct proto_message *proto_message_find(uint16_t opcode);
+
+/* The same check for a ring descriptor that was copied to private memory. */
+const char *proto_command_check(const void *descriptor);
+
+/* "launch" for PROTO_COMMAND_LAUNCH; NULL if unknown. */
+const char *proto_command_name(uint16_t number);
+
+#endif""")
+    return "\n".join(out) + "\n"
+
+
+def checker(node, prefix, function):
+    out = [f"static const char *{function}(const void *body)", "{",
+           f"    const struct {prefix}{node['name']} *m = body;", "    (void)m;"]
+    for field in node.of("field"):
+        name, label = field["name"], f"{node['name']}.{field['name']}"
+        index, pad = "", "    "
+        array = field.count > 1 and field["type"] != "char"
+        body = []
+        if field.get("reserved"):
+            body.append((f"m->{name}%s != 0", f"{label} must be zero"))
+        elif field["type"] == "char":
+            out += [f"    if (!text_is_clean(m->{name}, sizeof m->{name}))",
+                    f"        return \"{label} is not a NUL-terminated printable text\";"]
+        else:
+            low, high = LIMITS[field["type"]]
+            suffix = "u" if field["type"] != "i32" else ""
+            if field["type"] == "u64":
+                suffix = "ull"
+            if field.low != low:
+                body.append((f"m->{name}%s < {field.low}{suffix}", f"{label} is below {field.low}"))
+            if field.high != high:
+                body.append((f"m->{name}%s > {field.high}{suffix}", f"{label} is above {field.high}"))
+        if body and array:
+            out.append(f"    for (size_t i = 0; i < {field.count}; i++) {{")
+            index, pad = "[i]", "        "
+        for condition, sentence in body:
+            out += [f"{pad}if ({condition % index})", f"{pad}    return \"{sentence}\";"]
+        if body and array:
+            out.append("    }")
+    return out + ["    return NULL;", "}", ""]
+
+
+def source(root):
+    out = [BANNER, "#include \"protocol.h\"", "", "#include <stdbool.h>", "",
+           "static bool __attribute__((unused)) text_is_clean(const char *text, size_t size)", "{",
+           "    for (size_t i = 0; i < size; i++) {", "        unsigned char c = (unsigned char)text[i];",
+           "        if (c == 0)", "            return true;", "        if (c < 0x20 || c == 0x7f)",
+           "            return false;", "    }", "    return false;", "}", ""]
+    for node in root.of("message"):
+        out += checker(node, "proto_", f"check_{node['name']}")
+    for node in root.of("command"):
+        out += checker(node, "proto_command_", f"check_command_{node['name']}")
+    out += ["static const struct proto_message messages[] = {"]
+    for node in sorted(root.of("message"), key=lambda n: int(n["number"])):
+        out.append(f"    {{{node['number']}, PROTO_PEER_{node['from'].upper()}, PROTO_PEER_{node['to'].upper()}, "
+                   f"{node.fds}, {node.bytes}, {node.tail}, \"{node['name']}\", check_{node['name']}}},")
+    out += ["};", "", "const struct proto_message *proto_message_find(uint16_t opcode)", "{",
+            "    for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++)",
+            "        if (messages[i].opcode == opcode)", "            return &messages[i];", "    return NULL;", "}", "",
+            "const char *proto_command_check(const void *descriptor)", "{",
+            "    switch (*(const uint16_t *)descriptor) {"]
+    for node in root.of("command"):
+        out += [f"    case {node['number']}:", f"        return check_command_{node['name']}(descriptor);"]
+    out += ["    default:", "        return \"unknown command\";", "    }", "}", "",
+            "const char *proto_command_name(uint16_t number)", "{", "    switch (number) {"]
+    for node in root.of("command"):
+        out += [f"    case {node['number']}:", f"        return \"{node['name']}\";"]
+    out += ["    default:", "        return NULL;", "    }", "}"]
+    return "\n".join(out) + "\n"
+
+
+def field_rows(node):
+    out = ["", "| offset | field | type | range, unit | meaning |", "|---|---|---|---|---|"]
+    for field in node.of("field"):
+        kind = field["type"] + (f"[{field.count}]" if field.count > 1 else "")
+        limits = ""
+        if field["type"] != "char" and not field.get("reserved"):
+            low, high = LIMITS[field["type"]]
+            if (field.low, field.high) != (low, high):
+                limits = f"{field.low}..{field.high}"
+        what = "zero" if field.get("reserved") else field.text
+        unit = field.get("unit", "")
+        out.append(f"| {field.offset} | `{field['name']}` | {kind} | {', '.join(filter(None, [limits, unit]))} | {what} |")
+    return out + [""]
+
+
+def reference(root):
+    out = ["<!-- Made by schemas/generate.py from schemas/protocol.xml; do not edit. -->",
+           f"# The gpushare protocol, version {root['major']}.{root['minor']}", "", root.text, "", "## Messages", ""]
+    for node in root.of("message"):
+        out += [f"### {node['name']} ({node['number']}), {node['from']} → {node['to']}", "", node.text, ""]
+        facts = [f"since {node['since']}"]
+        if node.get("reply"):
+            facts.append(f"reply `{node['reply']}`")
+        if node.fds:
+            facts.append(f"{node.fds} file descriptor{'s' if node.fds > 1 else ''}")
+        if node.tail:
+            facts.append(f"up to {node.tail} bytes follow")
+        if node.get("permission"):
+            facts.append(f"needs {node['permission']}")
+        if node.get("errors"):
+            facts.append("errors " + ", ".join(f"`{name}`" for name in node["errors"].split()))
+        out.append("; ".join(facts) + ".")
+        out += field_rows(node) if node.of("field") else [""]
+    out += ["## Ring commands", "", "A descriptor has 64 bytes; see the layout `ring_header` for the ring itself.", ""]
+    for node in root.of("command"):
+        out += [f"### {node['name']} ({node['number']})", "", node.text] + field_rows(node)
+    out += ["## Shared layouts", ""]
+    for node in root.of("layout"):
+        out += [f"### {node['name']}, {node['size']} bytes", "", node.text] + field_rows(node)
+    out += ["## Constants", "", "| name | value | meaning |", "|---|---|---|"]
+    out += [f"| `{n['name']}` | {n['value']} | {n.text} |" for n in root.of("constant")]
+    out += ["", "## Errors", "", "| number | name | sentence |", "|---|---|---|"]
+    out += [f"| {n['number']} | `{n['name']}` | {n.text} |" for n in root.of("error")]
+    return "\n".join(out) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--header")
+    parser.add_argument("--source")
+    parser.add_argument("--reference")
+    parser.add_argument("schema")
+    args = parser.parse_args()
+    try:
+        with open(args.schema, "rb") as file:
+            root = parse(file.read())
+        check(root)
+    except SchemaError as error:
+        print(f"{args.schema}:{error.line}: {error}", file=sys.stderr)
+        return 1
+    for path, make in ((args.header, header), (args.source, source), (args.reference, reference)):
+        if path:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(make(root))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
