@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * ptx: reads PTX text into a tree that keeps where everything stood, so that one
+ * reader serves who runs it (softgpu), who rewrites it by splicing text (the
+ * worker) and who only wants parameter layouts.
+ *
+ * The reader knows PTX's grammar, not its instructions: opcodes and modifiers are
+ * words here. Names are resolved: an operand points to the register, variable,
+ * function or label that it means.
+ *
+ * Everything in a tree is owned by its module and lives until ptx_destroy(). All
+ * `start`/`end` are byte offsets into the text given to ptx_read(), [start, end).
+ * A module is immutable after ptx_read(): any number of threads may look at it.
+ */
+#ifndef GPUSHARE_COMMON_PTX_H
+#define GPUSHARE_COMMON_PTX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ptx_type {
+    PTX_NONE,
+    PTX_B8,
+    PTX_B16,
+    PTX_B32,
+    PTX_B64,
+    PTX_B128,
+    PTX_U8,
+    PTX_U16,
+    PTX_U32,
+    PTX_U64,
+    PTX_S8,
+    PTX_S16,
+    PTX_S32,
+    PTX_S64,
+    PTX_F16,
+    PTX_F16X2,
+    PTX_BF16,
+    PTX_BF16X2,
+    PTX_F32,
+    PTX_F64,
+    PTX_PRED,
+    PTX_TEXREF,
+    PTX_SAMPLERREF,
+    PTX_SURFREF,
+};
+
+enum ptx_space {
+    PTX_SPACE_NONE,
+    PTX_SPACE_REG,
+    PTX_SPACE_GLOBAL,
+    PTX_SPACE_CONST,
+    PTX_SPACE_SHARED,
+    PTX_SPACE_LOCAL,
+    PTX_SPACE_PARAM,
+};
+
+enum ptx_linkage {
+    PTX_LINK_NONE,
+    PTX_LINK_VISIBLE,
+    PTX_LINK_EXTERN,
+    PTX_LINK_WEAK,
+    PTX_LINK_COMMON,
+};
+
+struct ptx_error {
+    uint32_t line; /* 0 if none */
+    char text[240];
+};
+
+struct ptx_function;
+struct ptx_variable;
+
+/* One element of an initialiser. */
+struct ptx_initialiser {
+    uint64_t offset; /* bytes from the variable's start */
+    uint32_t bytes;
+    uint64_t value; /* the number, or an address's addend */
+    /* An address, where one of the two is set: of a variable or of a function. */
+    const struct ptx_variable *variable;
+    const struct ptx_function *function;
+    bool generic;                      /* generic(variable) */
+    uint64_t mask;                     /* of 0xff00(variable): which byte of the address; else 0 */
+    uint32_t symbol_start, symbol_end; /* the name alone */
+};
+
+struct ptx_variable {
+    const char *name;
+    enum ptx_space space;
+    enum ptx_type type;
+    enum ptx_linkage linkage;
+    uint32_t vector;   /* 1, 2 or 4 */
+    uint32_t align;    /* bytes, a power of two */
+    uint64_t elements; /* 1 for a scalar; 0 for name[] without initialiser */
+    uint64_t bytes;
+    uint32_t family;  /* .reg name<N>: N, else 0 */
+    bool managed;     /* .attribute(.managed) */
+    bool in_function; /* declared in a body or a parameter list */
+    bool return_value;
+    uint32_t index; /* position in the parameter list */
+    uint32_t line;
+    uint32_t start, end; /* the declaration, linkage to semicolon; for parameters without it */
+    uint32_t name_start, name_end;
+    uint32_t declarators; /* variables declared by the same statement */
+    const struct ptx_initialiser *initialisers;
+    uint32_t initialiser_count;
+    const struct ptx_function *owner; /* of in_function */
+    uint32_t id;                      /* 0.. in the module, in order of appearance */
+};
+
+enum ptx_operand_kind {
+    PTX_OPERAND_REGISTER, /* variable, index (of a family) */
+    PTX_OPERAND_VARIABLE, /* variable, addend */
+    PTX_OPERAND_FUNCTION, /* function */
+    PTX_OPERAND_LABEL,    /* label: index into the function's labels */
+    PTX_OPERAND_SPECIAL,  /* name: %tid.x, WARP_SZ */
+    PTX_OPERAND_INTEGER,  /* value (two's complement where negative) */
+    PTX_OPERAND_FLOAT32,  /* value: bits */
+    PTX_OPERAND_FLOAT64,  /* value: bits */
+    PTX_OPERAND_ADDRESS,  /* [items[0] + addend], further items where there are commas */
+    PTX_OPERAND_VECTOR,   /* {items} */
+    PTX_OPERAND_LIST,     /* (items) */
+    PTX_OPERAND_PAIR,     /* items[0] | items[1] */
+    PTX_OPERAND_SINK,     /* _ */
+};
+
+struct ptx_operand {
+    enum ptx_operand_kind kind;
+    bool negated; /* !p */
+    uint32_t start, end;
+    uint32_t symbol_start, symbol_end;
+    const char *name; /* of a symbol, without selector */
+    char selector;    /* of name.x: x y z w, else 0 */
+    const struct ptx_variable *variable;
+    const struct ptx_function *function;
+    uint32_t index;
+    uint32_t label;
+    int64_t addend;
+    uint64_t value;
+    struct ptx_operand *items;
+    uint32_t count;
+};
+
+struct ptx_instruction {
+    uint32_t line;
+    uint32_t start, end;             /* from the guard to the semicolon */
+    const struct ptx_operand *guard; /* a register, perhaps negated, or NULL */
+    const char *opcode;              /* "ld" */
+    const char *const *modifiers;    /* "global", "v4", "f32" */
+    uint32_t modifier_count;
+    struct ptx_operand *operands;
+    uint32_t operand_count;
+};
+
+enum ptx_label_kind { PTX_LABEL_CODE, PTX_LABEL_TARGETS, PTX_LABEL_PROTOTYPE };
+
+struct ptx_label {
+    const char *name;
+    enum ptx_label_kind kind;
+    uint32_t line;
+    uint32_t instruction; /* CODE: index of the instruction that follows, perhaps the count */
+    uint32_t *targets;    /* TARGETS: labels; .calltargets is read and ignored */
+    uint32_t target_count;
+    const struct ptx_function *prototype; /* PROTOTYPE: nameless, with returns and params */
+};
+
+struct ptx_function {
+    const char *name;
+    bool entry, defined, noreturn;
+    enum ptx_linkage linkage;
+    const struct ptx_variable **params, **returns;
+    uint32_t param_count, return_count;
+    const struct ptx_variable **variables; /* .local, .shared, .param, .global of the body */
+    uint32_t variable_count;
+    struct ptx_instruction *instructions;
+    uint32_t instruction_count;
+    struct ptx_label *labels;
+    uint32_t label_count;
+    uint32_t max_threads[3]; /* .maxntid or .reqntid, 0 where not given */
+    bool required_threads;   /* .reqntid */
+    uint32_t line;
+    uint32_t start, end;                   /* linkage to closing brace or semicolon */
+    uint32_t body_start, body_end;         /* between the braces */
+    const struct ptx_function *definition; /* itself, or of a mere declaration the body, or NULL */
+    uint32_t id;                           /* 0.. in the module */
+};
+
+struct ptx_module {
+    uint32_t version; /* 90 for 9.0 */
+    uint32_t target;  /* 90 for sm_90, sm_90a */
+    const char *target_name;
+    const struct ptx_variable **variables; /* of module scope, in order */
+    uint32_t variable_count;
+    uint32_t variable_ids; /* all variables' ids are below this */
+    const struct ptx_function **functions;
+    uint32_t function_count;
+    struct ptx_arena *arena;
+};
+
+/* Returns 0; -EINVAL with error filled in; or -ENOMEM. text: at most 1 GiB, copied where kept. */
+int ptx_read(const char *text, size_t length, struct ptx_module **module, struct ptx_error *error);
+void ptx_destroy(struct ptx_module *module);
+
+/* Definition if there is one, else declaration, else NULL. */
+const struct ptx_function *ptx_find_function(const struct ptx_module *module, const char *name);
+const struct ptx_variable *ptx_find_variable(const struct ptx_module *module, const char *name);
+
+/*
+ * The layout of a kernel's parameters: offset of the index-th, and with index ==
+ * param_count the end of the last. Natural alignment, as the driver lays them out.
+ */
+uint64_t ptx_param_offset(const struct ptx_function *function, uint32_t index);
+
+/* Bytes of one value; 0 for PTX_NONE and PTX_PRED. name: without dot. */
+uint32_t ptx_type_bytes(enum ptx_type type);
+enum ptx_type ptx_type_named(const char *name);
+const char *ptx_type_name(enum ptx_type type);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/ptx_reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct chunk {
+    struct chunk *next;
+    size_t used, size;
+    _Alignas(16) unsigned char bytes[];
+};
+
+struct ptx_arena {
+    struct chunk *chunks;
+};
+
+struct ptx_arena *ptx_arena_create(void)
+{
+    return calloc(1, sizeof(struct ptx_arena));
+}
+
+void ptx_arena_destroy(struct ptx_arena *arena)
+{
+    if (!arena)
+        return;
+    for (struct chunk *c = arena->chunks, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    free(arena);
+}
+
+void *ptx_arena_alloc(struct ptx_arena *arena, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2)
+        return NULL;
+    bytes = (bytes + 15) & ~(size_t)15;
+    struct chunk *c = arena->chunks;
+    if (!c || c->size - c->used < bytes) {
+        size_t size = bytes > 65536 ? bytes : 65536;
+        c = calloc(1, sizeof(*c) + size);
+        if (!c)
+            return NULL;
+        c->size = size;
+        c->next = arena->chunks;
+        arena->chunks = c;
+    }
+    void *out = c->bytes + c->used;
+    c->used += bytes;
+    return out;
+}
+
+void ptx_fail(struct ptx_reader *r, uint32_t line, const char *format, ...)
+{
+    if (r->failed)
+        return;
+    r->failed = true;
+    r->token.kind = PTX_TOKEN_END;
+    r->error->line = line;
+    int n = line ? snprintf(r->error->text, sizeof(r->error->text), "line %u: ", line) : 0;
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(r->error->text + n, sizeof(r->error->text) - (size_t)n, format, ap);
+    va_end(ap);
+}
+
+static void fail_memory(struct ptx_reader *r)
+{
+    ptx_fail(r, 0, "out of memory while reading PTX");
+    r->no_memory = true;
+}
+
+void *ptx_new(struct ptx_reader *r, size_t bytes)
+{
+    void *p = ptx_arena_alloc(r->module->arena, bytes);
+    if (!p)
+        fail_memory(r);
+    return p;
+}
+
+const char *ptx_slice(struct ptx_reader *r, uint32_t start, uint32_t end)
+{
+    char *s = ptx_new(r, (size_t)(end - start) + 1);
+    if (s)
+        memcpy(s, r->lexer.text + start, end - start);
+    return s;
+}
+
+void *ptx_list_add(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes)
+{
+    if (list->count == list->capacity) {
+        uint32_t capacity = list->capacity ? list->capacity * 2 : 16;
+        void *items = reallocarray(list->items, capacity, item_bytes);
+        if (!items) {
+            fail_memory(r);
+            return NULL;
+        }
+        list->items = items;
+        list->capacity = capacity;
+    }
+    void *item = (char *)list->items + (size_t)list->count++ * item_bytes;
+    return memset(item, 0, item_bytes);
+}
+
+void *ptx_list_keep(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes)
+{
+    void *kept = ptx_new(r, list->count * item_bytes);
+    if (kept && list->count)
+        memcpy(kept, list->items, list->count * item_bytes);
+    free(list->items);
+    *list = (struct ptx_list){0};
+    return kept;
+}
+
+void ptx_scope_push(struct ptx_reader *r)
+{
+    uint32_t *parent = ptx_list_add(r, &r->scopes, sizeof(uint32_t));
+    if (!parent)
+        return;
+    *parent = r->scope;
+    r->scope = r->scopes.count - 1;
+}
+
+void ptx_scope_pop(struct ptx_reader *r)
+{
+    r->scope = ((uint32_t *)r->scopes.items)[r->scope];
+}
+
+static uint32_t hash_name(const char *name, size_t length, uint32_t scope)
+{
+    uint32_t h = 2166136261u ^ (scope * 2654435761u);
+    for (size_t i = 0; i < length; i++)
+        h = (h ^ (unsigned char)name[i]) * 16777619u;
+    return h ^ h >> 15;
+}
+
+static struct ptx_name *find_slot(struct ptx_name *names, uint32_t capacity, const char *name,
+                                  size_t length, uint32_t scope, uint32_t hash)
+{
+    for (uint32_t i = hash & (capacity - 1);; i = (i + 1) & (capacity - 1)) {
+        struct ptx_name *n = &names[i];
+        if (!n->name || (n->hash == hash && n->scope == scope && n->length == length &&
+                         memcmp(n->name, name, length) == 0))
+            return n;
+    }
+}
+
+static bool grow_names(struct ptx_reader *r)
+{
+    uint32_t capacity = r->name_capacity ? r->name_capacity * 2 : 256;
+    struct ptx_name *names = calloc(capacity, sizeof(*names));
+    if (!names) {
+        fail_memory(r);
+        return false;
+    }
+    for (uint32_t i = 0; i < r->name_capacity; i++) {
+        const struct ptx_name *n = &r->names[i];
+        if (n->name)
+            *find_slot(names, capacity, n->name, n->length, n->scope, n->hash) = *n;
+    }
+    free(r->names);
+    r->names = names;
+    r->name_capacity = capacity;
+    return true;
+}
+
+struct ptx_name *ptx_declare(struct ptx_reader *r, const char *name, enum ptx_name_kind kind,
+                             void *object, bool may_exist)
+{
+    if (!name || (r->name_count * 2 >= r->name_capacity && !grow_names(r)))
+        return NULL;
+    size_t length = strlen(name);
+    uint32_t hash = hash_name(name, length, r->scope);
+    struct ptx_name *n = find_slot(r->names, r->name_capacity, name, length, r->scope, hash);
+    if (n->name) {
+        if (!may_exist || n->kind != kind)
+            ptx_fail(r, r->token.line, "'%.100s' is declared twice", name);
+        return n;
+    }
+    *n = (struct ptx_name){name, (uint32_t)length, r->scope, hash, kind, object, 0};
+    r->name_count++;
+    return n;
+}
+
+struct ptx_name *ptx_lookup(struct ptx_reader *r, uint32_t scope, const char *name, size_t length,
+                            unsigned kinds)
+{
+    if (!r->name_capacity)
+        return NULL;
+    for (;; scope = ((uint32_t *)r->scopes.items)[scope]) {
+        uint32_t hash = hash_name(name, length, scope);
+        struct ptx_name *n = find_slot(r->names, r->name_capacity, name, length, scope, hash);
+        if (n->name && (kinds & 1u << n->kind))
+            return n;
+        if (scope == 0)
+            return NULL;
+    }
+}
+
+void ptx_advance(struct ptx_reader *r)
+{
+    r->last_end = r->token.end;
+    if (r->failed)
+        return;
+    r->token = ptx_lexer_next(&r->lexer);
+    if (r->token.kind == PTX_TOKEN_BAD) {
+        uint32_t n = r->token.end - r->token.start;
+        ptx_fail(r, r->token.line, "not a PTX token: '%.*s'", (int)(n > 40 ? 40 : n),
+                 r->lexer.text + r->token.start);
+    }
+}
+
+bool ptx_at(const struct ptx_reader *r, char punct)
+{
+    return r->token.kind == PTX_TOKEN_PUNCT && r->lexer.text[r->token.start] == punct;
+}
+
+bool ptx_accept(struct ptx_reader *r, char punct)
+{
+    if (!ptx_at(r, punct))
+        return false;
+    ptx_advance(r);
+    return true;
+}
+
+void ptx_unexpected(struct ptx_reader *r, const char *wanted)
+{
+    uint32_t n = r->token.end - r->token.start;
+    if (r->token.kind == PTX_TOKEN_END)
+        ptx_fail(r, r->token.line, "the text ends where %s should stand", wanted);
+    else
+        ptx_fail(r, r->token.line, "'%.*s' where %s should stand", (int)(n > 60 ? 60 : n),
+                 r->lexer.text + r->token.start, wanted);
+}
+
+bool ptx_expect(struct ptx_reader *r, char punct)
+{
+    if (ptx_accept(r, punct))
+        return true;
+    char wanted[4] = {'\'', punct, '\'', 0};
+    ptx_unexpected(r, wanted);
+    return false;
+}
+
+bool ptx_at_dot(const struct ptx_reader *r, const char *directive)
+{
+    size_t n = strlen(directive);
+    return r->token.kind == PTX_TOKEN_DOT && r->token.end - r->token.start == n &&
+           memcmp(r->lexer.text + r->token.start, directive, n) == 0;
+}
+
+bool ptx_accept_dot(struct ptx_reader *r, const char *directive)
+{
+    if (!ptx_at_dot(r, directive))
+        return false;
+    ptx_advance(r);
+    return true;
+}

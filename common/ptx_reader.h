@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * ptx_reader: what the files of the PTX reader share while they read; private to
+ * common/ptx*.c. The first error (or lack of memory) sets `failed`, after which
+ * every token is the end, so that loops end without checking each step.
+ */
+#ifndef GPUSHARE_COMMON_PTX_READER_H
+#define GPUSHARE_COMMON_PTX_READER_H
+
+#include "common/ptx.h"
+#include "common/ptx_token.h"
+
+struct ptx_arena;
+struct ptx_arena *ptx_arena_create(void);
+void ptx_arena_destroy(struct ptx_arena *arena);
+/* Zeroed, 16-aligned; NULL when memory is short. */
+void *ptx_arena_alloc(struct ptx_arena *arena, size_t bytes);
+
+/* A growing array that moves into the arena when it is complete. */
+struct ptx_list {
+    void *items;
+    uint32_t count, capacity;
+};
+
+enum ptx_name_kind { PTX_NAME_VARIABLE, PTX_NAME_FUNCTION, PTX_NAME_LABEL };
+
+struct ptx_name {
+    const char *name;
+    uint32_t length, scope;
+    uint32_t hash;
+    enum ptx_name_kind kind;
+    void *object;   /* variable or function */
+    uint32_t label; /* label */
+};
+
+struct ptx_reader {
+    struct ptx_lexer lexer;
+    struct ptx_token token; /* the next one, not yet consumed */
+    uint32_t last_end;      /* end of the one consumed last */
+    struct ptx_module *module;
+    struct ptx_error *error;
+    bool failed, no_memory;
+
+    struct ptx_name *names; /* open addressing; a power of two */
+    uint32_t name_count, name_capacity;
+    struct ptx_list scopes; /* uint32_t: parent of each scope; 0 is the module */
+    uint32_t scope;
+
+    struct ptx_list variables, functions; /* of the module */
+    struct ptx_function *function;        /* the body being read, or NULL */
+    struct ptx_list instructions, labels, body_variables, label_uses;
+    uint32_t nesting;
+};
+
+/* ---- ptx_names.c: arena, lists, scopes ---- */
+void ptx_fail(struct ptx_reader *r, uint32_t line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void *ptx_new(struct ptx_reader *r, size_t bytes); /* arena, fails the reader */
+const char *ptx_slice(struct ptx_reader *r, uint32_t start, uint32_t end);
+/* Adds a zeroed item and returns it, or NULL (and fails). */
+void *ptx_list_add(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes);
+/* Moves the items into the arena; the list is empty after. */
+void *ptx_list_keep(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes);
+
+void ptx_scope_push(struct ptx_reader *r);
+void ptx_scope_pop(struct ptx_reader *r);
+/* Declares in the current scope; a second one of that name is an error unless may_exist. */
+struct ptx_name *ptx_declare(struct ptx_reader *r, const char *name, enum ptx_name_kind kind,
+                             void *object, bool may_exist);
+/* Looks in scope and its parents; `kinds` is a set of 1 << kind. */
+struct ptx_name *ptx_lookup(struct ptx_reader *r, uint32_t scope, const char *name, size_t length,
+                            unsigned kinds);
+
+/* ---- tokens ---- */
+void ptx_advance(struct ptx_reader *r);
+bool ptx_at(const struct ptx_reader *r, char punct);
+bool ptx_accept(struct ptx_reader *r, char punct);
+bool ptx_expect(struct ptx_reader *r, char punct);
+bool ptx_at_dot(const struct ptx_reader *r, const char *directive); /* ".reg" */
+bool ptx_accept_dot(struct ptx_reader *r, const char *directive);
+void ptx_unexpected(struct ptx_reader *r, const char *wanted);
+
+/* ---- ptx_declare.c ---- */
+/* The space that the next token names, or NONE. */
+enum ptx_space ptx_space_at(const struct ptx_reader *r);
+void ptx_read_variables(struct ptx_reader *r, enum ptx_linkage linkage, uint32_t start);
+/* (.param .b32 a, ...): with names declared in the current scope. */
+void ptx_read_params(struct ptx_reader *r, struct ptx_function *function, bool returns);
+uint64_t ptx_read_integer(struct ptx_reader *r, uint64_t maximum);
+
+/* ---- ptx_body.c ---- */
+void ptx_read_body(struct ptx_reader *r, struct ptx_function *function);
+
+#endif
