@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "tests/support/server.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { START_SECONDS = 60, STOP_SECONDS = 60, WORDS_MAX = 64 };
+
+struct server {
+    pid_t pid;
+    int notify;
+    char folder[64];
+    char socket[96];
+    char admin[96];
+    char log[96];
+};
+
+const char *server_build_path(const char *relative, char *buffer, size_t size)
+{
+    const char *build = getenv("BUILD");
+    snprintf(buffer, size, "%s/%s", build ? build : "build", relative);
+    return buffer;
+}
+
+static void fail(const struct server *server, const char *what)
+{
+    char *log = server_log(server);
+    fprintf(stderr, "server: %s\n---- log of %s\n%s----\n", what, server->folder, log ? log : "");
+    free(log);
+    abort();
+}
+
+static int open_notify(struct server *server)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/notify", server->folder);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0) {
+        perror("server: notify socket");
+        abort();
+    }
+    return fd;
+}
+
+static bool has_option(const char *const args[], const char *name)
+{
+    for (size_t i = 0; args && args[i]; i++)
+        if (!strcmp(args[i], name))
+            return true;
+    return false;
+}
+
+static void spawn(struct server *server, const char *const args[], const char *const env[])
+{
+    char program[512], notify[128];
+    const char *words[WORDS_MAX];
+    const char *settings[WORDS_MAX];
+    size_t n = 0, m = 0;
+    server_build_path("bin/gpushared", program, sizeof program);
+    words[n++] = program;
+    words[n++] = "--socket";
+    words[n++] = server->socket;
+    words[n++] = "--admin-socket";
+    words[n++] = server->admin;
+    if (!has_option(args, "--driver")) {
+        words[n++] = "--driver";
+        words[n++] = "softgpu";
+    }
+    for (size_t i = 0; args && args[i] && n < WORDS_MAX - 1; i++)
+        words[n++] = args[i];
+    words[n] = NULL;
+
+    static const char *const passed[] = {"PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS",
+                                         "LSAN_OPTIONS"};
+    static char copies[5][512];
+    for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
+        const char *value = getenv(passed[i]);
+        if (!value)
+            continue;
+        snprintf(copies[i], sizeof copies[i], "%s=%s", passed[i], value);
+        settings[m++] = copies[i];
+    }
+    snprintf(notify, sizeof notify, "NOTIFY_SOCKET=%s/notify", server->folder);
+    settings[m++] = notify;
+    for (size_t i = 0; env && env[i] && m < WORDS_MAX - 1; i++)
+        settings[m++] = env[i];
+    settings[m] = NULL;
+
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, server->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    int error = posix_spawn(&server->pid, program, &actions, NULL, (char *const *)(uintptr_t)words,
+                            (char *const *)(uintptr_t)settings);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error) {
+        fprintf(stderr, "server: %s: %s\n", program, strerror(error));
+        abort();
+    }
+}
+
+static struct server *prepare(void)
+{
+    struct server *server = calloc(1, sizeof *server);
+    if (!server)
+        abort();
+    snprintf(server->folder, sizeof server->folder, "/tmp/gpushare-server-XXXXXX");
+    if (!mkdtemp(server->folder))
+        abort();
+    chmod(server->folder, 0755);
+    snprintf(server->socket, sizeof server->socket, "%s/gpushare.sock", server->folder);
+    snprintf(server->admin, sizeof server->admin, "%s/admin.sock", server->folder);
+    snprintf(server->log, sizeof server->log, "%s/log", server->folder);
+    server->notify = open_notify(server);
+    return server;
+}
+
+static void discard(struct server *server)
+{
+    char path[128];
+    close(server->notify);
+    unlink(server->log);
+    snprintf(path, sizeof path, "%s/notify", server->folder);
+    unlink(path);
+    unlink(server->socket);
+    unlink(server->admin);
+    rmdir(server->folder);
+    free(server);
+}
+
+/* 1 ready, 0 ended, -1 neither within the time. */
+static int await_ready(struct server *server, int *status)
+{
+    for (int i = 0; i < START_SECONDS * 10; i++) {
+        struct pollfd poll_fd = {.fd = server->notify, .events = POLLIN};
+        if (poll(&poll_fd, 1, 100) > 0) {
+            char text[1024];
+            ssize_t length = recv(server->notify, text, sizeof text - 1, 0);
+            if (length > 0) {
+                text[length] = 0;
+                if (strstr(text, "READY=1"))
+                    return 1;
+            }
+        }
+        if (waitpid(server->pid, status, WNOHANG) == server->pid)
+            return 0;
+    }
+    return -1;
+}
+
+struct server *server_start(const char *const args[], const char *const env[])
+{
+    struct server *server = prepare();
+    spawn(server, args, env);
+    int status = 0;
+    int ready = await_ready(server, &status);
+    if (ready == 0)
+        fail(server, "it ended instead of getting ready");
+    if (ready < 0) {
+        kill(server->pid, SIGKILL);
+        fail(server, "it did not get ready in time");
+    }
+    return server;
+}
+
+int server_start_refused(const char *const args[], const char *const env[], char **log)
+{
+    struct server *server = prepare();
+    spawn(server, args, env);
+    int status = 0;
+    int ready = await_ready(server, &status);
+    if (ready != 0) {
+        kill(server->pid, SIGKILL);
+        fail(server, "it came up, though it should have refused");
+    }
+    *log = server_log(server);
+    discard(server);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+const char *server_socket(const struct server *server)
+{
+    return server->socket;
+}
+
+const char *server_admin_socket(const struct server *server)
+{
+    return server->admin;
+}
+
+pid_t server_pid(const struct server *server)
+{
+    return server->pid;
+}
+
+char *server_log(const struct server *server)
+{
+    FILE *file = fopen(server->log, "re");
+    if (!file)
+        return strdup("");
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    char buffer[4096];
+    size_t got;
+    while (out && (got = fread(buffer, 1, sizeof buffer, file)) > 0)
+        fwrite(buffer, 1, got, out);
+    fclose(file);
+    if (out)
+        fclose(out);
+    return text;
+}
+
+bool server_log_wait(const struct server *server, const char *text)
+{
+    for (int i = 0; i < 1000; i++) {
+        char *log = server_log(server);
+        bool found = log && strstr(log, text);
+        free(log);
+        if (found)
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return false;
+}
+
+size_t server_workers(const struct server *server, pid_t *pids, size_t most)
+{
+    char path[96];
+    size_t count = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)server->pid, (int)server->pid);
+    FILE *file = fopen(path, "re");
+    int pid;
+    while (file && count < most && fscanf(file, "%d", &pid) == 1)
+        pids[count++] = pid;
+    if (file)
+        fclose(file);
+    return count;
+}
+
+size_t server_fd_count(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *folder = opendir(path);
+    size_t count = 0;
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count > 2 ? count - 2 : 0;
+}
+
+int server_stop(struct server *server)
+{
+    pid_t workers[16];
+    size_t count = server_workers(server, workers, 16);
+    kill(server->pid, SIGTERM);
+    int status = 0;
+    for (int i = 0; waitpid(server->pid, &status, WNOHANG) != server->pid; i++) {
+        if (i > STOP_SECONDS * 100) {
+            kill(server->pid, SIGKILL);
+            fail(server, "it did not end after SIGTERM");
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (kill(workers[i], 0) == 0 || errno != ESRCH)
+            fail(server, "a worker outlived it");
+    if (access(server->socket, F_OK) == 0 || access(server->admin, F_OK) == 0)
+        fail(server, "it left a socket behind");
+    int result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (result) {
+        char *log = server_log(server);
+        fprintf(stderr, "server: exit status %d; its log:\n%s", result, log ? log : "");
+        free(log);
+    }
+    discard(server);
+    return result;
+}
