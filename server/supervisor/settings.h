@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * settings: what the administrator decided, from the command line and the
+ * environment. The one module of the server that reads the environment.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_SETTINGS_H
+#define GPUSHARE_SERVER_SUPERVISOR_SETTINGS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/log.h"
+
+#define SETTINGS_DEVICES_MAX 32
+#define SETTINGS_ADMINS_MAX  64
+
+struct settings {
+    char driver[PATH_MAX];             /* absolute path of the libcuda.so.1 to open */
+    char driver_name[16];              /* "nvidia", "softgpu" or "path", for messages */
+    char worker[PATH_MAX];             /* absolute path of gpushare-worker */
+    char socket[PATH_MAX];             /* clients */
+    char admin_socket[PATH_MAX];       /* administrators */
+    int socket_fd;                     /* passed by systemd as "client"; -1: make our own */
+    int admin_socket_fd;               /* passed by systemd as "admin"; -1: make our own */
+    uid_t admins[SETTINGS_ADMINS_MAX]; /* who may change things, besides root */
+    unsigned admin_count;
+    uint32_t max_clients; /* 0: what the file descriptors allow */
+    uint32_t streams;     /* granted to each client */
+    uint64_t max_window;  /* bytes, a power of two; 0: from the device's memory */
+    uint64_t device_base; /* of the arenas; differ in one bit */
+    uint64_t host_base;
+    uint64_t arena_bytes;
+    uint64_t host_total;        /* pinned host memory of all clients, bytes */
+    uint64_t host_client;       /* of each, where it asks for none or more */
+    uint32_t thread_percentage; /* default and ceiling, hundredths of a per cent */
+    uint32_t priority;          /* default and floor: 0 normal, above lower */
+    char *memory_limits;        /* default and ceiling per device, as written; NULL: none */
+    char *visible_devices;      /* which devices and in which order, as written; NULL: all */
+    uint32_t hello_timeout_ms;  /* for a client to attach after it connected */
+    enum log_level log_level;
+    bool journal; /* standard error is journald's */
+};
+
+enum { SETTINGS_EXIT = 1 };
+
+/*
+ * Reads options and environment. Returns 0; SETTINGS_EXIT after --help or --version
+ * with what to print in text; -EINVAL with a sentence in text that names the option
+ * or variable, its value and the accepted form.
+ */
+int settings_read(struct settings *settings, int argc, char **argv, char *text, size_t text_bytes);
+
+/* Frees what settings_read allocated. */
+void settings_free(struct settings *settings);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * supervisor: the whole server but its main(): devices with their workers, clients
+ * with what they own, and the limits between them. It never calls CUDA.
+ *
+ * This header is what the rest of the process (main, admin, notify) sees of it.
+ * Everything runs on the thread of one libuv loop; views are filled by value and
+ * stay true until control returns to the loop.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_SUPERVISOR_H
+#define GPUSHARE_SERVER_SUPERVISOR_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <uv.h>
+
+#include "protocol.h"
+
+struct settings;
+struct supervisor;
+
+/* ---- life ---- */
+
+/* What main wants to hear. Each is called from the loop. */
+struct supervisor_events {
+    /* The first device of all serves clients. Once. */
+    void (*ready)(void *context);
+    /* A sentence about the present state, for systemd's STATUS=. Often. */
+    void (*status)(void *context, const char *text);
+    /* No device could be started; text says what is wrong with the driver. The caller stops. */
+    void (*unusable)(void *context, const char *text);
+    /* supervisor_stop is complete: no client, no worker, no open handle is left. */
+    void (*stopped)(void *context);
+    void *context;
+};
+
+/*
+ * Makes the supervisor; settings are borrowed and must outlive it. Nothing is
+ * started yet. Returns 0 or -errno.
+ */
+int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct settings *settings,
+                      const struct supervisor_events *events);
+
+/* Starts the workers. Clients may be listened for before. Returns 0 or -errno. */
+int supervisor_start(struct supervisor *supervisor);
+
+/*
+ * Takes over a connected client socket (SOCK_SEQPACKET); closes it if it can't be
+ * served, after telling the client why. Identity is the kernel's (SO_PEERCRED).
+ */
+void supervisor_accept(struct supervisor *supervisor, int fd);
+
+/* Ends every client (worker_lost) and every worker, then reports `stopped`. Idempotent. */
+void supervisor_stop(struct supervisor *supervisor);
+
+/* After `stopped`, with the loop run until it had no more handles. NULL is allowed. */
+void supervisor_free(struct supervisor *supervisor);
+
+/* ---- for the admin socket ---- */
+
+enum supervisor_device_state {
+    SUPERVISOR_DEVICE_STARTING, /* the worker has not reported yet */
+    SUPERVISOR_DEVICE_READY,    /* serves clients */
+    SUPERVISOR_DEVICE_WAITING,  /* the worker ended; the next start waits */
+    SUPERVISOR_DEVICE_STOPPED
+};
+
+/* "starting", "ready", "waiting", "stopped". Static. */
+const char *supervisor_device_state_name(enum supervisor_device_state state);
+
+struct supervisor_device_view {
+    uint32_t index;   /* as clients name it */
+    uint32_t ordinal; /* as the driver names it */
+    enum supervisor_device_state state;
+    struct proto_device_info info; /* all zero until the first worker was ready */
+    pid_t worker_pid;              /* 0 while there is none */
+    uint32_t worker_starts;        /* how many were started so far */
+    uint32_t clients;              /* attached now, those being taken down included */
+    uint32_t partitions;           /* distinct sets of multiprocessors that its clients hold */
+    uint64_t memory_charged;       /* bytes, all clients together */
+    char trouble[380];             /* why the latest worker ended; empty if none has */
+};
+
+struct supervisor_client_view {
+    uint32_t number;
+    char name[64]; /* as the client calls itself; control characters replaced */
+    pid_t pid;     /* as the kernel says; 0 if it is not visible from here */
+    uid_t uid;
+    const char *state; /* "hello", "greeted", "attaching", "attached", "leaving"; static */
+    bool attached;     /* the fields below hold something only then */
+    uint32_t device;
+    uint64_t memory_asked; /* PROTO_UNSET: not asked */
+    uint64_t memory_limit;
+    uint64_t memory_charged;
+    uint64_t host_asked; /* PROTO_UNSET: not asked */
+    uint64_t host_limit;
+    uint64_t host_charged;
+    uint32_t threads_asked;   /* hundredths of a per cent; 0: not asked */
+    uint32_t threads_granted; /* likewise, before rounding to partitions */
+    uint32_t multiprocessors; /* granted */
+    bool partitioned;         /* enforced by a partition */
+    uint32_t priority;
+    uint32_t fds;          /* descriptors that the server holds for it */
+    uint32_t waiting;      /* requests that the worker has not answered */
+    uint64_t connected_ns; /* for how long */
+};
+
+struct supervisor_totals {
+    uint32_t clients; /* connections, of every state */
+    uint32_t clients_max;
+    uint64_t clients_served; /* since the start */
+    uint64_t clients_refused;
+    uint64_t host_limit; /* pinned host memory of all clients together */
+    uint64_t host_charged;
+    uint32_t fds; /* descriptors held for clients */
+    uint32_t fds_limit;
+    uint32_t images; /* module images cached */
+    uint64_t image_bytes;
+    uint64_t uptime_ns;
+};
+
+uint32_t supervisor_device_count(const struct supervisor *supervisor);
+/* index < supervisor_device_count */
+void supervisor_device_view(const struct supervisor *supervisor, uint32_t index,
+                            struct supervisor_device_view *view);
+
+/* Calls visit for every client in the order of their numbers, until it returns false. */
+void supervisor_each_client(const struct supervisor *supervisor,
+                            bool (*visit)(void *context, const struct supervisor_client_view *view),
+                            void *context);
+
+void supervisor_totals(const struct supervisor *supervisor, struct supervisor_totals *totals);
+
+/* Ends a client with PROTO_ERROR_KILLED. by names who asked, for the log. 0, or -ENOENT. */
+int supervisor_kill(struct supervisor *supervisor, uint32_t client, const char *by);
+
+/*
+ * Asks the worker what a client has used. done is called exactly once, from the
+ * loop and never before this returns; usage is NULL if the client or the worker went
+ * away meanwhile. Returns 0, -ENOENT (no such client, or not attached: done is
+ * not called), or another -errno (likewise).
+ */
+int supervisor_usage(struct supervisor *supervisor, uint32_t client,
+                     void (*done)(void *context, uint32_t client,
+                                  const struct proto_worker_usage *usage),
+                     void *context);
+
+uv_loop_t *supervisor_loop(const struct supervisor *supervisor);
+const struct settings *supervisor_settings(const struct supervisor *supervisor);
+
+#endif
