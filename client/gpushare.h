@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * gpushare: run kernels on an NVIDIA GPU that many processes share at the same time.
+ *
+ * A server (gpushared) owns the device; this library is how a program becomes one of
+ * its clients. Link with -lgpushare-client. Nothing of CUDA is needed, neither to
+ * compile nor to run: kernels come as PTX text (nvcc -ptx), a cubin or a fatbin.
+ *
+ *     gpushare_connection *gpu;
+ *     gpushare_module *module;
+ *     gpushare_function *add;
+ *     gpushare_address a, b;
+ *     uint32_t n = 1 << 20;
+ *     void *arguments[] = {&a, &b, &n};                 // in the kernel's own order
+ *     struct gpushare_dim grid = {4096, 1, 1}, block = {256, 1, 1};
+ *
+ *     if (gpushare_connect(NULL, &gpu) != GPUSHARE_SUCCESS)
+ *         die(gpushare_error_text());                   // every call below likewise
+ *     gpushare_module_load_file(gpu, "add.ptx", &module);
+ *     gpushare_module_function(module, "add", &add);
+ *     gpushare_memory_alloc(gpu, n * 4, &a);
+ *     gpushare_memory_alloc(gpu, n * 4, &b);
+ *     gpushare_copy_to_device(gpu, a, input, n * 4);
+ *     gpushare_launch(add, grid, block, 0, NULL, arguments);
+ *     gpushare_copy_from_device(gpu, output, b, n * 4); // waits for the kernel
+ *     gpushare_close(&gpu);
+ *
+ * WHAT HOLDS FOR EVERY CALL
+ *
+ *   Units        sizes and offsets are bytes, if not said otherwise.
+ *   Result       GPUSHARE_SUCCESS (0), or an error number; what went wrong, with the
+ *                culprit and the remedy, stands in gpushare_error_text(). Outputs are
+ *                written on success only.
+ *   NULL         a NULL connection, function, module or event is refused with
+ *                GPUSHARE_ERROR_NOT_INITIALIZED (connection) or INVALID_HANDLE; a NULL
+ *                output or input pointer with INVALID_VALUE. Where NULL means
+ *                something (options, streams, what is freed), the call says so.
+ *   Threads      any thread may make any call at any time, except that an object must
+ *                not be in use by another thread while it is destroyed. Threads wait
+ *                for each other only where they use the same stream, or ask the server
+ *                for something (allocate, load, create). Launches, fills and copies
+ *                of shared host buffers ask it nothing: they go through shared memory.
+ *   Ownership    a connection owns all that was made on it; closing it frees the rest.
+ *                What a caller passes in (names, paths, images, parameters, options) is
+ *                copied, or read before the call returns. The memory of asynchronous
+ *                copies is the exception; see there.
+ *   The end      when the server ends a connection (it stops, the device faults, an
+ *                administrator kills the client), every later call on it, and every one
+ *                that waits, returns the error that ended it. Never a signal, never a
+ *                hang. What can still be done with it is gpushare_close().
+ *   fork         the child has no connection: calls on its parent's return
+ *                NOT_INITIALIZED, shared host buffers are not mapped in it, and
+ *                gpushare_close() only frees memory. It may connect for itself.
+ *
+ * Ideas are CUDA's wherever CUDA has them (CUDA Driver API reference; "cu..." names in
+ * the comments below point there), so that code can be carried over call by call.
+ */
+#ifndef GPUSHARE_H
+#define GPUSHARE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Put before every function, so that a build with hidden symbols exports these. */
+#define GPUSHARE_API __attribute__((visibility("default")))
+
+/* ---- versions ---------------------------------------------------------------- */
+
+/* Of this header: 0.1.0 is 100; major * 10000 + minor * 100 + patch. */
+#define GPUSHARE_VERSION_NUMBER 100
+
+/* Of the library that is loaded, counted likewise. */
+GPUSHARE_API uint32_t gpushare_version(void);
+
+/* The same as text, "0.1.0". Static. */
+GPUSHARE_API const char *gpushare_version_text(void);
+
+/* ---- errors ------------------------------------------------------------------ */
+
+/*
+ * Numbers up to 999 are CUDA's (CUresult), so that who knows those knows these; from
+ * 10000 on they are gpushare's own. Numbers are never given another meaning; new ones
+ * may come. The table's source is the protocol's schema.
+ */
+enum gpushare_error {
+    GPUSHARE_SUCCESS = 0,
+    GPUSHARE_ERROR_INVALID_VALUE = 1,       /* an argument is outside of what the call accepts */
+    GPUSHARE_ERROR_OUT_OF_MEMORY = 2,       /* exceeds the client's limit, or what is left */
+    GPUSHARE_ERROR_NOT_INITIALIZED = 3,     /* no connection, or the parent process's */
+    GPUSHARE_ERROR_NO_DEVICE = 100,         /* the server has no usable device */
+    GPUSHARE_ERROR_INVALID_DEVICE = 101,    /* no such device, or not visible to this client */
+    GPUSHARE_ERROR_INVALID_IMAGE = 200,     /* not PTX, a cubin or a fatbin */
+    GPUSHARE_ERROR_NO_BINARY_FOR_GPU = 209, /* no code in it that this device can run */
+    GPUSHARE_ERROR_ECC_UNCORRECTABLE = 214,
+    GPUSHARE_ERROR_INVALID_PTX = 218,             /* the PTX text could not be compiled */
+    GPUSHARE_ERROR_UNSUPPORTED_PTX_VERSION = 222, /* newer than the driver knows */
+    GPUSHARE_ERROR_INVALID_HANDLE = 400,          /* not this client's, or no longer alive */
+    GPUSHARE_ERROR_NOT_FOUND = 500,               /* no such name */
+    GPUSHARE_ERROR_NOT_READY = 600,       /* not complete yet; an answer rather than a failure */
+    GPUSHARE_ERROR_ILLEGAL_ADDRESS = 700, /* a kernel used an address where nothing is */
+    GPUSHARE_ERROR_LAUNCH_OUT_OF_RESOURCES = 701, /* more than a block can have */
+    GPUSHARE_ERROR_LAUNCH_TIMEOUT = 702,
+    GPUSHARE_ERROR_ASSERT = 710, /* an assertion in a kernel failed */
+    GPUSHARE_ERROR_HARDWARE_STACK_ERROR = 714,
+    GPUSHARE_ERROR_ILLEGAL_INSTRUCTION = 715,
+    GPUSHARE_ERROR_MISALIGNED_ADDRESS = 716,
+    GPUSHARE_ERROR_INVALID_ADDRESS_SPACE = 717,
+    GPUSHARE_ERROR_INVALID_PC = 718,
+    GPUSHARE_ERROR_LAUNCH_FAILED = 719, /* a kernel trapped, or failed without a name */
+    GPUSHARE_ERROR_NOT_PERMITTED = 800,
+    GPUSHARE_ERROR_NOT_SUPPORTED = 801, /* this driver or device does not offer it */
+    GPUSHARE_ERROR_UNKNOWN = 999,
+    GPUSHARE_ERROR_CONNECTION_FAILED = 10001, /* the server could not be reached */
+    GPUSHARE_ERROR_CONNECTION_LOST = 10002,   /* it was reached, and is gone */
+    GPUSHARE_ERROR_PROTOCOL_VERSION = 10003,  /* client and server don't speak the same */
+    GPUSHARE_ERROR_PROTOCOL_VIOLATION = 10004,
+    GPUSHARE_ERROR_INVALID_ENVIRONMENT = 10005, /* a variable's value can't be understood */
+    GPUSHARE_ERROR_TOO_MANY_CLIENTS = 10006,
+    GPUSHARE_ERROR_ADDRESS_SPACE_FULL = 10007,
+    GPUSHARE_ERROR_WINDOW_TAKEN = 10008,
+    GPUSHARE_ERROR_DEVICE_NOT_READY = 10009,
+    GPUSHARE_ERROR_WORKER_LOST = 10010, /* the device's owner ended; connect again */
+    GPUSHARE_ERROR_KILLED = 10011,      /* an administrator ended this connection */
+    GPUSHARE_ERROR_DEPENDENCY_CIRCLE = 10012,
+    GPUSHARE_ERROR_TOO_MANY_OBJECTS = 10013,
+    GPUSHARE_ERROR_SERVER_RESOURCES = 10014
+};
+typedef enum gpushare_error gpushare_error;
+
+/* "out_of_memory"; "unrecognized" for a number that the library lacks. Static. */
+GPUSHARE_API const char *gpushare_error_name(gpushare_error error);
+
+/* What the number means: one lower-case sentence without a full stop. Static. */
+GPUSHARE_API const char *gpushare_error_string(gpushare_error error);
+
+/*
+ * What went wrong in the latest call of this thread that failed, in one sentence, the
+ * server's own where the server refused it ("" if none failed yet). NOT_READY is an
+ * answer and leaves it alone. Belongs to the library; valid until the next failure in
+ * the same thread. Never NULL.
+ */
+GPUSHARE_API const char *gpushare_error_text(void);
+
+/* ---- handles ----------------------------------------------------------------- */
+
+/*
+ * An address in device memory, as kernels see it (CUdeviceptr). Address arithmetic is
+ * allowed. A shared host buffer's pointer is an address too: kernels and copies can
+ * use it as it is, (gpushare_address)(uintptr_t)pointer.
+ */
+typedef uint64_t gpushare_address;
+
+typedef struct gpushare_connection gpushare_connection; /* one client of one device (CUcontext) */
+typedef struct gpushare_module gpushare_module;         /* a loaded image (CUmodule) */
+typedef struct gpushare_function gpushare_function;     /* a kernel in it; lives as long as it */
+typedef struct gpushare_stream gpushare_stream;         /* work in order (CUstream) */
+typedef struct gpushare_event gpushare_event;           /* a point in a stream (CUevent) */
+
+/* Numbers of blocks, or of threads, in each direction; 1 where there is only one. */
+struct gpushare_dim {
+    uint32_t x, y, z;
+};
+
+/*
+ * Structs that begin with `size` can grow in later versions: set it to sizeof the
+ * struct before the call; the library touches nothing behind it. (io_uring and
+ * Linux's extensible syscalls do it so.)
+ */
+
+/* ---- connections ------------------------------------------------------------- */
+
+/*
+ * What a program may wish for. Initialise with {sizeof(struct gpushare_options)}: a
+ * member that is 0 or NULL is not wished for. Limits are wishes that can only tighten:
+ * of this struct, the environment and the server's own, the strictest holds.
+ */
+struct gpushare_options {
+    size_t size;                /* sizeof(struct gpushare_options) */
+    uint32_t device;            /* which device, from 0, counted among those visible */
+    uint32_t priority;          /* 0 normal, 1 and above lower, at most 1000 */
+    const char *socket;         /* path of the server's socket */
+    const char *name;           /* in the server's lists and log; at most 63 bytes */
+    double thread_percentage;   /* of the device's multiprocessors; above 0, at most 100 */
+    uint64_t memory_limit;      /* of device memory */
+    uint64_t host_memory_limit; /* of shared host buffers */
+};
+
+/*
+ * Connects to the server and becomes a client of one device. options: NULL for none.
+ * Reads these environment variables, once, at this call (a CUDA_ name only where
+ * gpushare's own is not set); a value that can't be understood is refused with
+ * INVALID_ENVIRONMENT, and gpushare_error_text() names variable, value and form.
+ *
+ *   GPUSHARE_SOCKET                     where the server is, if the options don't say;
+ *                                       default $XDG_RUNTIME_DIR/gpushare/gpushare.sock
+ *                                       if that exists, then /run/gpushare/gpushare.sock
+ *   GPUSHARE_CLIENT_NAME                if the options don't say; default: the program's name
+ *   GPUSHARE_ACTIVE_THREAD_PERCENTAGE   above 0, at most 100 (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE)
+ *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT    per device, 0=1G,1=512MB or GPU-<uuid>=1G; K, M and G
+ *                                       are powers of 1024 (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT)
+ *   GPUSHARE_PINNED_HOST_MEM_LIMIT      one size, 512M
+ *   GPUSHARE_CLIENT_PRIORITY            0 normal, 1 and above lower (CUDA_MPS_CLIENT_PRIORITY)
+ *   GPUSHARE_VISIBLE_DEVICES            0,1 or GPU-<uuid> or MIG-<uuid>: only these are seen,
+ *                                       in this order (CUDA_VISIBLE_DEVICES)
+ *
+ * *connection is the caller's, to be closed with gpushare_close(). A process usually
+ * has one a device; a second one to the same device is a client of its own, with
+ * memory and limits of its own. Errors: CONNECTION_FAILED, PROTOCOL_VERSION,
+ * INVALID_ENVIRONMENT, INVALID_DEVICE, DEVICE_NOT_READY, NO_DEVICE, TOO_MANY_CLIENTS,
+ * ADDRESS_SPACE_FULL, WINDOW_TAKEN, SERVER_RESOURCES, INVALID_VALUE.
+ */
+GPUSHARE_API gpushare_error gpushare_connect(const struct gpushare_options *options,
+                                             gpushare_connection **connection);
+
+/*
+ * Closes *connection and sets it to NULL, so that a second close does nothing; NULL and
+ * a pointer to NULL do nothing either. Frees every object made on it; their handles are
+ * invalid after this. Does not wait: work that was not waited for may or may not have
+ * been carried out (see gpushare_synchronize). No other thread may be using it.
+ */
+GPUSHARE_API void gpushare_close(gpushare_connection **connection);
+
+/*
+ * The error that ended the connection, GPUSHARE_SUCCESS while it lives. text, if not
+ * NULL, gets the sentence that came with it, "" while it lives; it belongs to the
+ * connection. Looks at the socket, so that an end is seen even by an idle client.
+ */
+GPUSHARE_API gpushare_error gpushare_connection_error(gpushare_connection *connection,
+                                                      const char **text);
+
+/* What was asked for (0: nothing) and what was granted. */
+struct gpushare_limits {
+    size_t size;                      /* set by the caller */
+    uint32_t client;                  /* this client's number, as the administrator sees it */
+    uint32_t streams;                 /* that it may have, the default stream included */
+    double thread_percentage_asked;   /* after options and environment */
+    double thread_percentage;         /* after the server's default and ceiling */
+    uint32_t multiprocessors;         /* that kernels of this client can run on */
+    uint32_t partitioned;             /* 1 if the device enforces that number */
+    uint64_t memory_limit_asked;      /* of device memory */
+    uint64_t memory_limit;            /* granted */
+    uint64_t host_memory_limit_asked; /* of shared host buffers */
+    uint64_t host_memory_limit;       /* granted */
+    uint32_t priority_asked;          /* 0 normal, 1 and above lower */
+    uint32_t priority;                /* granted */
+};
+
+/* Fills *limits; its size must be set. Asks the server nothing. */
+GPUSHARE_API gpushare_error gpushare_limits(gpushare_connection *connection,
+                                            struct gpushare_limits *limits);
+
+/* ---- devices ----------------------------------------------------------------- */
+
+/* A device, as its driver describes it (cuDeviceGetAttribute). */
+struct gpushare_device {
+    size_t size;                           /* set by the caller */
+    char name[64];                         /* "NVIDIA H100 ..." */
+    uint8_t uuid[16];                      /* cuDeviceGetUuid */
+    char pci[24];                          /* "0000:01:00.0" */
+    uint64_t memory;                       /* of the device, not of this client */
+    uint32_t ordinal;                      /* among the visible ones, for the options */
+    uint32_t driver_version;               /* 13000 for CUDA 13.0 */
+    uint32_t compute_major, compute_minor; /* compute capability */
+    uint32_t multiprocessors;              /* of the whole device */
+    uint32_t partition_multiprocessors;    /* of the smallest partition; 0: no partitions */
+    uint32_t warp_threads;
+    uint32_t block_threads;      /* most threads of a block */
+    struct gpushare_dim block;   /* most threads of a block in each direction */
+    struct gpushare_dim grid;    /* most blocks of a grid in each direction */
+    uint32_t block_registers;    /* 32-bit registers that a block may have */
+    uint32_t block_shared;       /* shared memory that a block may have */
+    uint32_t block_shared_optin; /* the same after gpushare_function_set_shared */
+    uint32_t multiprocessor_shared;
+    uint32_t multiprocessor_threads; /* most resident threads */
+    uint32_t constant_memory;        /* of a module */
+    uint32_t l2_cache;
+    uint32_t clock_khz;
+    int32_t priority_least;    /* the range of stream priorities: numbers from */
+    int32_t priority_greatest; /* greatest (the smaller number) to least */
+};
+
+/*
+ * How many devices this process can see: those of the server that the environment does
+ * not hide. options: for the socket; NULL for none. Opens and closes a socket of its
+ * own. Errors as gpushare_connect.
+ */
+GPUSHARE_API gpushare_error gpushare_device_count(const struct gpushare_options *options,
+                                                  uint32_t *count);
+
+/* Describes visible device options->device without becoming a client of it; device->size must
+ * be set. Likewise. */
+GPUSHARE_API gpushare_error gpushare_device_query(const struct gpushare_options *options,
+                                                  struct gpushare_device *device);
+
+/* Describes the connection's own device; device->size must be set. Asks the server nothing. */
+GPUSHARE_API gpushare_error gpushare_device(gpushare_connection *connection,
+                                            struct gpushare_device *device);
+
+/* ---- memory ------------------------------------------------------------------ */
+
+/*
+ * Allocates count bytes of device memory, aligned to 512 at least, not initialised
+ * (cuMemAlloc). OUT_OF_MEMORY if this client's limit or the device would be exceeded;
+ * what the client is freeing is waited for first. count 0: INVALID_VALUE.
+ */
+GPUSHARE_API gpushare_error gpushare_memory_alloc(gpushare_connection *connection, uint64_t count,
+                                                  gpushare_address *address);
+
+/*
+ * Frees it (cuMemFree). address: as allocated; 0 does nothing. Returns at once; work
+ * that was issued before may still use it, and it counts against the limit until that
+ * work is done.
+ */
+GPUSHARE_API gpushare_error gpushare_memory_free(gpushare_connection *connection,
+                                                 gpushare_address address);
+
+/* This client's own world: its limits and what counts against them. */
+struct gpushare_memory_info {
+    size_t size;         /* set by the caller */
+    uint64_t limit;      /* of device memory */
+    uint64_t used;       /* whole allocation units, module variables too */
+    uint64_t host_limit; /* of shared host buffers */
+    uint64_t host_used;  /* the library's staging buffers too; see copies */
+};
+
+/* Fills *info; its size must be set (cuMemGetInfo: free is limit - used). */
+GPUSHARE_API gpushare_error gpushare_memory_info(gpushare_connection *connection,
+                                                 struct gpushare_memory_info *info);
+
+/*
+ * Allocates a shared host buffer: ordinary memory of this process which the device
+ * reads and writes directly, at the same address (cuMemHostAlloc). Copies from and to
+ * it are one transfer with no copy in between. Page-aligned, zeroed. It counts against
+ * the pinned-host limit, which is never infinite. OUT_OF_MEMORY as gpushare_memory_alloc.
+ */
+GPUSHARE_API gpushare_error gpushare_host_alloc(gpushare_connection *connection, uint64_t count,
+                                                void **buffer);
+
+/*
+ * Frees it (cuMemFreeHost). buffer: as allocated; NULL does nothing. This process can't
+ * touch it any more when the call returns; work that was issued before still can.
+ */
+GPUSHARE_API gpushare_error gpushare_host_free(gpushare_connection *connection, void *buffer);
+
+/* ---- modules and functions --------------------------------------------------- */
+
+/*
+ * Loads an image: PTX text, a cubin or a fatbin (cuModuleLoadData). bytes: of the
+ * image; 0 means that it is PTX text which ends with a NUL. *module lives until
+ * gpushare_module_unload or gpushare_close. Errors: INVALID_IMAGE, INVALID_PTX (the
+ * text names line and reason), NO_BINARY_FOR_GPU, UNSUPPORTED_PTX_VERSION,
+ * OUT_OF_MEMORY (module variables count as device memory).
+ */
+GPUSHARE_API gpushare_error gpushare_module_load(gpushare_connection *connection, const void *image,
+                                                 size_t bytes, gpushare_module **module);
+
+/* Loads an image from a file; NOT_FOUND if it can't be opened (cuModuleLoad). */
+GPUSHARE_API gpushare_error gpushare_module_load_file(gpushare_connection *connection,
+                                                      const char *path, gpushare_module **module);
+
+/*
+ * Unloads it, with its functions and variables; NULL does nothing. Returns at once; work
+ * that was issued before is still carried out (cuModuleUnload).
+ */
+GPUSHARE_API gpushare_error gpushare_module_unload(gpushare_module *module);
+
+/*
+ * Finds a kernel by its name as it stands in the image: kernels that are not
+ * extern "C" have C++ mangled names (cuModuleGetFunction). *function is the module's;
+ * asking twice gives the same. NOT_FOUND if there is none.
+ */
+GPUSHARE_API gpushare_error gpushare_module_function(gpushare_module *module, const char *name,
+                                                     gpushare_function **function);
+
+/*
+ * Finds a __device__ or __constant__ variable (cuModuleGetGlobal). address and bytes
+ * may be NULL. Read and write it with copies, as any device memory.
+ */
+GPUSHARE_API gpushare_error gpushare_module_variable(gpushare_module *module, const char *name,
+                                                     gpushare_address *address, uint64_t *bytes);
+
+/* A kernel's attributes (cuFuncGetAttribute). */
+struct gpushare_function_info {
+    size_t size;              /* set by the caller */
+    uint32_t parameters;      /* how many */
+    uint32_t parameter_bytes; /* of the whole block, padding included; at most 32764 */
+    uint32_t block_threads;   /* most threads of a block for this kernel */
+    uint32_t static_shared;   /* shared memory that it declares */
+    uint32_t dynamic_shared;  /* most shared memory that a launch may add */
+    uint32_t local_memory;    /* of a thread */
+    uint32_t constant_memory; /* of its module */
+    uint32_t registers;       /* of a thread */
+    uint32_t ptx_version;     /* 90 for 9.0 */
+    uint32_t binary_version;  /* 90 for compute capability 9.0 */
+};
+
+/* Fills *info; its size must be set. Asks the server nothing. */
+GPUSHARE_API gpushare_error gpushare_function_info(gpushare_function *function,
+                                                   struct gpushare_function_info *info);
+
+/*
+ * Where parameter `index` lies in the parameter block (cuFuncGetParamInfo). offset and
+ * bytes may be NULL. INVALID_VALUE from the number of parameters on.
+ */
+GPUSHARE_API gpushare_error gpushare_function_parameter(gpushare_function *function, uint32_t index,
+                                                        size_t *offset, size_t *bytes);
+
+/*
+ * Sets how much dynamic shared memory launches of this kernel may ask for; needed above
+ * the device's block_shared (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES).
+ * INVALID_VALUE if the device's block_shared_optin would be exceeded.
+ */
+GPUSHARE_API gpushare_error gpushare_function_set_shared(gpushare_function *function,
+                                                         uint32_t bytes);
+
+/*
+ * How many blocks of this kernel one multiprocessor can hold at a time
+ * (cuOccupancyMaxActiveBlocksPerMultiprocessor). block_threads: of a block, from 1;
+ * shared: dynamic shared memory of a block.
+ */
+GPUSHARE_API gpushare_error gpushare_occupancy(gpushare_function *function, uint32_t block_threads,
+                                               uint32_t shared, uint32_t *blocks);
+
+/* ---- streams ----------------------------------------------------------------- */
+
+/*
+ * A stream carries out its work in the order in which it was issued; streams run side
+ * by side unless an event or the default stream orders them. Every call that takes a
+ * stream also takes one of these two, as CUDA does:
+ *
+ *   NULL                        the connection's default stream (CUDA's legacy one): its
+ *                               work begins when all work issued before in any stream
+ *                               without NON_BLOCKING is done, and what is issued in those
+ *                               after it begins when it is done.
+ *   GPUSHARE_STREAM_PER_THREAD  a stream of the calling thread alone, made when first
+ *                               used, gone with the thread; otherwise like one from
+ *                               gpushare_stream_create with flags 0.
+ */
+#define GPUSHARE_STREAM_PER_THREAD ((gpushare_stream *)(uintptr_t)2)
+
+/* A flag of gpushare_stream_create: no order with the default stream (CU_STREAM_NON_BLOCKING). */
+#define GPUSHARE_STREAM_NON_BLOCKING 1u
+
+/*
+ * Makes a stream (cuStreamCreateWithPriority). flags: 0 or the flag above. priority: 0
+ * is normal and smaller is more urgent; brought into the range that struct
+ * gpushare_device states. TOO_MANY_OBJECTS beyond struct gpushare_limits.streams.
+ */
+GPUSHARE_API gpushare_error gpushare_stream_create(gpushare_connection *connection, uint32_t flags,
+                                                   int32_t priority, gpushare_stream **stream);
+
+/*
+ * Destroys it; what it still has to do is carried out (cuStreamDestroy). NULL does
+ * nothing; the thread's own stream is refused with INVALID_HANDLE.
+ */
+GPUSHARE_API gpushare_error gpushare_stream_destroy(gpushare_stream *stream);
+
+/* The priority that it was granted (cuStreamGetPriority). */
+GPUSHARE_API gpushare_error gpushare_stream_priority(gpushare_connection *connection,
+                                                     gpushare_stream *stream, int32_t *priority);
+
+/*
+ * Waits until all work issued in the stream before is done (cuStreamSynchronize). Errors
+ * of that work are returned here; see gpushare_launch.
+ */
+GPUSHARE_API gpushare_error gpushare_stream_synchronize(gpushare_connection *connection,
+                                                        gpushare_stream *stream);
+
+/* SUCCESS if all of it is done, NOT_READY if not (cuStreamQuery). Never waits. */
+GPUSHARE_API gpushare_error gpushare_stream_query(gpushare_connection *connection,
+                                                  gpushare_stream *stream);
+
+/*
+ * What is issued in the stream after this begins when the event's latest record is
+ * done; an event never recorded holds nothing up (cuStreamWaitEvent). Returns at once.
+ * The event may be another connection's of this process, on another device too.
+ */
+GPUSHARE_API gpushare_error gpushare_stream_wait_event(gpushare_connection *connection,
+                                                       gpushare_stream *stream,
+                                                       gpushare_event *event);
+
+/* Waits for all work of all streams of the connection (cuCtxSynchronize). */
+GPUSHARE_API gpushare_error gpushare_synchronize(gpushare_connection *connection);
+
+/* ---- launches ---------------------------------------------------------------- */
+
+/*
+ * Launches a kernel (cuLaunchKernel). Returns as soon as it is queued; it blocks only
+ * while the stream already holds about a thousand launches.
+ *   grid, block  numbers of blocks and of threads of a block, each 1 at least
+ *   shared       dynamic shared memory of a block
+ *   parameters   one pointer to the value of each parameter, in order; read before the
+ *                call returns. NULL if the kernel has none. A gpushare_address is what a
+ *                pointer parameter wants.
+ * INVALID_VALUE if grid, block or shared exceed the device, LAUNCH_OUT_OF_RESOURCES if
+ * a block has more threads than this kernel can have; nothing is launched then.
+ *
+ * Errors of the work itself come later: once, from the next call on its stream (which
+ * then does nothing else) or from a call that waits for it. Fatal ones (700 to 719
+ * except 701) end the connection: from then on every call returns the error.
+ */
+GPUSHARE_API gpushare_error gpushare_launch(gpushare_function *function, struct gpushare_dim grid,
+                                            struct gpushare_dim block, uint32_t shared,
+                                            gpushare_stream *stream, void *const *parameters);
+
+/*
+ * The same with the parameter block already laid out (CU_LAUNCH_PARAM_BUFFER_POINTER):
+ * bytes must be struct gpushare_function_info.parameter_bytes.
+ */
+GPUSHARE_API gpushare_error gpushare_launch_packed(gpushare_function *function,
+                                                   struct gpushare_dim grid,
+                                                   struct gpushare_dim block, uint32_t shared,
+                                                   gpushare_stream *stream, const void *parameters,
+                                                   size_t bytes);
+
+/* ---- copies and fills -------------------------------------------------------- */
+
+/*
+ * Host memory may be a shared host buffer (fastest; see gpushare_host_alloc) or any
+ * ordinary memory, which goes through staging buffers of the library: up to 16 MiB of
+ * shared host buffers, made when first needed and charged to this client.
+ *
+ * Without _async: in order with the default stream; the call returns when the copy is
+ * done. With _async: in order with `stream`, and
+ *   shared host buffer   returns at once; leave the memory alone until the copy is done
+ *   ordinary, to device  returns when the source has been read; it may be reused then
+ *   ordinary, from device  returns when the data has arrived
+ * (CUDA's "API synchronization behavior"; for ordinary memory this is what it does.)
+ *
+ * count 0 does nothing. The two ranges may not overlap. An address where this client
+ * has no memory ends in INVALID_HANDLE, INVALID_VALUE or ILLEGAL_ADDRESS, at the latest
+ * from a call that waits. OUT_OF_MEMORY if the pinned-host limit has no room for staging.
+ */
+
+/* Host to device (cuMemcpyHtoD). */
+GPUSHARE_API gpushare_error gpushare_copy_to_device(gpushare_connection *connection,
+                                                    gpushare_address destination,
+                                                    const void *source, uint64_t count);
+GPUSHARE_API gpushare_error gpushare_copy_to_device_async(gpushare_connection *connection,
+                                                          gpushare_address destination,
+                                                          const void *source, uint64_t count,
+                                                          gpushare_stream *stream);
+
+/* Device to host (cuMemcpyDtoH). */
+GPUSHARE_API gpushare_error gpushare_copy_from_device(gpushare_connection *connection,
+                                                      void *destination, gpushare_address source,
+                                                      uint64_t count);
+GPUSHARE_API gpushare_error gpushare_copy_from_device_async(gpushare_connection *connection,
+                                                            void *destination,
+                                                            gpushare_address source, uint64_t count,
+                                                            gpushare_stream *stream);
+
+/*
+ * Any direction, found from the addresses: what is not this client's device memory or
+ * shared host buffer is taken for ordinary memory of this process (cuMemcpy).
+ */
+GPUSHARE_API gpushare_error gpushare_copy(gpushare_connection *connection,
+                                          gpushare_address destination, gpushare_address source,
+                                          uint64_t count);
+GPUSHARE_API gpushare_error gpushare_copy_async(gpushare_connection *connection,
+                                                gpushare_address destination,
+                                                gpushare_address source, uint64_t count,
+                                                gpushare_stream *stream);
+
+/*
+ * Device memory of one connection to device memory of another of this process, on the
+ * same device or another (cuMemcpyPeer). Goes through a host buffer of up to 8 MiB,
+ * charged to the source's connection. With _async, stream must be one of
+ * stream_connection's, which is either of the two; the copy is in order with it alone.
+ */
+GPUSHARE_API gpushare_error gpushare_copy_peer(gpushare_connection *destination_connection,
+                                               gpushare_address destination,
+                                               gpushare_connection *source_connection,
+                                               gpushare_address source, uint64_t count);
+GPUSHARE_API gpushare_error gpushare_copy_peer_async(gpushare_connection *destination_connection,
+                                                     gpushare_address destination,
+                                                     gpushare_connection *source_connection,
+                                                     gpushare_address source, uint64_t count,
+                                                     gpushare_connection *stream_connection,
+                                                     gpushare_stream *stream);
+
+/*
+ * Fills count elements of device memory with the low `width` bytes of value (cuMemsetD8,
+ * D16, D32). width: 1, 2 or 4; destination must be a multiple of it, else INVALID_VALUE.
+ */
+GPUSHARE_API gpushare_error gpushare_fill(gpushare_connection *connection,
+                                          gpushare_address destination, uint32_t value,
+                                          uint32_t width, uint64_t count);
+GPUSHARE_API gpushare_error gpushare_fill_async(gpushare_connection *connection,
+                                                gpushare_address destination, uint32_t value,
+                                                uint32_t width, uint64_t count,
+                                                gpushare_stream *stream);
+
+/* ---- events ------------------------------------------------------------------ */
+
+/*
+ * A flag of gpushare_event_create: the event takes the device's time. Without it an
+ * event costs the server nothing, and orders and waits just as well. (CUDA has it the
+ * other way round, CU_EVENT_DISABLE_TIMING.)
+ */
+#define GPUSHARE_EVENT_TIMING 1u
+
+/* Makes an event (cuEventCreate). flags: 0 or the flag above. */
+GPUSHARE_API gpushare_error gpushare_event_create(gpushare_connection *connection, uint32_t flags,
+                                                  gpushare_event **event);
+
+/* Destroys it; NULL does nothing. Records and waits that were issued still count. */
+GPUSHARE_API gpushare_error gpushare_event_destroy(gpushare_event *event);
+
+/*
+ * The event now stands for all work issued so far in the stream, which must be of the
+ * event's connection; what it stood for before is forgotten (cuEventRecord).
+ */
+GPUSHARE_API gpushare_error gpushare_event_record(gpushare_event *event, gpushare_stream *stream);
+
+/* SUCCESS if that work is done or the event was never recorded, NOT_READY if not. */
+GPUSHARE_API gpushare_error gpushare_event_query(gpushare_event *event);
+
+/* Waits for it; returns at once if the event was never recorded (cuEventSynchronize). */
+GPUSHARE_API gpushare_error gpushare_event_synchronize(gpushare_event *event);
+
+/*
+ * The device's time from start to end in milliseconds, negative if end came first
+ * (cuEventElapsedTime). Both need GPUSHARE_EVENT_TIMING, a record, and one connection
+ * (INVALID_HANDLE otherwise); NOT_READY if one of them is not done yet.
+ */
+GPUSHARE_API gpushare_error gpushare_event_elapsed(gpushare_event *start, gpushare_event *end,
+                                                   double *milliseconds);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
