@@ -30,7 +30,7 @@ for set_name in "$@"; do
     # gcc only recommends it.
     build)
         wanted="$wanted binutils gcc g++ libc6-dev make pkg-config python3 spin systemd
-            libcmocka-dev libjansson-dev libuv1-dev libyaml-dev liblz4-dev libzstd-dev zlib1g-dev" ;;
+            libcmocka-dev libjansson-dev libuv1-dev libyaml-dev liblz4-dev libzstd-dev libpng-dev zlib1g-dev" ;;
     # libclang-rt carries clang's sanitizer runtimes, which clang only recommends.
     clang) wanted="$wanted clang libclang-rt-dev" ;;
     lint) wanted="$wanted clang clang-format clang-tidy cppcheck shellcheck" ;;
