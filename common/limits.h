@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * limits: what the environment asks for, in one dialect for client and server.
+ *
+ * Pure functions: the environment comes in through a callback, devices through a
+ * table of UUIDs. In a client the result is a wish that can only tighten; in the
+ * server it is default and ceiling. Where a variable of ours is unset, its namesake
+ * is honoured:
+ *
+ *   GPUSHARE_ACTIVE_THREAD_PERCENTAGE  CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+ *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT   CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
+ *   GPUSHARE_CLIENT_PRIORITY           CUDA_MPS_CLIENT_PRIORITY
+ *   GPUSHARE_VISIBLE_DEVICES           CUDA_VISIBLE_DEVICES
+ *   GPUSHARE_PINNED_HOST_MEM_LIMIT, GPUSHARE_CLIENT_NAME, GPUSHARE_SOCKET  (none)
+ *
+ * An empty value is malformed, except for the devices (none is visible) and the
+ * name (there is none). Every failure is -EINVAL and one sentence in `why` (of
+ * why_size bytes; NULL with 0 allowed): variable, value, accepted form.
+ * Any thread.
+ */
+#ifndef GPUSHARE_COMMON_LIMITS_H
+#define GPUSHARE_COMMON_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol.h"
+
+#define LIMITS_DEVICES_MAX  64   /* entries of a list, and devices of a table */
+#define LIMITS_NAME_MAX     63   /* bytes of a client's name, without the NUL */
+#define LIMITS_SOCKET_MAX   107  /* bytes of a socket's path, without the NUL: sun_path's room */
+#define LIMITS_PRIORITY_MAX 1000 /* the protocol's */
+#define LIMITS_UUID_BYTES   16
+
+/* How a list names a device. */
+struct limits_selector {
+    bool by_uuid;
+    uint32_t ordinal; /* unless by_uuid */
+    char uuid[40]; /* what followed GPU- or MIG-, in lower case: a UUID's text or its beginning */
+};
+
+/* A list of visible devices, in the order in which the client numbers them. */
+struct limits_visible {
+    bool listed; /* false: the variable is unset and every device is visible */
+    unsigned count;
+    struct limits_selector devices[LIMITS_DEVICES_MAX];
+};
+
+/* A list of device memory limits. */
+struct limits_memory {
+    unsigned count;
+    struct {
+        struct limits_selector device; /* ordinals count visible devices only */
+        uint64_t bytes;
+    } entries[LIMITS_DEVICES_MAX];
+};
+
+/* Everything that the environment asks for. The `_from` members name the variable that said so, or
+ * are NULL; static. */
+struct limits_wish {
+    uint32_t thread_percentage; /* hundredths of a per cent; 0: not asked */
+    uint32_t priority;          /* 0 normal, 1 and above lower */
+    uint64_t host_memory;       /* bytes; PROTO_UNSET: not asked */
+    struct limits_memory memory;
+    struct limits_visible visible;
+    char name[LIMITS_NAME_MAX + 1];     /* "": none */
+    char socket[LIMITS_SOCKET_MAX + 1]; /* "": not asked */
+    const char *thread_percentage_from, *priority_from, *host_memory_from, *memory_from,
+        *visible_from, *name_from, *socket_from;
+};
+
+/* getenv's contract, with a context: the value, or NULL where the variable is unset. */
+typedef const char *limits_get(const char *name, void *context);
+
+/* Fills *wish from the variables that get knows. 0 or -EINVAL. */
+int limits_wish_read(struct limits_wish *wish, limits_get *get, void *context, char *why,
+                     size_t why_size);
+
+/*
+ * Which devices of a table are visible: indices[i] is the table's index of the device
+ * that the client calls i. As with CUDA_VISIBLE_DEVICES the list ends before the first
+ * device that does not exist, or whose UUID fits more than one. uuids: count of them,
+ * at most LIMITS_DEVICES_MAX. Returns how many, or -EINVAL (a device named twice).
+ */
+int limits_visible_resolve(const struct limits_wish *wish,
+                           const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
+                           unsigned indices[LIMITS_DEVICES_MAX], char *why, size_t why_size);
+
+/*
+ * The device memory limit of each visible device: bytes[i], PROTO_UNSET where none was
+ * asked. indices and visible: from limits_visible_resolve. A limit for a device of the
+ * table that is not visible has no effect; one for a device that the table lacks, and
+ * two for one device, are refused. 0 or -EINVAL.
+ */
+int limits_memory_resolve(const struct limits_wish *wish, const uint8_t (*uuids)[LIMITS_UUID_BYTES],
+                          unsigned count, const unsigned *indices, unsigned visible,
+                          uint64_t bytes[LIMITS_DEVICES_MAX], char *why, size_t why_size);
+
+/* The parts of limits_wish_read, for values that come from elsewhere (a command line). `variable`
+ * stands in the sentence. 0 or -EINVAL. */
+int limits_parse_visible(struct limits_visible *visible, const char *variable, const char *value,
+                         char *why, size_t why_size);
+int limits_parse_memory(struct limits_memory *memory, const char *variable, const char *value,
+                        char *why, size_t why_size);
+
+/* A client's name: at most LIMITS_NAME_MAX bytes of UTF-8 without control characters. */
+bool limits_name_is_valid(const char *name);
+
+/* The tighter of a limit granted and a wish, where PROTO_UNSET means none. */
+uint64_t limits_tighter(uint64_t granted, uint64_t asked);
+
+/* The same for percentages in hundredths, where 0 means none. */
+uint32_t limits_tighter_percentage(uint32_t granted, uint32_t asked);
+
+/* The same for priorities: the lower one, which is the greater number. */
+uint32_t limits_tighter_priority(uint32_t granted, uint32_t asked);
+
+/* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" and its NUL. Returns text. */
+#define LIMITS_UUID_TEXT 41
+const char *limits_format_uuid(const uint8_t uuid[LIMITS_UUID_BYTES], char text[LIMITS_UUID_TEXT]);
+
+#endif

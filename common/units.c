@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/units.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Ten to this power fits a u64; a size that needs more digits is not one that people write. */
+#define FRACTION_DIGITS 18
+
+struct decimal {
+    uint64_t whole;
+    uint64_t fraction; /* numerator over 10^digits */
+    uint64_t scale;    /* 10^digits */
+    unsigned digits;
+};
+
+/* Reads "12" or "12.50"; returns how many characters, or a negative errno. */
+static int decimal_read(const char *text, size_t length, struct decimal *decimal)
+{
+    size_t at = 0;
+    *decimal = (struct decimal){.scale = 1};
+    for (; at < length && text[at] >= '0' && text[at] <= '9'; at++) {
+        if (__builtin_mul_overflow(decimal->whole, 10u, &decimal->whole) ||
+            __builtin_add_overflow(decimal->whole, (uint64_t)(text[at] - '0'), &decimal->whole))
+            return -ERANGE;
+        if (at > 64) /* leading zeros without end */
+            return -EINVAL;
+    }
+    if (at == 0)
+        return -EINVAL;
+    if (at == length || text[at] != '.')
+        return (int)at;
+    for (at++; at < length && text[at] >= '0' && text[at] <= '9'; at++) {
+        if (++decimal->digits > FRACTION_DIGITS)
+            return -EINVAL;
+        decimal->fraction = decimal->fraction * 10 + (uint64_t)(text[at] - '0');
+        decimal->scale *= 10;
+    }
+    return decimal->digits ? (int)at : -EINVAL;
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* The power of two of a suffix, or -EINVAL. */
+static int suffix_shift(const char *text, size_t length)
+{
+    static const char letters[] = "kmgt";
+    int shift = 0;
+    if (length == 0)
+        return 0;
+    const char *found = memchr(letters, lower(text[0]), sizeof letters - 1);
+    if (found) {
+        shift = 10 * (int)(found - letters + 1);
+        text++;
+        length--;
+        if (length == 2 && lower(text[0]) == 'i') {
+            text++;
+            length--;
+        }
+    }
+    if (length == 0 || (length == 1 && lower(text[0]) == 'b'))
+        return shift;
+    return -EINVAL;
+}
+
+int units_parse_size(const char *text, size_t length, uint64_t *bytes)
+{
+    struct decimal decimal;
+    int used = decimal_read(text, length, &decimal);
+    if (used < 0)
+        return used;
+    int shift = suffix_shift(text + used, length - (size_t)used);
+    if (shift < 0)
+        return shift;
+    unsigned __int128 part = (unsigned __int128)decimal.fraction << shift;
+    if (part % decimal.scale)
+        return -EINVAL;
+    unsigned __int128 sum = ((unsigned __int128)decimal.whole << shift) + part / decimal.scale;
+    if (sum > UINT64_MAX)
+        return -ERANGE;
+    *bytes = (uint64_t)sum;
+    return 0;
+}
+
+int units_parse_percentage(const char *text, size_t length, uint32_t *hundredths)
+{
+    struct decimal decimal;
+    int used = decimal_read(text, length, &decimal);
+    if (used < 0)
+        return used;
+    if ((size_t)used != length || decimal.digits > 2)
+        return -EINVAL;
+    if (decimal.whole > 100)
+        return -ERANGE;
+    uint64_t value = decimal.whole * 100 + decimal.fraction * 100 / decimal.scale;
+    if (value < 100 || value > 10000)
+        return -ERANGE;
+    *hundredths = (uint32_t)value;
+    return 0;
+}
+
+int units_parse_number(const char *text, size_t length, uint64_t most, uint64_t *number)
+{
+    struct decimal decimal;
+    int used = decimal_read(text, length, &decimal);
+    if (used < 0)
+        return used;
+    if ((size_t)used != length || decimal.digits)
+        return -EINVAL;
+    if (decimal.whole > most)
+        return -ERANGE;
+    *number = decimal.whole;
+    return 0;
+}
+
+const char *units_format_size(uint64_t bytes, char text[UNITS_TEXT])
+{
+    static const char letters[] = {'T', 'G', 'M', 'K'};
+    for (unsigned i = 0; bytes && i < sizeof letters; i++) {
+        unsigned shift = 40 - 10 * i;
+        if ((bytes & ((UINT64_C(1) << shift) - 1)) == 0) {
+            snprintf(text, UNITS_TEXT, "%" PRIu64 "%c", bytes >> shift, letters[i]);
+            return text;
+        }
+    }
+    snprintf(text, UNITS_TEXT, "%" PRIu64, bytes);
+    return text;
+}
+
+const char *units_format_bytes(uint64_t bytes, char text[UNITS_TEXT])
+{
+    static const char *const names[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    if (bytes < 1024) {
+        snprintf(text, UNITS_TEXT, "%" PRIu64 " B", bytes);
+        return text;
+    }
+    for (unsigned i = 0;; i++) {
+        unsigned shift = 10 * (i + 1);
+        /* Tenths, rounded half up; 1023.95 KiB is 1 MiB. */
+        uint64_t tenths = (uint64_t)((((unsigned __int128)bytes * 20 >> shift) + 1) / 2);
+        if (tenths < 10240 || i == sizeof names / sizeof names[0] - 1) {
+            if (tenths % 10)
+                snprintf(text, UNITS_TEXT, "%" PRIu64 ".%" PRIu64 " %s", tenths / 10, tenths % 10,
+                         names[i]);
+            else
+                snprintf(text, UNITS_TEXT, "%" PRIu64 " %s", tenths / 10, names[i]);
+            return text;
+        }
+    }
+}
+
+const char *units_format_percentage(uint32_t hundredths, char text[UNITS_TEXT])
+{
+    unsigned whole = hundredths / 100, rest = hundredths % 100;
+    if (rest == 0)
+        snprintf(text, UNITS_TEXT, "%u", whole);
+    else if (rest % 10 == 0)
+        snprintf(text, UNITS_TEXT, "%u.%u", whole, rest / 10);
+    else
+        snprintf(text, UNITS_TEXT, "%u.%02u", whole, rest);
+    return text;
+}

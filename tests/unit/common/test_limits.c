@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* limits: the environment's dialect, read and resolved against a table of devices. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/limits.h"
+
+/* An environment of NAME, VALUE, ..., NULL. */
+static const char *get(const char *name, void *context)
+{
+    const char *const *pairs = context;
+    for (; pairs[0]; pairs += 2)
+        if (strcmp(pairs[0], name) == 0)
+            return pairs[1];
+    return NULL;
+}
+
+#define READ(wish, why, ...)                                                                       \
+    limits_wish_read(wish, get, (void *)(const char *[]){__VA_ARGS__, NULL}, why, sizeof why)
+
+/* Three devices; the first two begin alike. */
+static const uint8_t uuids[3][LIMITS_UUID_BYTES] = {
+    {0xab, 0xcd, 0xef, 0x01, 0x11, 0x11, 0x22, 0x22, 0x33, 0x33, 1, 2, 3, 4, 5, 6},
+    {0xab, 0xcd, 0xef, 0x02, 0x11, 0x11, 0x22, 0x22, 0x33, 0x33, 1, 2, 3, 4, 5, 6},
+    {0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde,
+     0xf0},
+};
+#define UUID2 "12345678-9abc-def0-1234-56789abcdef0"
+
+static void nothing_set_asks_for_nothing(void **state)
+{
+    (void)state;
+    struct limits_wish wish;
+    char why[400] = "";
+    assert_int_equal(READ(&wish, why, NULL), 0);
+    assert_int_equal(wish.thread_percentage, 0);
+    assert_int_equal(wish.priority, 0);
+    assert_true(wish.host_memory == PROTO_UNSET);
+    assert_int_equal(wish.memory.count, 0);
+    assert_false(wish.visible.listed);
+    assert_string_equal(wish.name, "");
+    assert_string_equal(wish.socket, "");
+    assert_null(wish.memory_from);
+    assert_null(wish.thread_percentage_from);
+    assert_string_equal(why, "");
+}
+
+static void every_variable_is_read(void **state)
+{
+    (void)state;
+    struct limits_wish wish;
+    char why[400];
+    assert_int_equal(READ(&wish, why, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "12.5",
+                          "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=1G, GPU-" UUID2 "=512MB",
+                          "GPUSHARE_PINNED_HOST_MEM_LIMIT", "64K", "GPUSHARE_CLIENT_PRIORITY", "1",
+                          "GPUSHARE_CLIENT_NAME", "train \xc3\xa9t\xc3\xa9",
+                          "GPUSHARE_VISIBLE_DEVICES", "1,GPU-abcdef01", "GPUSHARE_SOCKET", "/s"),
+                     0);
+    assert_int_equal(wish.thread_percentage, 1250);
+    assert_int_equal(wish.memory.count, 2);
+    assert_int_equal(wish.memory.entries[0].device.ordinal, 0);
+    assert_int_equal(wish.memory.entries[0].bytes, 1073741824);
+    assert_true(wish.memory.entries[1].device.by_uuid);
+    assert_string_equal(wish.memory.entries[1].device.uuid, UUID2);
+    assert_int_equal(wish.memory.entries[1].bytes, 536870912);
+    assert_int_equal(wish.host_memory, 65536);
+    assert_int_equal(wish.priority, 1);
+    assert_string_equal(wish.name, "train \xc3\xa9t\xc3\xa9");
+    assert_true(wish.visible.listed);
+    assert_int_equal(wish.visible.count, 2);
+    assert_string_equal(wish.socket, "/s");
+    assert_string_equal(wish.memory_from, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT");
+    assert_string_equal(wish.visible_from, "GPUSHARE_VISIBLE_DEVICES");
+}
+
+static void a_namesake_counts_where_ours_is_unset(void **state)
+{
+    (void)state;
+    struct limits_wish wish;
+    char why[400];
+    assert_int_equal(READ(&wish, why, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "40",
+                          "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=2G", "CUDA_MPS_CLIENT_PRIORITY",
+                          "1", "CUDA_VISIBLE_DEVICES", "2"),
+                     0);
+    assert_int_equal(wish.thread_percentage, 4000);
+    assert_string_equal(wish.thread_percentage_from, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    assert_int_equal(wish.memory.count, 1);
+    assert_int_equal(wish.priority, 1);
+    assert_int_equal(wish.visible.devices[0].ordinal, 2);
+    /* Ours wins even where it is looser; a malformed namesake is then not looked at. */
+    assert_int_equal(READ(&wish, why, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "banana",
+                          "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "100", "GPUSHARE_VISIBLE_DEVICES",
+                          "0", "CUDA_VISIBLE_DEVICES", "2"),
+                     0);
+    assert_int_equal(wish.thread_percentage, 10000);
+    assert_int_equal(wish.visible.devices[0].ordinal, 0);
+    /* MPS has no namesake for host memory, and names of ours have none. */
+    assert_int_equal(READ(&wish, why, "CUDA_MPS_PINNED_HOST_MEM_LIMIT", "1K"), 0);
+    assert_true(wish.host_memory == PROTO_UNSET);
+}
+
+/* The sentence names the variable, quotes the value and says the form. */
+static void refused(const char *variable, const char *value, const char *form)
+{
+    struct limits_wish wish;
+    char why[380] = "";
+    int result = READ(&wish, why, variable, value);
+    if (result != -EINVAL)
+        fail_msg("%s=\"%s\" was accepted", variable, value);
+    if (strncmp(why, variable, strlen(variable)) != 0 || !strstr(why, form))
+        fail_msg("%s=\"%s\": \"%s\" lacks variable or \"%s\"", variable, value, why, form);
+    for (const char *c = why; *c; c++)
+        if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
+            fail_msg("%s: a control character in the sentence", variable);
+}
+
+static void malformed_values_are_refused_in_words(void **state)
+{
+    (void)state;
+    static const char *const percentages[] = {"", "0", "101", "-5", "50%", "half", "1.234", " 5"};
+    for (unsigned i = 0; i < sizeof percentages / sizeof percentages[0]; i++) {
+        refused("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", percentages[i], "from 1 to 100");
+        refused("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percentages[i], "from 1 to 100");
+    }
+    static const char *const memory[] = {
+        "",
+        "1G",
+        "0",
+        "0=",
+        "=1G",
+        "0=1G,",
+        ",0=1G",
+        "0=1G,,",
+        "0=-1",
+        "-1=1G",
+        "0:1G",
+        "0=1G;1=1G",
+        "0=1G,0=2G",
+        "0=1G,00=2G",
+        "GPU-=1G",
+        "GPU-zz=1G",
+        "gpu=1G",
+        "4294967296=1G",
+        "0=18446744073709551615",
+        "0=18446744073709551616",
+        "GPU-abcdef01-1=1G,GPU-ABCDEF01-1=2G",
+        "0=1=2",
+        "GPU-" UUID2 "0=1G",
+        "GPU-12345678=9abc",
+    };
+    for (unsigned i = 0; i < sizeof memory / sizeof memory[0]; i++) {
+        refused("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", memory[i], "0=1G,1=512MB");
+        refused("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", memory[i], "0=1G,1=512MB");
+    }
+    static const char *const host[] = {"", "-1", "1X", "1G,", "18446744073709551615"};
+    for (unsigned i = 0; i < sizeof host / sizeof host[0]; i++)
+        refused("GPUSHARE_PINNED_HOST_MEM_LIMIT", host[i], "512M");
+    static const char *const priorities[] = {"",    "-1",   "1001",
+                                             "1.5", "high", "18446744073709551616"};
+    for (unsigned i = 0; i < sizeof priorities / sizeof priorities[0]; i++) {
+        refused("GPUSHARE_CLIENT_PRIORITY", priorities[i], "0 (normal) to 1000");
+        refused("CUDA_MPS_CLIENT_PRIORITY", priorities[i], "0 (normal) to 1000");
+    }
+    static const char *const visible[] = {"all",  "0,,1",  "0,",  "0 1",  "0;1",
+                                          "GPU-", "GPU-x", "0,0", "-1,x", "GPU-ab,gpu-AB"};
+    for (unsigned i = 0; i < sizeof visible / sizeof visible[0]; i++) {
+        refused("GPUSHARE_VISIBLE_DEVICES", visible[i], "device indices");
+        refused("CUDA_VISIBLE_DEVICES", visible[i], "device indices");
+    }
+    refused("GPUSHARE_SOCKET", "", "absolute path");
+    refused("GPUSHARE_SOCKET", "run/gpushare.sock", "absolute path");
+}
+
+static void names_and_paths_at_their_longest(void **state)
+{
+    (void)state;
+    struct limits_wish wish;
+    char why[400], text[200];
+    memset(text, 'n', sizeof text);
+    text[LIMITS_NAME_MAX] = '\0';
+    assert_int_equal(READ(&wish, why, "GPUSHARE_CLIENT_NAME", text), 0);
+    assert_string_equal(wish.name, text);
+    text[LIMITS_NAME_MAX] = 'n';
+    text[LIMITS_NAME_MAX + 1] = '\0';
+    refused("GPUSHARE_CLIENT_NAME", text, "63 bytes");
+    /* 62 bytes and a character of two. */
+    memcpy(text + 62, "\xc3\xa9", 3);
+    refused("GPUSHARE_CLIENT_NAME", text, "63 bytes");
+    assert_int_equal(READ(&wish, why, "GPUSHARE_CLIENT_NAME", ""), 0);
+    memset(text, 'p', sizeof text);
+    text[0] = '/';
+    text[LIMITS_SOCKET_MAX] = '\0';
+    assert_int_equal(READ(&wish, why, "GPUSHARE_SOCKET", text), 0);
+    text[LIMITS_SOCKET_MAX] = 'p';
+    text[LIMITS_SOCKET_MAX + 1] = '\0';
+    refused("GPUSHARE_SOCKET", text, "107 bytes");
+}
+
+static void names_are_clean_utf8(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"",
+                                       "a b",
+                                       "\xc2\xa0",
+                                       "\xe2\x82\xac",
+                                       "\xf0\x9f\x98\x80",
+                                       "\xf4\x8f\xbf\xbf",
+                                       "\xed\x9f\xbf"};
+    static const char *const bad[] = {
+        "\n",
+        "\x1b[31m",
+        "\x7f",
+        "\x80",
+        "\xc3",
+        "\xc0\x80",
+        "\xc1\xbf",
+        "\xc2\x85",
+        "\xe0\x80\x80",
+        "\xe2\x82",
+        "\xed\xa0\x80",
+        "\xf0\x80\x80\x80",
+        "\xf5\x80\x80\x80",
+        "\xf4\x90\x80\x80",
+        "\xff",
+        "a\xe2\x82",
+    };
+    for (unsigned i = 0; i < sizeof good / sizeof good[0]; i++)
+        assert_true(limits_name_is_valid(good[i]));
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (limits_name_is_valid(bad[i]))
+            fail_msg("bad name %u was accepted", i);
+}
+
+static void a_long_value_is_cut_in_the_sentence(void **state)
+{
+    (void)state;
+    struct limits_wish wish;
+    char value[5000], why[400], tiny[10];
+    memset(value, '9', sizeof value);
+    value[sizeof value - 1] = '\0';
+    assert_int_equal(READ(&wish, why, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", value), -EINVAL);
+    assert_non_null(strstr(why, "999...\""));
+    assert_true(strlen(why) < 380);
+    assert_int_equal(READ(&wish, tiny, "GPUSHARE_CLIENT_PRIORITY", "x"), -EINVAL);
+    assert_int_equal(strlen(tiny), sizeof tiny - 1);
+    const char *environment[] = {"GPUSHARE_CLIENT_PRIORITY", "x", NULL};
+    assert_int_equal(limits_wish_read(&wish, get, (void *)environment, NULL, 0), -EINVAL);
+}
+
+static void lists_at_their_longest(void **state)
+{
+    (void)state;
+    char value[2000] = "", why[400];
+    struct limits_memory memory;
+    struct limits_visible visible;
+    size_t at = 0;
+    for (int i = 0; i < LIMITS_DEVICES_MAX; i++)
+        at += (size_t)snprintf(value + at, sizeof value - at, "%s%d=1", i ? "," : "", i);
+    assert_int_equal(limits_parse_memory(&memory, "V", value, why, sizeof why), 0);
+    assert_int_equal(memory.count, LIMITS_DEVICES_MAX);
+    snprintf(value + at, sizeof value - at, ",64=1");
+    assert_int_equal(limits_parse_memory(&memory, "V", value, why, sizeof why), -EINVAL);
+    assert_non_null(strstr(why, "at most 64"));
+    at = 0;
+    for (int i = 0; i <= LIMITS_DEVICES_MAX; i++)
+        at += (size_t)snprintf(value + at, sizeof value - at, "%s%d", i ? "," : "", i);
+    assert_int_equal(limits_parse_visible(&visible, "V", value, why, sizeof why), -EINVAL);
+    assert_non_null(strstr(why, "at most 64"));
+}
+
+/* Resolves a list of visible devices against the table above. */
+static int visible_of(const char *value, unsigned indices[LIMITS_DEVICES_MAX])
+{
+    struct limits_wish wish;
+    char why[400] = "";
+    if (value)
+        assert_int_equal(READ(&wish, why, "CUDA_VISIBLE_DEVICES", value), 0);
+    else
+        assert_int_equal(READ(&wish, why, NULL), 0);
+    int result = limits_visible_resolve(&wish, uuids, 3, indices, why, sizeof why);
+    if (result < 0)
+        assert_non_null(strstr(why, "CUDA_VISIBLE_DEVICES names device"));
+    return result;
+}
+
+static void visible_devices_follow_cudas_rules(void **state)
+{
+    (void)state;
+    unsigned at[LIMITS_DEVICES_MAX];
+    assert_int_equal(visible_of(NULL, at), 3);
+    assert_true(at[0] == 0 && at[1] == 1 && at[2] == 2);
+    assert_int_equal(visible_of("", at), 0);
+    assert_int_equal(visible_of("-1", at), 0);
+    assert_int_equal(visible_of("none", at), 0);
+    assert_int_equal(visible_of("NoDevFiles", at), 0);
+    assert_int_equal(visible_of("2,1", at), 2);
+    assert_true(at[0] == 2 && at[1] == 1);
+    /* The list ends before the first device that does not exist. */
+    assert_int_equal(visible_of("0,2,-1,1", at), 2);
+    assert_true(at[0] == 0 && at[1] == 2);
+    assert_int_equal(visible_of("1,3,0", at), 1);
+    assert_int_equal(visible_of("4294967295", at), 0);
+    assert_int_equal(visible_of("GPU-" UUID2 ",0", at), 2);
+    assert_true(at[0] == 2 && at[1] == 0);
+    assert_int_equal(visible_of("MIG-1234", at), 1);
+    assert_int_equal(visible_of("gpu-ABCDEF02", at), 1);
+    assert_int_equal(at[0], 1);
+    /* A beginning that fits two devices is none. */
+    assert_int_equal(visible_of("GPU-abcdef0", at), 0);
+    assert_int_equal(visible_of("GPU-ffff,0", at), 0);
+    /* The same device by two names. */
+    assert_int_equal(visible_of("2,GPU-1234", at), -EINVAL);
+}
+
+static int memory_of(const char *value, const char *visible, uint64_t bytes[LIMITS_DEVICES_MAX],
+                     char why[400])
+{
+    struct limits_wish wish;
+    unsigned indices[LIMITS_DEVICES_MAX];
+    char why_read[400];
+    assert_int_equal(READ(&wish, why_read, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", value,
+                          visible ? "GPUSHARE_VISIBLE_DEVICES" : "IGNORED", visible),
+                     0);
+    int count = limits_visible_resolve(&wish, uuids, 3, indices, why, 400);
+    assert_true(count >= 0);
+    return limits_memory_resolve(&wish, uuids, 3, indices, (unsigned)count, bytes, why, 400);
+}
+
+static void memory_limits_count_visible_devices(void **state)
+{
+    (void)state;
+    uint64_t bytes[LIMITS_DEVICES_MAX];
+    char why[400];
+    assert_int_equal(memory_of("0=1G,2=512M", NULL, bytes, why), 0);
+    assert_true(bytes[0] == 1073741824 && bytes[1] == PROTO_UNSET && bytes[2] == 536870912);
+    assert_int_equal(memory_of("0=1G", "2,1", bytes, why), 0);
+    assert_true(bytes[0] == 1073741824 && bytes[1] == PROTO_UNSET);
+    /* A UUID means the device itself, wherever it stands in the list. */
+    assert_int_equal(memory_of("GPU-" UUID2 "=3G", "1,2", bytes, why), 0);
+    assert_true(bytes[0] == PROTO_UNSET && bytes[1] == UINT64_C(3221225472));
+    /* One setting for a whole node: what this client does not see has no effect. */
+    assert_int_equal(memory_of("0=1G,1=2G,GPU-abcdef01=3G", "2", bytes, why), 0);
+    assert_true(bytes[0] == 1073741824 && bytes[1] == PROTO_UNSET);
+    assert_int_equal(memory_of("0=1G", "", bytes, why), 0);
+    assert_int_equal(memory_of("0=0", NULL, bytes, why), 0);
+    assert_int_equal(bytes[0], 0);
+}
+
+static void memory_limits_of_unknown_devices_are_refused(void **state)
+{
+    (void)state;
+    uint64_t bytes[LIMITS_DEVICES_MAX];
+    char why[400];
+    assert_int_equal(memory_of("3=1G", NULL, bytes, why), -EINVAL);
+    assert_non_null(strstr(why, "device 3, which does not exist: the server has 3 devices"));
+    assert_int_equal(memory_of("GPU-ffff=1G", NULL, bytes, why), -EINVAL);
+    assert_non_null(strstr(why, "UUID ffff"));
+    assert_int_equal(memory_of("GPU-abcd=1G", NULL, bytes, why), -EINVAL);
+    assert_non_null(strstr(why, "one of several"));
+    assert_int_equal(memory_of("2=1G,GPU-1234=2G", NULL, bytes, why), -EINVAL);
+    assert_non_null(strstr(why, "twice"));
+}
+
+static void no_device_at_all(void **state)
+{
+    (void)state;
+    struct limits_wish wish;
+    unsigned indices[LIMITS_DEVICES_MAX];
+    char why[400];
+    assert_int_equal(READ(&wish, why, "GPUSHARE_VISIBLE_DEVICES", "0"), 0);
+    assert_int_equal(limits_visible_resolve(&wish, NULL, 0, indices, why, sizeof why), 0);
+}
+
+static void tightening(void **state)
+{
+    (void)state;
+    assert_true(limits_tighter(PROTO_UNSET, PROTO_UNSET) == PROTO_UNSET);
+    assert_int_equal(limits_tighter(PROTO_UNSET, 5), 5);
+    assert_int_equal(limits_tighter(5, PROTO_UNSET), 5);
+    assert_int_equal(limits_tighter(5, 6), 5);
+    assert_int_equal(limits_tighter(5, 4), 4);
+    assert_int_equal(limits_tighter(5, 0), 0);
+    assert_int_equal(limits_tighter_percentage(0, 0), 0);
+    assert_int_equal(limits_tighter_percentage(0, 10), 10);
+    assert_int_equal(limits_tighter_percentage(10, 0), 10);
+    assert_int_equal(limits_tighter_percentage(2500, 10000), 2500);
+    assert_int_equal(limits_tighter_percentage(2500, 100), 100);
+    assert_int_equal(limits_tighter_priority(1, 0), 1);
+    assert_int_equal(limits_tighter_priority(1, 2), 2);
+}
+
+static void uuids_are_written_as_nvidia_does(void **state)
+{
+    (void)state;
+    char text[LIMITS_UUID_TEXT];
+    assert_string_equal(limits_format_uuid(uuids[2], text), "GPU-" UUID2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_set_asks_for_nothing),
+        cmocka_unit_test(every_variable_is_read),
+        cmocka_unit_test(a_namesake_counts_where_ours_is_unset),
+        cmocka_unit_test(malformed_values_are_refused_in_words),
+        cmocka_unit_test(names_and_paths_at_their_longest),
+        cmocka_unit_test(names_are_clean_utf8),
+        cmocka_unit_test(a_long_value_is_cut_in_the_sentence),
+        cmocka_unit_test(lists_at_their_longest),
+        cmocka_unit_test(visible_devices_follow_cudas_rules),
+        cmocka_unit_test(memory_limits_count_visible_devices),
+        cmocka_unit_test(memory_limits_of_unknown_devices_are_refused),
+        cmocka_unit_test(no_device_at_all),
+        cmocka_unit_test(tightening),
+        cmocka_unit_test(uuids_are_written_as_nvidia_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
