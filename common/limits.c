@@ -19,11 +19,12 @@
     "a comma-separated list of device indices from 0 and GPU- or MIG- UUIDs, each device once, "   \
     "or "                                                                                          \
     "nothing for no device"
-#define FORM_PERCENTAGE "a number from 1 to 100 with at most two digits after the point, no % sign"
-#define FORM_SIZE       "a number of bytes, or one with K, M, G or T (powers of 1024), such as \"512M\""
-#define FORM_PRIORITY   "a whole number from 0 (normal) to 1000 (lowest)"
-#define FORM_NAME       "at most 63 bytes of UTF-8 without control characters"
-#define FORM_SOCKET     "an absolute path of at most 107 bytes"
+#define FORM_PERCENTAGE                                                                            \
+    "a number above 0 and up to 100 with at most two digits after the point, without a % sign"
+#define FORM_SIZE     "a number of bytes, or one with K, M, G or T (powers of 1024), such as \"512M\""
+#define FORM_PRIORITY "a whole number from 0 (normal) to 1000 (lowest)"
+#define FORM_NAME     "at most 63 bytes of UTF-8 without control characters"
+#define FORM_SOCKET   "an absolute path of at most 107 bytes"
 
 _Static_assert(LIMITS_NAME_MAX + 1 == sizeof(((struct proto_attach *)0)->name), "attach.name");
 

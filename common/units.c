@@ -99,7 +99,7 @@ int units_parse_percentage(const char *text, size_t length, uint32_t *hundredths
     if (decimal.whole > 100)
         return -ERANGE;
     uint64_t value = decimal.whole * 100 + decimal.fraction * 100 / decimal.scale;
-    if (value < 100 || value > 10000)
+    if (value == 0 || value > 10000)
         return -ERANGE;
     *hundredths = (uint32_t)value;
     return 0;

@@ -22,7 +22,7 @@
 int units_parse_size(const char *text, size_t length, uint64_t *bytes);
 
 /*
- * A per cent value from 1 to 100 with at most two digits after the point, without
+ * A per cent value above 0 and up to 100 with at most two digits after the point, without
  * a per cent sign, as hundredths: "12.5" is 1250.
  * Returns 0; -EINVAL not a number; -ERANGE outside. *hundredths only on success.
  */

@@ -126,8 +126,8 @@ static void malformed_values_are_refused_in_words(void **state)
     (void)state;
     static const char *const percentages[] = {"", "0", "101", "-5", "50%", "half", "1.234", " 5"};
     for (unsigned i = 0; i < sizeof percentages / sizeof percentages[0]; i++) {
-        refused("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", percentages[i], "from 1 to 100");
-        refused("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percentages[i], "from 1 to 100");
+        refused("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", percentages[i], "above 0 and up to 100");
+        refused("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percentages[i], "above 0 and up to 100");
     }
     static const char *const memory[] = {
         "",

@@ -115,7 +115,8 @@ static void percentages(void **state)
         {"100.00", 0, 10000},
         {"050", 0, 5000},
         {"0", -ERANGE, 0},
-        {"0.99", -ERANGE, 0},
+        {"0.01", 0, 1},
+        {"0.00", -ERANGE, 0},
         {"100.01", -ERANGE, 0},
         {"101", -ERANGE, 0},
         {"18446744073709551615", -ERANGE, 0},
@@ -187,7 +188,7 @@ static void percentages_written(void **state)
 {
     (void)state;
     char text[UNITS_TEXT];
-    for (uint32_t value = 100; value <= 10000; value++) {
+    for (uint32_t value = 1; value <= 10000; value++) {
         uint32_t back = 0;
         units_format_percentage(value, text);
         assert_int_equal(units_parse_percentage(text, strlen(text), &back), 0);
