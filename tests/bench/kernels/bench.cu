@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The gpushare authors
+
+// Occupies its multiprocessors for `ns` nanoseconds of the device's time.
+extern "C" __global__ void occupy(unsigned long long ns)
+{
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start)::"memory");
+    do {
+        __nanosleep(500000);
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
+    } while (now - start < ns);
+}
+
+extern "C" __global__ void nothing(unsigned *a, unsigned *b, unsigned *c, unsigned count)
+{
+}
+
+// Eight dependent integer operations a turn in each of four chains, nothing else to speak of.
+extern "C" __global__ void arithmetic(unsigned *out, unsigned turns)
+{
+    unsigned a = threadIdx.x, b = a + 1, c = a + 2, d = a + 3;
+#pragma unroll 1
+    for (unsigned i = 0; i < turns; i++) {
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            a = a * 1664525u + b;
+            b = (b ^ c) + 1013904223u;
+            c = c + (d << 3);
+            d = d ^ (a >> 5);
+        }
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = a + b + c + d;
+}
