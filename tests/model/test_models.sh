@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+#
+# The models, checked exhaustively by spin: as they are they hold; with any one
+# fence or step removed they fail, or they would prove nothing. The functions that
+# they mirror must still exist under those names.
+set -u
+cd "$(dirname "$0")" || exit 1
+root=$(cd ../.. && pwd)
+work=${TMPDIR:?}/models
+mkdir -p "$work" && cp ./*.pml "$work" || exit 1
+for tool in spin gcc; do
+    command -v $tool >/dev/null || { echo "$tool is not installed; run: make deps"; exit 1; }
+done
+failures=0
+
+# check holds|fails MODEL OPTIONS...
+check() {
+    local expected=$1 model=$2 found states optimise=-O0 start=${EPOCHREALTIME/./}
+    shift 2
+    # A failure is found at once; a proof is worth a slower compilation.
+    [ "$expected" = holds ] && optimise=-O2
+    (
+        cd "$work" && rm -f pan* && spin -a "${@/#/-D}" "$model.pml" >spin.log 2>&1 &&
+            gcc $optimise -w -DSAFETY -DMEMLIM=2500 -o pan pan.c >gcc.log 2>&1
+    ) || {
+        cat "$work"/*.log
+        echo "FAILED $model $*: does not compile"
+        failures=$((failures + 1))
+        return
+    }
+    # -E: each model says itself, in watch(), what must hold when nothing moves any more.
+    (cd "$work" && ./pan -E -m1000000 -w22) >"$work/pan.log" 2>&1
+    states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' "$work/pan.log")
+    # A search that was cut short (depth, memory) has proved nothing either way.
+    found=unfinished
+    if grep -q 'errors: [1-9]' "$work/pan.log" && grep -q 'assertion violated' "$work/pan.log"; then
+        found=fails
+    elif grep -q 'errors: 0' "$work/pan.log" &&
+        ! grep -q 'not completed\|max search depth too small\|out of memory' "$work/pan.log"; then
+        found=holds
+    fi
+    printf '%-10s %-44s %-6s %10s states %5d ms\n' "$model" "$*" "$found" "$states" \
+        $(((${EPOCHREALTIME/./} - start) / 1000))
+    if [ "$found" != "$expected" ]; then
+        echo "FAILED $model $*: expected that it $expected"
+        cat "$work/pan.log"
+        (cd "$work" && [ -f "$model.pml.trail" ] && spin -t -p -g "${@/#/-D}" "$model.pml" | tail -60)
+        failures=$((failures + 1))
+    fi
+}
+
+check holds doorbell
+check holds doorbell LEVEL2=2
+check holds doorbell CLIENTS=2 PUSHES=2
+check holds doorbell DYING PUSHES=2 ENTRIES=1
+check holds doorbell CLIENTS=2 DYING PUSHES=2 ENTRIES=1
+for removed in NO_FENCE_TAIL NO_FENCE_HEAD NO_FENCE_ASLEEP NO_FENCE_PUBLISH NO_FENCE_LEVELS \
+    NO_FENCE_BITS NO_RELOAD NO_LOOK; do
+    check fails doorbell $removed
+done
+check fails doorbell DYING NO_DETACH
+check fails doorbell CLIENTS=2 DYING NO_DETACH
+
+check holds waiter
+check holds waiter DYING WAITS=1
+for removed in NO_FENCE_ANNOUNCE NO_FENCE_TWIN NO_FENCE_KICK NO_FENCE_SLEEP NO_FENCE_WRITE; do
+    check fails waiter $removed
+done
+check fails waiter DYING NO_BOUND
+check fails waiter DYING NO_FAULT
+
+check holds free
+check holds free DYING
+for removed in NO_FENCE_FORGET NO_FENCE_PUBLISH NO_LOOKUP NO_OTHERS NO_WAIT; do
+    check fails free $removed
+done
+check fails free DYING NO_STOP
+check fails free DYING NO_DROP
+
+# Every removal that a model offers is tried above.
+for model in doorbell waiter free; do
+    for removed in $(grep -oE '\bNO_[A-Z_]+' $model.pml | sort -u); do
+        grep -qE "\b$removed\b" test_models.sh || {
+            echo "FAILED $model: $removed is never tried"
+            failures=$((failures + 1))
+        }
+    done
+done
+
+# What a model mirrors has the name it says, and each model says what it mirrors.
+for model in doorbell waiter free; do
+    mirrored=$(grep -oE '[a-z_/]+\.c:[a-z_]+' $model.pml | sort -u)
+    [ -n "$mirrored" ] || { echo "FAILED $model: mirrors nothing"; failures=$((failures + 1)); }
+    for name in $mirrored; do
+        if [ ! -e "$root/${name%%:*}" ]; then
+            echo "note: $model mirrors $name, which is not written yet"
+        elif ! grep -qE "\b${name#*:}\(" "$root/${name%%:*}"; then
+            echo "FAILED $model: there is no $name"
+            failures=$((failures + 1))
+        fi
+    done
+done
+
+exit $((failures != 0))
