@@ -5,6 +5,7 @@
  *
  *   corpus --oracle LIBORACLE --ptx FOLDER --driver LIBCUDA [--match WORD] [--quiet]
  *   corpus --oracle LIBORACLE --self        the oracle against itself, threads in other orders
+ *   corpus --oracle LIBORACLE --list        module and name of every kernel
  *
  * A verdict per kernel, then "N passed, N failed, N skipped". Each module has a
  * process of its own, so that a crash or a sticky error costs one kernel.
@@ -44,7 +45,7 @@ struct oracle {
 
 struct options {
     const char *oracle, *driver, *ptx, *match;
-    bool self, quiet;
+    bool self, list, quiet;
 };
 
 static struct oracle oracle;
@@ -180,7 +181,7 @@ static int device_load(struct device *d, const char *folder, const char *name, c
     snprintf(path, sizeof path, "%s/%s.ptx", folder, name);
     char *text = read_file(path);
     if (!text) {
-        snprintf(why, why_size, "cannot read %s", path);
+        snprintf(why, why_size, "cannot read %s.ptx in %.400s", name, folder);
         return -ENOENT;
     }
     cuda_jit_option options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -189,7 +190,7 @@ static int device_load(struct device *d, const char *folder, const char *name, c
     free(text);
     if (result) {
         size_t used = strlen(why);
-        snprintf(why + used, why_size - used, ": %s: %s", path, log);
+        snprintf(why + used, why_size - used, ": %s.ptx: %s", name, log);
         return -EINVAL;
     }
     return 0;
@@ -401,6 +402,15 @@ static int run_all(const struct options *o)
     return failed || !passed;
 }
 
+static int list_all(void)
+{
+    size_t count;
+    const struct corpus_kernel *k = oracle.kernels(&count);
+    for (size_t i = 0; i < count; i++)
+        printf("%s %s\n", k[i].module, k[i].name);
+    return 0;
+}
+
 static int load_oracle(const char *path)
 {
     char absolute[PATH_MAX];
@@ -427,6 +437,7 @@ int main(int argc, char **argv)
         {"oracle", required_argument, NULL, 'o'}, {"driver", required_argument, NULL, 'd'},
         {"ptx", required_argument, NULL, 'p'},    {"match", required_argument, NULL, 'm'},
         {"self", no_argument, NULL, 's'},         {"quiet", no_argument, NULL, 'q'},
+        {"list", no_argument, NULL, 'l'},
         {NULL, 0, NULL, 0},
     };
     struct options o = {.match = ""};
@@ -447,6 +458,9 @@ int main(int argc, char **argv)
         case 's':
             o.self = true;
             break;
+        case 'l':
+            o.list = true;
+            break;
         case 'q':
             o.quiet = true;
             break;
@@ -454,12 +468,12 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    if (!o.oracle || (!o.self && (!o.driver || !o.ptx))) {
-        fprintf(stderr, "usage: corpus --oracle LIBORACLE (--self | --ptx FOLDER --driver LIBCUDA) "
+    if (!o.oracle || (!o.self && !o.list && (!o.driver || !o.ptx))) {
+        fprintf(stderr, "usage: corpus --oracle LIBORACLE (--self | --list | --ptx FOLDER --driver LIBCUDA) "
                         "[--match WORD] [--quiet]\n");
         return 2;
     }
     if (load_oracle(o.oracle) < 0)
         return 1;
-    return run_all(&o);
+    return o.list ? list_all() : run_all(&o);
 }

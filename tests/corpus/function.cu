@@ -248,10 +248,10 @@ KERNEL parameter_widths(s64 *out, s8 a, u8 b, s16 c, u16 d, bool e, s32 f, u32 g
 {
     int t = (int)threadIdx.x;
     s64 v[10] = {a, b, c, d, e, f, g, h, (s64)(i * 16), (s64)(j * 1024)};
-    s64 r = 0;
+    u64 r = 0;
     for (int k = 0; k < 10; k++)
-        r = r * 7 + v[(k + t) % 10];
-    out[t] = r;
+        r = r * 7 + (u64)v[(k + t) % 10];
+    out[t] = (s64)r;
 }
 CORPUS(parameter_widths, grid(1), block(32), out<s64>(32), value((s8)-100), value((u8)200), value((s16)-30000),
        value((u16)60000), value(true), value(-2000000000), value(4000000000u), value(-9000000000000000000ll), value(-1.5f),

@@ -35,6 +35,14 @@ extern "C" __attribute__((visibility("default"))) const corpus_kernel *corpus_ke
     return kernels.data();
 }
 
+extern "C" __attribute__((visibility("default"))) const corpus_kernel *corpus_find(const char *name)
+{
+    for (const corpus_kernel &kernel : table())
+        if (strcmp(kernel.name, name) == 0)
+            return &kernel;
+    return nullptr;
+}
+
 static size_t element_bytes(corpus_type type)
 {
     static const uint8_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};

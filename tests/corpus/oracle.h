@@ -90,6 +90,9 @@ struct corpus_kernel {
 /* All kernels, sorted by module and name. Static. */
 const struct corpus_kernel *corpus_kernels(size_t *count);
 
+/* The kernel of that name, or NULL. */
+const struct corpus_kernel *corpus_find(const char *name);
+
 size_t corpus_buffer_bytes(const struct corpus_buffer *buffer);
 
 /* Fills data as described; the same bytes each time. */
