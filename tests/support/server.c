@@ -57,6 +57,20 @@ static int open_notify(struct server *server)
     return fd;
 }
 
+const char *server_driver(void)
+{
+    const char *driver = getenv("TEST_DRIVER");
+    return driver ? driver : "softgpu";
+}
+
+void server_needs_softgpu(void)
+{
+    if (strcmp(server_driver(), "softgpu")) {
+        printf("only on the software GPU\n");
+        exit(77);
+    }
+}
+
 static bool has_option(const char *const args[], const char *name)
 {
     for (size_t i = 0; args && args[i]; i++)
@@ -79,7 +93,7 @@ static void spawn(struct server *server, const char *const args[], const char *c
     words[n++] = server->admin;
     if (!has_option(args, "--driver")) {
         words[n++] = "--driver";
-        words[n++] = "softgpu";
+        words[n++] = server_driver();
     }
     for (size_t i = 0; args && args[i] && n < WORDS_MAX - 1; i++)
         words[n++] = args[i];

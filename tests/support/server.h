@@ -16,12 +16,12 @@
 struct server;
 
 /*
- * Starts gpushared on the software GPU and waits until it says READY=1 on a
+ * Starts gpushared (on server_driver()) and waits until it says READY=1 on a
  * NOTIFY_SOCKET of the test's own. args: further options, env: further
  * "NAME=value" settings (SOFTGPU_* and server limits); both end with NULL, and may
  * be NULL. The caller's environment is not passed on but for PATH and the
  * sanitizers' options. Fails the test (prints the log and aborts) if the server
- * does not come up. "--driver" among args replaces softgpu.
+ * does not come up. "--driver" among args replaces it.
  */
 struct server *server_start(const char *const args[], const char *const env[]);
 
@@ -50,6 +50,14 @@ size_t server_fd_count(pid_t pid);
  * exit status (0 when all is well; under sanitizers a leak makes it non-zero).
  */
 int server_stop(struct server *server);
+
+/* What servers are started on when args do not say: $TEST_DRIVER (the GPU bundle sets it), or
+ * softgpu. */
+const char *server_driver(void);
+
+/* Skips the program (exit status 77) when that is not the software GPU. For main(), before any
+ * test. */
+void server_needs_softgpu(void);
 
 /* $BUILD/relative, in a static buffer a call site may use at once. */
 const char *server_build_path(const char *relative, char *buffer, size_t size);

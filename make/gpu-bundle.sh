@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+#
+# usage: make/gpu-bundle.sh BUILD BUNDLE
+#
+# Puts the programs, the libraries that they need beyond glibc, the PTX and the tests
+# into one folder below 60 MiB.
+set -eu
+build=$1 bundle=$2
+limit_kib=61440
+
+rm -rf "$bundle"
+mkdir -p "$bundle/lib/softgpu" "$bundle/lib/needed" "$bundle/tests/corpus" "$bundle/tests/integration" "$bundle/gpu" "$bundle/examples/data"
+cp -rL "$build/bin" "$build/libexec" "$bundle/"
+cp -L "$build/lib/libgpushare-client.so.0" "$bundle/lib/"
+cp -L "$build/lib/softgpu/libcuda.so.1" "$bundle/lib/softgpu/"
+for example in "$build"/examples/*; do
+    [ -f "$example" ] && [ -x "$example" ] && cp "$example" "$bundle/examples/"
+done
+cp examples/data/*.csv "$bundle/examples/data/"
+for question in "$build"/tests/gpu/question_*; do
+    [ -x "$question" ] && cp "$question" "$bundle/gpu/"
+done
+cp "$build/tests/corpus/corpus" "$build/tests/corpus/liboracle.so" tests/corpus/*.ptx "$bundle/tests/corpus/"
+for test in "$build"/tests/integration/test_*; do
+    [ -x "$test" ] && cp "$test" "$bundle/tests/integration/"
+done
+cp tests/gpu/run-checks.sh "$bundle/"
+
+# glibc, the loader and the compiler's own runtimes are the other machine's.
+find "$bundle" -type f -perm -u+x ! -name '*.sh' -exec ldd {} + 2>/dev/null |
+    sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u |
+    grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux-x86-64|libstdc\+\+|libgcc_s)\.so' |
+    grep -v "/libgpushare-client" | while read -r library; do
+    cp -L "$library" "$bundle/lib/needed/"
+done
+find "$bundle" -type f -perm -u+x ! -name '*.sh' -exec strip --strip-debug {} + 2>/dev/null || true
+
+size_kib=$(du -sk "$bundle" | cut -f1)
+echo "$bundle: $size_kib KiB"
+[ "$size_kib" -lt $limit_kib ] || { echo "gpu-bundle: larger than $limit_kib KiB" >&2; exit 1; }
