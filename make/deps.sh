@@ -26,7 +26,7 @@ wanted=
 for set_name in "$@"; do
     case $set_name in
     # g++ compiles the test corpus as host code, spin checks the models, systemd
-    # brings systemd-analyze for the unit files' test. libc6-dev is named because
+    # brings systemd-analyze for the unit files' test, an example writes PNG. libc6-dev is named because
     # gcc only recommends it.
     build)
         wanted="$wanted binutils gcc g++ libc6-dev make pkg-config python3 spin systemd
@@ -44,7 +44,7 @@ if ! command -v dpkg-query >/dev/null; then
     for tool in gcc g++ objcopy pkg-config python3 spin; do
         command -v $tool >/dev/null || absent="$absent $tool"
     done
-    for module in libuv jansson yaml-0.1 libzstd liblz4 cmocka zlib; do
+    for module in libuv jansson yaml-0.1 libzstd liblz4 cmocka libpng zlib; do
         pkg-config --exists $module 2>/dev/null || absent="$absent $module"
     done
     [ -n "$absent" ] || exit 0
