@@ -232,15 +232,21 @@ void warp_complete(Thread *warp, unsigned mask)
     }
 }
 
-void thread_main()
+[[noreturn]] void thread_end()
 {
-    threadIdx = self->index;
-    running->call(running_params);
     self->state = GONE;
     live--;
     for (unsigned id = 0; id < 16; id++)
         barrier_check(id);
     context_switch(&self->context, &scheduler);
+    abort(); /* nobody switches to a thread that is gone */
+}
+
+void thread_main()
+{
+    threadIdx = self->index;
+    running->call(running_params);
+    thread_end();
 }
 
 /* One turn of every thread that can run; false if none could. */
@@ -309,6 +315,11 @@ unsigned corpus_lane()
 void corpus_yield()
 {
     give_way();
+}
+
+void corpus_exit()
+{
+    thread_end();
 }
 
 long long clock64()

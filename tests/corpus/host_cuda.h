@@ -35,6 +35,7 @@ static const int warpSize = 32;
 /* ---- threads, host_cuda.cc ---- */
 void *corpus_dynamic_shared();
 void corpus_yield();
+[[noreturn]] void corpus_exit(); /* ends this thread */
 unsigned corpus_lane();
 unsigned corpus_dynamic_shared_bytes();
 

@@ -28,10 +28,9 @@ if [ "$want" != "$have" ]; then
     exit 77
 fi
 failed=0
+./make-ptx --as-is --output "$folder" *.cu || exit 1
 for source in *.cu; do
     name=${source%.cu}
-    arch=$(sed -n 's|^// arch: \([0-9]*\)$|\1|p' "$source")
-    nvcc -ptx -std=c++17 -arch="compute_${arch:-75}" -fmad=false -w "$source" -o "$folder/$name.ptx" || exit 1
     if ! diff <(grep -v '^\.version\|^// SPDX' "$name.ptx") <(grep -v '^\.version' "$folder/$name.ptx") >"$folder/difference"; then
         head -5 "$folder/difference"
         echo "$name.ptx is not what nvcc makes of $source: run make corpus-ptx"
