@@ -25,7 +25,8 @@ struct supervisor;
 /*
  * Listens where the supervisor's settings say: on the descriptor that systemd passed
  * (taken over), or on a socket file of its own. A file left by a dead server is
- * replaced; a living server's is not. Returns 0, or -errno with one sentence in why.
+ * replaced; a living server's is not. From now on the process ignores SIGPIPE.
+ * Returns 0, or -errno with one sentence in why.
  */
 int admin_open(struct admin **out, struct supervisor *supervisor, char *why, size_t why_size);
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * admin_request: one line of the admin socket, read and checked.
+ *
+ * A line is hostile: its length, nesting, members and their types are checked here,
+ * so that nobody else looks at JSON that came from outside. Pure; any thread.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_ADMIN_REQUEST_H
+#define GPUSHARE_SERVER_SUPERVISOR_ADMIN_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ADMIN_LINE_MAX  65536 /* bytes of a request, its newline included */
+#define ADMIN_DEPTH_MAX 8     /* objects and arrays inside one another */
+
+enum admin_kind { ADMIN_PING, ADMIN_VERSION, ADMIN_STATUS, ADMIN_CLIENTS, ADMIN_KILL };
+
+struct admin_request {
+    enum admin_kind kind;
+    uint32_t client; /* of ADMIN_KILL */
+};
+
+/* "ping", "version", ... Static. */
+const char *admin_kind_name(enum admin_kind kind);
+
+/* Does it change anything? Then it needs more than being allowed to connect. */
+bool admin_kind_changes(enum admin_kind kind);
+
+/*
+ * Reads one line, without its newline. 0; or -EINVAL (not a request) or -ENOTSUP (a
+ * request that this version does not know) with one sentence in why.
+ */
+int admin_request_parse(struct admin_request *request, const char *line, size_t length, char *why,
+                        size_t why_size);
+
+#endif

@@ -1,0 +1,737 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * admin: the administrators' socket against a supervisor of the test's own, so that
+ * clients, workers that never answer and their ends are the test's to decide.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "server/supervisor/admin.h"
+#include "server/supervisor/admin_request.h"
+#include "server/supervisor/settings.h"
+#include "server/supervisor/supervisor.h"
+
+/* ---- the supervisor that admin sees ---- */
+
+enum { CLIENTS_MAX = 2000, ASKED_MAX = 4096 };
+
+struct supervisor {
+    uv_loop_t loop;
+    struct settings settings;
+    struct supervisor_client_view clients[CLIENTS_MAX];
+    uint32_t client_count;
+    uint32_t killed;
+    char killed_by[128];
+    bool workers_answer;
+    struct {
+        uint32_t client;
+        void (*done)(void *, uint32_t, const struct proto_worker_usage *);
+        void *context;
+    } asked[ASKED_MAX];
+    size_t asked_count;
+};
+
+static struct supervisor supervisor;
+
+const char *supervisor_device_state_name(enum supervisor_device_state state)
+{
+    return state == SUPERVISOR_DEVICE_READY ? "ready" : "starting";
+}
+
+uint32_t supervisor_device_count(const struct supervisor *self)
+{
+    (void)self;
+    return 2;
+}
+
+void supervisor_device_view(const struct supervisor *self, uint32_t index,
+                            struct supervisor_device_view *view)
+{
+    *view = (struct supervisor_device_view){.index = index, .ordinal = index};
+    if (index == 1) {
+        strcpy(view->trouble, "the worker ended: \x01 no driver");
+        return;
+    }
+    view->state = SUPERVISOR_DEVICE_READY;
+    view->worker_pid = 77;
+    view->worker_starts = 1;
+    view->clients = self->client_count;
+    view->memory_charged = 4096;
+    view->info = (struct proto_device_info){.driver_version = 13010,
+                                            .memory = UINT64_C(80) << 30,
+                                            .multiprocessors = 132,
+                                            .partition_multiprocessors = 8,
+                                            .compute_major = 9};
+    strcpy(view->info.name, "Test GPU");
+    view->info.uuid[0] = 0xab;
+}
+
+void supervisor_each_client(const struct supervisor *self,
+                            bool (*visit)(void *, const struct supervisor_client_view *),
+                            void *context)
+{
+    for (uint32_t i = 0; i < self->client_count; i++)
+        if (!visit(context, &self->clients[i]))
+            return;
+}
+
+void supervisor_totals(const struct supervisor *self, struct supervisor_totals *totals)
+{
+    *totals = (struct supervisor_totals){.clients = self->client_count,
+                                         .clients_max = 4096,
+                                         .host_limit = 1 << 20,
+                                         .uptime_ns = 1500000000};
+}
+
+int supervisor_kill(struct supervisor *self, uint32_t client, const char *by)
+{
+    for (uint32_t i = 0; i < self->client_count; i++) {
+        if (self->clients[i].number != client)
+            continue;
+        self->killed = client;
+        snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
+        return 0;
+    }
+    return -ENOENT;
+}
+
+int supervisor_usage(struct supervisor *self, uint32_t client,
+                     void (*done)(void *, uint32_t, const struct proto_worker_usage *),
+                     void *context)
+{
+    if (client == 13)
+        return -ENOENT;
+    assert_true(self->asked_count < ASKED_MAX);
+    self->asked[self->asked_count].client = client;
+    self->asked[self->asked_count].done = done;
+    self->asked[self->asked_count++].context = context;
+    return 0;
+}
+
+uv_loop_t *supervisor_loop(const struct supervisor *self)
+{
+    return (uv_loop_t *)(uintptr_t)&self->loop;
+}
+
+const struct settings *supervisor_settings(const struct supervisor *self)
+{
+    return &self->settings;
+}
+
+/* Answers what was asked; gone: as if the clients had ended meanwhile. */
+static void workers_answer(bool gone)
+{
+    size_t count = supervisor.asked_count;
+    supervisor.asked_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct proto_worker_usage usage = {.launches = supervisor.asked[i].client * 10,
+                                           .gpu_nanoseconds = 2500000000,
+                                           .shared_queues = 1,
+                                           .streams = 3};
+        supervisor.asked[i].done(supervisor.asked[i].context, supervisor.asked[i].client,
+                                 gone ? NULL : &usage);
+    }
+}
+
+/* ---- a server and its peers ---- */
+
+static struct admin *admin;
+static char folder[64], path[96];
+
+static void turn(void)
+{
+    if (supervisor.workers_answer)
+        workers_answer(false);
+    uv_run(&supervisor.loop, UV_RUN_NOWAIT);
+    usleep(200);
+}
+
+static void add_client(uint32_t number, bool attached)
+{
+    struct supervisor_client_view *view = &supervisor.clients[supervisor.client_count++];
+    *view = (struct supervisor_client_view){.number = number,
+                                            .pid = 4000 + (pid_t)number,
+                                            .uid = 1000,
+                                            .state = attached ? "attached" : "hello",
+                                            .attached = attached,
+                                            .memory_asked = PROTO_UNSET,
+                                            .memory_limit = 1 << 30,
+                                            .memory_charged = 2 << 20,
+                                            .host_asked = 1 << 16,
+                                            .host_limit = 1 << 16,
+                                            .threads_asked = 1250,
+                                            .threads_granted = 1250,
+                                            .multiprocessors = 16,
+                                            .partitioned = true,
+                                            .connected_ns = 1000000000};
+    snprintf(view->name, sizeof view->name, "job %u", number);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    char why[300];
+    memset(&supervisor, 0, sizeof supervisor);
+    uv_loop_init(&supervisor.loop);
+    supervisor.workers_answer = true;
+    supervisor.settings.admin_socket_fd = -1;
+    strcpy(supervisor.settings.driver_name, "softgpu");
+    strcpy(supervisor.settings.driver, "/lib/libcuda.so.1");
+    snprintf(folder, sizeof folder, "%s/admin-XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/admin.sock", folder);
+    strcpy(supervisor.settings.admin_socket, path);
+    int result = admin_open(&admin, &supervisor, why, sizeof why);
+    if (result < 0)
+        fail_msg("admin_open: %s", why);
+    return 0;
+}
+
+/* Everything must end by itself: no handle may be left, no memory (under a sanitizer). */
+static int tear_down(void **state)
+{
+    (void)state;
+    admin_close(&admin);
+    workers_answer(true);
+    uv_run(&supervisor.loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&supervisor.loop), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(rmdir(folder), 0);
+    return 0;
+}
+
+static int connect_to(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static void send_all(int fd, const char *text, size_t length)
+{
+    while (length) {
+        ssize_t sent = send(fd, text, length, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EPIPE)
+            return;
+        if (sent > 0) {
+            text += sent;
+            length -= (size_t)sent;
+        }
+        turn();
+    }
+}
+
+/* One line without its newline, malloc'ed; NULL at the end of the stream. */
+static char *read_line(int fd)
+{
+    size_t used = 0, room = 1 << 16;
+    char *line = malloc(room);
+    for (int i = 0; i < 20000; i++) {
+        ssize_t got = recv(fd, line + used, 1, 0);
+        if (got == 0 || (got < 0 && errno == ECONNRESET)) {
+            free(line);
+            return NULL;
+        }
+        if (got < 0) {
+            turn();
+            continue;
+        }
+        i = 0;
+        if (line[used] == '\n') {
+            line[used] = '\0';
+            return line;
+        }
+        if (++used == room)
+            line = realloc(line, room *= 2);
+    }
+    fail_msg("no answer came");
+    return NULL;
+}
+
+static json_t *read_answer(int fd)
+{
+    char *line = read_line(fd);
+    assert_non_null(line);
+    json_t *answer = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+    free(line);
+    assert_non_null(answer);
+    assert_int_equal(json_integer_value(json_object_get(answer, "schema_version")), 1);
+    return answer;
+}
+
+static json_t *ask_on(int fd, const char *line)
+{
+    send_all(fd, line, strlen(line));
+    send_all(fd, "\n", 1);
+    return read_answer(fd);
+}
+
+static json_t *ask(const char *line)
+{
+    int fd = connect_to();
+    json_t *answer = ask_on(fd, line);
+    close(fd);
+    return answer;
+}
+
+static void refused_with(const char *line, const char *error, const char *words)
+{
+    json_t *answer = ask(line);
+    assert_false(json_is_true(json_object_get(answer, "ok")));
+    assert_string_equal(json_string_value(json_object_get(answer, "error")), error);
+    const char *text = json_string_value(json_object_get(answer, "text"));
+    if (!strstr(text, words))
+        fail_msg("\"%s\": \"%s\" lacks \"%s\"", line, text, words);
+    json_decref(answer);
+}
+
+static double number_of(json_t *object, const char *name)
+{
+    json_t *value = json_object_get(object, name);
+    if (!json_is_number(value))
+        fail_msg("%s is no number", name);
+    return json_number_value(value);
+}
+
+/* ---- tests ---- */
+
+static void the_socket_file_is_for_owner_and_group(void **state)
+{
+    (void)state;
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0660);
+    assert_true(S_ISSOCK(status.st_mode));
+}
+
+static void ping_and_version(void **state)
+{
+    (void)state;
+    json_t *answer = ask("{\"request\":\"ping\"}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    answer = ask("{\"request\":\"version\"}");
+    assert_string_equal(json_string_value(json_object_get(answer, "server_version")),
+                        GPUSHARE_VERSION);
+    assert_string_equal(json_string_value(json_object_get(answer, "protocol_version")), "1.0");
+    json_decref(answer);
+}
+
+static void several_requests_of_one_connection_are_answered_in_order(void **state)
+{
+    (void)state;
+    static const char lines[] = "{\"request\":\"ping\"}\n{\"request\":\"version\"}\n"
+                                "{\"request\":\"status\"}\r\n{\"request\":\"nonsense\"}\n"
+                                "{\"request\":\"clients\"}\n";
+    static const char *const names[] = {"ping", "version", "status", NULL, "clients"};
+    int fd = connect_to();
+    send_all(fd, lines, sizeof lines - 1);
+    shutdown(fd, SHUT_WR);
+    for (int i = 0; i < 5; i++) {
+        json_t *answer = read_answer(fd);
+        const char *name = json_string_value(json_object_get(answer, "request"));
+        if (names[i])
+            assert_string_equal(name, names[i]);
+        else
+            assert_null(name);
+        json_decref(answer);
+    }
+    assert_null(read_line(fd));
+    close(fd);
+}
+
+static void a_request_in_single_bytes(void **state)
+{
+    (void)state;
+    static const char line[] = "{ \"request\" : \"ping\" }\n";
+    int fd = connect_to();
+    for (size_t i = 0; i < sizeof line - 1; i++) {
+        send_all(fd, line + i, 1);
+        turn();
+    }
+    json_t *answer = read_answer(fd);
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    close(fd);
+}
+
+static void malformed_requests_are_refused_in_words(void **state)
+{
+    (void)state;
+    refused_with("", "invalid_value", "one JSON object");
+    refused_with("hello", "invalid_value", "one JSON object");
+    refused_with("[]", "invalid_value", "\"request\"");
+    refused_with("{}", "invalid_value", "\"request\"");
+    refused_with("{\"request\":5}", "invalid_value", "\"request\"");
+    refused_with("{\"request\":\"ping\"} {}", "invalid_value", "one JSON object");
+    refused_with("{\"request\":\"ping\",\"request\":\"kill\"}", "invalid_value", "one JSON object");
+    refused_with("{\"request\":\"ping\",\"extra\":1}", "invalid_value", "no member \"extra\"");
+    refused_with("{\"request\":\"ping\",\"client\":1}", "invalid_value", "no member \"client\"");
+    refused_with("{\"request\":\"reboot\"}", "not_supported", "there is no request \"reboot\"");
+    refused_with("{\"request\":\"\xff\"}", "invalid_value", "one JSON object");
+    refused_with("{\"request\":[[[[[[[[\"ping\"]]]]]]]]}", "invalid_value", "8 deep");
+    refused_with("{\"request\":\"kill\"}", "invalid_value", "needs \"client\"");
+    refused_with("{\"request\":\"kill\",\"client\":\"1\"}", "invalid_value", "needs \"client\"");
+    refused_with("{\"request\":\"kill\",\"client\":-1}", "invalid_value", "needs \"client\"");
+    refused_with("{\"request\":\"kill\",\"client\":1.0}", "invalid_value", "needs \"client\"");
+    refused_with("{\"request\":\"kill\",\"client\":4294967296}", "invalid_value",
+                 "needs \"client\"");
+}
+
+static void nesting_beyond_any_stack(void **state)
+{
+    (void)state;
+    static char line[ADMIN_LINE_MAX - 1];
+    memset(line, '[', sizeof line);
+    line[sizeof line - 1] = '\0';
+    refused_with(line, "invalid_value", "8 deep");
+}
+
+static void a_line_at_its_longest(void **state)
+{
+    (void)state;
+    static char line[ADMIN_LINE_MAX + 1];
+    memset(line, ' ', sizeof line);
+    static const char request[] = "{\"request\":\"ping\"}";
+    memcpy(line, request, sizeof request - 1);
+    line[ADMIN_LINE_MAX - 1] = '\0'; /* with its newline as long as a line may be */
+    json_t *answer = ask(line);
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    /* One more, without an end: refused, and the connection closed. */
+    line[ADMIN_LINE_MAX - 1] = ' ';
+    int fd = connect_to();
+    send_all(fd, line, ADMIN_LINE_MAX);
+    answer = read_answer(fd);
+    assert_string_equal(json_string_value(json_object_get(answer, "error")), "invalid_value");
+    json_decref(answer);
+    assert_null(read_line(fd));
+    close(fd);
+}
+
+static void status_says_what_devices_do(void **state)
+{
+    (void)state;
+    add_client(1, true);
+    add_client(2, true);
+    add_client(3, false);
+    json_t *answer = ask("{\"request\":\"status\"}");
+    assert_true(number_of(answer, "uptime_seconds") == 1.5);
+    assert_true(number_of(answer, "clients") == 3);
+    assert_string_equal(json_string_value(json_object_get(answer, "kernel_isolation")), "none");
+    json_t *devices = json_object_get(answer, "devices");
+    assert_int_equal(json_array_size(devices), 2);
+    json_t *first = json_array_get(devices, 0), *second = json_array_get(devices, 1);
+    assert_string_equal(json_string_value(json_object_get(first, "uuid")),
+                        "GPU-ab000000-0000-0000-0000-000000000000");
+    assert_string_equal(json_string_value(json_object_get(first, "cuda_version")), "13.1");
+    assert_true(number_of(first, "memory_bytes") == 85899345920.0);
+    assert_true(number_of(first, "shared_queues") == 2);
+    assert_true(json_is_null(json_object_get(first, "trouble")));
+    assert_true(json_is_null(json_object_get(second, "name")));
+    assert_true(json_is_null(json_object_get(second, "worker_pid")));
+    assert_non_null(json_string_value(json_object_get(second, "trouble")));
+    json_decref(answer);
+}
+
+static void clients_show_asked_and_granted(void **state)
+{
+    (void)state;
+    add_client(1, true);
+    add_client(2, false);
+    add_client(13, true); /* its worker ends just now */
+    strcpy(supervisor.clients[1].name, "\xff\xfe");
+    json_t *answer = ask("{\"request\":\"clients\"}");
+    json_t *clients = json_object_get(answer, "clients");
+    assert_int_equal(json_array_size(clients), 3);
+    json_t *client = json_array_get(clients, 0);
+    assert_string_equal(json_string_value(json_object_get(client, "name")), "job 1");
+    assert_true(json_is_null(json_object_get(client, "memory_asked_bytes")));
+    assert_true(number_of(client, "memory_limit_bytes") == 1073741824);
+    assert_true(number_of(client, "memory_used_bytes") == 2097152);
+    assert_true(number_of(client, "threads_asked_percent") == 12.5);
+    assert_true(number_of(client, "gpu_time_seconds") == 2.5);
+    assert_true(number_of(client, "launches") == 10);
+    assert_true(json_is_true(json_object_get(client, "partitioned")));
+    client = json_array_get(clients, 1);
+    assert_string_equal(json_string_value(json_object_get(client, "name")), "?"
+                                                                            "?");
+    assert_true(json_is_null(json_object_get(client, "memory_limit_bytes")));
+    client = json_array_get(clients, 2);
+    assert_true(json_is_null(json_object_get(client, "gpu_time_seconds")));
+    assert_true(number_of(client, "memory_used_bytes") == 2097152);
+    json_decref(answer);
+}
+
+static void a_worker_that_does_not_answer_is_not_waited_for(void **state)
+{
+    (void)state;
+    add_client(1, true);
+    supervisor.workers_answer = false;
+    json_t *answer = ask("{\"request\":\"clients\"}");
+    json_t *client = json_array_get(json_object_get(answer, "clients"), 0);
+    assert_true(json_is_null(json_object_get(client, "launches")));
+    json_decref(answer);
+    assert_int_equal(supervisor.asked_count, 1); /* its answer comes at the very end */
+    answer = ask("{\"request\":\"status\"}");
+    assert_true(json_is_null(
+        json_object_get(json_array_get(json_object_get(answer, "devices"), 0), "shared_queues")));
+    json_decref(answer);
+}
+
+static void a_peer_that_leaves_while_workers_are_asked(void **state)
+{
+    (void)state;
+    add_client(1, true);
+    add_client(2, true);
+    supervisor.workers_answer = false;
+    int fd = connect_to();
+    send_all(fd, "{\"request\":\"clients\"}\n", 22);
+    for (int i = 0; i < 1000 && supervisor.asked_count < 2; i++)
+        turn();
+    assert_int_equal(supervisor.asked_count, 2);
+    close(fd);
+    for (int i = 0; i < 20; i++)
+        turn();
+    workers_answer(false);
+    supervisor.workers_answer = true;
+    json_t *answer = ask("{\"request\":\"ping\"}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+}
+
+static void an_end_while_workers_are_asked(void **state)
+{
+    (void)state;
+    add_client(1, true);
+    supervisor.workers_answer = false;
+    int fd = connect_to();
+    send_all(fd, "{\"request\":\"status\"}\n", 21);
+    for (int i = 0; i < 1000 && supervisor.asked_count < 1; i++)
+        turn();
+    assert_int_equal(supervisor.asked_count, 1);
+    admin_close(&admin);
+    assert_null(admin);
+    assert_null(read_line(fd));
+    close(fd);
+}
+
+static void a_thousand_clients_in_one_answer(void **state)
+{
+    (void)state;
+    for (uint32_t i = 1; i <= 1000; i++)
+        add_client(i + 100, true);
+    json_t *answer = ask("{\"request\":\"clients\"}");
+    json_t *clients = json_object_get(answer, "clients");
+    assert_int_equal(json_array_size(clients), 1000);
+    for (size_t i = 0; i < 1000; i++)
+        assert_true(number_of(json_array_get(clients, i), "launches") == (double)(i + 101) * 10);
+    json_decref(answer);
+}
+
+static void kill_is_for_root_and_those_named(void **state)
+{
+    (void)state;
+    bool root = getuid() == 0;
+    add_client(7, true);
+    if (!root) {
+        refused_with("{\"request\":\"kill\",\"client\":7}", "not_permitted", "--admin-uid");
+        assert_int_equal(supervisor.killed, 0);
+        supervisor.settings.admins[supervisor.settings.admin_count++] = getuid();
+    }
+    refused_with("{\"request\":\"kill\",\"client\":8}", "not_found", "no client 8");
+    json_t *answer = ask("{\"request\":\"kill\",\"client\":7}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    assert_int_equal(supervisor.killed, 7);
+    assert_non_null(strstr(supervisor.killed_by, "uid "));
+}
+
+/* Connects as another user: the kernel remembers who connected. */
+static int connect_as(uid_t uid)
+{
+    assert_int_equal(chmod(folder, 0711), 0);
+    assert_int_equal(chmod(path, 0666), 0);
+    assert_int_equal(seteuid(uid), 0);
+    int fd = connect_to();
+    assert_int_equal(seteuid(0), 0);
+    return fd;
+}
+
+static void others_may_look_but_not_kill(void **state)
+{
+    (void)state;
+    if (getuid() != 0)
+        skip();
+    add_client(7, true);
+    supervisor.settings.admins[supervisor.settings.admin_count++] = 4711;
+    static const struct {
+        uid_t uid;
+        const char *words; /* NULL: allowed */
+    } rows[] = {{4711, NULL}, {4712, "--admin-uid 4712"}, {65534, "without a name"}};
+    for (int i = 0; i < 3; i++) {
+        int fd = connect_as(rows[i].uid);
+        supervisor.killed = 0;
+        json_t *answer = ask_on(fd, "{\"request\":\"clients\"}");
+        assert_true(json_is_true(json_object_get(answer, "ok")));
+        json_decref(answer);
+        answer = ask_on(fd, "{\"request\":\"kill\",\"client\":7}");
+        assert_int_equal(json_is_true(json_object_get(answer, "ok")), !rows[i].words);
+        assert_int_equal(supervisor.killed, rows[i].words ? 0 : 7);
+        const char *text = json_string_value(json_object_get(answer, "text"));
+        if (rows[i].words && !strstr(text, rows[i].words))
+            fail_msg("\"%s\" lacks \"%s\"", text, rows[i].words);
+        json_decref(answer);
+        close(fd);
+    }
+    /* Named or not: who stands for everybody is nobody in particular. */
+    supervisor.settings.admins[supervisor.settings.admin_count++] = 65534;
+    int fd = connect_as(65534);
+    json_t *answer = ask_on(fd, "{\"request\":\"kill\",\"client\":7}");
+    assert_string_equal(json_string_value(json_object_get(answer, "error")), "not_permitted");
+    json_decref(answer);
+    close(fd);
+}
+
+static void connections_are_limited(void **state)
+{
+    (void)state;
+    int fds[ADMIN_CONNECTIONS_MAX];
+    for (int i = 0; i < ADMIN_CONNECTIONS_MAX; i++) {
+        fds[i] = connect_to();
+        json_decref(ask_on(fds[i], "{\"request\":\"ping\"}"));
+    }
+    int extra = connect_to();
+    json_t *answer = read_answer(extra);
+    assert_string_equal(json_string_value(json_object_get(answer, "error")), "server_resources");
+    json_decref(answer);
+    assert_null(read_line(extra));
+    close(extra);
+    close(fds[0]);
+    for (int i = 0; i < 10; i++)
+        turn();
+    answer = ask("{\"request\":\"ping\"}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    for (int i = 1; i < ADMIN_CONNECTIONS_MAX; i++)
+        close(fds[i]);
+}
+
+static void a_peer_that_never_reads_is_not_read_from(void **state)
+{
+    (void)state;
+    for (uint32_t i = 1; i <= 500; i++)
+        add_client(i, true);
+    int fd = connect_to();
+    /* Far more answers than a socket buffers; the server must stop taking requests. */
+    size_t sent = 0;
+    int idle = 0;
+    while (idle < 200 && sent < (8u << 20)) {
+        ssize_t now = send(fd, "{\"request\":\"clients\"}\n", 22, MSG_NOSIGNAL);
+        idle = now > 0 ? 0 : idle + 1;
+        sent += now > 0 ? (size_t)now : 0;
+        turn();
+    }
+    assert_true(sent < (2u << 20));
+    json_t *answer = ask("{\"request\":\"ping\"}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    close(fd);
+}
+
+static void a_living_servers_socket_is_not_taken(void **state)
+{
+    (void)state;
+    struct admin *second;
+    char why[300] = "";
+    assert_int_equal(admin_open(&second, &supervisor, why, sizeof why), -EADDRINUSE);
+    assert_null(second);
+    assert_non_null(strstr(why, path));
+    json_t *answer = ask("{\"request\":\"ping\"}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+}
+
+static void a_dead_servers_socket_is_replaced_and_a_file_is_not(void **state)
+{
+    (void)state;
+    struct admin *second;
+    char why[300] = "", other[128];
+    snprintf(other, sizeof other, "%s/other", folder);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, other);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    close(fd);
+    strcpy(supervisor.settings.admin_socket, other);
+    assert_int_equal(admin_open(&second, &supervisor, why, sizeof why), 0);
+    admin_close(&second);
+    assert_int_equal(access(other, F_OK), -1);
+    FILE *file = fopen(other, "we");
+    fclose(file);
+    assert_int_equal(admin_open(&second, &supervisor, why, sizeof why), -EADDRINUSE);
+    assert_int_equal(access(other, F_OK), 0);
+    unlink(other);
+    memset(supervisor.settings.admin_socket, 'x', 200);
+    assert_int_equal(admin_open(&second, &supervisor, why, sizeof why), -ENAMETOOLONG);
+}
+
+static void another_servers_socket_is_left_at_the_end(void **state)
+{
+    (void)state;
+    /* Somebody removed ours and listens there now. */
+    unlink(path);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    admin_close(&admin);
+    assert_int_equal(access(path, F_OK), 0);
+    close(fd);
+    unlink(path);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(the_socket_file_is_for_owner_and_group),
+        CASE(ping_and_version),
+        CASE(several_requests_of_one_connection_are_answered_in_order),
+        CASE(a_request_in_single_bytes),
+        CASE(malformed_requests_are_refused_in_words),
+        CASE(nesting_beyond_any_stack),
+        CASE(a_line_at_its_longest),
+        CASE(status_says_what_devices_do),
+        CASE(clients_show_asked_and_granted),
+        CASE(a_worker_that_does_not_answer_is_not_waited_for),
+        CASE(a_peer_that_leaves_while_workers_are_asked),
+        CASE(an_end_while_workers_are_asked),
+        CASE(a_thousand_clients_in_one_answer),
+        CASE(kill_is_for_root_and_those_named),
+        CASE(others_may_look_but_not_kill),
+        CASE(connections_are_limited),
+        CASE(a_peer_that_never_reads_is_not_read_from),
+        CASE(a_living_servers_socket_is_not_taken),
+        CASE(a_dead_servers_socket_is_replaced_and_a_file_is_not),
+        CASE(another_servers_socket_is_left_at_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
