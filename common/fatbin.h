@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * fatbin: reads the container in which nvcc delivers PTX texts and cubins for
+ * several architectures, each stored plain or compressed (zstd, LZ4).
+ *
+ * Input is hostile: every offset and size is checked against the bytes given,
+ * nothing is written to them, and no alignment is assumed. A reader and its
+ * entries point into the caller's bytes, which must stay as they are meanwhile
+ * (not memory that a client can still write). No global state; any thread.
+ */
+#ifndef GPUSHARE_COMMON_FATBIN_H
+#define GPUSHARE_COMMON_FATBIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FATBIN_MAGIC UINT32_C(0xba55ed50)
+#define FATBIN_WRAPPER_MAGIC                                                                       \
+    UINT32_C(0x466243b1) /* __fatBinC_Wrapper_t: holds a pointer, never taken from a peer */
+
+enum {
+    FATBIN_HEADER_BYTES = 16,
+    FATBIN_MAX_PAYLOAD = 256 << 20, /* a larger claim is refused before anything is allocated */
+};
+
+enum fatbin_kind { FATBIN_PTX = 1, FATBIN_CUBIN = 2 };
+
+enum {
+    FATBIN_FLAG_DEBUG = 0x2,
+    FATBIN_FLAG_LZ4 = 0x2000,
+    FATBIN_FLAG_ZSTD = 0x8000,
+    FATBIN_FLAG_ARCH_SPECIFIC = 0x100000, /* sm_90a and the like: runs on that architecture alone */
+};
+
+struct fatbin_entry {
+    uint16_t kind; /* enum fatbin_kind; others exist and may be skipped */
+    uint32_t arch; /* 90 for compute_90 or sm_90 */
+    uint64_t flags;
+    const uint8_t *stored;
+    size_t stored_bytes; /* exactly what the decoder is given */
+    size_t bytes;        /* after decompression */
+};
+
+struct fatbin {
+    const uint8_t *at, *end;
+};
+
+/*
+ * The size of the whole container, from its header alone (16 bytes must be
+ * readable). 0 if data does not begin with one.
+ */
+size_t fatbin_size(const void *data);
+
+/* Begins to read. 0, or -EINVAL if size bytes at data do not hold a whole container. */
+int fatbin_open(struct fatbin *fatbin, const void *data, size_t size);
+
+/* 1 and the next entry; 0 at the end; -EINVAL if the container is damaged there. */
+int fatbin_next(struct fatbin *fatbin, struct fatbin_entry *entry);
+
+/*
+ * The best PTX for a device: the highest architecture at or below cc (90 for 9.0)
+ * that is not specific to another. 1, 0 if there is none, or -EINVAL.
+ */
+int fatbin_select_ptx(const void *data, size_t size, uint32_t cc, struct fatbin_entry *entry);
+
+/*
+ * The payload as it was before compression, in memory that the caller frees, one
+ * NUL byte behind it. Of PTX, *bytes counts up to its first NUL. 0, -EINVAL
+ * (damaged), -E2BIG (above FATBIN_MAX_PAYLOAD), -ENOTSUP (a compression we do
+ * not know) or -ENOMEM.
+ */
+int fatbin_payload(const struct fatbin_entry *entry, char **payload, size_t *bytes);
+
+#endif
