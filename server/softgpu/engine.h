@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * engine: the threads that drive every device, and modelled time.
+ *
+ * Modelled time counts nanoseconds of CLOCK_MONOTONIC. Whatever happens on a
+ * device happens at an event with a modelled time; events are handled in that
+ * order, never before real time has reached them, sometimes after. What follows
+ * from an event happens at the event's time, not when a thread woke up for it:
+ * so modelled time is exact however late threads run, and lags when the CPU
+ * cannot keep up.
+ *
+ * One lock guards devices, streams and grids. Turns of blocks and pieces of
+ * copies are tasks, which run without it.
+ */
+#ifndef GPUSHARE_SERVER_SOFTGPU_ENGINE_H
+#define GPUSHARE_SERVER_SOFTGPU_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Embedded in what it is about; in the heap at most once at a time. */
+struct engine_event {
+    uint64_t time;
+    uint64_t order; /* events of one time happen in the order they were set */
+    void (*happen)(struct engine_event *event, uint64_t time); /* lock held */
+};
+
+struct engine_task {
+    struct engine_task *next;
+    void (*run)(struct engine_task *task); /* without the lock */
+};
+
+/* Starts the threads. 0 or a negative errno. Called once, before anything below. */
+int engine_start(unsigned threads);
+
+void engine_lock(void);
+void engine_unlock(void);
+
+/* Real now, on the modelled clock. */
+uint64_t engine_now(void);
+/* CPU time of the calling thread, for work whose modelled time is what it took. */
+uint64_t engine_thread_ns(void);
+
+/* All below: lock held. */
+/* -ENOMEM when the event could not be set. */
+int engine_at(struct engine_event *event, uint64_t time);
+void engine_run(struct engine_task *task);
+
+/* A fault: no event or task begins any more. */
+void engine_stop(void);
+bool engine_stopped(void);
+
+/* Waits until engine_announce() is called (or spuriously returns). */
+void engine_await(void);
+void engine_announce(void);
+
+#endif

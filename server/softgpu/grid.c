@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/softgpu/grid.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/softgpu/memory.h"
+
+/*
+ * Warp instructions in one turn: about a millisecond. It bounds how long an
+ * unmapping or an unregistering waits for blocks that may be touching the pages.
+ */
+enum { TURN_INSTRUCTIONS = 20000 };
+
+/* A modelled clock this far ahead of real time makes the block pause until real time is there. */
+enum { AHEAD_NS = 50000 };
+
+/*
+ * Where the time of instructions is what they really took, this is not counted in
+ * a block that sleeps: it lasts as long as it sleeps, and what the interpreter
+ * spends around that would be an error of the model.
+ */
+enum { HIDDEN_NS = 50000 };
+
+struct grid {
+    struct block_launch launch;
+    struct grid *next;        /* in device.pending */
+    struct grid *serial_next; /* in device.serial */
+    struct op *op;
+    struct device *device;
+    struct stream *stream;
+    uint32_t block_threads; /* rounded up to warps */
+    uint32_t block_shared;
+    uint64_t blocks, placed, ended;
+    uint64_t ready_at, end;
+    void (*release)(void *owner);
+    void *owner;
+    uint8_t params[];
+};
+
+struct resident {
+    struct engine_event event;
+    struct engine_task task;
+    struct grid *grid;
+    unsigned sm;
+    uint32_t index[3];
+    uint64_t start, clock;
+    bool slept;
+    struct block *block;
+    struct resident *next; /* in the store */
+};
+
+static struct resident *store;
+static atomic_ullong last_grid_id;
+
+struct grid *grid_create(const struct launch *launch)
+{
+    struct grid *grid = calloc(1, sizeof(*grid) + launch->param_bytes);
+    uint32_t threads = launch->threads[0] * launch->threads[1] * launch->threads[2];
+
+    if (!grid)
+        return NULL;
+    if (launch->param_bytes > 0)
+        memcpy(grid->params, launch->params, launch->param_bytes);
+    grid->launch = (struct block_launch){
+        .function = launch->function,
+        .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+        .threads = {launch->threads[0], launch->threads[1], launch->threads[2]},
+        .dynamic_shared_bytes = launch->dynamic_shared_bytes,
+        .params = grid->params,
+        .grid_id = atomic_fetch_add(&last_grid_id, 1) + 1,
+        .sm_count = device_settings()->sms,
+    };
+    grid->release = launch->release;
+    grid->owner = launch->owner;
+    grid->blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    grid->block_threads = (threads + DEVICE_WARP - 1) / DEVICE_WARP * DEVICE_WARP;
+    grid->block_shared =
+        launch->static_shared_bytes + launch->dynamic_shared_bytes + DEVICE_BLOCK_SHARED_RESERVED;
+    return grid;
+}
+
+void grid_destroy(struct grid *grid)
+{
+    if (!grid)
+        return;
+    grid->release(grid->owner);
+    free(grid);
+}
+
+unsigned grid_blocks_per_sm(uint32_t threads, uint32_t shared_bytes)
+{
+    uint32_t rounded = (threads + DEVICE_WARP - 1) / DEVICE_WARP * DEVICE_WARP;
+    uint32_t by_threads = DEVICE_SM_THREADS / rounded;
+    uint32_t by_shared = DEVICE_SM_SHARED / (shared_bytes + DEVICE_BLOCK_SHARED_RESERVED);
+    uint32_t fit = by_threads < by_shared ? by_threads : by_shared;
+
+    return fit < DEVICE_SM_BLOCKS ? fit : DEVICE_SM_BLOCKS;
+}
+
+/* ---- occupancy of one multiprocessor ------------------------------------------------ */
+
+static bool sm_fits(const struct sm *sm, const struct grid *grid)
+{
+    return sm->blocks < DEVICE_SM_BLOCKS &&
+           sm->threads + grid->block_threads <= DEVICE_SM_THREADS &&
+           sm->shared + grid->block_shared <= DEVICE_SM_SHARED;
+}
+
+static void sm_mark_busy(struct device *device, unsigned index, uint64_t time)
+{
+    struct sm *sm = &device->sm[index];
+
+    if (sm->blocks > 0 && time > sm->busy_mark)
+        stats_add(&device->stats->sm[index].busy_ns, time - sm->busy_mark);
+    if (time > sm->busy_mark)
+        sm->busy_mark = time;
+}
+
+static void turn(struct engine_task *task);
+static void resident_happen(struct engine_event *event, uint64_t time);
+static void resident_end(struct engine_event *event, uint64_t time);
+
+static void out_of_memory(void)
+{
+    device_fail(CUDA_ERR_LAUNCH_FAILED, "a kernel failed: the software GPU is out of host memory");
+}
+
+static void block_index(const struct grid *grid, uint64_t number, uint32_t index[3])
+{
+    index[0] = (uint32_t)(number % grid->launch.grid[0]);
+    number /= grid->launch.grid[0];
+    index[1] = (uint32_t)(number % grid->launch.grid[1]);
+    index[2] = (uint32_t)(number / grid->launch.grid[1]);
+}
+
+static void set_event(struct engine_event *event, uint64_t time)
+{
+    if (engine_at(event, time) < 0)
+        out_of_memory();
+}
+
+/* Puts the grid's next block on the multiprocessor, which has room. */
+static void place(struct grid *grid, unsigned index, uint64_t time)
+{
+    struct device *device = grid->device;
+    struct sm *sm = &device->sm[index];
+    struct resident *resident = store;
+
+    if (resident)
+        store = resident->next;
+    else
+        resident = malloc(sizeof(*resident));
+    if (!resident) {
+        out_of_memory();
+        return;
+    }
+    if (time < sm->last_release)
+        time = sm->last_release;
+    memset(resident, 0, sizeof(*resident));
+    resident->event.happen = resident_happen;
+    resident->task.run = turn;
+    resident->grid = grid;
+    resident->sm = index;
+    resident->start = resident->clock = time;
+    block_index(grid, grid->placed++, resident->index);
+    sm_mark_busy(device, index, time);
+    if (sm->blocks == 0)
+        sm->busy_mark = time;
+    sm->blocks++;
+    sm->threads += grid->block_threads;
+    sm->shared += grid->block_shared;
+    engine_run(&resident->task);
+}
+
+/* ---- which grid, which multiprocessor ----------------------------------------------------- */
+
+static void pending_insert(struct grid *grid)
+{
+    struct grid **at = &grid->device->pending;
+
+    while (*at && (*at)->stream->priority <= grid->stream->priority)
+        at = &(*at)->next;
+    grid->next = *at;
+    *at = grid;
+}
+
+static void pending_remove(struct grid *grid)
+{
+    struct grid **at = &grid->device->pending;
+
+    while (*at != grid)
+        at = &(*at)->next;
+    *at = grid->next;
+    grid->next = NULL;
+}
+
+/*
+ * Room appeared on one multiprocessor: fills it from the waiting grids. The first
+ * of them that may run here goes first; as long as it has blocks left nobody
+ * overtakes it, or small blocks would keep large ones waiting for ever.
+ */
+static void fill_sm(struct device *device, unsigned index, uint64_t time)
+{
+    struct grid *grid = device->pending;
+
+    while (grid && !engine_stopped()) {
+        struct grid *next = grid->next;
+
+        if (sm_set_has(&grid->stream->sms, index)) {
+            while (grid->placed < grid->blocks && sm_fits(&device->sm[index], grid) &&
+                   !engine_stopped())
+                place(grid, index, time > grid->ready_at ? time : grid->ready_at);
+            if (grid->placed < grid->blocks)
+                return;
+            pending_remove(grid);
+        }
+        grid = next;
+    }
+}
+
+/* The multiprocessors where no grid stands before this one in the list. */
+static struct sm_set unclaimed(const struct grid *grid)
+{
+    struct sm_set set = grid->stream->sms;
+
+    for (const struct grid *other = grid->device->pending; other != grid; other = other->next)
+        for (size_t i = 0; i < sizeof(set.words) / sizeof(set.words[0]); i++)
+            set.words[i] &= ~other->stream->sms.words[i];
+    return set;
+}
+
+/* Threads on the least loaded multiprocessor that has room; UINT_MAX if none has. */
+static unsigned least_load(const struct grid *grid, const struct sm_set *set)
+{
+    unsigned least = ~0u;
+
+    for (unsigned i = 0; i < grid->launch.sm_count; i++)
+        if (sm_set_has(set, i) && sm_fits(&grid->device->sm[i], grid) &&
+            grid->device->sm[i].threads < least)
+            least = grid->device->sm[i].threads;
+    return least;
+}
+
+/* A grid appeared: places what fits, evenly. */
+static void spread(struct grid *grid)
+{
+    const unsigned count = grid->launch.sm_count;
+    /* Nobody promises that blocks begin at multiprocessor 0. */
+    const unsigned first = device_settings()->friendly ? 0 : device_random() % count;
+    const struct sm_set set = unclaimed(grid);
+    unsigned load;
+
+    while (grid->placed < grid->blocks && !engine_stopped() &&
+           (load = least_load(grid, &set)) != ~0u)
+        for (unsigned i = 0; i < count && grid->placed < grid->blocks && !engine_stopped(); i++) {
+            unsigned index = (first + i) % count;
+            struct sm *sm = &grid->device->sm[index];
+
+            if (sm_set_has(&set, index) && sm->threads == load && sm_fits(sm, grid))
+                place(grid, index, grid->ready_at);
+        }
+}
+
+static void run_grid(struct grid *grid, uint64_t time)
+{
+    grid->ready_at = grid->end = time;
+    pending_insert(grid);
+    spread(grid);
+    if (grid->placed == grid->blocks)
+        pending_remove(grid);
+}
+
+void grid_start(struct grid *grid, struct op *op, uint64_t time)
+{
+    struct grid **at;
+
+    grid->op = op;
+    grid->stream = op->stream;
+    grid->device = op->stream->device;
+    grid->ready_at = time;
+    if (!device_settings()->serialize) {
+        run_grid(grid, time);
+        return;
+    }
+    for (at = &grid->device->serial; *at; at = &(*at)->serial_next)
+        ;
+    *at = grid;
+    if (at == &grid->device->serial)
+        run_grid(grid, time);
+}
+
+static void grid_end(struct grid *grid)
+{
+    struct device *device = grid->device;
+    uint64_t end = grid->end;
+
+    stats_add(&device->stats->kernels, 1);
+    if (device_settings()->serialize)
+        device->serial = grid->serial_next;
+    op_complete(grid->op, end); /* the grid may be gone behind it */
+    if (device_settings()->serialize && device->serial)
+        run_grid(device->serial, device->serial->ready_at > end ? device->serial->ready_at : end);
+}
+
+/* ---- the life of a resident block
+ * ---------------------------------------------------------------- */
+
+static void resident_end(struct engine_event *event, uint64_t time)
+{
+    struct resident *resident = (struct resident *)event; /* its first member */
+    struct grid *grid = resident->grid;
+    struct device *device = grid->device;
+    unsigned index = resident->sm;
+    struct sm *sm = &device->sm[index];
+    struct stats_sm *stats = &device->stats->sm[index];
+
+    sm_mark_busy(device, index, time);
+    stats_add(&stats->block_ns, time - resident->start);
+    stats_add(&stats->thread_ns, (time - resident->start) * grid->block_threads);
+    stats_add(&stats->blocks, 1);
+    sm->blocks--;
+    sm->threads -= grid->block_threads;
+    sm->shared -= grid->block_shared;
+    if (time > sm->last_release)
+        sm->last_release = time;
+    resident->next = store;
+    store = resident;
+    if (time > grid->end)
+        grid->end = time;
+    if (++grid->ended == grid->blocks)
+        grid_end(grid);
+    fill_sm(device, index, time);
+}
+
+static void resident_happen(struct engine_event *event, uint64_t time)
+{
+    struct resident *resident = (struct resident *)event;
+
+    (void)time;
+    engine_run(&resident->task);
+}
+
+/* One call of block_run(), with the time that the instructions took where they cost what they take.
+ */
+static enum block_state run_block(struct resident *resident, uint64_t *wake, struct fault *fault)
+{
+    const uint32_t rate = device_settings()->instruction_ps;
+    uint64_t before = rate ? 0 : engine_thread_ns();
+    enum block_state state;
+    uint64_t took;
+
+    state = block_run(resident->block, TURN_INSTRUCTIONS, &resident->clock, rate, wake, fault);
+    took = rate ? 0 : engine_thread_ns() - before;
+    if (state == BLOCK_ASLEEP)
+        resident->slept = true;
+    if (!resident->slept || took >= HIDDEN_NS)
+        resident->clock += took;
+    return state;
+}
+
+static void turn(struct engine_task *task)
+{
+    struct resident *resident = (struct resident *)((char *)task - offsetof(struct resident, task));
+    enum block_state state = BLOCK_FAULTED;
+    struct fault fault = {0};
+    uint64_t wake = 0;
+
+    memory_enter();
+    if (!resident->block)
+        resident->block = block_create(&resident->grid->launch, resident->index, resident->sm);
+    if (resident->block)
+        state = run_block(resident, &wake, &fault);
+    memory_leave();
+    if (resident->block && (state == BLOCK_DONE || state == BLOCK_FAULTED)) {
+        block_destroy(resident->block);
+        resident->block = NULL;
+    }
+    engine_lock();
+    if (state == BLOCK_DONE) {
+        resident->event.happen = resident_end;
+        set_event(&resident->event, resident->clock);
+    } else if (state == BLOCK_ASLEEP) {
+        if (wake > resident->clock)
+            resident->clock = wake;
+        set_event(&resident->event, resident->clock);
+    } else if (state == BLOCK_READY && resident->clock <= engine_now() + AHEAD_NS) {
+        engine_run(&resident->task);
+    } else if (state == BLOCK_READY) {
+        set_event(&resident->event, resident->clock);
+    } else if (fault.kind != FAULT_NONE) {
+        device_fault(&fault);
+    } else {
+        out_of_memory();
+    }
+    engine_unlock();
+}

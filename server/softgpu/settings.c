@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/softgpu/settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int settings_parse_size(const char *text, uint64_t *value)
+{
+    uint64_t number = 0;
+    unsigned shift = 0;
+
+    if (*text < '0' || *text > '9')
+        return -EINVAL;
+    for (; *text >= '0' && *text <= '9'; text++)
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
+            return -EINVAL;
+    if (*text == 'K' || *text == 'k')
+        shift = 10;
+    else if (*text == 'M' || *text == 'm')
+        shift = 20;
+    else if (*text == 'G' || *text == 'g')
+        shift = 30;
+    if (shift > 0)
+        text++;
+    if (*text == 'B' || *text == 'b')
+        text++;
+    if (*text != '\0' || number > UINT64_MAX >> shift)
+        return -EINVAL;
+    *value = number << shift;
+    return 0;
+}
+
+struct row {
+    const char *name;
+    uint64_t least, most, standard;
+};
+
+static int read_number(const struct row *row, uint64_t *value, char *why, size_t why_size)
+{
+    const char *text = getenv(row->name);
+
+    *value = row->standard;
+    if (!text || *text == '\0')
+        return 0;
+    if (settings_parse_size(text, value) < 0 || *value < row->least || *value > row->most) {
+        snprintf(why, why_size, "%s='%s': a number from %llu to %llu is wanted (K, M, G allowed)",
+                 row->name, text, (unsigned long long)row->least, (unsigned long long)row->most);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int read_path(const char *name, char *path, size_t size, char *why, size_t why_size)
+{
+    const char *text = getenv(name);
+
+    path[0] = '\0';
+    if (!text)
+        return 0;
+    if (strlen(text) >= size) {
+        snprintf(why, why_size, "%s is longer than %zu characters", name, size - 1);
+        return -EINVAL;
+    }
+    strcpy(path, text);
+    return 0;
+}
+
+int settings_read(struct settings *settings, char *why, size_t why_size)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t threads = cores < 1                      ? 1
+                       : cores > SETTINGS_MAX_THREADS ? SETTINGS_MAX_THREADS
+                                                      : (uint64_t)cores;
+    const struct row rows[] = {
+        {"SOFTGPU_DEVICES", 1, SETTINGS_MAX_DEVICES, 1},
+        {"SOFTGPU_SMS", 1, SETTINGS_MAX_SMS, 132},
+        {"SOFTGPU_MEMORY", 2 << 20, (uint64_t)1 << 44, (uint64_t)8 << 30},
+        {"SOFTGPU_FRIENDLY", 0, 1, 0},
+        {"SOFTGPU_SEED", 0, UINT64_MAX, 1},
+        {"SOFTGPU_HINT_REFUSAL", 0, 100, 0},
+        {"SOFTGPU_COPY_BYTES_PER_SECOND", 0, (uint64_t)1 << 50, 0},
+        {"SOFTGPU_INSTRUCTION_PS", 0, 1000000000, 0},
+        {"SOFTGPU_THREADS", 1, SETTINGS_MAX_THREADS, threads},
+        {"SOFTGPU_CONTEXT_DELAY_US", 0, 10000000, 0},
+        {"SOFTGPU_NO_GREEN", 0, 1, 0},
+        {"SOFTGPU_SERIALIZE", 0, 1, 0},
+        {"CUDA_DEVICE_MAX_CONNECTIONS", 1, 32, 8},
+    };
+    uint64_t values[sizeof(rows) / sizeof(rows[0])];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (read_number(&rows[i], &values[i], why, why_size) < 0)
+            return -EINVAL;
+    *settings = (struct settings){
+        .devices = (unsigned)values[0],
+        .sms = (unsigned)values[1],
+        .memory = values[2],
+        .friendly = values[3] != 0,
+        .seed = values[4],
+        .hint_refusal = (unsigned)values[5],
+        .copy_bytes_per_second = values[6],
+        .instruction_ps = (unsigned)values[7],
+        .threads = (unsigned)values[8],
+        .context_delay_us = (unsigned)values[9],
+        .no_green = values[10] != 0,
+        .serialize = values[11] != 0,
+        .connections = (unsigned)values[12],
+    };
+    if (read_path("SOFTGPU_STATE", settings->state_path, sizeof(settings->state_path), why,
+                  why_size) < 0 ||
+        read_path("SOFTGPU_STATS", settings->stats_path, sizeof(settings->stats_path), why,
+                  why_size) < 0)
+        return -EINVAL;
+    return 0;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Modelled time and the multiprocessors: how long kernels of nanosleep take, one
+ * behind another and beside each other. Everything is measured in modelled time,
+ * so that a busy machine changes nothing.
+ */
+#include "tests/unit/softgpu/kernels.h"
+
+enum { SMS = 16 };
+
+static int setup(void **state)
+{
+    (void)state;
+    setenv("SOFTGPU_FRIENDLY", "1", 1);
+    setenv("SOFTGPU_SMS", "16", 1);
+    setenv("SOFTGPU_COPY_BYTES_PER_SECOND", "1000000000", 1);
+    kernels_open();
+    return 0;
+}
+
+static cuda_stream new_stream(int priority)
+{
+    cuda_stream stream;
+
+    OK(cuStreamCreateWithPriority(&stream, CUDA_STREAM_NON_BLOCKING, priority));
+    return stream;
+}
+
+static cuda_event new_event(void)
+{
+    cuda_event event;
+
+    OK(cuEventCreate(&event, 0));
+    return event;
+}
+
+static float between(cuda_event start, cuda_event end)
+{
+    float milliseconds = -1;
+
+    OK(cuEventSynchronize(end));
+    OK(cuEventElapsedTime(&milliseconds, start, end));
+    return milliseconds;
+}
+
+static void assert_near(float value, float wanted, float tolerance)
+{
+    if (value < wanted * (1 - tolerance) || value > wanted * (1 + tolerance))
+        fail_msg("%g is not within %g %% of %g", (double)value, (double)tolerance * 100,
+                 (double)wanted);
+}
+
+/* A green context of `sms` multiprocessors, the first that a split gives. */
+static cuda_stream small_stream(unsigned sms)
+{
+    cuda_dev_resource all, part;
+    cuda_resource_desc desc;
+    cuda_green_ctx green;
+    cuda_stream stream;
+    unsigned groups = 1;
+
+    OK(cuDeviceGetDevResource(0, &all, CUDA_RESOURCE_SM));
+    OK(cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, sms));
+    OK(cuDevResourceGenerateDesc(&desc, &part, 1));
+    OK(cuGreenCtxCreate(&green, desc, 0, CUDA_GREEN_CTX_DEFAULT_STREAM));
+    OK(cuGreenCtxStreamCreate(&stream, green, CUDA_STREAM_NON_BLOCKING, 0));
+    return stream;
+}
+
+/* 1024 threads: two blocks fit on a multiprocessor, 16 on eight. */
+static void successors_begin_when_predecessors_end(void **state)
+{
+    cuda_stream stream = small_stream(8);
+    cuda_event start = new_event(), end = new_event();
+
+    (void)state;
+    OK(cuEventRecord(start, stream));
+    OK(launch_sleep(16000, 1024, 20000, 1, stream));
+    OK(cuEventRecord(end, stream));
+    /* 1000 waves of 20 us */
+    assert_near(between(start, end), 20.0f, 0.05f);
+}
+
+static void a_kernel_lasts_as_long_as_it_sleeps(void **state)
+{
+    cuda_stream stream = new_stream(0);
+    cuda_event start = new_event(), end = new_event();
+
+    (void)state;
+    OK(cuEventRecord(start, stream));
+    OK(launch_sleep(1, 32, 500000, 4, stream));
+    OK(cuEventRecord(end, stream));
+    assert_near(between(start, end), 2.0f, 0.05f);
+}
+
+static void kernels_of_one_stream_follow_each_other(void **state)
+{
+    cuda_stream stream = new_stream(0);
+    cuda_event start = new_event(), end = new_event();
+
+    (void)state;
+    OK(cuEventRecord(start, stream));
+    for (int i = 0; i < 50; i++)
+        OK(launch_sleep(4, 32, 100000, 1, stream));
+    OK(cuEventRecord(end, stream));
+    assert_near(between(start, end), 5.0f, 0.05f);
+}
+
+static void streams_overlap(void **state)
+{
+    cuda_stream a = new_stream(0), b = new_stream(0), gate = new_stream(0);
+    cuda_event start = new_event(), end_a = new_event(), end_b = new_event();
+
+    (void)state;
+    /* Both begin at one instant, whenever the caller gets to run. */
+    OK(launch_sleep(1, 32, 1000000, 20, gate));
+    OK(cuEventRecord(start, gate));
+    OK(cuStreamWaitEvent(a, start, 0));
+    OK(cuStreamWaitEvent(b, start, 0));
+    for (int i = 0; i < 10; i++) {
+        OK(launch_sleep(SMS, 1024, 500000, 1, a));
+        OK(launch_sleep(SMS, 1024, 500000, 1, b));
+    }
+    OK(cuEventRecord(end_a, a));
+    OK(cuEventRecord(end_b, b));
+    assert_near(between(start, end_a), 5.0f, 0.05f);
+    assert_near(between(start, end_b), 5.0f, 0.05f);
+}
+
+static void a_full_device_makes_streams_take_turns(void **state)
+{
+    cuda_stream a = new_stream(0), b = new_stream(0), gate = new_stream(0);
+    cuda_event start = new_event(), end_a = new_event(), end_b = new_event();
+    float last;
+
+    (void)state;
+    OK(launch_sleep(1, 32, 1000000, 20, gate));
+    OK(cuEventRecord(start, gate));
+    OK(cuStreamWaitEvent(a, start, 0));
+    OK(cuStreamWaitEvent(b, start, 0));
+    for (int i = 0; i < 5; i++) {
+        OK(launch_sleep(2 * SMS, 1024, 500000, 1, a));
+        OK(launch_sleep(2 * SMS, 1024, 500000, 1, b));
+    }
+    OK(cuEventRecord(end_a, a));
+    OK(cuEventRecord(end_b, b));
+    last = between(start, end_a);
+    if (between(start, end_b) > last)
+        last = between(start, end_b);
+    assert_near(last, 5.0f, 0.05f);
+}
+
+static void the_more_urgent_stream_goes_first(void **state)
+{
+    cuda_stream low = new_stream(0), high = new_stream(-5), gate = new_stream(0);
+    cuda_event start = new_event(), end_low = new_event(), end_high = new_event();
+
+    (void)state;
+    OK(launch_sleep(1, 32, 1000000, 20, gate));
+    OK(cuEventRecord(start, gate));
+    OK(cuStreamWaitEvent(low, start, 0));
+    OK(cuStreamWaitEvent(high, start, 0));
+    /* Ten waves of low work; the urgent work arrives with it and needs two. */
+    OK(launch_sleep(20 * SMS, 1024, 500000, 1, low));
+    OK(launch_sleep(4 * SMS, 1024, 500000, 1, high));
+    OK(cuEventRecord(end_low, low));
+    OK(cuEventRecord(end_high, high));
+    /* One wave of the low stream may have begun before; it is not preempted. */
+    assert_true(between(start, end_high) <= 1.6f);
+    /* Six, and one wave more where a block that ran late left its last place to another. */
+    assert_true(between(start, end_low) >= 5.9f && between(start, end_low) <= 6.7f);
+}
+
+static void an_event_orders_two_streams(void **state)
+{
+    cuda_stream a = new_stream(0), b = new_stream(0);
+    cuda_event start = new_event(), middle = new_event(), end = new_event();
+
+    (void)state;
+    OK(cuEventRecord(start, a));
+    OK(launch_sleep(1, 32, 1000000, 3, a));
+    OK(cuEventRecord(middle, a));
+    OK(cuStreamWaitEvent(b, middle, 0));
+    OK(launch_sleep(1, 32, 1000000, 2, b));
+    OK(cuEventRecord(end, b));
+    assert_near(between(start, end), 5.0f, 0.05f);
+}
+
+static void blocks_see_the_modelled_clock(void **state)
+{
+    enum { BLOCKS = 64 };
+    uint64_t stamps[2 * BLOCKS];
+    cuda_stream stream = small_stream(8);
+    cuda_device_ptr out;
+    uint64_t first = UINT64_MAX, last = 0;
+
+    (void)state;
+    OK(cuMemAlloc_v2(&out, sizeof(stamps)));
+    OK(launch_stamp(out, BLOCKS, 1024, 250000, stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuMemcpyDtoH_v2(stamps, out, sizeof(stamps)));
+    for (int i = 0; i < BLOCKS; i++) {
+        assert_near((float)(stamps[2 * i + 1] - stamps[2 * i]), 250000.0f, 0.05f);
+        first = stamps[2 * i] < first ? stamps[2 * i] : first;
+        last = stamps[2 * i + 1] > last ? stamps[2 * i + 1] : last;
+    }
+    /* Four waves of sixteen. */
+    assert_near((float)(last - first), 1000000.0f, 0.05f);
+    OK(cuMemFree_v2(out));
+}
+
+static void copies_take_their_modelled_time(void **state)
+{
+    enum { BYTES = 4 << 20 };
+    cuda_stream up = new_stream(0), down = new_stream(0), gate = new_stream(0);
+    cuda_event start = new_event(), end_up = new_event(), end_down = new_event();
+    cuda_device_ptr a, b;
+    void *host_a, *host_b;
+
+    (void)state;
+    OK(cuMemAlloc_v2(&a, BYTES));
+    OK(cuMemAlloc_v2(&b, BYTES));
+    OK(cuMemAllocHost_v2(&host_a, BYTES));
+    OK(cuMemAllocHost_v2(&host_b, BYTES));
+    OK(launch_sleep(1, 32, 1000000, 30, gate));
+    OK(cuEventRecord(start, gate));
+    OK(cuStreamWaitEvent(up, start, 0));
+    OK(cuStreamWaitEvent(down, start, 0));
+    for (int i = 0; i < 4; i++) {
+        OK(cuMemcpyHtoDAsync_v2(a, host_a, BYTES, up));
+        OK(cuMemcpyDtoHAsync_v2(host_b, b, BYTES, down));
+    }
+    OK(cuEventRecord(end_up, up));
+    OK(cuEventRecord(end_down, down));
+    /* 16 MiB each at 1 GB/s, both directions at once. */
+    assert_near(between(start, end_up), 16.777f, 0.05f);
+    assert_near(between(start, end_down), 16.777f, 0.05f);
+    OK(cuMemFree_v2(a));
+    OK(cuMemFree_v2(b));
+    OK(cuMemFreeHost(host_a));
+    OK(cuMemFreeHost(host_b));
+}
+
+static void real_time_is_never_ahead_of_modelled_work(void **state)
+{
+    struct timespec before, after;
+    cuda_stream stream = new_stream(0);
+
+    (void)state;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    OK(launch_sleep(1, 32, 1000000, 10, stream));
+    assert_int_equal(cuStreamQuery(stream), CUDA_ERR_NOT_READY);
+    OK(cuStreamSynchronize(stream));
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    assert_true((after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec >=
+                10000000L);
+    OK(cuStreamQuery(stream));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(successors_begin_when_predecessors_end),
+        cmocka_unit_test(a_kernel_lasts_as_long_as_it_sleeps),
+        cmocka_unit_test(kernels_of_one_stream_follow_each_other),
+        cmocka_unit_test(streams_overlap),
+        cmocka_unit_test(a_full_device_makes_streams_take_turns),
+        cmocka_unit_test(the_more_urgent_stream_goes_first),
+        cmocka_unit_test(an_event_orders_two_streams),
+        cmocka_unit_test(blocks_see_the_modelled_clock),
+        cmocka_unit_test(copies_take_their_modelled_time),
+        cmocka_unit_test(real_time_is_never_ahead_of_modelled_work),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
