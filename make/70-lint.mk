@@ -8,9 +8,8 @@ CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
 CPPCHECK ?= cppcheck
 
-# tests/corpus holds kernels, not C of the project's.
-LINT_C := $(sort $(shell find common server client examples tests -name '*.c' -not -path 'tests/corpus/*' 2>/dev/null))
-LINT_H := $(sort $(shell find common server client examples tests -name '*.h' -not -path 'tests/corpus/*' 2>/dev/null))
+LINT_C := $(sort $(shell find common server client examples tests -name '*.c' 2>/dev/null))
+LINT_H := $(sort $(shell find common server client examples tests -name '*.h' 2>/dev/null))
 LINT_SH := $(sort $(shell find make tests .ci examples -name '*.sh' 2>/dev/null) $(wildcard .ci/run))
 LINT_OUT := $(BUILD)/lint
 

@@ -37,20 +37,26 @@ KERNEL crc32_table(u32 *out, const u8 *a, int bytes)
 CORPUS(crc32_table, grid(2), block(64), out<u32>(128), in<u8>(128 * 33, bits(402)), value(33))
 
 __constant__ u32 sha256_k[64] = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01,
-    0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc,
-    0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147,
-    0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08,
-    0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
-    0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
-static __device__ u32 rotate_right(u32 x, int n) { return x >> n | x << (32 - n); }
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+static __device__ u32 rotate_right(u32 x, int n)
+{
+    return x >> n | x << (32 - n);
+}
 
 /* Each thread the digest of one message of 55 bytes at most: one block of SHA-256. */
 KERNEL sha256(u32 *out, const u8 *a, int bytes)
 {
     int i = global_thread();
-    u32 w[64], h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}, s[8];
+    u32 w[64], h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19},
+               s[8];
     for (int k = 0; k < 16; k++) {
         w[k] = 0;
         for (int b = 0; b < 4; b++) {
@@ -69,9 +75,10 @@ KERNEL sha256(u32 *out, const u8 *a, int bytes)
         s[k] = h[k];
     for (int k = 0; k < 64; k++) {
         u32 e = s[4], c = s[0];
-        u32 t1 = s[7] + (rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25)) + ((e & s[5]) ^ (~e & s[6])) +
-                 sha256_k[k] + w[k];
-        u32 t2 = (rotate_right(c, 2) ^ rotate_right(c, 13) ^ rotate_right(c, 22)) + ((c & s[1]) ^ (c & s[2]) ^ (s[1] & s[2]));
+        u32 t1 = s[7] + (rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25)) +
+                 ((e & s[5]) ^ (~e & s[6])) + sha256_k[k] + w[k];
+        u32 t2 = (rotate_right(c, 2) ^ rotate_right(c, 13) ^ rotate_right(c, 22)) +
+                 ((c & s[1]) ^ (c & s[2]) ^ (s[1] & s[2]));
         for (int j = 7; j; j--)
             s[j] = s[j - 1];
         s[4] += t1;
@@ -280,7 +287,8 @@ CORPUS(quicksort, grid(1), block(32), in<s32>(32 * 60, bits(411)), value(60))
 
 KERNEL merge_path(u32 *out, const u32 *a, const u32 *b, int n)
 {
-    /* Each thread its place in the merger of two sorted lists: its index plus those below it in the other. */
+    /* Each thread its place in the merger of two sorted lists: its index plus those below it in the
+     * other. */
     int i = global_thread();
     bool first = i < n;
     const u32 *other = first ? b : a;
@@ -303,7 +311,8 @@ static void fill_sorted(void *data, size_t count)
         v[k] = x += (u32)(k * 7919 % 5);
 }
 #endif
-CORPUS(merge_path, grid(4), block(64), out<u32>(256), in<u32>(128, call(fill_sorted)), in<u32>(128, call(fill_sorted)), value(128))
+CORPUS(merge_path, grid(4), block(64), out<u32>(256), in<u32>(128, call(fill_sorted)),
+       in<u32>(128, call(fill_sorted)), value(128))
 
 /* ---- dynamic programming, strings, search ---- */
 KERNEL knapsack(u32 *best, const u8 *weight, const u8 *worth, int items)
@@ -321,7 +330,8 @@ KERNEL knapsack(u32 *best, const u8 *weight, const u8 *worth, int items)
     }
     best[t] = row[now][t];
 }
-CORPUS(knapsack, grid(1), block(128), out<u32>(128), in<u8>(40, bits(412)), in<u8>(40, bits(413)), value(40))
+CORPUS(knapsack, grid(1), block(128), out<u32>(128), in<u8>(40, bits(412)), in<u8>(40, bits(413)),
+       value(40))
 
 KERNEL edit_distance(u32 *out, const u8 *a, const u8 *b, int n)
 {
@@ -341,7 +351,8 @@ KERNEL edit_distance(u32 *out, const u8 *a, const u8 *b, int n)
     }
     out[i] = row[n];
 }
-CORPUS(edit_distance, grid(1), block(32), out<u32>(32), in<u8>(32 * 32, bits(414)), in<u8>(32 * 32, bits(415)), value(32))
+CORPUS(edit_distance, grid(1), block(32), out<u32>(32), in<u8>(32 * 32, bits(414)),
+       in<u8>(32 * 32, bits(415)), value(32))
 
 KERNEL longest_common_subsequence(u32 *out, const u8 *a, const u8 *b)
 {
@@ -366,7 +377,8 @@ KERNEL longest_common_subsequence(u32 *out, const u8 *a, const u8 *b)
         __syncthreads();
     }
 }
-CORPUS(longest_common_subsequence, grid(1), block(64), out<u32>(64), in<u8>(64, bits(416)), in<u8>(64, bits(417)))
+CORPUS(longest_common_subsequence, grid(1), block(64), out<u32>(64), in<u8>(64, bits(416)),
+       in<u8>(64, bits(417)))
 
 KERNEL string_search(u32 *count, u8 *where, const u8 *text, int n, uchar4 pattern)
 {
@@ -381,8 +393,8 @@ KERNEL string_search(u32 *count, u8 *where, const u8 *text, int n, uchar4 patter
     if ((threadIdx.x & 31) == 0)
         atomicAdd(count, (u32)__popc(all));
 }
-CORPUS(string_search, grid(16), block(128), in<u32>(1, zero()), out<u8>(2000), in<u8>(2000, bits(418)), value(2000),
-       value(make_uchar4(1, 2, 0, 3)))
+CORPUS(string_search, grid(16), block(128), in<u32>(1, zero()), out<u8>(2000),
+       in<u8>(2000, bits(418)), value(2000), value(make_uchar4(1, 2, 0, 3)))
 
 KERNEL n_queens(u32 *total, int n)
 {
@@ -423,7 +435,8 @@ CORPUS(n_queens, grid(1), block(64), in<u32>(1, zero()), value(7))
 
 KERNEL game_of_life(u8 *out, const u8 *a, int width, int height)
 {
-    int x = (int)(blockIdx.x * blockDim.x + threadIdx.x), y = (int)(blockIdx.y * blockDim.y + threadIdx.y);
+    int x = (int)(blockIdx.x * blockDim.x + threadIdx.x),
+        y = (int)(blockIdx.y * blockDim.y + threadIdx.y);
     if (x >= width || y >= height)
         return;
     int near = 0;
@@ -433,7 +446,8 @@ KERNEL game_of_life(u8 *out, const u8 *a, int width, int height)
                 near += a[(y + dy + height) % height * width + (x + dx + width) % width] & 1;
     out[y * width + x] = near == 3 || (near == 2 && (a[y * width + x] & 1));
 }
-CORPUS(game_of_life, grid(3, 5), block(16, 8), out<u8>(40 * 36), in<u8>(40 * 36, bits(419)), value(40), value(36))
+CORPUS(game_of_life, grid(3, 5), block(16, 8), out<u8>(40 * 36), in<u8>(40 * 36, bits(419)),
+       value(40), value(36))
 
 /* One level of breadth-first search; launched again and again it fills the graph. */
 KERNEL bfs_level(s32 *depth, u32 *round, const u16 *edges, int degree)
@@ -453,7 +467,8 @@ KERNEL bfs_level(s32 *depth, u32 *round, const u16 *edges, int degree)
     if (threadIdx.x == 0)
         *round = (u32)level + 1;
 }
-CORPUS(bfs_level, grid(1), block(256), out<s32>(256), in<u32>(1, zero()), in<u16>(768, bits(420)), value(3), launches(6))
+CORPUS(bfs_level, grid(1), block(256), out<s32>(256), in<u32>(1, zero()), in<u16>(768, bits(420)),
+       value(3), launches(6))
 
 KERNEL prime_sieve(u8 *out, int n)
 {
@@ -497,7 +512,8 @@ KERNEL run_lengths(u8 *symbols, u8 *lengths, u32 *used, const u8 *a, int n)
     }
     used[i] = o;
 }
-CORPUS(run_lengths, grid(1), block(32), out<u8>(32 * 48), out<u8>(32 * 48), out<u32>(32), in<u8>(32 * 48, bits(422)), value(48))
+CORPUS(run_lengths, grid(1), block(32), out<u8>(32 * 48), out<u8>(32 * 48), out<u32>(32),
+       in<u8>(32 * 48, bits(422)), value(48))
 
 KERNEL calendar(s32 *out, const s32 *days)
 {

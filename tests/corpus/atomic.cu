@@ -17,7 +17,8 @@ KERNEL atomic_whole_u32(u32 *r, const u32 *a)
     atomicInc(&r[28 + c], 17u);
     atomicDec(&r[32 + c], 13u);
 }
-CORPUS(atomic_whole_u32, grid(4), block(64), in<u32>(36, range(0, 10, 211)), in<u32>(256, bits(212)))
+CORPUS(atomic_whole_u32, grid(4), block(64), in<u32>(36, range(0, 10, 211)),
+       in<u32>(256, bits(212)))
 
 KERNEL atomic_whole_s32(s32 *r, const s32 *a)
 {
@@ -26,7 +27,8 @@ KERNEL atomic_whole_s32(s32 *r, const s32 *a)
     atomicMin(&r[1 + i % 3], a[i]);
     atomicMax(&r[4 + i % 5], a[i]);
 }
-CORPUS(atomic_whole_s32, grid(4), block(64), in<s32>(9, zero()), in<s32>(256, range(-1e9, 1e9, 213)))
+CORPUS(atomic_whole_s32, grid(4), block(64), in<s32>(9, zero()),
+       in<s32>(256, range(-1e9, 1e9, 213)))
 
 KERNEL atomic_whole_u64(u64 *r, const u64 *a)
 {
@@ -55,18 +57,22 @@ KERNEL atomic_float_add(float *f, double *d, const float *a)
     atomicAdd(&f[i & 7], a[i]);
     atomicAdd(&d[i & 3], (double)a[i] * 0.25);
 }
-static inline __device__ float whole(float x) { return x < 0 ? (float)(int)x : (float)(int)x; }
+static inline __device__ float whole(float x)
+{
+    return x < 0 ? (float)(int)x : (float)(int)x;
+}
 KERNEL atomic_float_add_whole(float *f, double *d, const s32 *a)
 {
     int i = global_thread();
     atomicAdd(&f[i & 7], whole((float)a[i]));
     atomicAdd(&d[i & 3], (double)a[i] * 0.25);
 }
-CORPUS(atomic_float_add_whole, grid(8), block(64), in<float>(8, zero()), in<double>(4, zero()), in<s32>(512, range(-1000, 1000, 217)))
+CORPUS(atomic_float_add_whole, grid(8), block(64), in<float>(8, zero()), in<double>(4, zero()),
+       in<s32>(512, range(-1000, 1000, 217)))
 
 /* Random sums: the order shows in the last places. */
-CORPUS(atomic_float_add, grid(8), block(64), in<float>(8, zero()).within(1e-3), in<double>(4, zero()).within(1e-9),
-       in<float>(512, range(-10, 10, 218)))
+CORPUS(atomic_float_add, grid(8), block(64), in<float>(8, zero()).within(1e-3),
+       in<double>(4, zero()).within(1e-9), in<float>(512, range(-10, 10, 218)))
 
 /* What atomics give back: every ticket once. */
 KERNEL atomic_tickets(u32 *counter, u8 *taken)
@@ -90,7 +96,8 @@ KERNEL atomic_append(u32 *count, u32 *list, const u32 *a)
     if (a[i] % 3 == 0)
         list[atomicAdd(count, 1u)] = a[i];
 }
-CORPUS(atomic_append, grid(4), block(64), in<u32>(1, zero()), out<u32>(256).sorted(), in<u32>(256, bits(219)))
+CORPUS(atomic_append, grid(4), block(64), in<u32>(1, zero()), out<u32>(256).sorted(),
+       in<u32>(256, bits(219)))
 
 KERNEL atomic_exchange(u32 *slot, u32 *seen, u64 *wide)
 {
@@ -109,7 +116,8 @@ KERNEL atomic_exchange(u32 *slot, u32 *seen, u64 *wide)
         wide[0] = 0;
     }
 }
-CORPUS(atomic_exchange, grid(1), block(256), in<u32>(1, zero()), in<u32>(2, zero()), in<u64>(2, zero()))
+CORPUS(atomic_exchange, grid(1), block(256), in<u32>(1, zero()), in<u32>(2, zero()),
+       in<u64>(2, zero()))
 
 KERNEL atomic_cas_loop(float *product, u64 *wide, const u32 *a)
 {
@@ -127,7 +135,8 @@ KERNEL atomic_cas_loop(float *product, u64 *wide, const u32 *a)
         before = atomicCAS(wide, was, was + ((u64)a[i] << 20));
     } while (before != was);
 }
-CORPUS(atomic_cas_loop, grid(2), block(64), in<float>(1, range(1, 1, 220)), in<u64>(1, zero()), in<u32>(128, bits(221)))
+CORPUS(atomic_cas_loop, grid(2), block(64), in<float>(1, range(1, 1, 220)), in<u64>(1, zero()),
+       in<u32>(128, bits(221)))
 
 KERNEL atomic_cas_once(u32 *flag, u32 *winners)
 {
@@ -218,7 +227,10 @@ KERNEL atomic_scopes(u32 *r, const u32 *a)
 CORPUS(atomic_scopes, grid(4), block(64), in<u32>(6, zero()), in<u32>(256, bits(223)))
 
 /* Through an address that may be anywhere. */
-static __device__ __noinline__ u32 bump(u32 *p, u32 by) { return atomicAdd(p, by); }
+static __device__ __noinline__ u32 bump(u32 *p, u32 by)
+{
+    return atomicAdd(p, by);
+}
 KERNEL atomic_generic(u32 *out)
 {
     __shared__ u32 s;

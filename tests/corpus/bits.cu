@@ -4,7 +4,8 @@
 #include "corpus.h"
 #include "ptx_ops.h"
 
-#define ONE_IN(name, T) CORPUS(name, grid(8), block(128), out<T>(1024 * W_##name), in<T>(1024, special(31)))
+#define ONE_IN(name, T)                                                                            \
+    CORPUS(name, grid(8), block(128), out<T>(1024 * W_##name), in<T>(1024, special(31)))
 
 enum { W_bits_count32 = 6, W_bits_count64 = 5, W_bits_logic = 7 };
 
@@ -65,8 +66,8 @@ KERNEL bits_extract32(u32 *out, const u32 *a, const u8 *pos, const u8 *len)
     out[i * 2] = ptx_bfe_u32(a[i], pos[i], len[i]);
     out[i * 2 + 1] = ptx_bfe_s32(a[i], pos[i], len[i]);
 }
-CORPUS(bits_extract32, grid(8), block(128), out<u32>(2048), in<u32>(1024, bits(33)), in<u8>(1024, range(0, 40, 34)),
-       in<u8>(1024, range(0, 40, 35)))
+CORPUS(bits_extract32, grid(8), block(128), out<u32>(2048), in<u32>(1024, bits(33)),
+       in<u8>(1024, range(0, 40, 34)), in<u8>(1024, range(0, 40, 35)))
 
 KERNEL bits_extract64(u64 *out, const u64 *a, const u8 *pos, const u8 *len)
 {
@@ -74,8 +75,8 @@ KERNEL bits_extract64(u64 *out, const u64 *a, const u8 *pos, const u8 *len)
     out[i * 2] = ptx_bfe_u64(a[i], pos[i], len[i]);
     out[i * 2 + 1] = ptx_bfe_s64(a[i], pos[i], len[i]);
 }
-CORPUS(bits_extract64, grid(8), block(128), out<u64>(2048), in<u64>(1024, bits(36)), in<u8>(1024, range(0, 75, 37)),
-       in<u8>(1024, range(0, 75, 38)))
+CORPUS(bits_extract64, grid(8), block(128), out<u64>(2048), in<u64>(1024, bits(36)),
+       in<u8>(1024, range(0, 75, 37)), in<u8>(1024, range(0, 75, 38)))
 
 KERNEL bits_insert(u64 *out, const u64 *a, const u64 *b, const u8 *pos, const u8 *len)
 {
@@ -83,8 +84,8 @@ KERNEL bits_insert(u64 *out, const u64 *a, const u64 *b, const u8 *pos, const u8
     out[i * 2] = ptx_bfi_b32((u32)a[i], (u32)b[i], pos[i], len[i]);
     out[i * 2 + 1] = ptx_bfi_b64(a[i], b[i], pos[i], len[i]);
 }
-CORPUS(bits_insert, grid(8), block(128), out<u64>(2048), in<u64>(1024, bits(39)), in<u64>(1024, bits(40)),
-       in<u8>(1024, range(0, 70, 41)), in<u8>(1024, range(0, 70, 42)))
+CORPUS(bits_insert, grid(8), block(128), out<u64>(2048), in<u64>(1024, bits(39)),
+       in<u64>(1024, bits(40)), in<u8>(1024, range(0, 70, 41)), in<u8>(1024, range(0, 70, 42)))
 
 /* Plain C shifts and masks, which nvcc may or may not turn into fields. */
 KERNEL bits_fields_in_c(u32 *out, const u32 *a)
@@ -109,7 +110,8 @@ KERNEL bits_shift_clamped(u64 *out, const u64 *a, const u32 *n)
     out[i * 6 + 4] = ptx_shr_u64(a[i], n[i]);
     out[i * 6 + 5] = ptx_shr_s64(a[i], n[i]);
 }
-CORPUS(bits_shift_clamped, grid(8), block(128), out<u64>(6144), in<u64>(1024, bits(44)), in<u32>(1024, range(0, 80, 45)))
+CORPUS(bits_shift_clamped, grid(8), block(128), out<u64>(6144), in<u64>(1024, bits(44)),
+       in<u32>(1024, range(0, 80, 45)))
 
 KERNEL bits_shift_huge(u64 *out, const u64 *a, const u32 *n)
 {
@@ -118,7 +120,8 @@ KERNEL bits_shift_huge(u64 *out, const u64 *a, const u32 *n)
     out[i * 3 + 1] = ptx_shr_s64(a[i], n[i]);
     out[i * 3 + 2] = ptx_shr_u32((u32)a[i], n[i]);
 }
-CORPUS(bits_shift_huge, grid(4), block(64), out<u64>(768), in<u64>(256, bits(46)), in<u32>(256, special(47)))
+CORPUS(bits_shift_huge, grid(4), block(64), out<u64>(768), in<u64>(256, bits(46)),
+       in<u32>(256, special(47)))
 
 KERNEL bits_funnel(u32 *out, const u32 *a, const u32 *b, const u32 *n)
 {
@@ -128,8 +131,8 @@ KERNEL bits_funnel(u32 *out, const u32 *a, const u32 *b, const u32 *n)
     out[i * 4 + 2] = __funnelshift_r(a[i], b[i], n[i]);
     out[i * 4 + 3] = __funnelshift_rc(a[i], b[i], n[i]);
 }
-CORPUS(bits_funnel, grid(8), block(128), out<u32>(4096), in<u32>(1024, bits(48)), in<u32>(1024, bits(49)),
-       in<u32>(1024, range(0, 70, 50)))
+CORPUS(bits_funnel, grid(8), block(128), out<u32>(4096), in<u32>(1024, bits(48)),
+       in<u32>(1024, bits(49)), in<u32>(1024, range(0, 70, 50)))
 
 KERNEL bits_permute_bytes(u32 *out, const u32 *a, const u32 *b, const u32 *s)
 {
@@ -143,8 +146,8 @@ KERNEL bits_permute_bytes(u32 *out, const u32 *a, const u32 *b, const u32 *s)
     out[i * 8 + 6] = ptx_prmt_ecr(a[i], b[i], s[i]);
     out[i * 8 + 7] = ptx_prmt_rc16(a[i], b[i], s[i]);
 }
-CORPUS(bits_permute_bytes, grid(4), block(128), out<u32>(4096), in<u32>(512, bits(51)), in<u32>(512, bits(52)),
-       in<u32>(512, bits(53)))
+CORPUS(bits_permute_bytes, grid(4), block(128), out<u32>(4096), in<u32>(512, bits(51)),
+       in<u32>(512, bits(52)), in<u32>(512, bits(53)))
 
 KERNEL bits_three_way(u32 *out, const u32 *a, const u32 *b, const u32 *c)
 {
@@ -154,8 +157,8 @@ KERNEL bits_three_way(u32 *out, const u32 *a, const u32 *b, const u32 *c)
     out[i * 4 + 2] = ptx_lop3_1b(a[i], b[i], c[i]);
     out[i * 4 + 3] = (a[i] & b[i]) | (~a[i] & c[i]);
 }
-CORPUS(bits_three_way, grid(4), block(128), out<u32>(2048), in<u32>(512, bits(54)), in<u32>(512, bits(55)),
-       in<u32>(512, bits(56)))
+CORPUS(bits_three_way, grid(4), block(128), out<u32>(2048), in<u32>(512, bits(54)),
+       in<u32>(512, bits(55)), in<u32>(512, bits(56)))
 
 KERNEL bits_carry(u64 *out, const u64 *a, const u64 *b)
 {
@@ -168,7 +171,8 @@ KERNEL bits_carry(u64 *out, const u64 *a, const u64 *b)
     out[i * 5 + 3] = r[2];
     out[i * 5 + 4] = ptx_mad_64(x[0], y[0], b[i * 2 + 1]);
 }
-CORPUS(bits_carry, grid(4), block(128), out<u64>(2560), in<u64>(1024, special(57)), in<u64>(1024, special(58)))
+CORPUS(bits_carry, grid(4), block(128), out<u64>(2560), in<u64>(1024, special(57)),
+       in<u64>(1024, special(58)))
 
 KERNEL bits_multiply_add(u64 *out, const u64 *a, const u64 *b)
 {
@@ -181,7 +185,8 @@ KERNEL bits_multiply_add(u64 *out, const u64 *a, const u64 *b)
     out[i * 6 + 4] = ptx_add_sat_s32(x, y);
     out[i * 6 + 5] = ptx_sub_sat_s32(x, y);
 }
-CORPUS(bits_multiply_add, grid(4), block(128), out<u64>(3072), in<u64>(512, special(59)), in<u64>(512, special(60)))
+CORPUS(bits_multiply_add, grid(4), block(128), out<u64>(3072), in<u64>(512, special(59)),
+       in<u64>(512, special(60)))
 
 /* Morton codes there and back, and a Gray code. */
 KERNEL bits_morton(u32 *out, const u16 *x, const u16 *y)
@@ -199,4 +204,5 @@ KERNEL bits_morton(u32 *out, const u16 *x, const u16 *y)
     out[i * 3 + 1] = back == x[i];
     out[i * 3 + 2] = plain == code ? gray : ~0u;
 }
-CORPUS(bits_morton, grid(2), block(128), out<u32>(768), in<u16>(256, bits(61)), in<u16>(256, bits(62)))
+CORPUS(bits_morton, grid(2), block(128), out<u32>(768), in<u16>(256, bits(61)),
+       in<u16>(256, bits(62)))

@@ -21,8 +21,8 @@ KERNEL contract_basic(float *out, double *wide, const s16 *a, const s16 *b)
     wide[i * 4 + 2] = p * q;
     wide[i * 4 + 3] = p * q - p;
 }
-CORPUS(contract_basic, grid(4), block(128), out<float>(2560), out<double>(2048), in<s16>(512, range(-2000, 2000, 471)),
-       in<s16>(512, range(-2000, 2000, 472)))
+CORPUS(contract_basic, grid(4), block(128), out<float>(2560), out<double>(2048),
+       in<s16>(512, range(-2000, 2000, 471)), in<s16>(512, range(-2000, 2000, 472)))
 
 KERNEL contract_matmul(float *c, const s8 *a, const s8 *b)
 {
@@ -39,7 +39,8 @@ KERNEL contract_matmul(float *c, const s8 *a, const s8 *b)
     }
     c[((int)blockIdx.y * 16 + row) * 32 + (int)blockIdx.x * 16 + col] = sum;
 }
-CORPUS(contract_matmul, grid(2, 2), block(16, 16), out<float>(1024), in<s8>(2048, range(-9, 9, 473)), in<s8>(2048, range(-9, 9, 474)))
+CORPUS(contract_matmul, grid(2, 2), block(16, 16), out<float>(1024),
+       in<s8>(2048, range(-9, 9, 473)), in<s8>(2048, range(-9, 9, 474)))
 
 KERNEL contract_complex(float2 *out, const char2 *a, const char2 *b)
 {
@@ -51,7 +52,8 @@ KERNEL contract_complex(float2 *out, const char2 *a, const char2 *b)
     }
     out[i] = r;
 }
-CORPUS(contract_complex, grid(2), block(64), out<float>(256), in<s8>(256, bits(475)), in<s8>(256, bits(476)))
+CORPUS(contract_complex, grid(2), block(64), out<float>(256), in<s8>(256, bits(475)),
+       in<s8>(256, bits(476)))
 
 KERNEL contract_polynomial(double *out, const s8 *x)
 {

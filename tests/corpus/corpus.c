@@ -65,7 +65,6 @@ static void arguments_destroy(struct arguments *a)
 
 static int arguments_create(struct arguments *a, const struct corpus_kernel *k)
 {
-    int passed = 0;
     for (int i = 0; i < k->params; i++) {
         const struct corpus_param *p = &k->param[i];
         a->value[i] = malloc(p->bytes);
@@ -77,9 +76,9 @@ static int arguments_create(struct arguments *a, const struct corpus_kernel *k)
             continue;
         }
         memcpy(a->value[i], p->value, p->bytes);
-        for (passed = 0; passed < p->pointers; passed++)
-            memcpy((char *)a->value[i] + p->pointer[passed].offset,
-                   &a->address[p->pointer[passed].buffer], sizeof(uint64_t));
+        for (int at = 0; at < p->pointers; at++)
+            memcpy((char *)a->value[i] + p->pointer[at].offset, &a->address[p->pointer[at].buffer],
+                   sizeof(uint64_t));
     }
     return 0;
 }
@@ -122,7 +121,7 @@ static int host_run(const struct corpus_kernel *k, uint32_t order, struct host_r
     for (uint32_t n = 0; n < k->launches && !rc; n++)
         rc = oracle.run(k, a.pointers, order, why, why_size);
     for (int i = 0; i < k->buffers && !rc; i++)
-        if (k->buffer[i].symbol)
+        if (k->buffer[i].symbol && run->data[i])
             memcpy(run->data[i], k->buffer[i].symbol_host, oracle.bytes(&k->buffer[i]));
     arguments_destroy(&a);
     return rc;
@@ -135,7 +134,8 @@ struct device {
     int capability; /* 90 for 9.0 */
 };
 
-static cuda_result said(struct device *d, cuda_result result, const char *call, char *why, size_t why_size)
+static cuda_result said(struct device *d, cuda_result result, const char *call, char *why,
+                        size_t why_size)
 {
     const char *name = NULL;
     if (result != CUDA_OK) {
@@ -175,7 +175,8 @@ static char *read_file(const char *path)
     return text;
 }
 
-static int device_load(struct device *d, const char *folder, const char *name, char *why, size_t why_size)
+static int device_load(struct device *d, const char *folder, const char *name, char *why,
+                       size_t why_size)
 {
     char path[PATH_MAX], log[400] = "";
     snprintf(path, sizeof path, "%s/%s.ptx", folder, name);
@@ -214,25 +215,26 @@ static int device_place(struct device *d, const struct corpus_buffer *b, const v
     return CALL(d, cuMemcpyHtoD, *address, content, bytes) ? -EIO : 0;
 }
 
-static int device_launch(struct device *d, const struct corpus_kernel *k, struct arguments *a, char *why,
-                         size_t why_size)
+static int device_launch(struct device *d, const struct corpus_kernel *k, struct arguments *a,
+                         char *why, size_t why_size)
 {
     cuda_function function;
     if (CALL(d, cuModuleGetFunction, &function, d->module, k->name))
         return -EIO;
     if (k->dynamic_shared > 48 << 10 &&
-        CALL(d, cuFuncSetAttribute, function, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)k->dynamic_shared))
+        CALL(d, cuFuncSetAttribute, function, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+             (int)k->dynamic_shared))
         return -EIO;
     for (uint32_t n = 0; n < k->launches; n++)
-        if (CALL(d, cuLaunchKernel, function, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1],
-                 k->block[2], k->dynamic_shared, NULL, a->pointers, NULL))
+        if (CALL(d, cuLaunchKernel, function, k->grid[0], k->grid[1], k->grid[2], k->block[0],
+                 k->block[1], k->block[2], k->dynamic_shared, NULL, a->pointers, NULL))
             return -EIO;
     return CALL(d, cuCtxSynchronize) ? -EIO : 0;
 }
 
 /* Runs the kernel and judges every buffer against what the host computed. */
-static int device_check(struct device *d, const struct corpus_kernel *k, const struct host_run *expected,
-                        char *why, size_t why_size)
+static int device_check(struct device *d, const struct corpus_kernel *k,
+                        const struct host_run *expected, char *why, size_t why_size)
 {
     struct arguments a = {0};
     int rc = 0;
@@ -279,7 +281,8 @@ static int compare_orders(const struct corpus_kernel *k, const struct host_run *
         rc = host_run(k, order, &other, why, why_size);
         for (int i = 0; i < k->buffers && !rc; i++) {
             char text[400];
-            if (oracle.compare(&k->buffer[i], other.data[i], expected->data[i], text, sizeof text) != 0) {
+            if (oracle.compare(&k->buffer[i], other.data[i], expected->data[i], text,
+                               sizeof text) != 0) {
                 snprintf(why, why_size, "order %u, buffer %d: %s", order, i, text);
                 rc = -EBADMSG;
             }
@@ -295,7 +298,8 @@ static void judge(const struct options *o, struct device *d, const struct corpus
     struct host_run expected;
     outcome->verdict = RUNNING;
     if (!o->self && (int)k->arch > d->capability) {
-        snprintf(outcome->text, sizeof outcome->text, "needs compute capability %u.%u", k->arch / 10, k->arch % 10);
+        snprintf(outcome->text, sizeof outcome->text, "needs compute capability %u.%u",
+                 k->arch / 10, k->arch % 10);
         outcome->verdict = SKIPPED;
         return;
     }
@@ -309,9 +313,10 @@ static void judge(const struct options *o, struct device *d, const struct corpus
     outcome->verdict = rc ? FAILED : PASSED;
 }
 
-/* In the child: kernels of one module; returns at the first failed one, after which a device may be unusable. */
-static void judge_module(const struct options *o, const struct corpus_kernel *k, struct outcome *outcome,
-                         const size_t *todo, size_t count)
+/* In the child: kernels of one module; returns at the first failed one, after which a device may be
+ * unusable. */
+static void judge_module(const struct options *o, const struct corpus_kernel *k,
+                         struct outcome *outcome, const size_t *todo, size_t count)
 {
     struct device d = {0};
     char why[600];
@@ -330,8 +335,8 @@ static void judge_module(const struct options *o, const struct corpus_kernel *k,
     }
 }
 
-static int run_module(const struct options *o, const struct corpus_kernel *k, struct outcome *outcome,
-                      size_t *todo, size_t count)
+static int run_module(const struct options *o, const struct corpus_kernel *k,
+                      struct outcome *outcome, size_t *todo, size_t count)
 {
     while (count) {
         int status;
@@ -362,7 +367,8 @@ static int run_module(const struct options *o, const struct corpus_kernel *k, st
             if (outcome[todo[i]].verdict == PENDING)
                 todo[left++] = todo[i];
         if (left == count) {
-            fprintf(stderr, "corpus: a child ended (status 0x%x) before its first kernel\n", status);
+            fprintf(stderr, "corpus: a child ended (status 0x%x) before its first kernel\n",
+                    status);
             return -1;
         }
         count = left;
@@ -392,8 +398,12 @@ static int run_all(const struct options *o)
                 continue;
             passed += v == PASSED, failed += v == FAILED, skipped += v == SKIPPED;
             if (v != PASSED || !o->quiet)
-                printf("%-6s %s/%s%s%s\n", v == PASSED ? "ok" : v == FAILED ? "FAILED" : "skip", k[i].module,
-                       k[i].name, v == PASSED ? "" : ": ", v == PASSED ? "" : outcome[i].text);
+                printf("%-6s %s/%s%s%s\n",
+                       v == PASSED   ? "ok"
+                       : v == FAILED ? "FAILED"
+                                     : "skip",
+                       k[i].module, k[i].name, v == PASSED ? "" : ": ",
+                       v == PASSED ? "" : outcome[i].text);
         }
     }
     printf("%zu passed, %zu failed, %zu skipped\n", passed, failed, skipped);
@@ -437,8 +447,7 @@ int main(int argc, char **argv)
         {"oracle", required_argument, NULL, 'o'}, {"driver", required_argument, NULL, 'd'},
         {"ptx", required_argument, NULL, 'p'},    {"match", required_argument, NULL, 'm'},
         {"self", no_argument, NULL, 's'},         {"quiet", no_argument, NULL, 'q'},
-        {"list", no_argument, NULL, 'l'},
-        {NULL, 0, NULL, 0},
+        {"list", no_argument, NULL, 'l'},         {NULL, 0, NULL, 0},
     };
     struct options o = {.match = ""};
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
@@ -469,8 +478,10 @@ int main(int argc, char **argv)
         }
     }
     if (!o.oracle || (!o.self && !o.list && (!o.driver || !o.ptx))) {
-        fprintf(stderr, "usage: corpus --oracle LIBORACLE (--self | --list | --ptx FOLDER --driver LIBCUDA) "
-                        "[--match WORD] [--quiet]\n");
+        fprintf(
+            stderr,
+            "usage: corpus --oracle LIBORACLE (--self | --list | --ptx FOLDER --driver LIBCUDA) "
+            "[--match WORD] [--quiet]\n");
         return 2;
     }
     if (load_oracle(o.oracle) < 0)

@@ -37,7 +37,7 @@ typedef long long s64;
 #include "host_cuda.h"
 #include "describe.h"
 #define DYNAMIC_SHARED(type, name) type *name = (type *)corpus_dynamic_shared()
-#define ACTIVE_LANES(known) ((u32)(known))
+#define ACTIVE_LANES(known)        ((u32)(known))
 #endif
 
 #define KERNEL extern "C" __global__ void

@@ -38,25 +38,54 @@ struct Fill {
     double low = 0, high = 0;
     void (*with)(void *, size_t) = nullptr;
 };
-inline Fill bits(uint64_t seed) { return {CORPUS_FILL_BITS, seed}; }
-inline Fill special(uint64_t seed) { return {CORPUS_FILL_SPECIAL, seed}; }
-inline Fill range(double low, double high, uint64_t seed) { return {CORPUS_FILL_RANGE, seed, low, high}; }
-inline Fill zero() { return {CORPUS_FILL_ZERO}; }
-inline Fill iota() { return {CORPUS_FILL_IOTA}; }
-inline Fill stale() { return {CORPUS_FILL_STALE}; }
-inline Fill call(void (*with)(void *, size_t)) { return {CORPUS_FILL_CALL, 0, 0, 0, with}; }
+inline Fill bits(uint64_t seed)
+{
+    return {CORPUS_FILL_BITS, seed};
+}
+inline Fill special(uint64_t seed)
+{
+    return {CORPUS_FILL_SPECIAL, seed};
+}
+inline Fill range(double low, double high, uint64_t seed)
+{
+    return {CORPUS_FILL_RANGE, seed, low, high};
+}
+inline Fill zero()
+{
+    return {CORPUS_FILL_ZERO};
+}
+inline Fill iota()
+{
+    return {CORPUS_FILL_IOTA};
+}
+inline Fill stale()
+{
+    return {CORPUS_FILL_STALE};
+}
+inline Fill call(void (*with)(void *, size_t))
+{
+    return {CORPUS_FILL_CALL, 0, 0, 0, with};
+}
 
 /* A buffer, passed by address unless it is a symbol or held. */
 struct Buffer {
     corpus_buffer b = {};
     bool passed = true;
-    Buffer ulp(double tolerance) { b.compare = CORPUS_ULP, b.tolerance = tolerance; return *this; }
+    Buffer ulp(double tolerance)
+    {
+        b.compare = CORPUS_ULP, b.tolerance = tolerance;
+        return *this;
+    }
     Buffer within(double tolerance, double ulp = 0)
     {
         b.compare = CORPUS_ABSOLUTE, b.tolerance = tolerance, b.ulp = ulp;
         return *this;
     }
-    Buffer sorted() { b.compare = CORPUS_SORTED; return *this; }
+    Buffer sorted()
+    {
+        b.compare = CORPUS_SORTED;
+        return *this;
+    }
     Buffer property(int (*judge)(const void *, size_t, char *, size_t))
     {
         b.compare = CORPUS_PROPERTY, b.property = judge;
@@ -74,7 +103,10 @@ template <class T> Buffer in(size_t count, Fill fill)
     r.b.compare = CORPUS_EXACT;
     return r;
 }
-template <class T> Buffer out(size_t count) { return in<T>(count, stale()); }
+template <class T> Buffer out(size_t count)
+{
+    return in<T>(count, stale());
+}
 /* A buffer that no parameter names: values point to it, see Value::at. */
 template <class T> Buffer held(size_t count, Fill fill)
 {
@@ -113,14 +145,34 @@ template <class T> Value value(T v)
     return {sizeof(T), new T(v), &typeid(T)};
 }
 
-struct Grid { uint32_t v[3]; };
-struct Block { uint32_t v[3]; };
-struct Shared { uint32_t v; };
-struct Launches { uint32_t v; };
-inline Grid grid(uint32_t x, uint32_t y = 1, uint32_t z = 1) { return {{x, y, z}}; }
-inline Block block(uint32_t x, uint32_t y = 1, uint32_t z = 1) { return {{x, y, z}}; }
-inline Shared shared(uint32_t bytes) { return {bytes}; }
-inline Launches launches(uint32_t n) { return {n}; }
+struct Grid {
+    uint32_t v[3];
+};
+struct Block {
+    uint32_t v[3];
+};
+struct Shared {
+    uint32_t v;
+};
+struct Launches {
+    uint32_t v;
+};
+inline Grid grid(uint32_t x, uint32_t y = 1, uint32_t z = 1)
+{
+    return {{x, y, z}};
+}
+inline Block block(uint32_t x, uint32_t y = 1, uint32_t z = 1)
+{
+    return {{x, y, z}};
+}
+inline Shared shared(uint32_t bytes)
+{
+    return {bytes};
+}
+inline Launches launches(uint32_t n)
+{
+    return {n};
+}
 
 [[noreturn]] void bad_description(const char *kernel, const char *what);
 void add_kernel(const corpus_kernel &kernel);
@@ -136,13 +188,28 @@ template <class... A, void (*F)(A...)> struct thunk<F> {
         F(*(std::remove_const_t<A> *)p[I]...);
         (void)p;
     }
-    static void call(void *const *p) { spread(p, std::index_sequence_for<A...>()); }
+    static void call(void *const *p)
+    {
+        spread(p, std::index_sequence_for<A...>());
+    }
 };
 
-inline void apply(corpus_kernel &k, const std::type_info *const *, const Grid &g) { memcpy(k.grid, g.v, sizeof g.v); }
-inline void apply(corpus_kernel &k, const std::type_info *const *, const Block &b) { memcpy(k.block, b.v, sizeof b.v); }
-inline void apply(corpus_kernel &k, const std::type_info *const *, const Shared &s) { k.dynamic_shared = s.v; }
-inline void apply(corpus_kernel &k, const std::type_info *const *, const Launches &n) { k.launches = n.v; }
+inline void apply(corpus_kernel &k, const std::type_info *const *, const Grid &g)
+{
+    memcpy(k.grid, g.v, sizeof g.v);
+}
+inline void apply(corpus_kernel &k, const std::type_info *const *, const Block &b)
+{
+    memcpy(k.block, b.v, sizeof b.v);
+}
+inline void apply(corpus_kernel &k, const std::type_info *const *, const Shared &s)
+{
+    k.dynamic_shared = s.v;
+}
+inline void apply(corpus_kernel &k, const std::type_info *const *, const Launches &n)
+{
+    k.launches = n.v;
+}
 inline void apply(corpus_kernel &k, const std::type_info *const *, const Buffer &b)
 {
     if (k.buffers == CORPUS_MAX_BUFFERS || k.params == CORPUS_MAX_PARAMS)
@@ -163,7 +230,8 @@ inline void apply(corpus_kernel &k, const std::type_info *const *types, const Va
     memcpy(p.pointer, v.pointer, sizeof p.pointer);
 }
 
-template <auto F, class... Items> bool describe(const char *module, uint32_t arch, const char *name, const Items &...items)
+template <auto F, class... Items>
+bool describe(const char *module, uint32_t arch, const char *name, const Items &...items)
 {
     corpus_kernel k = {};
     k.module = module, k.name = name, k.arch = arch;
@@ -183,10 +251,10 @@ template <auto F, class... Items> bool describe(const char *module, uint32_t arc
 
 #define CORPUS(kernel, ...) CORPUS_AS(kernel, #kernel, kernel, __VA_ARGS__)
 /* For a kernel whose PTX name (a mangled one) differs: id is any unique word. */
-#define CORPUS_AS(id, name, kernel, ...)                                                                               \
-    static const bool described_##id [[maybe_unused]] = [] {                                                           \
-        using namespace corpus;                                                                                        \
-        return describe<(kernel)>(CORPUS_MODULE, CORPUS_ARCH, name, __VA_ARGS__);                                      \
+#define CORPUS_AS(id, name, kernel, ...)                                                           \
+    static const bool described_##id [[maybe_unused]] = [] {                                       \
+        using namespace corpus;                                                                    \
+        return describe<(kernel)>(CORPUS_MODULE, CORPUS_ARCH, name, __VA_ARGS__);                  \
     }();
 
 #endif

@@ -236,8 +236,8 @@ KERNEL diverge_short_circuit(u32 *out, const s32 *a, const s32 *b)
         r |= 4;
     out[i] = r;
 }
-CORPUS(diverge_short_circuit, grid(4), block(64), out<u32>(256), in<s32>(256, range(-1000, 1000, 150)),
-       in<s32>(256, range(-5, 5, 151)))
+CORPUS(diverge_short_circuit, grid(4), block(64), out<u32>(256),
+       in<s32>(256, range(-1000, 1000, 150)), in<s32>(256, range(-5, 5, 151)))
 
 KERNEL diverge_binary_search(s32 *out, const u32 *keys, int n)
 {
@@ -253,7 +253,8 @@ KERNEL diverge_binary_search(s32 *out, const u32 *keys, int n)
     }
     out[i] = low;
 }
-CORPUS(diverge_binary_search, grid(2), block(128), out<s32>(256), in<u32>(256, range(0, 1e6, 152)), value(1000))
+CORPUS(diverge_binary_search, grid(2), block(128), out<s32>(256), in<u32>(256, range(0, 1e6, 152)),
+       value(1000))
 
 /* A state machine that scans text, one line a thread. */
 KERNEL diverge_state_machine(u32 *out, const u8 *text)

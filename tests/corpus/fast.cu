@@ -24,7 +24,8 @@ KERNEL fast_flush(float *out, const float *a, const float *b)
     out[i * 5 + 3] = FLUSH(fminf(FLUSH(x), FLUSH(y)));
     out[i * 5 + 4] = FLUSH(x) < FLUSH(y) ? 1.0f : FLUSH(x) == FLUSH(y) ? 2.0f : 3.0f;
 }
-CORPUS(fast_flush, grid(8), block(128), out<float>(5120), in<float>(1024, special(481)), in<float>(1024, special(482)))
+CORPUS(fast_flush, grid(8), block(128), out<float>(5120), in<float>(1024, special(481)),
+       in<float>(1024, special(482)))
 
 KERNEL fast_flush_small(float *out, const float *a)
 {
@@ -43,8 +44,8 @@ KERNEL fast_divide_and_roots(float *out, const float *a, const float *b)
     out[i * 4 + 2] = rsqrtf(b[i]);
     out[i * 4 + 3] = 1.0f / b[i];
 }
-CORPUS(fast_divide_and_roots, grid(2), block(128), out<float>(1024).ulp(3), in<float>(256, range(-100, 100, 484)),
-       in<float>(256, range(0.01, 100, 485)))
+CORPUS(fast_divide_and_roots, grid(2), block(128), out<float>(1024).ulp(3),
+       in<float>(256, range(-100, 100, 484)), in<float>(256, range(0.01, 100, 485)))
 
 KERNEL fast_functions(float *out, const float *a)
 {
@@ -55,7 +56,8 @@ KERNEL fast_functions(float *out, const float *a)
     out[i * 4 + 2] = expf(x) * 0x1p-6f;
     out[i * 4 + 3] = logf(x + 4) * 0.25f;
 }
-CORPUS(fast_functions, grid(2), block(128), out<float>(1024).within(6e-7, 8), in<float>(256, range(-3.1, 3.1, 486)))
+CORPUS(fast_functions, grid(2), block(128), out<float>(1024).within(6e-7, 8),
+       in<float>(256, range(-3.1, 3.1, 486)))
 
 KERNEL fast_convert(s32 *out, float *back, const float *a, const double *d)
 {
@@ -65,5 +67,5 @@ KERNEL fast_convert(s32 *out, float *back, const float *a, const double *d)
     back[i * 2] = FLUSH((float)d[i]);
     back[i * 2 + 1] = (float)((double)a[i] * 3);
 }
-CORPUS(fast_convert, grid(2), block(128), out<s32>(512), out<float>(512), in<float>(256, range(-1e6, 1e6, 487)),
-       in<double>(256, range(-1e9, 1e9, 488)))
+CORPUS(fast_convert, grid(2), block(128), out<s32>(512), out<float>(512),
+       in<float>(256, range(-1e6, 1e6, 487)), in<double>(256, range(-1e9, 1e9, 488)))

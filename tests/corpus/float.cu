@@ -15,7 +15,8 @@ KERNEL float_basic(float *out, const float *a, const float *b)
     out[i * 7 + 5] = fabsf(x);
     out[i * 7 + 6] = sqrtf(fabsf(y));
 }
-CORPUS(float_basic, grid(16), block(128), out<float>(2048 * 7), in<float>(2048, special(71)), in<float>(2048, special(72)))
+CORPUS(float_basic, grid(16), block(128), out<float>(2048 * 7), in<float>(2048, special(71)),
+       in<float>(2048, special(72)))
 
 KERNEL double_basic(double *out, const double *a, const double *b)
 {
@@ -32,33 +33,34 @@ KERNEL double_basic(double *out, const double *a, const double *b)
 CORPUS(double_basic, grid(16), block(128), out<double>(2048 * 7), in<double>(2048, special(73)),
        in<double>(2048, special(74)))
 
-#define ROUNDED(r)                                                                          \
-    KERNEL float_rounded_##r(float *out, const float *a, const float *b, const float *c)    \
-    {                                                                                       \
-        int i = global_thread();                                                            \
-        out[i * 7] = __fadd_##r(a[i], b[i]);                                                \
-        out[i * 7 + 1] = __fsub_##r(a[i], b[i]);                                            \
-        out[i * 7 + 2] = __fmul_##r(a[i], b[i]);                                            \
-        out[i * 7 + 3] = __fdiv_##r(a[i], b[i]);                                            \
-        out[i * 7 + 4] = __fmaf_##r(a[i], b[i], c[i]);                                      \
-        out[i * 7 + 5] = __frcp_##r(a[i]);                                                  \
-        out[i * 7 + 6] = __fsqrt_##r(fabsf(b[i]));                                          \
-    }                                                                                       \
+#define ROUNDED(r)                                                                                 \
+    KERNEL float_rounded_##r(float *out, const float *a, const float *b, const float *c)           \
+    {                                                                                              \
+        int i = global_thread();                                                                   \
+        out[i * 7] = __fadd_##r(a[i], b[i]);                                                       \
+        out[i * 7 + 1] = __fsub_##r(a[i], b[i]);                                                   \
+        out[i * 7 + 2] = __fmul_##r(a[i], b[i]);                                                   \
+        out[i * 7 + 3] = __fdiv_##r(a[i], b[i]);                                                   \
+        out[i * 7 + 4] = __fmaf_##r(a[i], b[i], c[i]);                                             \
+        out[i * 7 + 5] = __frcp_##r(a[i]);                                                         \
+        out[i * 7 + 6] = __fsqrt_##r(fabsf(b[i]));                                                 \
+    }                                                                                              \
     CORPUS(float_rounded_##r, grid(8), block(128), out<float>(7168), in<float>(1024, special(75)), \
-           in<float>(1024, special(76)), in<float>(1024, special(77)))                      \
-    KERNEL double_rounded_##r(double *out, const double *a, const double *b, const double *c) \
-    {                                                                                       \
-        int i = global_thread();                                                            \
-        out[i * 7] = __dadd_##r(a[i], b[i]);                                                \
-        out[i * 7 + 1] = __dsub_##r(a[i], b[i]);                                            \
-        out[i * 7 + 2] = __dmul_##r(a[i], b[i]);                                            \
-        out[i * 7 + 3] = __ddiv_##r(a[i], b[i]);                                            \
-        out[i * 7 + 4] = __fma_##r(a[i], b[i], c[i]);                                       \
-        out[i * 7 + 5] = __drcp_##r(a[i]);                                                  \
-        out[i * 7 + 6] = __dsqrt_##r(fabs(b[i]));                                           \
-    }                                                                                       \
-    CORPUS(double_rounded_##r, grid(8), block(128), out<double>(7168), in<double>(1024, special(78)), \
-           in<double>(1024, special(79)), in<double>(1024, special(80)))
+           in<float>(1024, special(76)), in<float>(1024, special(77)))                             \
+    KERNEL double_rounded_##r(double *out, const double *a, const double *b, const double *c)      \
+    {                                                                                              \
+        int i = global_thread();                                                                   \
+        out[i * 7] = __dadd_##r(a[i], b[i]);                                                       \
+        out[i * 7 + 1] = __dsub_##r(a[i], b[i]);                                                   \
+        out[i * 7 + 2] = __dmul_##r(a[i], b[i]);                                                   \
+        out[i * 7 + 3] = __ddiv_##r(a[i], b[i]);                                                   \
+        out[i * 7 + 4] = __fma_##r(a[i], b[i], c[i]);                                              \
+        out[i * 7 + 5] = __drcp_##r(a[i]);                                                         \
+        out[i * 7 + 6] = __dsqrt_##r(fabs(b[i]));                                                  \
+    }                                                                                              \
+    CORPUS(double_rounded_##r, grid(8), block(128), out<double>(7168),                             \
+           in<double>(1024, special(78)), in<double>(1024, special(79)),                           \
+           in<double>(1024, special(80)))
 ROUNDED(rn)
 ROUNDED(rz)
 ROUNDED(ru)
@@ -81,7 +83,8 @@ KERNEL float_rounding_sum(float *out, const float *a, int n)
     out[i * 4 + 2] = zero;
     out[i * 4 + 3] = near;
 }
-CORPUS(float_rounding_sum, grid(2), block(128), out<float>(1024), in<float>(256, range(-1, 1, 81)), value(100))
+CORPUS(float_rounding_sum, grid(2), block(128), out<float>(1024), in<float>(256, range(-1, 1, 81)),
+       value(100))
 
 KERNEL float_fma(float *out, const float *a, const float *b, const float *c)
 {
@@ -89,8 +92,8 @@ KERNEL float_fma(float *out, const float *a, const float *b, const float *c)
     out[i * 2] = fmaf(a[i], b[i], c[i]);
     out[i * 2 + 1] = fmaf(a[i], b[i], -(a[i] * b[i]));
 }
-CORPUS(float_fma, grid(8), block(128), out<float>(2048), in<float>(1024, range(-2, 2, 82)), in<float>(1024, range(-2, 2, 83)),
-       in<float>(1024, range(-4, 4, 84)))
+CORPUS(float_fma, grid(8), block(128), out<float>(2048), in<float>(1024, range(-2, 2, 82)),
+       in<float>(1024, range(-2, 2, 83)), in<float>(1024, range(-4, 4, 84)))
 
 KERNEL double_fma(double *out, const double *a, const double *b)
 {
@@ -111,7 +114,8 @@ KERNEL float_min_max(u32 *out, const float *a, const float *b)
     out[i * 3 + 1] = hi != hi ? 1 : __float_as_uint(hi);
     out[i * 3 + 2] = __float_as_uint(__saturatef(a[i]));
 }
-CORPUS(float_min_max, grid(8), block(128), out<u32>(3072), in<float>(1024, special(87)), in<float>(1024, special(88)))
+CORPUS(float_min_max, grid(8), block(128), out<u32>(3072), in<float>(1024, special(87)),
+       in<float>(1024, special(88)))
 
 KERNEL double_min_max(double *out, const double *a, const double *b)
 {
@@ -119,21 +123,25 @@ KERNEL double_min_max(double *out, const double *a, const double *b)
     out[i * 2] = fmin(a[i], b[i]);
     out[i * 2 + 1] = fmax(a[i], b[i]);
 }
-CORPUS(double_min_max, grid(8), block(128), out<double>(2048), in<double>(1024, special(89)), in<double>(1024, special(90)))
+CORPUS(double_min_max, grid(8), block(128), out<double>(2048), in<double>(1024, special(89)),
+       in<double>(1024, special(90)))
 
-#define CLASSIFY(T)                                                                                  \
-    KERNEL T##_classify(u32 *out, const T *a, const T *b)                                            \
-    {                                                                                                \
-        int i = global_thread();                                                                     \
-        T x = a[i], y = b[i];                                                                        \
-        u32 r = 0;                                                                                   \
-        r |= (x < y) << 0 | (x <= y) << 1 | (x > y) << 2 | (x >= y) << 3 | (x == y) << 4 | (x != y) << 5; \
-        r |= (u32) !(x < y) << 6 | (u32) !(x <= y) << 7 | (u32) !(x > y) << 8 | (u32) !(x >= y) << 9; \
-        r |= (x != x) << 10 | (u32)(x - x != 0) << 11;                                               \
-        r |= (u32)(x != x || y != y) << 12 | (u32)(x == x && y == y) << 13;                          \
-        out[i] = r;                                                                                  \
-    }                                                                                                \
-    CORPUS(T##_classify, grid(16), block(128), out<u32>(2048), in<T>(2048, special(91)), in<T>(2048, special(92)))
+#define CLASSIFY(T)                                                                                \
+    KERNEL T##_classify(u32 *out, const T *a, const T *b)                                          \
+    {                                                                                              \
+        int i = global_thread();                                                                   \
+        T x = a[i], y = b[i];                                                                      \
+        u32 r = 0;                                                                                 \
+        r |= (x < y) << 0 | (x <= y) << 1 | (x > y) << 2 | (x >= y) << 3 | (x == y) << 4 |         \
+             (x != y) << 5;                                                                        \
+        r |= (u32) !(x < y) << 6 | (u32) !(x <= y) << 7 | (u32) !(x > y) << 8 |                    \
+             (u32) !(x >= y) << 9;                                                                 \
+        r |= (x != x) << 10 | (u32)(x - x != 0) << 11;                                             \
+        r |= (u32)(x != x || y != y) << 12 | (u32)(x == x && y == y) << 13;                        \
+        out[i] = r;                                                                                \
+    }                                                                                              \
+    CORPUS(T##_classify, grid(16), block(128), out<u32>(2048), in<T>(2048, special(91)),           \
+           in<T>(2048, special(92)))
 CLASSIFY(float)
 CLASSIFY(double)
 
@@ -183,8 +191,8 @@ KERNEL float_sign_and_scale(float *out, const float *a, const float *b)
     out[i * 6 + 4] = fdimf(a[i], b[i]);
     out[i * 6 + 5] = nextafterf(a[i], b[i]);
 }
-CORPUS(float_sign_and_scale, grid(8), block(128), out<float>(6144), in<float>(1024, range(-100, 100, 96)),
-       in<float>(1024, range(-100, 100, 97)))
+CORPUS(float_sign_and_scale, grid(8), block(128), out<float>(6144),
+       in<float>(1024, range(-100, 100, 96)), in<float>(1024, range(-100, 100, 97)))
 
 KERNEL float_remainder(float *out, const float *a, const float *b)
 {
@@ -204,8 +212,8 @@ KERNEL double_remainder(double *out, const double *a, const double *b)
     out[i * 2] = fmod(a[i], b[i]);
     out[i * 2 + 1] = remainder(a[i], b[i]);
 }
-CORPUS(double_remainder, grid(4), block(128), out<double>(1024), in<double>(512, range(-1e9, 1e9, 100)),
-       in<double>(512, range(0.01, 100, 101)))
+CORPUS(double_remainder, grid(4), block(128), out<double>(1024),
+       in<double>(512, range(-1e9, 1e9, 100)), in<double>(512, range(0.01, 100, 101)))
 
 /* The one pattern that arithmetic gives a NaN: stored as a word, compared as a word. */
 KERNEL float_nan_pattern(u32 *out, const float *a)
@@ -260,7 +268,8 @@ KERNEL float_compensated_sum(float *out, const float *a, int n)
     out[i * 3 + 1] = lost;
     out[i * 3 + 2] = plain;
 }
-CORPUS(float_compensated_sum, grid(2), block(32), out<float>(192), in<float>(4096, range(-1000, 1000, 104)), value(4096))
+CORPUS(float_compensated_sum, grid(2), block(32), out<float>(192),
+       in<float>(4096, range(-1000, 1000, 104)), value(4096))
 
 KERNEL float_horner(float *out, const float *x, double *precise)
 {
@@ -275,4 +284,5 @@ KERNEL float_horner(float *out, const float *x, double *precise)
     out[i] = r;
     precise[i] = d;
 }
-CORPUS(float_horner, grid(2), block(128), out<float>(256), in<float>(256, range(-2, 2, 105)), out<double>(256))
+CORPUS(float_horner, grid(2), block(128), out<float>(256), in<float>(256, range(-2, 2, 105)),
+       out<double>(256))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The gpushare authors
-// Device functions: calls, recursion, pointers to functions, virtual functions, templates, parameters.
+// Device functions: calls, recursion, pointers to functions, virtual functions, templates,
+// parameters.
 #include "corpus.h"
 
 static __device__ __noinline__ u32 mix_words(u32 a, u32 b)
@@ -19,16 +20,19 @@ KERNEL function_call(u32 *out, const u32 *a)
 }
 CORPUS(function_call, grid(2), block(64), out<u32>(128), in<u32>(128, bits(261)))
 
-static __device__ __noinline__ double mixed_arguments(s8 a, u16 b, s64 c, float d, double e, const u32 *f, bool g)
+static __device__ __noinline__ double mixed_arguments(s8 a, u16 b, s64 c, float d, double e,
+                                                      const u32 *f, bool g)
 {
     return a + b * 2.0 + (double)(c >> 8) + d * 4.0 + e + f[1] + (g ? 0.5 : 0.25);
 }
 KERNEL function_many_arguments(double *out, const s64 *a, const u32 *b)
 {
     int i = global_thread();
-    out[i] = mixed_arguments((s8)a[i], (u16)(a[i] >> 16), a[i] >> 20, (float)(a[i] & 255), i * 0.125, b + i, a[i] & 1);
+    out[i] = mixed_arguments((s8)a[i], (u16)(a[i] >> 16), a[i] >> 20, (float)(a[i] & 255),
+                             i * 0.125, b + i, a[i] & 1);
 }
-CORPUS(function_many_arguments, grid(1), block(64), out<double>(64), in<s64>(64, bits(262)), in<u32>(65, range(0, 1e6, 263)))
+CORPUS(function_many_arguments, grid(1), block(64), out<double>(64), in<s64>(64, bits(262)),
+       in<u32>(65, range(0, 1e6, 263)))
 
 static __device__ __noinline__ u32 fibonacci(u32 n)
 {
@@ -111,10 +115,22 @@ KERNEL function_out_pointers(u32 *out, const u32 *a)
 CORPUS(function_out_pointers, grid(1), block(64), out<u32>(64), in<u32>(64, bits(266)))
 
 typedef u32 (*Operation)(u32, u32);
-static __device__ u32 op_add(u32 a, u32 b) { return a + b; }
-static __device__ u32 op_xor(u32 a, u32 b) { return a ^ b; }
-static __device__ u32 op_rotate(u32 a, u32 b) { return a << (b & 15) | a >> (31 - (b & 15)); }
-static __device__ u32 op_product(u32 a, u32 b) { return a * (b | 1); }
+static __device__ u32 op_add(u32 a, u32 b)
+{
+    return a + b;
+}
+static __device__ u32 op_xor(u32 a, u32 b)
+{
+    return a ^ b;
+}
+static __device__ u32 op_rotate(u32 a, u32 b)
+{
+    return a << (b & 15) | a >> (31 - (b & 15));
+}
+static __device__ u32 op_product(u32 a, u32 b)
+{
+    return a * (b | 1);
+}
 __device__ Operation function_table[4] = {op_add, op_xor, op_rotate, op_product};
 
 KERNEL function_pointers(u32 *out, const u32 *a)
@@ -142,19 +158,38 @@ KERNEL function_callback(u32 *out, const u32 *a)
 CORPUS(function_callback, grid(1), block(64), out<u32>(64), in<u32>(72, bits(268)))
 
 struct Shape {
-    __device__ virtual float area() const { return 0; }
-    __device__ virtual int corners() const { return -1; }
+    __device__ virtual float area() const
+    {
+        return 0;
+    }
+    __device__ virtual int corners() const
+    {
+        return -1;
+    }
 };
 struct Box : Shape {
     float w, h;
-    __device__ Box(float a, float b) : w(a), h(b) {}
-    __device__ float area() const override { return w * h; }
-    __device__ int corners() const override { return 4; }
+    __device__ Box(float a, float b) : w(a), h(b)
+    {
+    }
+    __device__ float area() const override
+    {
+        return w * h;
+    }
+    __device__ int corners() const override
+    {
+        return 4;
+    }
 };
 struct Ring : Shape {
     float r;
-    __device__ explicit Ring(float a) : r(a) {}
-    __device__ float area() const override { return r * r * 3; }
+    __device__ explicit Ring(float a) : r(a)
+    {
+    }
+    __device__ float area() const override
+    {
+        return r * r * 3;
+    }
 };
 static __device__ __noinline__ float measure(const Shape *s)
 {
@@ -218,10 +253,10 @@ template <class T, int WIDTH> __global__ void template_filter(T *out, const T *a
 }
 template __global__ void template_filter<float, 3>(float *, const float *, int);
 template __global__ void template_filter<s64, 5>(s64 *, const s64 *, int);
-CORPUS_AS(filter_float, "_Z15template_filterIfLi3EEvPT_PKS0_i", (template_filter<float, 3>), grid(1), block(64), out<float>(64),
-          in<float>(64, range(-1, 1, 272)), value(64))
-CORPUS_AS(filter_whole, "_Z15template_filterIxLi5EEvPT_PKS0_i", (template_filter<s64, 5>), grid(1), block(64), out<s64>(64),
-          in<s64>(64, range(-1e15, 1e15, 273)), value(64))
+CORPUS_AS(filter_float, "_Z15template_filterIfLi3EEvPT_PKS0_i", (template_filter<float, 3>),
+          grid(1), block(64), out<float>(64), in<float>(64, range(-1, 1, 272)), value(64))
+CORPUS_AS(filter_whole, "_Z15template_filterIxLi5EEvPT_PKS0_i", (template_filter<s64, 5>), grid(1),
+          block(64), out<s64>(64), in<s64>(64, range(-1e15, 1e15, 273)), value(64))
 
 template <class F> static __device__ float integrate(F f, float low, float high, int steps)
 {
@@ -232,7 +267,10 @@ template <class F> static __device__ float integrate(F f, float low, float high,
 }
 struct Cubic {
     float a, b;
-    __device__ float operator()(float x) const { return a * x * x * x + b; }
+    __device__ float operator()(float x) const
+    {
+        return a * x * x * x + b;
+    }
 };
 KERNEL template_functor(float *out, const float *a)
 {
@@ -244,7 +282,8 @@ KERNEL template_functor(float *out, const float *a)
 CORPUS(template_functor, grid(1), block(64), out<float>(128), in<float>(64, range(-1, 1, 274)))
 
 /* ---- parameters ---- */
-KERNEL parameter_widths(s64 *out, s8 a, u8 b, s16 c, u16 d, bool e, s32 f, u32 g, s64 h, float i, double j)
+KERNEL parameter_widths(s64 *out, s8 a, u8 b, s16 c, u16 d, bool e, s32 f, u32 g, s64 h, float i,
+                        double j)
 {
     int t = (int)threadIdx.x;
     s64 v[10] = {a, b, c, d, e, f, g, h, (s64)(i * 16), (s64)(j * 1024)};
@@ -253,9 +292,9 @@ KERNEL parameter_widths(s64 *out, s8 a, u8 b, s16 c, u16 d, bool e, s32 f, u32 g
         r = r * 7 + (u64)v[(k + t) % 10];
     out[t] = (s64)r;
 }
-CORPUS(parameter_widths, grid(1), block(32), out<s64>(32), value((s8)-100), value((u8)200), value((s16)-30000),
-       value((u16)60000), value(true), value(-2000000000), value(4000000000u), value(-9000000000000000000ll), value(-1.5f),
-       value(3.0009765625))
+CORPUS(parameter_widths, grid(1), block(32), out<s64>(32), value((s8)-100), value((u8)200),
+       value((s16)-30000), value((u16)60000), value(true), value(-2000000000), value(4000000000u),
+       value(-9000000000000000000ll), value(-1.5f), value(3.0009765625))
 
 struct Inner {
     u8 tag;
@@ -291,11 +330,11 @@ struct Pair {
 KERNEL parameter_small_structures(s32 *out, Small a, Pair b, Small c, double d)
 {
     int t = (int)threadIdx.x;
-    out[t] = a.r + a.g * 2 + a.b * 3 + b.s.r * 5 + b.s.g * 7 + b.s.b * 11 + c.r * 13 + c.g * 17 + c.b * 19 + (s32)(b.x * 4) +
-             (s32)(d * 8) + t;
+    out[t] = a.r + a.g * 2 + a.b * 3 + b.s.r * 5 + b.s.g * 7 + b.s.b * 11 + c.r * 13 + c.g * 17 +
+             c.b * 19 + (s32)(b.x * 4) + (s32)(d * 8) + t;
 }
-CORPUS(parameter_small_structures, grid(1), block(32), out<s32>(32), value(Small{1, 2, 3}), value(Pair{2.25f, {4, 5, 6}}),
-       value(Small{250, 251, 252}), value(9.5))
+CORPUS(parameter_small_structures, grid(1), block(32), out<s32>(32), value(Small{1, 2, 3}),
+       value(Pair{2.25f, {4, 5, 6}}), value(Small{250, 251, 252}), value(9.5))
 
 struct Large {
     u32 word[1000];
@@ -336,10 +375,11 @@ CORPUS(parameter_modified, grid(1), block(32), out<u32>(32), value(large_value()
 KERNEL parameter_vectors(float *out, float4 a, int2 b, uchar4 c, double2 d)
 {
     int t = (int)threadIdx.x;
-    out[t] = a.x + a.y * 2 + a.z * 3 + a.w * 4 + (float)(b.x - b.y) + (float)(c.x + c.y + c.z + c.w) + (float)(d.x * d.y) + (float)t;
+    out[t] = a.x + a.y * 2 + a.z * 3 + a.w * 4 + (float)(b.x - b.y) +
+             (float)(c.x + c.y + c.z + c.w) + (float)(d.x * d.y) + (float)t;
 }
-CORPUS(parameter_vectors, grid(1), block(32), out<float>(32), value(make_float4(1, 2, 3, 4)), value(make_int2(-5, 9)),
-       value(make_uchar4(1, 2, 3, 250)), value(make_double2(0.5, 6.25)))
+CORPUS(parameter_vectors, grid(1), block(32), out<float>(32), value(make_float4(1, 2, 3, 4)),
+       value(make_int2(-5, 9)), value(make_uchar4(1, 2, 3, 250)), value(make_double2(0.5, 6.25)))
 
 KERNEL parameter_none()
 {
@@ -363,7 +403,8 @@ KERNEL grid_stride(float *out, const float *a, int n)
     for (int i = global_thread(); i < n; i += (int)(gridDim.x * blockDim.x))
         out[i] = a[i] * 2 + 1;
 }
-CORPUS(grid_stride, grid(3), block(96), out<float>(2000), in<float>(2000, range(-1, 1, 276)), value(2000))
+CORPUS(grid_stride, grid(3), block(96), out<float>(2000), in<float>(2000, range(-1, 1, 276)),
+       value(2000))
 
 KERNEL grid_single_thread(u32 *out)
 {

@@ -93,8 +93,8 @@ std::vector<uint64_t> dynamic_shared;
 void fail(const char *what)
 {
     if (!failed)
-        snprintf(failure, failure_size, "block (%u,%u,%u) thread (%u,%u,%u): %s", blockIdx.x, blockIdx.y, blockIdx.z,
-                 threadIdx.x, threadIdx.y, threadIdx.z, what);
+        snprintf(failure, failure_size, "block (%u,%u,%u) thread (%u,%u,%u): %s", blockIdx.x,
+                 blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, what);
     failed = true;
 }
 
@@ -347,7 +347,8 @@ void corpus_barrier_arrive(unsigned id, unsigned count)
     barrier_check(id & 15);
 }
 
-uint64_t corpus_warp(corpus_warp_op op, unsigned mask, uint64_t value, unsigned arg, unsigned width, bool *done)
+uint64_t corpus_warp(corpus_warp_op op, unsigned mask, uint64_t value, unsigned arg, unsigned width,
+                     bool *done)
 {
     Thread *warp = self - (self->linear & 31);
     unsigned lanes = (unsigned)(threads.data() + threads.size() - warp);
@@ -360,7 +361,8 @@ uint64_t corpus_warp(corpus_warp_op op, unsigned mask, uint64_t value, unsigned 
     bool all = true;
     for (unsigned lane = 0; lane < 32; lane++)
         if (mask >> lane & 1)
-            all = all && warp[lane].state == AT_WARP && warp[lane].op == op && warp[lane].mask == mask;
+            all = all && warp[lane].state == AT_WARP && warp[lane].op == op &&
+                  warp[lane].mask == mask;
     if (all)
         warp_complete(warp, mask);
     give_way();
@@ -369,8 +371,10 @@ uint64_t corpus_warp(corpus_warp_op op, unsigned mask, uint64_t value, unsigned 
     return self->result;
 }
 
-extern "C" __attribute__((visibility("default"))) int corpus_run(const corpus_kernel *kernel, void *const *params,
-                                                                 uint32_t order, char *error, size_t error_size)
+extern "C" __attribute__((visibility("default"))) int corpus_run(const corpus_kernel *kernel,
+                                                                 void *const *params,
+                                                                 uint32_t order, char *error,
+                                                                 size_t error_size)
 {
     size_t count = (size_t)kernel->block[0] * kernel->block[1] * kernel->block[2];
     if (count > stacks_for) {

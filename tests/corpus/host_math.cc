@@ -24,7 +24,8 @@ template <class F> auto rounded(int mode, F f)
     return (decltype(f()))r;
 }
 
-/* Past the ends it saturates; NaN gives 0 from float to 32 bits, else the top bit alone (PTX ISA, cvt). */
+/* Past the ends it saturates; NaN gives 0 from float to 32 bits, else the top bit alone (PTX ISA,
+ * cvt). */
 template <class To, class From> To to_integer(From a, int mode)
 {
     if (std::isnan(a))
@@ -33,63 +34,87 @@ template <class To, class From> To to_integer(From a, int mode)
     From whole = rounded(mode, [&] { return std::nearbyint((From)v); });
     const From top = std::ldexp((From)1, (int)sizeof(To) * 8 - (std::is_signed_v<To> ? 1 : 0));
     if (whole >= top)
-        return std::is_signed_v<To> ? (To)~((To)1 << (sizeof(To) * 8 - 1)) : (To)~(To)0;
+        return std::is_signed_v<To> ? (To) ~((To)1 << (sizeof(To) * 8 - 1)) : (To) ~(To)0;
     if (std::is_signed_v<To> ? whole < -top : whole < 0)
         return std::is_signed_v<To> ? (To)((To)1 << (sizeof(To) * 8 - 1)) : (To)0;
     return (To)whole;
 }
 } // namespace
 
-#define TWO(T, name, mode, expression)                   \
-    T name(T x, T y)                                     \
-    {                                                    \
-        volatile T a = x, b = y;                         \
-        return rounded(mode, [&] { return expression; }); \
+#define TWO(T, name, mode, expression)                                                             \
+    T name(T x, T y)                                                                               \
+    {                                                                                              \
+        volatile T a = x, b = y;                                                                   \
+        return rounded(mode, [&] { return expression; });                                          \
     }
-#define ONE(To, From, name, mode, expression)             \
-    To name(From x)                                       \
-    {                                                     \
-        volatile From a = x;                              \
-        return rounded(mode, [&] { return expression; }); \
+#define ONE(To, From, name, mode, expression)                                                      \
+    To name(From x)                                                                                \
+    {                                                                                              \
+        volatile From a = x;                                                                       \
+        return rounded(mode, [&] { return expression; });                                          \
     }
-#define ALL_OF(r, mode)                                                                    \
-    TWO(float, __fadd_##r, mode, (float)(a + b))                                           \
-    TWO(float, __fsub_##r, mode, (float)(a - b))                                           \
-    TWO(float, __fmul_##r, mode, (float)(a * b))                                           \
-    TWO(float, __fdiv_##r, mode, (float)(a / b))                                           \
-    TWO(double, __dadd_##r, mode, (double)(a + b))                                         \
-    TWO(double, __dsub_##r, mode, (double)(a - b))                                         \
-    TWO(double, __dmul_##r, mode, (double)(a * b))                                         \
-    TWO(double, __ddiv_##r, mode, (double)(a / b))                                         \
-    ONE(float, float, __frcp_##r, mode, 1.0f / a)                                          \
-    ONE(double, double, __drcp_##r, mode, 1.0 / a)                                         \
-    ONE(float, float, __fsqrt_##r, mode, std::sqrt((float)a))                              \
-    ONE(double, double, __dsqrt_##r, mode, std::sqrt((double)a))                           \
-    ONE(float, double, __double2float_##r, mode, (float)a)                                 \
-    ONE(float, int, __int2float_##r, mode, (float)a)                                       \
-    ONE(float, unsigned, __uint2float_##r, mode, (float)a)                                 \
-    ONE(float, long long, __ll2float_##r, mode, (float)a)                                  \
-    ONE(float, unsigned long long, __ull2float_##r, mode, (float)a)                        \
-    ONE(double, long long, __ll2double_##r, mode, (double)a)                               \
-    ONE(double, unsigned long long, __ull2double_##r, mode, (double)a)                     \
-    float __fmaf_##r(float x, float y, float z)                                            \
-    {                                                                                      \
-        volatile float a = x, b = y, c = z;                                                \
-        return rounded(mode, [&] { return std::fma((float)a, (float)b, (float)c); });      \
-    }                                                                                      \
-    double __fma_##r(double x, double y, double z)                                         \
-    {                                                                                      \
-        volatile double a = x, b = y, c = z;                                               \
-        return rounded(mode, [&] { return std::fma((double)a, (double)b, (double)c); });   \
-    }                                                                                      \
-    int __float2int_##r(float a) { return to_integer<int>(a, mode); }                      \
-    unsigned __float2uint_##r(float a) { return to_integer<unsigned>(a, mode); }           \
-    long long __float2ll_##r(float a) { return to_integer<long long>(a, mode); }           \
-    unsigned long long __float2ull_##r(float a) { return to_integer<unsigned long long>(a, mode); } \
-    int __double2int_##r(double a) { return to_integer<int>(a, mode); }                    \
-    unsigned __double2uint_##r(double a) { return to_integer<unsigned>(a, mode); }         \
-    long long __double2ll_##r(double a) { return to_integer<long long>(a, mode); }         \
-    unsigned long long __double2ull_##r(double a) { return to_integer<unsigned long long>(a, mode); }
+#define ALL_OF(r, mode)                                                                            \
+    TWO(float, __fadd_##r, mode, (float)(a + b))                                                   \
+    TWO(float, __fsub_##r, mode, (float)(a - b))                                                   \
+    TWO(float, __fmul_##r, mode, (float)(a * b))                                                   \
+    TWO(float, __fdiv_##r, mode, (float)(a / b))                                                   \
+    TWO(double, __dadd_##r, mode, (double)(a + b))                                                 \
+    TWO(double, __dsub_##r, mode, (double)(a - b))                                                 \
+    TWO(double, __dmul_##r, mode, (double)(a * b))                                                 \
+    TWO(double, __ddiv_##r, mode, (double)(a / b))                                                 \
+    ONE(float, float, __frcp_##r, mode, 1.0f / a)                                                  \
+    ONE(double, double, __drcp_##r, mode, 1.0 / a)                                                 \
+    ONE(float, float, __fsqrt_##r, mode, std::sqrt((float)a))                                      \
+    ONE(double, double, __dsqrt_##r, mode, std::sqrt((double)a))                                   \
+    ONE(float, double, __double2float_##r, mode, (float)a)                                         \
+    ONE(float, int, __int2float_##r, mode, (float)a)                                               \
+    ONE(float, unsigned, __uint2float_##r, mode, (float)a)                                         \
+    ONE(float, long long, __ll2float_##r, mode, (float)a)                                          \
+    ONE(float, unsigned long long, __ull2float_##r, mode, (float)a)                                \
+    ONE(double, long long, __ll2double_##r, mode, (double)a)                                       \
+    ONE(double, unsigned long long, __ull2double_##r, mode, (double)a)                             \
+    float __fmaf_##r(float x, float y, float z)                                                    \
+    {                                                                                              \
+        volatile float a = x, b = y, c = z;                                                        \
+        return rounded(mode, [&] { return std::fma((float)a, (float)b, (float)c); });              \
+    }                                                                                              \
+    double __fma_##r(double x, double y, double z)                                                 \
+    {                                                                                              \
+        volatile double a = x, b = y, c = z;                                                       \
+        return rounded(mode, [&] { return std::fma((double)a, (double)b, (double)c); });           \
+    }                                                                                              \
+    int __float2int_##r(float a)                                                                   \
+    {                                                                                              \
+        return to_integer<int>(a, mode);                                                           \
+    }                                                                                              \
+    unsigned __float2uint_##r(float a)                                                             \
+    {                                                                                              \
+        return to_integer<unsigned>(a, mode);                                                      \
+    }                                                                                              \
+    long long __float2ll_##r(float a)                                                              \
+    {                                                                                              \
+        return to_integer<long long>(a, mode);                                                     \
+    }                                                                                              \
+    unsigned long long __float2ull_##r(float a)                                                    \
+    {                                                                                              \
+        return to_integer<unsigned long long>(a, mode);                                            \
+    }                                                                                              \
+    int __double2int_##r(double a)                                                                 \
+    {                                                                                              \
+        return to_integer<int>(a, mode);                                                           \
+    }                                                                                              \
+    unsigned __double2uint_##r(double a)                                                           \
+    {                                                                                              \
+        return to_integer<unsigned>(a, mode);                                                      \
+    }                                                                                              \
+    long long __double2ll_##r(double a)                                                            \
+    {                                                                                              \
+        return to_integer<long long>(a, mode);                                                     \
+    }                                                                                              \
+    unsigned long long __double2ull_##r(double a)                                                  \
+    {                                                                                              \
+        return to_integer<unsigned long long>(a, mode);                                            \
+    }
 
 ALL_OF(rn, FE_TONEAREST)
 ALL_OF(rz, FE_TOWARDZERO)
@@ -147,7 +172,8 @@ corpus_long corpus_cospi(corpus_long x)
     corpus_long r = fabsl(fmodl(x, 2));
     if (r == 0.5L || r == 1.5L)
         return 0;
-    return r <= 0.25L || r >= 1.75L ? cosl(r * corpus_pi) : sinl((r < 1 ? 0.5L - r : r - 1.5L) * corpus_pi);
+    return r <= 0.25L || r >= 1.75L ? cosl(r * corpus_pi)
+                                    : sinl((r < 1 ? 0.5L - r : r - 1.5L) * corpus_pi);
 }
 
 /* Direct up to 100 (erfcl does not underflow before); asymptotic above. */

@@ -128,8 +128,14 @@ unsigned long long __float2ull_rd(float a);
 unsigned long long __double2ull_rd(double a);
 double __ull2double_rd(unsigned long long a);
 float __frsqrt_rn(float a);
-static inline double __int2double_rn(int a) { return a; }
-static inline double __uint2double_rn(unsigned a) { return a; }
+static inline double __int2double_rn(int a)
+{
+    return a;
+}
+static inline double __uint2double_rn(unsigned a)
+{
+    return a;
+}
 float __saturatef(float a);
 
 /* -0 is below +0, and a number wins over a NaN, as in PTX. */
@@ -137,10 +143,22 @@ float corpus_fminf(float a, float b);
 float corpus_fmaxf(float a, float b);
 double corpus_fmin(double a, double b);
 double corpus_fmax(double a, double b);
-static inline float min(float a, float b) { return corpus_fminf(a, b); }
-static inline float max(float a, float b) { return corpus_fmaxf(a, b); }
-static inline double min(double a, double b) { return corpus_fmin(a, b); }
-static inline double max(double a, double b) { return corpus_fmax(a, b); }
+static inline float min(float a, float b)
+{
+    return corpus_fminf(a, b);
+}
+static inline float max(float a, float b)
+{
+    return corpus_fmaxf(a, b);
+}
+static inline double min(double a, double b)
+{
+    return corpus_fmin(a, b);
+}
+static inline double max(double a, double b)
+{
+    return corpus_fmax(a, b);
+}
 #define fminf(a, b) corpus_fminf(a, b)
 #define fmaxf(a, b) corpus_fmaxf(a, b)
 #define fmin(a, b)  corpus_fmin(a, b)
@@ -217,38 +235,38 @@ corpus_long corpus_sinpi(corpus_long x);
 corpus_long corpus_cospi(corpus_long x);
 corpus_long corpus_erfcx(corpus_long x);
 corpus_long corpus_erfinv(corpus_long x);
-#define sinpi(x)     ((double)corpus_sinpi((corpus_long)(x)))
-#define sinpif(x)    ((float)corpus_sinpi((corpus_long)(x)))
-#define cospi(x)     ((double)corpus_cospi((corpus_long)(x)))
-#define cospif(x)    ((float)corpus_cospi((corpus_long)(x)))
-#define exp10(x)     ((double)exp10l((corpus_long)(x)))
-#define exp10f(x)    ((float)exp10l((corpus_long)(x)))
-#define rsqrt(x)     ((double)(1 / sqrtl((corpus_long)(x))))
-#define rsqrtf(x)    ((float)(1 / sqrtl((corpus_long)(x))))
-#define rcbrt(x)     ((double)(1 / cbrtl((corpus_long)(x))))
-#define rcbrtf(x)    ((float)(1 / cbrtl((corpus_long)(x))))
-#define normcdf(x)   ((double)(erfcl(-(corpus_long)(x) / sqrtl(2)) / 2))
-#define normcdff(x)  ((float)(erfcl(-(corpus_long)(x) / sqrtl(2)) / 2))
-#define erfcx(x)     ((double)corpus_erfcx((corpus_long)(x)))
-#define erfcxf(x)    ((float)corpus_erfcx((corpus_long)(x)))
-#define erfinv(x)    ((double)corpus_erfinv((corpus_long)(x)))
-#define erfinvf(x)   ((float)corpus_erfinv((corpus_long)(x)))
-#define norm3df(x, y, z) \
+#define sinpi(x)    ((double)corpus_sinpi((corpus_long)(x)))
+#define sinpif(x)   ((float)corpus_sinpi((corpus_long)(x)))
+#define cospi(x)    ((double)corpus_cospi((corpus_long)(x)))
+#define cospif(x)   ((float)corpus_cospi((corpus_long)(x)))
+#define exp10(x)    ((double)exp10l((corpus_long)(x)))
+#define exp10f(x)   ((float)exp10l((corpus_long)(x)))
+#define rsqrt(x)    ((double)(1 / sqrtl((corpus_long)(x))))
+#define rsqrtf(x)   ((float)(1 / sqrtl((corpus_long)(x))))
+#define rcbrt(x)    ((double)(1 / cbrtl((corpus_long)(x))))
+#define rcbrtf(x)   ((float)(1 / cbrtl((corpus_long)(x))))
+#define normcdf(x)  ((double)(erfcl(-(corpus_long)(x) / sqrtl(2)) / 2))
+#define normcdff(x) ((float)(erfcl(-(corpus_long)(x) / sqrtl(2)) / 2))
+#define erfcx(x)    ((double)corpus_erfcx((corpus_long)(x)))
+#define erfcxf(x)   ((float)corpus_erfcx((corpus_long)(x)))
+#define erfinv(x)   ((double)corpus_erfinv((corpus_long)(x)))
+#define erfinvf(x)  ((float)corpus_erfinv((corpus_long)(x)))
+#define norm3df(x, y, z)                                                                           \
     ((float)sqrtl((corpus_long)(x) * (x) + (corpus_long)(y) * (y) + (corpus_long)(z) * (z)))
 #define sincosf(x, s, c) ((void)(*(s) = sinf(x), *(c) = cosf(x)))
 #define sincos(x, s, c)  ((void)(*(s) = sin(x), *(c) = cos(x)))
 
 /* ---- the fast ones ---- */
-#define __expf(x)        expf(x)
-#define __exp10f(x)      exp10f(x)
-#define __logf(x)        logf(x)
-#define __log2f(x)       log2f(x)
-#define __log10f(x)      log10f(x)
-#define __sinf(x)        sinf(x)
-#define __cosf(x)        cosf(x)
-#define __tanf(x)        tanf(x)
-#define __powf(x, y)     powf(x, y)
-#define __fdividef(x, y) ((float)((corpus_long)(x) / (y)))
+#define __expf(x)          expf(x)
+#define __exp10f(x)        exp10f(x)
+#define __logf(x)          logf(x)
+#define __log2f(x)         log2f(x)
+#define __log10f(x)        log10f(x)
+#define __sinf(x)          sinf(x)
+#define __cosf(x)          cosf(x)
+#define __tanf(x)          tanf(x)
+#define __powf(x, y)       powf(x, y)
+#define __fdividef(x, y)   ((float)((corpus_long)(x) / (y)))
 #define __sincosf(x, s, c) sincosf(x, s, c)
 
 #endif

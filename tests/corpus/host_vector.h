@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* host_vector: CUDA's built-in vector types, with their alignments (CUDA C++ Programming Guide, table of alignments). */
+/* host_vector: CUDA's built-in vector types, with their alignments (CUDA C++ Programming Guide,
+ * table of alignments). */
 #ifndef GPUSHARE_TESTS_CORPUS_HOST_VECTOR_H
 #define GPUSHARE_TESTS_CORPUS_HOST_VECTOR_H
 
-#define CORPUS_VECTOR2(V, T, A)                                    \
-    struct alignas(A) V { T x, y; };                               \
-    static inline V make_##V(T x, T y) { return V{x, y}; }
-#define CORPUS_VECTOR3(V, T)                                       \
-    struct V { T x, y, z; };                                       \
-    static inline V make_##V(T x, T y, T z) { return V{x, y, z}; }
-#define CORPUS_VECTOR4(V, T, A)                                    \
-    struct alignas(A) V { T x, y, z, w; };                         \
-    static inline V make_##V(T x, T y, T z, T w) { return V{x, y, z, w}; }
+#define CORPUS_VECTOR2(V, T, A)                                                                    \
+    struct alignas(A) V {                                                                          \
+        T x, y;                                                                                    \
+    };                                                                                             \
+    static inline V make_##V(T x, T y)                                                             \
+    {                                                                                              \
+        return V{x, y};                                                                            \
+    }
+#define CORPUS_VECTOR3(V, T)                                                                       \
+    struct V {                                                                                     \
+        T x, y, z;                                                                                 \
+    };                                                                                             \
+    static inline V make_##V(T x, T y, T z)                                                        \
+    {                                                                                              \
+        return V{x, y, z};                                                                         \
+    }
+#define CORPUS_VECTOR4(V, T, A)                                                                    \
+    struct alignas(A) V {                                                                          \
+        T x, y, z, w;                                                                              \
+    };                                                                                             \
+    static inline V make_##V(T x, T y, T z, T w)                                                   \
+    {                                                                                              \
+        return V{x, y, z, w};                                                                      \
+    }
 CORPUS_VECTOR2(char2, signed char, 2)
 CORPUS_VECTOR3(char3, signed char)
 CORPUS_VECTOR4(char4, signed char, 4)
@@ -42,6 +58,9 @@ CORPUS_VECTOR4(ulonglong4, unsigned long long, 16)
 CORPUS_VECTOR2(double2, double, 16)
 CORPUS_VECTOR3(double3, double)
 CORPUS_VECTOR4(double4, double, 16)
-static inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return uint3{x, y, z}; }
+static inline uint3 make_uint3(unsigned x, unsigned y, unsigned z)
+{
+    return uint3{x, y, z};
+}
 
 #endif

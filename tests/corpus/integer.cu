@@ -6,18 +6,18 @@
 #define N 1024
 
 /* Sum, difference, product, negation and complement, wrapping. */
-#define BASIC(T, U)                                                                \
-    KERNEL integer_basic_##T(T *out, const T *a, const T *b)                       \
-    {                                                                              \
-        int i = global_thread();                                                   \
-        U x = (U)a[i], y = (U)b[i];                                                \
-        out[i * 5] = (T)(U)(x + y);                                                \
-        out[i * 5 + 1] = (T)(U)(x - y);                                            \
-        out[i * 5 + 2] = (T)(U)((u64)x * (u64)y);                                  \
-        out[i * 5 + 3] = (T)(U)(0 - x);                                            \
-        out[i * 5 + 4] = (T)(U)(~x);                                               \
-    }                                                                              \
-    CORPUS(integer_basic_##T, grid(N / 128), block(128), out<T>(N * 5), in<T>(N, special(1)), \
+#define BASIC(T, U)                                                                                \
+    KERNEL integer_basic_##T(T *out, const T *a, const T *b)                                       \
+    {                                                                                              \
+        int i = global_thread();                                                                   \
+        U x = (U)a[i], y = (U)b[i];                                                                \
+        out[i * 5] = (T)(U)(x + y);                                                                \
+        out[i * 5 + 1] = (T)(U)(x - y);                                                            \
+        out[i * 5 + 2] = (T)(U)((u64)x * (u64)y);                                                  \
+        out[i * 5 + 3] = (T)(U)(0 - x);                                                            \
+        out[i * 5 + 4] = (T)(U)(~x);                                                               \
+    }                                                                                              \
+    CORPUS(integer_basic_##T, grid(N / 128), block(128), out<T>(N * 5), in<T>(N, special(1)),      \
            in<T>(N, special(2)))
 BASIC(u8, u8)
 BASIC(s8, u8)
@@ -29,17 +29,18 @@ BASIC(u64, u64)
 BASIC(s64, u64)
 
 /* Quotient and remainder; the divisor is made neither 0 nor -1. */
-#define DIVIDE(T)                                                                  \
-    KERNEL integer_divide_##T(T *out, const T *a, const T *b)                      \
-    {                                                                              \
-        int i = global_thread();                                                   \
-        T x = a[i], y = b[i];                                                      \
-        if (y == 0 || y == (T)-1)                                                  \
-            y = 7;                                                                 \
-        out[i * 2] = (T)(x / y);                                                   \
-        out[i * 2 + 1] = (T)(x % y);                                               \
-    }                                                                              \
-    CORPUS(integer_divide_##T, grid(N / 64), block(64), out<T>(N * 2), in<T>(N, special(3)), in<T>(N, special(4)))
+#define DIVIDE(T)                                                                                  \
+    KERNEL integer_divide_##T(T *out, const T *a, const T *b)                                      \
+    {                                                                                              \
+        int i = global_thread();                                                                   \
+        T x = a[i], y = b[i];                                                                      \
+        if (y == 0 || y == (T)-1)                                                                  \
+            y = 7;                                                                                 \
+        out[i * 2] = (T)(x / y);                                                                   \
+        out[i * 2 + 1] = (T)(x % y);                                                               \
+    }                                                                                              \
+    CORPUS(integer_divide_##T, grid(N / 64), block(64), out<T>(N * 2), in<T>(N, special(3)),       \
+           in<T>(N, special(4)))
 DIVIDE(u8)
 DIVIDE(s8)
 DIVIDE(u16)
@@ -72,7 +73,8 @@ KERNEL integer_multiply_high(u64 *out, const u64 *a, const u64 *b)
     out[i * 4 + 2] = (u64)__mul64hi((s64)x, (s64)y);
     out[i * 4 + 3] = __umul64hi(x, y);
 }
-CORPUS(integer_multiply_high, grid(8), block(128), out<u64>(4096), in<u64>(1024, special(6)), in<u64>(1024, special(7)))
+CORPUS(integer_multiply_high, grid(8), block(128), out<u64>(4096), in<u64>(1024, special(6)),
+       in<u64>(1024, special(7)))
 
 KERNEL integer_multiply_wide(u64 *out, const u32 *a, const u32 *b, const s16 *c)
 {
@@ -82,8 +84,8 @@ KERNEL integer_multiply_wide(u64 *out, const u32 *a, const u32 *b, const s16 *c)
     out[i * 4 + 2] = (u64)a[i] * b[i] + out[i * 4];
     out[i * 4 + 3] = (u64)(s64)(c[i] * c[(i + 1) % 1024]);
 }
-CORPUS(integer_multiply_wide, grid(8), block(128), out<u64>(4096), in<u32>(1024, special(8)), in<u32>(1024, special(9)),
-       in<s16>(1024, special(10)))
+CORPUS(integer_multiply_wide, grid(8), block(128), out<u64>(4096), in<u32>(1024, special(8)),
+       in<u32>(1024, special(9)), in<s16>(1024, special(10)))
 
 KERNEL integer_multiply_24(u32 *out, const u32 *a, const u32 *b)
 {
@@ -91,7 +93,8 @@ KERNEL integer_multiply_24(u32 *out, const u32 *a, const u32 *b)
     out[i * 2] = (u32)__mul24((int)a[i], (int)b[i]);
     out[i * 2 + 1] = __umul24(a[i], b[i]);
 }
-CORPUS(integer_multiply_24, grid(4), block(256), out<u32>(2048), in<u32>(1024, special(11)), in<u32>(1024, bits(12)))
+CORPUS(integer_multiply_24, grid(4), block(256), out<u32>(2048), in<u32>(1024, special(11)),
+       in<u32>(1024, bits(12)))
 
 KERNEL integer_average(u32 *out, const u32 *a, const u32 *b)
 {
@@ -101,7 +104,8 @@ KERNEL integer_average(u32 *out, const u32 *a, const u32 *b)
     out[i * 4 + 2] = __uhadd(a[i], b[i]);
     out[i * 4 + 3] = __urhadd(a[i], b[i]);
 }
-CORPUS(integer_average, grid(4), block(256), out<u32>(4096), in<u32>(1024, special(13)), in<u32>(1024, special(14)))
+CORPUS(integer_average, grid(4), block(256), out<u32>(4096), in<u32>(1024, special(13)),
+       in<u32>(1024, special(14)))
 
 KERNEL integer_absolute_difference(u32 *out, const u32 *a, const u32 *b)
 {
@@ -111,7 +115,8 @@ KERNEL integer_absolute_difference(u32 *out, const u32 *a, const u32 *b)
     s32 x = (s32)(a[i] | 1);
     out[i * 3 + 2] = (u32)(x < 0 ? 0 - (u32)x : (u32)x);
 }
-CORPUS(integer_absolute_difference, grid(4), block(256), out<u32>(3072), in<u32>(1024, special(15)), in<u32>(1024, special(16)))
+CORPUS(integer_absolute_difference, grid(4), block(256), out<u32>(3072), in<u32>(1024, special(15)),
+       in<u32>(1024, special(16)))
 
 KERNEL integer_min_max(s64 *out, const s64 *a, const s64 *b)
 {
@@ -124,7 +129,8 @@ KERNEL integer_min_max(s64 *out, const s64 *a, const s64 *b)
     out[i * 6 + 4] = max((u32)x, (u32)y);
     out[i * 6 + 5] = max((s32)(s16)x, (s32)(s16)y);
 }
-CORPUS(integer_min_max, grid(8), block(128), out<s64>(6144), in<s64>(1024, special(17)), in<s64>(1024, special(18)))
+CORPUS(integer_min_max, grid(8), block(128), out<s64>(6144), in<s64>(1024, special(17)),
+       in<s64>(1024, special(18)))
 
 KERNEL integer_dot_product(s32 *out, const s32 *a, const s32 *b)
 {
@@ -132,7 +138,8 @@ KERNEL integer_dot_product(s32 *out, const s32 *a, const s32 *b)
     out[i * 2] = __dp4a(a[i], b[i], i);
     out[i * 2 + 1] = (s32)__dp4a((u32)a[i], (u32)b[i], (u32)i);
 }
-CORPUS(integer_dot_product, grid(8), block(128), out<s32>(2048), in<s32>(1024, bits(19)), in<s32>(1024, bits(20)))
+CORPUS(integer_dot_product, grid(8), block(128), out<s32>(2048), in<s32>(1024, bits(19)),
+       in<s32>(1024, bits(20)))
 
 /* 256-bit sums and products by limbs: carries by comparison. */
 KERNEL integer_limbs(u64 *out, const u64 *a, const u64 *b)
@@ -162,7 +169,8 @@ KERNEL integer_limbs(u64 *out, const u64 *a, const u64 *b)
     for (int k = 0; k < 8; k++)
         out[i * 12 + 4 + k] = product[k];
 }
-CORPUS(integer_limbs, grid(2), block(64), out<u64>(128 * 12), in<u64>(512, bits(21)), in<u64>(512, special(22)))
+CORPUS(integer_limbs, grid(2), block(64), out<u64>(128 * 12), in<u64>(512, bits(21)),
+       in<u64>(512, special(22)))
 
 KERNEL integer_power_mod(u64 *out, const u32 *base, const u32 *exponent, u32 modulus)
 {
@@ -175,8 +183,8 @@ KERNEL integer_power_mod(u64 *out, const u32 *base, const u32 *exponent, u32 mod
     }
     out[i] = result;
 }
-CORPUS(integer_power_mod, grid(4), block(64), out<u64>(256), in<u32>(256, bits(23)), in<u32>(256, bits(24)),
-       value(4294967291u))
+CORPUS(integer_power_mod, grid(4), block(64), out<u64>(256), in<u32>(256, bits(23)),
+       in<u32>(256, bits(24)), value(4294967291u))
 
 KERNEL integer_gcd(u64 *out, const u64 *a, const u64 *b)
 {
@@ -189,4 +197,5 @@ KERNEL integer_gcd(u64 *out, const u64 *a, const u64 *b)
     }
     out[i] = x;
 }
-CORPUS(integer_gcd, grid(4), block(64), out<u64>(256), in<u64>(256, special(25)), in<u64>(256, bits(26)))
+CORPUS(integer_gcd, grid(4), block(64), out<u64>(256), in<u64>(256, special(25)),
+       in<u64>(256, bits(26)))

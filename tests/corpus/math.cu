@@ -4,20 +4,20 @@
 // CUDA C++ Programming Guide documents, and one ulp for the reference's own rounding.
 #include "corpus.h"
 
-#define ONE(T, id, fn, low, high, seed, bound)                                     \
-    KERNEL math_##id(T *out, const T *a)                                           \
-    {                                                                              \
-        int i = global_thread();                                                   \
-        out[i] = fn(a[i]);                                                         \
-    }                                                                              \
+#define ONE(T, id, fn, low, high, seed, bound)                                                     \
+    KERNEL math_##id(T *out, const T *a)                                                           \
+    {                                                                                              \
+        int i = global_thread();                                                                   \
+        out[i] = fn(a[i]);                                                                         \
+    }                                                                                              \
     CORPUS(math_##id, grid(4), block(128), out<T>(512) bound, in<T>(512, range(low, high, seed)))
-#define TWO(T, id, fn, low, high, low2, high2, seed, bound)                        \
-    KERNEL math_##id(T *out, const T *a, const T *b)                               \
-    {                                                                              \
-        int i = global_thread();                                                   \
-        out[i] = fn(a[i], b[i]);                                                   \
-    }                                                                              \
-    CORPUS(math_##id, grid(4), block(128), out<T>(512) bound, in<T>(512, range(low, high, seed)), \
+#define TWO(T, id, fn, low, high, low2, high2, seed, bound)                                        \
+    KERNEL math_##id(T *out, const T *a, const T *b)                                               \
+    {                                                                                              \
+        int i = global_thread();                                                                   \
+        out[i] = fn(a[i], b[i]);                                                                   \
+    }                                                                                              \
+    CORPUS(math_##id, grid(4), block(128), out<T>(512) bound, in<T>(512, range(low, high, seed)),  \
            in<T>(512, range(low2, high2, seed + 1)))
 
 ONE(float, sinf, sinf, -100, 100, 301, .ulp(3))
@@ -86,23 +86,57 @@ KERNEL math_float_ends(float *out)
     int i = (int)threadIdx.x;
     float inf = __int_as_float(0x7f800000), x;
     switch (i) {
-    case 0: x = expf(inf); break;
-    case 1: x = expf(-inf); break;
-    case 2: x = logf(inf); break;
-    case 3: x = sinf(inf); break;
-    case 4: x = logf(0.0f); break;
-    case 5: x = logf(-1.0f); break;
-    case 6: x = powf(0.0f, 0.0f); break;
-    case 7: x = powf(-2.0f, 3.0f); break;
-    case 8: x = expf(100.0f); break;
-    case 9: x = expf(0.0f); break;
-    case 10: x = atan2f(0.0f, 1.0f); break;
-    case 11: x = tgammaf(5.0f); break;
-    case 12: x = rsqrtf(0.0f); break;
-    case 13: x = powf(-8.0f, 0.5f); break;
-    case 14: x = erff(inf); break;
-    case 15: x = log2f(1024.0f); break;
-    default: x = expf(-110.0f); break;
+    case 0:
+        x = expf(inf);
+        break;
+    case 1:
+        x = expf(-inf);
+        break;
+    case 2:
+        x = logf(inf);
+        break;
+    case 3:
+        x = sinf(inf);
+        break;
+    case 4:
+        x = logf(0.0f);
+        break;
+    case 5:
+        x = logf(-1.0f);
+        break;
+    case 6:
+        x = powf(0.0f, 0.0f);
+        break;
+    case 7:
+        x = powf(-2.0f, 3.0f);
+        break;
+    case 8:
+        x = expf(100.0f);
+        break;
+    case 9:
+        x = expf(0.0f);
+        break;
+    case 10:
+        x = atan2f(0.0f, 1.0f);
+        break;
+    case 11:
+        x = tgammaf(5.0f);
+        break;
+    case 12:
+        x = rsqrtf(0.0f);
+        break;
+    case 13:
+        x = powf(-8.0f, 0.5f);
+        break;
+    case 14:
+        x = erff(inf);
+        break;
+    case 15:
+        x = log2f(1024.0f);
+        break;
+    default:
+        x = expf(-110.0f);
+        break;
     }
     out[i] = x;
 }
@@ -113,7 +147,8 @@ KERNEL math_sincosf(float *out, const float *a)
     int i = global_thread();
     sincosf(a[i], &out[i * 2], &out[i * 2 + 1]);
 }
-CORPUS(math_sincosf, grid(2), block(128), out<float>(512).ulp(3), in<float>(256, range(-1000, 1000, 374)))
+CORPUS(math_sincosf, grid(2), block(128), out<float>(512).ulp(3),
+       in<float>(256, range(-1000, 1000, 374)))
 
 /* ---- approximations ---- */
 /* __expf: 2 + floor(|1.173 x|) ulp, here at most |x| = 20; __exp10f: 2 + floor(|2.97 x|). */
@@ -149,18 +184,21 @@ KERNEL math_fast_single(float *out, const float *a)
     out[i * 5 + 3] = e;
     out[i * 5 + 4] = l;
 }
-CORPUS(math_fast_single, grid(2), block(128), out<float>(1280).ulp(3), in<float>(256, range(0.01, 60, 393)))
+CORPUS(math_fast_single, grid(2), block(128), out<float>(1280).ulp(3),
+       in<float>(256, range(0.01, 60, 393)))
 
 KERNEL math_rounded_rsqrt(float *out, const float *a)
 {
     int i = global_thread();
     out[i] = __frsqrt_rn(a[i]);
 }
-CORPUS(math_rounded_rsqrt, grid(2), block(128), out<float>(256), in<float>(256, range(1e-3, 1e3, 394)))
+CORPUS(math_rounded_rsqrt, grid(2), block(128), out<float>(256),
+       in<float>(256, range(1e-3, 1e3, 394)))
 
 KERNEL math_norm3d(float *out, const float *a)
 {
     int i = global_thread();
     out[i] = norm3df(a[i * 3], a[i * 3 + 1], a[i * 3 + 2]);
 }
-CORPUS(math_norm3d, grid(2), block(128), out<float>(256).ulp(4), in<float>(768, range(-10, 10, 395)))
+CORPUS(math_norm3d, grid(2), block(128), out<float>(256).ulp(4),
+       in<float>(768, range(-10, 10, 395)))

@@ -21,8 +21,8 @@ KERNEL matmul_tiled(float *c, const float *a, const float *b, int n)
     if (row < n && col < n)
         c[row * n + col] = sum;
 }
-CORPUS(matmul_tiled, grid(3, 3), block(TILE, TILE), out<float>(40 * 40), in<float>(1600, range(-1, 1, 431)),
-       in<float>(1600, range(-1, 1, 432)), value(40))
+CORPUS(matmul_tiled, grid(3, 3), block(TILE, TILE), out<float>(40 * 40),
+       in<float>(1600, range(-1, 1, 431)), in<float>(1600, range(-1, 1, 432)), value(40))
 
 KERNEL matmul_double(double *c, const double *a, const double *b, int n)
 {
@@ -34,8 +34,8 @@ KERNEL matmul_double(double *c, const double *a, const double *b, int n)
         sum = fma(a[row * n + k], b[k * n + col], sum);
     c[i] = sum;
 }
-CORPUS(matmul_double, grid(5), block(128), out<double>(576), in<double>(576, range(-1, 1, 433)), in<double>(576, range(-1, 1, 434)),
-       value(24))
+CORPUS(matmul_double, grid(5), block(128), out<double>(576), in<double>(576, range(-1, 1, 433)),
+       in<double>(576, range(-1, 1, 434)), value(24))
 
 /* In place, one block, a thread a row, no pivoting: the diagonal dominates. */
 KERNEL lu_decompose(double *data)
@@ -92,7 +92,8 @@ KERNEL gauss_jordan(float *out, const float *a, const float *b)
     for (int r = 0; r < 4; r++)
         out[i * 4 + r] = m[r][4];
 }
-CORPUS(gauss_jordan, grid(1), block(64), out<float>(256), in<float>(1024, range(-1, 1, 436)), in<float>(256, range(-1, 1, 437)))
+CORPUS(gauss_jordan, grid(1), block(64), out<float>(256), in<float>(1024, range(-1, 1, 436)),
+       in<float>(256, range(-1, 1, 437)))
 
 /* Decimation in time, twiddles from the host. */
 __constant__ float2 fft_twiddle[32];
@@ -126,7 +127,8 @@ KERNEL fft64(float2 *data)
     a[t] = s[t];
     a[t + 32] = s[t + 32];
 }
-CORPUS(fft64, grid(4), block(32), in<float>(512, range(-1, 1, 438)), symbol(float, fft_twiddle, 64, call(fill_twiddle)))
+CORPUS(fft64, grid(4), block(32), in<float>(512, range(-1, 1, 438)),
+       symbol(float, fft_twiddle, 64, call(fill_twiddle)))
 
 KERNEL walsh_hadamard(s32 *data)
 {
@@ -149,10 +151,12 @@ CORPUS(walsh_hadamard, grid(2), block(64), in<s32>(256, range(-1000, 1000, 439))
 
 KERNEL mandelbrot(u16 *out, int width, int height)
 {
-    int x = (int)(blockIdx.x * blockDim.x + threadIdx.x), y = (int)(blockIdx.y * blockDim.y + threadIdx.y);
+    int x = (int)(blockIdx.x * blockDim.x + threadIdx.x),
+        y = (int)(blockIdx.y * blockDim.y + threadIdx.y);
     if (x >= width || y >= height)
         return;
-    float cr = -2.2f + 3.0f * (float)x / (float)width, ci = -1.2f + 2.4f * (float)y / (float)height, r = 0, i = 0;
+    float cr = -2.2f + 3.0f * (float)x / (float)width, ci = -1.2f + 2.4f * (float)y / (float)height,
+          r = 0, i = 0;
     int n = 0;
     while (n < 200 && r * r + i * i < 4) {
         float t = r * r - i * i + cr;
@@ -191,7 +195,8 @@ KERNEL nbody_step(float4 *out, const float4 *body, int n, float dt)
         __syncthreads();
         for (int j = 0; j < 64; j++) {
             float dx = s[j].x - me.x, dy = s[j].y - me.y, dz = s[j].z - me.z;
-            float d = dx * dx + dy * dy + dz * dz + 0.01f, inv = 1.0f / sqrtf(d), f = s[j].w * inv * inv * inv;
+            float d = dx * dx + dy * dy + dz * dz + 0.01f, inv = 1.0f / sqrtf(d),
+                  f = s[j].w * inv * inv * inv;
             ax += dx * f;
             ay += dy * f;
             az += dz * f;
@@ -200,11 +205,13 @@ KERNEL nbody_step(float4 *out, const float4 *body, int n, float dt)
     }
     out[i] = make_float4(me.x + ax * dt, me.y + ay * dt, me.z + az * dt, me.w);
 }
-CORPUS(nbody_step, grid(2), block(64), out<float>(512), in<float>(512, range(0, 1, 440)), value(128), value(0.01f))
+CORPUS(nbody_step, grid(2), block(64), out<float>(512), in<float>(512, range(0, 1, 440)),
+       value(128), value(0.01f))
 
 KERNEL stencil_heat(float *out, const float *a, int n)
 {
-    int x = (int)(blockIdx.x * blockDim.x + threadIdx.x), y = (int)(blockIdx.y * blockDim.y + threadIdx.y);
+    int x = (int)(blockIdx.x * blockDim.x + threadIdx.x),
+        y = (int)(blockIdx.y * blockDim.y + threadIdx.y);
     if (x >= n || y >= n)
         return;
     float here = a[y * n + x];
@@ -212,7 +219,8 @@ KERNEL stencil_heat(float *out, const float *a, int n)
     float left = x ? a[y * n + x - 1] : here, right = x < n - 1 ? a[y * n + x + 1] : here;
     out[y * n + x] = here + 0.2f * (up + down + left + right - 4 * here);
 }
-CORPUS(stencil_heat, grid(3, 6), block(16, 8), out<float>(45 * 45), in<float>(45 * 45, range(0, 100, 441)), value(45))
+CORPUS(stencil_heat, grid(3, 6), block(16, 8), out<float>(45 * 45),
+       in<float>(45 * 45, range(0, 100, 441)), value(45))
 
 KERNEL stencil_3d(double *out, const double *a, int n)
 {
@@ -220,12 +228,14 @@ KERNEL stencil_3d(double *out, const double *a, int n)
     int i = (z * n + y) * n + x;
     out[i] = (a[i - 1] + a[i + 1] + a[i - n] + a[i + n] + a[i - n * n] + a[i + n * n]) / 6 - a[i];
 }
-CORPUS(stencil_3d, grid(10), block(10, 10), out<double>(1728), in<double>(1728, range(-1, 1, 442)), value(12))
+CORPUS(stencil_3d, grid(10), block(10, 10), out<double>(1728), in<double>(1728, range(-1, 1, 442)),
+       value(12))
 
 KERNEL convolve(float *out, const float *a, const float *filter, int width, int height)
 {
     __shared__ float f[25];
-    int x = (int)(blockIdx.x * blockDim.x + threadIdx.x), y = (int)(blockIdx.y * blockDim.y + threadIdx.y);
+    int x = (int)(blockIdx.x * blockDim.x + threadIdx.x),
+        y = (int)(blockIdx.y * blockDim.y + threadIdx.y);
     int t = (int)(threadIdx.y * blockDim.x + threadIdx.x);
     if (t < 25)
         f[t] = filter[t];
@@ -240,21 +250,24 @@ KERNEL convolve(float *out, const float *a, const float *filter, int width, int 
         }
     out[y * width + x] = sum;
 }
-CORPUS(convolve, grid(3, 4), block(16, 8), out<float>(40 * 30), in<float>(1200, range(0, 255, 443)), in<float>(25, range(-1, 1, 444)),
-       value(40), value(30))
+CORPUS(convolve, grid(3, 4), block(16, 8), out<float>(40 * 30), in<float>(1200, range(0, 255, 443)),
+       in<float>(25, range(-1, 1, 444)), value(40), value(30))
 
 KERNEL sobel_bytes(u8 *out, const u8 *a, int width, int height)
 {
-    int x = (int)(blockIdx.x * blockDim.x + threadIdx.x), y = (int)(blockIdx.y * blockDim.y + threadIdx.y);
+    int x = (int)(blockIdx.x * blockDim.x + threadIdx.x),
+        y = (int)(blockIdx.y * blockDim.y + threadIdx.y);
     if (x < 1 || y < 1 || x >= width - 1 || y >= height - 1)
         return;
     const u8 *p = a + y * width + x;
     int gx = p[1 - width] + 2 * p[1] + p[1 + width] - p[-1 - width] - 2 * p[-1] - p[-1 + width];
-    int gy = p[width - 1] + 2 * p[width] + p[width + 1] - p[-width - 1] - 2 * p[-width] - p[-width + 1];
+    int gy =
+        p[width - 1] + 2 * p[width] + p[width + 1] - p[-width - 1] - 2 * p[-width] - p[-width + 1];
     int m = (gx < 0 ? -gx : gx) + (gy < 0 ? -gy : gy);
     out[y * width + x] = (u8)(m > 255 ? 255 : m);
 }
-CORPUS(sobel_bytes, grid(3, 4), block(16, 8), out<u8>(1200), in<u8>(1200, bits(445)), value(40), value(30))
+CORPUS(sobel_bytes, grid(3, 4), block(16, 8), out<u8>(1200), in<u8>(1200, bits(445)), value(40),
+       value(30))
 
 KERNEL saxpy(float *y, const float *x, float a, int n)
 {
@@ -262,9 +275,11 @@ KERNEL saxpy(float *y, const float *x, float a, int n)
     if (i < n)
         y[i] = a * x[i] + y[i];
 }
-CORPUS(saxpy, grid(8), block(128), in<float>(1000, range(-1, 1, 446)), in<float>(1000, range(-1, 1, 447)), value(2.5f), value(1000))
+CORPUS(saxpy, grid(8), block(128), in<float>(1000, range(-1, 1, 446)),
+       in<float>(1000, range(-1, 1, 447)), value(2.5f), value(1000))
 
-KERNEL sparse_matrix(double *y, const u32 *row, const u16 *col, const double *v, const double *x, int rows)
+KERNEL sparse_matrix(double *y, const u32 *row, const u16 *col, const double *v, const double *x,
+                     int rows)
 {
     int r = global_thread();
     if (r >= rows)
@@ -282,10 +297,12 @@ static void fill_rows(void *data, size_t count)
         v[k] = v[k - 1] + (u32)(k * k % 9);
 }
 #endif
-CORPUS(sparse_matrix, grid(2), block(64), out<double>(100), in<u32>(101, call(fill_rows)), in<u16>(900, bits(448)),
-       in<double>(900, range(-1, 1, 449)), in<double>(128, range(-1, 1, 450)), value(100))
+CORPUS(sparse_matrix, grid(2), block(64), out<double>(100), in<u32>(101, call(fill_rows)),
+       in<u16>(900, bits(448)), in<double>(900, range(-1, 1, 449)),
+       in<double>(128, range(-1, 1, 450)), value(100))
 
-KERNEL kmeans_assign(u32 *nearest, float *sums, u32 *counts, const float2 *p, const float2 *centre, int k)
+KERNEL kmeans_assign(u32 *nearest, float *sums, u32 *counts, const float2 *p, const float2 *centre,
+                     int k)
 {
     int i = global_thread();
     float best = 1e30f;
@@ -301,20 +318,23 @@ KERNEL kmeans_assign(u32 *nearest, float *sums, u32 *counts, const float2 *p, co
     atomicAdd(&counts[at], 1u);
     atomicAdd(&sums[at], (float)(int)(p[i].x * 100));
 }
-CORPUS(kmeans_assign, grid(4), block(64), out<u32>(256), in<float>(5, zero()), in<u32>(5, zero()), in<float>(512, range(-5, 5, 451)),
-       in<float>(10, range(-5, 5, 452)), value(5))
+CORPUS(kmeans_assign, grid(4), block(64), out<u32>(256), in<float>(5, zero()), in<u32>(5, zero()),
+       in<float>(512, range(-5, 5, 451)), in<float>(10, range(-5, 5, 452)), value(5))
 
 KERNEL black_scholes(float *call_price, float *put_price, const float *spot, const float *strike)
 {
     int i = global_thread();
     float s = spot[i], x = strike[i], t = 0.5f, r = 0.02f, v = 0.3f;
-    float root = sqrtf(t), d1 = (logf(s / x) + (r + 0.5f * v * v) * t) / (v * root), d2 = d1 - v * root;
-    float n1 = 0.5f * erfcf(-d1 * 0.70710678f), n2 = 0.5f * erfcf(-d2 * 0.70710678f), e = expf(-r * t);
+    float root = sqrtf(t), d1 = (logf(s / x) + (r + 0.5f * v * v) * t) / (v * root),
+          d2 = d1 - v * root;
+    float n1 = 0.5f * erfcf(-d1 * 0.70710678f), n2 = 0.5f * erfcf(-d2 * 0.70710678f),
+          e = expf(-r * t);
     call_price[i] = s * n1 - x * e * n2;
     put_price[i] = x * e * (1 - n2) - s * (1 - n1);
 }
-CORPUS(black_scholes, grid(2), block(128), out<float>(256).within(2e-3), out<float>(256).within(2e-3),
-       in<float>(256, range(20, 120, 453)), in<float>(256, range(20, 120, 454)))
+CORPUS(black_scholes, grid(2), block(128), out<float>(256).within(2e-3),
+       out<float>(256).within(2e-3), in<float>(256, range(20, 120, 453)),
+       in<float>(256, range(20, 120, 454)))
 
 KERNEL newton_cube_root(double *out, u32 *steps, const double *a)
 {
@@ -331,7 +351,8 @@ KERNEL newton_cube_root(double *out, u32 *steps, const double *a)
     out[i] = x;
     steps[i] = n;
 }
-CORPUS(newton_cube_root, grid(2), block(64), out<double>(128), out<u32>(128), in<double>(128, range(0.001, 1e6, 455)))
+CORPUS(newton_cube_root, grid(2), block(64), out<double>(128), out<u32>(128),
+       in<double>(128, range(0.001, 1e6, 455)))
 
 KERNEL simpson(double *out, int steps)
 {
@@ -379,7 +400,8 @@ KERNEL runge_kutta(double *out, const double *start, int steps)
     out[i * 2] = a;
     out[i * 2 + 1] = w;
 }
-CORPUS(runge_kutta, grid(1), block(32), out<double>(64), in<double>(32, range(-1, 1, 456)), value(50))
+CORPUS(runge_kutta, grid(1), block(32), out<double>(64), in<double>(32, range(-1, 1, 456)),
+       value(50))
 
 /* Scans within warps, then over the warps' sums; the blocks' totals meet in one atomic. */
 KERNEL scan_blocks(u32 *out, u32 *total, const u32 *a)
@@ -406,4 +428,5 @@ KERNEL scan_blocks(u32 *out, u32 *total, const u32 *a)
     __syncthreads();
     out[blockIdx.x * 128 + t] = x - own + warp_sum[w];
 }
-CORPUS(scan_blocks, grid(4), block(128), out<u32>(512), in<u32>(1, zero()), in<u32>(512, range(0, 1000, 457)))
+CORPUS(scan_blocks, grid(4), block(128), out<u32>(512), in<u32>(1, zero()),
+       in<u32>(512, range(0, 1000, 457)))

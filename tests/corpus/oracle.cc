@@ -49,7 +49,8 @@ static size_t element_bytes(corpus_type type)
     return bytes[type];
 }
 
-extern "C" __attribute__((visibility("default"))) size_t corpus_buffer_bytes(const corpus_buffer *buffer)
+extern "C" __attribute__((visibility("default"))) size_t
+corpus_buffer_bytes(const corpus_buffer *buffer)
 {
     return buffer->count * element_bytes(buffer->type);
 }
@@ -71,13 +72,15 @@ static const uint32_t corner_f32[] = {
     0x5f000000, 0xdf000000, 0x5f7fffff, 0x5f800000, 0x33800000, 0x34000000, 0x40490fdb, 0x42fe0000,
 };
 static const uint64_t corner_f64[] = {
-    0x0000000000000000, 0x8000000000000000, 0x3ff0000000000000, 0xbff0000000000000, 0x7ff0000000000000,
-    0xfff0000000000000, 0x7ff8000000000000, 0xfff8000000000001, 0x7fefffffffffffff, 0xffefffffffffffff,
-    0x0010000000000000, 0x8010000000000000, 0x000fffffffffffff, 0x0000000000000001, 0x8000000000000001,
-    0x3fe0000000000000, 0xbfe0000000000000, 0x3ff8000000000000, 0x4004000000000000, 0xc004000000000000,
-    0x41dfffffffc00000, 0x41e0000000000000, 0xc1e0000000000000, 0xc1e0000000200000, 0x41efffffffe00000,
-    0x41f0000000000000, 0x43e0000000000000, 0xc3e0000000000000, 0x43f0000000000000, 0x47efffffe0000000,
-    0x47effffff0000000, 0x380fffffffffffff, 0x36a0000000000000, 0x3690000000000000, 0x3fdfffffffffffff,
+    0x0000000000000000, 0x8000000000000000, 0x3ff0000000000000, 0xbff0000000000000,
+    0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0xfff8000000000001,
+    0x7fefffffffffffff, 0xffefffffffffffff, 0x0010000000000000, 0x8010000000000000,
+    0x000fffffffffffff, 0x0000000000000001, 0x8000000000000001, 0x3fe0000000000000,
+    0xbfe0000000000000, 0x3ff8000000000000, 0x4004000000000000, 0xc004000000000000,
+    0x41dfffffffc00000, 0x41e0000000000000, 0xc1e0000000000000, 0xc1e0000000200000,
+    0x41efffffffe00000, 0x41f0000000000000, 0x43e0000000000000, 0xc3e0000000000000,
+    0x43f0000000000000, 0x47efffffe0000000, 0x47effffff0000000, 0x380fffffffffffff,
+    0x36a0000000000000, 0x3690000000000000, 0x3fdfffffffffffff,
 };
 
 /* Whole numbers at the edges of every width. */
@@ -103,10 +106,12 @@ static void fill_one(const corpus_buffer *b, uint8_t *at, size_t i)
 {
     size_t bytes = element_bytes(b->type);
     uint64_t word = mix(b->seed, i);
-    if (b->fill == CORPUS_FILL_SPECIAL && b->type == CORPUS_F32 && i % 128 < std::size(corner_f32)) {
+    if (b->fill == CORPUS_FILL_SPECIAL && b->type == CORPUS_F32 &&
+        i % 128 < std::size(corner_f32)) {
         /* The seed turns the list, so that two buffers meet in every pair over time. */
         word = corner_f32[(i + b->seed * (1 + i / 128)) % std::size(corner_f32)];
-    } else if (b->fill == CORPUS_FILL_SPECIAL && b->type == CORPUS_F64 && i % 128 < std::size(corner_f64)) {
+    } else if (b->fill == CORPUS_FILL_SPECIAL && b->type == CORPUS_F64 &&
+               i % 128 < std::size(corner_f64)) {
         word = corner_f64[(i + b->seed * (1 + i / 128)) % std::size(corner_f64)];
     } else if (b->fill == CORPUS_FILL_SPECIAL && b->type < CORPUS_F32 && i % 64 < 40) {
         word = corner_integer((i + b->seed * (1 + i / 64)) % 40);
@@ -131,7 +136,8 @@ static void fill_one(const corpus_buffer *b, uint8_t *at, size_t i)
     memcpy(at, &word, bytes);
 }
 
-extern "C" __attribute__((visibility("default"))) void corpus_fill(const corpus_buffer *buffer, void *data)
+extern "C" __attribute__((visibility("default"))) void corpus_fill(const corpus_buffer *buffer,
+                                                                   void *data)
 {
     size_t bytes = corpus_buffer_bytes(buffer);
     switch (buffer->fill) {
@@ -227,8 +233,10 @@ static std::vector<uint64_t> sorted_words(const corpus_buffer *b, const void *da
     return words;
 }
 
-extern "C" __attribute__((visibility("default"))) int corpus_compare(const corpus_buffer *b, const void *got,
-                                                                     const void *expected, char *why, size_t why_size)
+extern "C" __attribute__((visibility("default"))) int corpus_compare(const corpus_buffer *b,
+                                                                     const void *got,
+                                                                     const void *expected,
+                                                                     char *why, size_t why_size)
 {
     if (b->compare == CORPUS_PROPERTY)
         return b->property(got, b->count, why, why_size) == 0 ? 0 : -1;
@@ -247,10 +255,12 @@ extern "C" __attribute__((visibility("default"))) int corpus_compare(const corpu
         }
     if (!wrong)
         return 0;
-    const uint8_t *g = (const uint8_t *)got + first * bytes, *e = (const uint8_t *)expected + first * bytes;
+    const uint8_t *g = (const uint8_t *)got + first * bytes,
+                  *e = (const uint8_t *)expected + first * bytes;
     uint64_t gw = 0, ew = 0;
     memcpy(&gw, g, bytes), memcpy(&ew, e, bytes);
-    snprintf(why, why_size, "%zu of %zu differ, first [%zu]: got 0x%llx (%.17g), expected 0x%llx (%.17g)", wrong,
+    snprintf(why, why_size,
+             "%zu of %zu differ, first [%zu]: got 0x%llx (%.17g), expected 0x%llx (%.17g)", wrong,
              b->count, first, (unsigned long long)gw, as_double(b->type, g), (unsigned long long)ew,
              as_double(b->type, e));
     return -1;

@@ -32,7 +32,7 @@ enum corpus_type {
 };
 
 enum corpus_pattern {
-    CORPUS_FILL_STALE,   /* 0xa5 in every byte: what an output holds before it is written */
+    CORPUS_FILL_STALE, /* 0xa5 in every byte: what an output holds before it is written */
     CORPUS_FILL_ZERO,
     CORPUS_FILL_BITS,    /* random bits */
     CORPUS_FILL_RANGE,   /* uniform in [low, high], whole numbers for integer types */
@@ -65,10 +65,10 @@ struct corpus_buffer {
 };
 
 struct corpus_param {
-    int buffer;         /* index of the buffer whose address is passed, or -1: a value */
-    size_t bytes;       /* of the parameter */
-    const void *value;  /* its bytes, where buffer is -1 */
-    int pointers;       /* addresses of buffers to be put inside the value */
+    int buffer;        /* index of the buffer whose address is passed, or -1: a value */
+    size_t bytes;      /* of the parameter */
+    const void *value; /* its bytes, where buffer is -1 */
+    int pointers;      /* addresses of buffers to be put inside the value */
     struct {
         size_t offset;
         int buffer;

@@ -8,19 +8,19 @@
 #define GPUSHARE_TESTS_CORPUS_PTX_OPS_H
 
 #ifdef __CUDACC__
-#define PTX_OP(R, name, params, asm_text, constraint, inputs, host) \
-    static __device__ __forceinline__ R name params                 \
-    {                                                               \
-        R r;                                                        \
-        asm(asm_text : "=" constraint(r) : PTX_INPUTS inputs);      \
-        return r;                                                   \
+#define PTX_OP(R, name, params, asm_text, constraint, inputs, host)                                \
+    static __device__ __forceinline__ R name params                                                \
+    {                                                                                              \
+        R r;                                                                                       \
+        asm(asm_text : "=" constraint(r) : PTX_INPUTS inputs);                                     \
+        return r;                                                                                  \
     }
 #define PTX_INPUTS(...) __VA_ARGS__
 #else
-#define PTX_OP(R, name, params, asm_text, constraint, inputs, host) \
-    static inline R name params                                     \
-    {                                                               \
-        return (R)(host);                                           \
+#define PTX_OP(R, name, params, asm_text, constraint, inputs, host)                                \
+    static inline R name params                                                                    \
+    {                                                                                              \
+        return (R)(host);                                                                          \
     }
 static inline u32 ptx_host_extract(u64 a, u32 pos, u32 len, u32 width, bool is_signed, u64 *wide)
 {
@@ -53,7 +53,10 @@ static inline u64 ptx_host_insert(u64 a, u64 b, u32 pos, u32 len, u32 width)
         b = (b & ~(1ull << (pos + i))) | ((a >> i & 1) << (pos + i));
     return b;
 }
-static inline u32 ptx_host_top_bit(u64 a) { return a ? 63 - (u32)__builtin_clzll(a) : ~0u; }
+static inline u32 ptx_host_top_bit(u64 a)
+{
+    return a ? 63 - (u32)__builtin_clzll(a) : ~0u;
+}
 static inline u64 ptx_host_shift(u64 a, u32 n, u32 width, int way)
 {
     if (way == 0)
@@ -99,14 +102,14 @@ static inline u32 ptx_host_prmt_index(u32 a, u32 b, u32 c)
 }
 #endif
 
-PTX_OP(u32, ptx_bfe_u32, (u32 a, u32 p, u32 l), "bfe.u32 %0, %1, %2, %3;", "r", ("r"(a), "r"(p), "r"(l)),
-       ptx_host_field(a, p, l, 32, false))
-PTX_OP(u32, ptx_bfe_s32, (u32 a, u32 p, u32 l), "bfe.s32 %0, %1, %2, %3;", "r", ("r"(a), "r"(p), "r"(l)),
-       ptx_host_field(a, p, l, 32, true))
-PTX_OP(u64, ptx_bfe_u64, (u64 a, u32 p, u32 l), "bfe.u64 %0, %1, %2, %3;", "l", ("l"(a), "r"(p), "r"(l)),
-       ptx_host_field(a, p, l, 64, false))
-PTX_OP(u64, ptx_bfe_s64, (u64 a, u32 p, u32 l), "bfe.s64 %0, %1, %2, %3;", "l", ("l"(a), "r"(p), "r"(l)),
-       ptx_host_field(a, p, l, 64, true))
+PTX_OP(u32, ptx_bfe_u32, (u32 a, u32 p, u32 l), "bfe.u32 %0, %1, %2, %3;", "r",
+       ("r"(a), "r"(p), "r"(l)), ptx_host_field(a, p, l, 32, false))
+PTX_OP(u32, ptx_bfe_s32, (u32 a, u32 p, u32 l), "bfe.s32 %0, %1, %2, %3;", "r",
+       ("r"(a), "r"(p), "r"(l)), ptx_host_field(a, p, l, 32, true))
+PTX_OP(u64, ptx_bfe_u64, (u64 a, u32 p, u32 l), "bfe.u64 %0, %1, %2, %3;", "l",
+       ("l"(a), "r"(p), "r"(l)), ptx_host_field(a, p, l, 64, false))
+PTX_OP(u64, ptx_bfe_s64, (u64 a, u32 p, u32 l), "bfe.s64 %0, %1, %2, %3;", "l",
+       ("l"(a), "r"(p), "r"(l)), ptx_host_field(a, p, l, 64, true))
 PTX_OP(u32, ptx_bfi_b32, (u32 a, u32 b, u32 p, u32 l), "bfi.b32 %0, %1, %2, %3, %4;", "r",
        ("r"(a), "r"(b), "r"(p), "r"(l)), ptx_host_insert(a, b, p, l, 32))
 PTX_OP(u64, ptx_bfi_b64, (u64 a, u64 b, u32 p, u32 l), "bfi.b64 %0, %1, %2, %3, %4;", "l",
@@ -117,21 +120,27 @@ PTX_OP(u32, ptx_bfind_s32, (u32 a), "bfind.s32 %0, %1;", "r", ("r"(a)),
 PTX_OP(u32, ptx_bfind_u64, (u64 a), "bfind.u64 %0, %1;", "r", ("l"(a)), ptx_host_top_bit(a))
 PTX_OP(u32, ptx_bfind_shift, (u32 a), "bfind.shiftamt.u32 %0, %1;", "r", ("r"(a)),
        a ? 31 - ptx_host_top_bit(a) : ~0u)
-PTX_OP(u32, ptx_shl_b32, (u32 a, u32 n), "shl.b32 %0, %1, %2;", "r", ("r"(a), "r"(n)), ptx_host_shift(a, n, 32, 0))
-PTX_OP(u32, ptx_shr_u32, (u32 a, u32 n), "shr.u32 %0, %1, %2;", "r", ("r"(a), "r"(n)), ptx_host_shift(a, n, 32, 1))
-PTX_OP(u32, ptx_shr_s32, (u32 a, u32 n), "shr.s32 %0, %1, %2;", "r", ("r"(a), "r"(n)), ptx_host_shift(a, n, 32, 2))
-PTX_OP(u64, ptx_shl_b64, (u64 a, u32 n), "shl.b64 %0, %1, %2;", "l", ("l"(a), "r"(n)), ptx_host_shift(a, n, 64, 0))
-PTX_OP(u64, ptx_shr_u64, (u64 a, u32 n), "shr.u64 %0, %1, %2;", "l", ("l"(a), "r"(n)), ptx_host_shift(a, n, 64, 1))
-PTX_OP(u64, ptx_shr_s64, (u64 a, u32 n), "shr.s64 %0, %1, %2;", "l", ("l"(a), "r"(n)), ptx_host_shift(a, n, 64, 2))
-PTX_OP(u32, ptx_lop3_96, (u32 a, u32 b, u32 c), "lop3.b32 %0, %1, %2, %3, 0x96;", "r", ("r"(a), "r"(b), "r"(c)),
-       ptx_host_lop3(a, b, c, 0x96))
-PTX_OP(u32, ptx_lop3_e8, (u32 a, u32 b, u32 c), "lop3.b32 %0, %1, %2, %3, 0xe8;", "r", ("r"(a), "r"(b), "r"(c)),
-       ptx_host_lop3(a, b, c, 0xe8))
-PTX_OP(u32, ptx_lop3_1b, (u32 a, u32 b, u32 c), "lop3.b32 %0, %1, %2, %3, 0x1b;", "r", ("r"(a), "r"(b), "r"(c)),
-       ptx_host_lop3(a, b, c, 0x1b))
-PTX_OP(u32, ptx_prmt, (u32 a, u32 b, u32 c), "prmt.b32 %0, %1, %2, %3;", "r", ("r"(a), "r"(b), "r"(c)),
-       ptx_host_prmt_index(a, b, c))
-#define PTX_PRMT(mode, number)                                                                                    \
+PTX_OP(u32, ptx_shl_b32, (u32 a, u32 n), "shl.b32 %0, %1, %2;", "r", ("r"(a), "r"(n)),
+       ptx_host_shift(a, n, 32, 0))
+PTX_OP(u32, ptx_shr_u32, (u32 a, u32 n), "shr.u32 %0, %1, %2;", "r", ("r"(a), "r"(n)),
+       ptx_host_shift(a, n, 32, 1))
+PTX_OP(u32, ptx_shr_s32, (u32 a, u32 n), "shr.s32 %0, %1, %2;", "r", ("r"(a), "r"(n)),
+       ptx_host_shift(a, n, 32, 2))
+PTX_OP(u64, ptx_shl_b64, (u64 a, u32 n), "shl.b64 %0, %1, %2;", "l", ("l"(a), "r"(n)),
+       ptx_host_shift(a, n, 64, 0))
+PTX_OP(u64, ptx_shr_u64, (u64 a, u32 n), "shr.u64 %0, %1, %2;", "l", ("l"(a), "r"(n)),
+       ptx_host_shift(a, n, 64, 1))
+PTX_OP(u64, ptx_shr_s64, (u64 a, u32 n), "shr.s64 %0, %1, %2;", "l", ("l"(a), "r"(n)),
+       ptx_host_shift(a, n, 64, 2))
+PTX_OP(u32, ptx_lop3_96, (u32 a, u32 b, u32 c), "lop3.b32 %0, %1, %2, %3, 0x96;", "r",
+       ("r"(a), "r"(b), "r"(c)), ptx_host_lop3(a, b, c, 0x96))
+PTX_OP(u32, ptx_lop3_e8, (u32 a, u32 b, u32 c), "lop3.b32 %0, %1, %2, %3, 0xe8;", "r",
+       ("r"(a), "r"(b), "r"(c)), ptx_host_lop3(a, b, c, 0xe8))
+PTX_OP(u32, ptx_lop3_1b, (u32 a, u32 b, u32 c), "lop3.b32 %0, %1, %2, %3, 0x1b;", "r",
+       ("r"(a), "r"(b), "r"(c)), ptx_host_lop3(a, b, c, 0x1b))
+PTX_OP(u32, ptx_prmt, (u32 a, u32 b, u32 c), "prmt.b32 %0, %1, %2, %3;", "r",
+       ("r"(a), "r"(b), "r"(c)), ptx_host_prmt_index(a, b, c))
+#define PTX_PRMT(mode, number)                                                                     \
     PTX_OP(u32, ptx_prmt_##mode, (u32 a, u32 b, u32 c), "prmt.b32." #mode " %0, %1, %2, %3;", "r", \
            ("r"(a), "r"(b), "r"(c)), ptx_host_prmt(a, b, c, number))
 PTX_PRMT(f4e, 0)
@@ -140,20 +149,20 @@ PTX_PRMT(rc8, 2)
 PTX_PRMT(ecl, 3)
 PTX_PRMT(ecr, 4)
 PTX_PRMT(rc16, 5)
-PTX_OP(u32, ptx_mad_hi_u32, (u32 a, u32 b, u32 c), "mad.hi.u32 %0, %1, %2, %3;", "r", ("r"(a), "r"(b), "r"(c)),
-       __umulhi(a, b) + c)
-PTX_OP(u32, ptx_mad_hi_s32, (u32 a, u32 b, u32 c), "mad.hi.s32 %0, %1, %2, %3;", "r", ("r"(a), "r"(b), "r"(c)),
-       (u32)__mulhi((s32)a, (s32)b) + c)
-PTX_OP(u64, ptx_mad_wide_s32, (u32 a, u32 b, u64 c), "mad.wide.s32 %0, %1, %2, %3;", "l", ("r"(a), "r"(b), "l"(c)),
-       (u64)((s64)(s32)a * (s32)b) + c)
-PTX_OP(u64, ptx_mad_lo_u64, (u64 a, u64 b, u64 c), "mad.lo.u64 %0, %1, %2, %3;", "l", ("l"(a), "l"(b), "l"(c)),
-       a * b + c)
+PTX_OP(u32, ptx_mad_hi_u32, (u32 a, u32 b, u32 c), "mad.hi.u32 %0, %1, %2, %3;", "r",
+       ("r"(a), "r"(b), "r"(c)), __umulhi(a, b) + c)
+PTX_OP(u32, ptx_mad_hi_s32, (u32 a, u32 b, u32 c), "mad.hi.s32 %0, %1, %2, %3;", "r",
+       ("r"(a), "r"(b), "r"(c)), (u32)__mulhi((s32)a, (s32)b) + c)
+PTX_OP(u64, ptx_mad_wide_s32, (u32 a, u32 b, u64 c), "mad.wide.s32 %0, %1, %2, %3;", "l",
+       ("r"(a), "r"(b), "l"(c)), (u64)((s64)(s32)a *(s32)b) + c)
+PTX_OP(u64, ptx_mad_lo_u64, (u64 a, u64 b, u64 c), "mad.lo.u64 %0, %1, %2, %3;", "l",
+       ("l"(a), "l"(b), "l"(c)), a *b + c)
 PTX_OP(u32, ptx_add_sat_s32, (u32 a, u32 b), "add.sat.s32 %0, %1, %2;", "r", ("r"(a), "r"(b)),
-       (s64)(s32)a + (s32)b > 0x7fffffff    ? 0x7fffffffu
+       (s64)(s32)a + (s32)b > 0x7fffffff      ? 0x7fffffffu
        : (s64)(s32)a + (s32)b < -0x80000000ll ? 0x80000000u
                                               : a + b)
 PTX_OP(u32, ptx_sub_sat_s32, (u32 a, u32 b), "sub.sat.s32 %0, %1, %2;", "r", ("r"(a), "r"(b)),
-       (s64)(s32)a - (s32)b > 0x7fffffff    ? 0x7fffffffu
+       (s64)(s32)a - (s32)b > 0x7fffffff      ? 0x7fffffffu
        : (s64)(s32)a - (s32)b < -0x80000000ll ? 0x80000000u
                                               : a - b)
 PTX_OP(u32, ptx_cnot, (u32 a), "cnot.b32 %0, %1;", "r", ("r"(a)), a == 0)
@@ -161,18 +170,23 @@ PTX_OP(u32, ptx_laneid, (), "mov.u32 %0, %%laneid;", "r", (), corpus_lane())
 PTX_OP(u32, ptx_lanemask_lt, (), "mov.u32 %0, %%lanemask_lt;", "r", (), (1u << corpus_lane()) - 1)
 PTX_OP(u32, ptx_lanemask_le, (), "mov.u32 %0, %%lanemask_le;", "r", (), (2u << corpus_lane()) - 1)
 PTX_OP(u32, ptx_lanemask_eq, (), "mov.u32 %0, %%lanemask_eq;", "r", (), 1u << corpus_lane())
-PTX_OP(u32, ptx_lanemask_ge, (), "mov.u32 %0, %%lanemask_ge;", "r", (), ~((1u << corpus_lane()) - 1))
-PTX_OP(u32, ptx_lanemask_gt, (), "mov.u32 %0, %%lanemask_gt;", "r", (), ~((2u << corpus_lane()) - 1))
-PTX_OP(u32, ptx_dynamic_smem_size, (), "mov.u32 %0, %%dynamic_smem_size;", "r", (), corpus_dynamic_shared_bytes())
+PTX_OP(u32, ptx_lanemask_ge, (), "mov.u32 %0, %%lanemask_ge;", "r", (),
+       ~((1u << corpus_lane()) - 1))
+PTX_OP(u32, ptx_lanemask_gt, (), "mov.u32 %0, %%lanemask_gt;", "r", (),
+       ~((2u << corpus_lane()) - 1))
+PTX_OP(u32, ptx_dynamic_smem_size, (), "mov.u32 %0, %%dynamic_smem_size;", "r", (),
+       corpus_dynamic_shared_bytes())
 
 /* 128-bit sums and products through the carry flag. */
 static __device__ __forceinline__ void ptx_add_128(u64 r[2], const u64 a[2], const u64 b[2])
 {
 #ifdef __CUDACC__
     asm("add.cc.u64 %0, %2, %4;\n\taddc.u64 %1, %3, %5;"
-        : "=l"(r[0]), "=l"(r[1]) : "l"(a[0]), "l"(a[1]), "l"(b[0]), "l"(b[1]));
+        : "=l"(r[0]), "=l"(r[1])
+        : "l"(a[0]), "l"(a[1]), "l"(b[0]), "l"(b[1]));
 #else
-    unsigned __int128 s = ((unsigned __int128)a[1] << 64 | a[0]) + ((unsigned __int128)b[1] << 64 | b[0]);
+    unsigned __int128 s =
+        ((unsigned __int128)a[1] << 64 | a[0]) + ((unsigned __int128)b[1] << 64 | b[0]);
     r[0] = (u64)s, r[1] = (u64)(s >> 64);
 #endif
 }
@@ -193,7 +207,8 @@ static __device__ __forceinline__ u64 ptx_mad_64(u32 a, u32 b, u64 c)
 #ifdef __CUDACC__
     u32 lo, hi;
     asm("mad.lo.cc.u32 %0, %2, %3, %4;\n\tmadc.hi.u32 %1, %2, %3, %5;"
-        : "=r"(lo), "=r"(hi) : "r"(a), "r"(b), "r"((u32)c), "r"((u32)(c >> 32)));
+        : "=r"(lo), "=r"(hi)
+        : "r"(a), "r"(b), "r"((u32)c), "r"((u32)(c >> 32)));
     return (u64)hi << 32 | lo;
 #else
     return (u64)a * b + c;
@@ -221,7 +236,9 @@ static __device__ __forceinline__ u32 ptx_bar_popc(u32 id, u32 threads, u32 p)
 #ifdef __CUDACC__
     u32 r;
     asm volatile("{.reg .pred p; setp.ne.u32 p, %3, 0; bar.red.popc.u32 %0, %1, %2, p;}"
-                 : "=r"(r) : "r"(id), "r"(threads), "r"(p) : "memory");
+                 : "=r"(r)
+                 : "r"(id), "r"(threads), "r"(p)
+                 : "memory");
     return r;
 #else
     return (u32)corpus_barrier(id, threads, 1, p != 0);

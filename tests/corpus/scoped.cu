@@ -61,7 +61,10 @@ static __device__ __forceinline__ u64 cas_relaxed(u64 *p, u64 compare, u64 v)
 {
 #ifdef __CUDACC__
     u64 r;
-    asm volatile("atom.global.cas.relaxed.sys.b64 %0, [%1], %2, %3;" : "=l"(r) : "l"(p), "l"(compare), "l"(v) : "memory");
+    asm volatile("atom.global.cas.relaxed.sys.b64 %0, [%1], %2, %3;"
+                 : "=l"(r)
+                 : "l"(p), "l"(compare), "l"(v)
+                 : "memory");
     return r;
 #else
     return atomicCAS(p, compare, v);
@@ -111,7 +114,8 @@ KERNEL scoped_atomics(u32 *r, u64 *w, const u32 *a)
     if (old == 0xffffffffu && seen == 1)
         r[3] = 1;
 }
-CORPUS(scoped_atomics, grid(1), block(128), in<u32>(4, bits(492)), in<u64>(1, zero()), in<u32>(128, range(0, 1e6, 493)))
+CORPUS(scoped_atomics, grid(1), block(128), in<u32>(4, bits(492)), in<u64>(1, zero()),
+       in<u32>(128, range(0, 1e6, 493)))
 
 /* Two words at once, relaxed: how a scan looks back at its predecessors. */
 KERNEL scoped_pairs(u64 *out, const u64 *a)
@@ -120,10 +124,18 @@ KERNEL scoped_pairs(u64 *out, const u64 *a)
     u64 x, y;
     u32 p, q;
 #ifdef __CUDACC__
-    asm volatile("ld.relaxed.gpu.v2.u64 {%0, %1}, [%2];" : "=l"(x), "=l"(y) : "l"(a + i * 2) : "memory");
-    asm volatile("ld.relaxed.gpu.v2.u32 {%0, %1}, [%2];" : "=r"(p), "=r"(q) : "l"(a + i) : "memory");
-    asm volatile("st.relaxed.gpu.v2.u64 [%0], {%1, %2};" ::"l"(out + i * 4), "l"(y), "l"(x) : "memory");
-    asm volatile("st.relaxed.gpu.v2.u32 [%0], {%1, %2};" ::"l"(out + i * 4 + 2), "r"(q), "r"(p) : "memory");
+    asm volatile("ld.relaxed.gpu.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(x), "=l"(y)
+                 : "l"(a + i * 2)
+                 : "memory");
+    asm volatile("ld.relaxed.gpu.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(p), "=r"(q)
+                 : "l"(a + i)
+                 : "memory");
+    asm volatile("st.relaxed.gpu.v2.u64 [%0], {%1, %2};" ::"l"(out + i * 4), "l"(y), "l"(x)
+                 : "memory");
+    asm volatile("st.relaxed.gpu.v2.u32 [%0], {%1, %2};" ::"l"(out + i * 4 + 2), "r"(q), "r"(p)
+                 : "memory");
     asm volatile("st.cg.u32 [%0], %1;" ::"l"((u32 *)(out + i * 4 + 3)), "r"(p + q) : "memory");
     asm volatile("st.wt.u32 [%0], %1;" ::"l"((u32 *)(out + i * 4 + 3) + 1), "r"(p ^ q) : "memory");
 #else
@@ -156,8 +168,8 @@ KERNEL scoped_bit_masks(u32 *out, const u32 *a, const u8 *pos, const u8 *len)
     out[i * 3 + 1] = w;
     out[i * 3 + 2] = z;
 }
-CORPUS(scoped_bit_masks, grid(2), block(128), out<u32>(768), in<u32>(256, bits(495)), in<u8>(256, range(0, 40, 496)),
-       in<u8>(256, range(0, 40, 497)))
+CORPUS(scoped_bit_masks, grid(2), block(128), out<u32>(768), in<u32>(256, bits(495)),
+       in<u8>(256, range(0, 40, 496)), in<u8>(256, range(0, 40, 497)))
 
 /* Some lanes leave for good in the middle of a loop. */
 KERNEL scoped_exit(u32 *out, const u32 *a)

@@ -3,18 +3,19 @@
 // Predicates and selection: every comparison of every type, and logic among them.
 #include "corpus.h"
 
-#define COMPARE(T)                                                                                   \
-    KERNEL select_compare_##T(u32 *out, const T *a, const T *b)                                      \
-    {                                                                                                \
-        int i = global_thread();                                                                     \
-        T x = a[i], y = i & 1 ? b[i] : a[(i + 64) % 1024];                                           \
-        u32 r = (x < y) | (x <= y) << 1 | (x > y) << 2 | (x >= y) << 3 | (x == y) << 4 | (x != y) << 5; \
-        bool both = x < y && (x ^ y) != 0, either = x > y || y == 0, odd = (x < y) != (y == 1);      \
-        r |= (u32)both << 6 | (u32)either << 7 | (u32)odd << 8 | (u32) !either << 9;                 \
-        out[i * 2] = r;                                                                              \
-        out[i * 2 + 1] = (u32)(x < y ? x : (T)(y + 1));                                              \
-    }                                                                                                \
-    CORPUS(select_compare_##T, grid(8), block(128), out<u32>(2048), in<T>(1024, special(131)),       \
+#define COMPARE(T)                                                                                 \
+    KERNEL select_compare_##T(u32 *out, const T *a, const T *b)                                    \
+    {                                                                                              \
+        int i = global_thread();                                                                   \
+        T x = a[i], y = i & 1 ? b[i] : a[(i + 64) % 1024];                                         \
+        u32 r = (x < y) | (x <= y) << 1 | (x > y) << 2 | (x >= y) << 3 | (x == y) << 4 |           \
+                (x != y) << 5;                                                                     \
+        bool both = x < y && (x ^ y) != 0, either = x > y || y == 0, odd = (x < y) != (y == 1);    \
+        r |= (u32)both << 6 | (u32)either << 7 | (u32)odd << 8 | (u32)!either << 9;                \
+        out[i * 2] = r;                                                                            \
+        out[i * 2 + 1] = (u32)(x < y ? x : (T)(y + 1));                                            \
+    }                                                                                              \
+    CORPUS(select_compare_##T, grid(8), block(128), out<u32>(2048), in<T>(1024, special(131)),     \
            in<T>(1024, special(132)))
 COMPARE(u8)
 COMPARE(s8)
@@ -29,7 +30,13 @@ KERNEL select_chain(float *out, const float *a)
 {
     int i = global_thread();
     float x = a[i];
-    out[i] = x < -2 ? -1.0f : x < -1 ? x + 1 : x < 0 ? x * x : x == 0 ? 9.0f : x < 1 ? -x : x < 2 ? 0.5f : 2.0f;
+    out[i] = x < -2   ? -1.0f
+             : x < -1 ? x + 1
+             : x < 0  ? x * x
+             : x == 0 ? 9.0f
+             : x < 1  ? -x
+             : x < 2  ? 0.5f
+                      : 2.0f;
 }
 CORPUS(select_chain, grid(4), block(128), out<float>(512), in<float>(512, range(-3, 3, 133)))
 
@@ -40,7 +47,8 @@ KERNEL select_pointer(u32 *out, const u32 *a, const u32 *b)
     p = (b[i] & 2) ? p + 1 : p;
     out[i] = p[i];
 }
-CORPUS(select_pointer, grid(2), block(128), out<u32>(256), in<u32>(257, bits(134)), in<u32>(257, bits(135)))
+CORPUS(select_pointer, grid(2), block(128), out<u32>(256), in<u32>(257, bits(134)),
+       in<u32>(257, bits(135)))
 
 KERNEL select_double(double *out, const double *a, const double *b)
 {
@@ -50,7 +58,8 @@ KERNEL select_double(double *out, const double *a, const double *b)
     out[i * 2] = less ? x : y;
     out[i * 2 + 1] = ordered ? (x == y ? 1.0 : 2.0) : 3.0;
 }
-CORPUS(select_double, grid(8), block(128), out<double>(2048), in<double>(1024, special(136)), in<double>(1024, special(137)))
+CORPUS(select_double, grid(8), block(128), out<double>(2048), in<double>(1024, special(136)),
+       in<double>(1024, special(137)))
 
 KERNEL select_flags(u8 *out, const u8 *a)
 {

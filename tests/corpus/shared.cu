@@ -26,7 +26,8 @@ KERNEL shared_transpose(float *out, const float *a, int width, int height)
     if (x < height && y < width)
         out[y * height + x] = tile[threadIdx.x][threadIdx.y];
 }
-CORPUS(shared_transpose, grid(4, 3), block(16, 16), out<float>(50 * 41), in<float>(50 * 41, bits(192)), value(50), value(41))
+CORPUS(shared_transpose, grid(4, 3), block(16, 16), out<float>(50 * 41),
+       in<float>(50 * 41, bits(192)), value(50), value(41))
 
 KERNEL shared_reduce(s32 *out, const s32 *a)
 {
@@ -58,7 +59,8 @@ KERNEL shared_reduce_float(float *out, const float *a)
     if (!t)
         out[blockIdx.x] = sum[0];
 }
-CORPUS(shared_reduce_float, grid(4), block(128), out<float>(4), in<float>(1024, range(-10, 10, 194)))
+CORPUS(shared_reduce_float, grid(4), block(128), out<float>(4),
+       in<float>(1024, range(-10, 10, 194)))
 
 KERNEL shared_scan(u32 *out, const u32 *a)
 {
@@ -87,7 +89,8 @@ KERNEL shared_dynamic(u32 *out, const u32 *a, int n)
         r = r * 5 + scratch[(t * 7 + k * 13) % n];
     out[global_thread()] = r + ptx_dynamic_smem_size();
 }
-CORPUS(shared_dynamic, grid(2), block(64), shared(4096), out<u32>(128), in<u32>(1024, bits(196)), value(1000))
+CORPUS(shared_dynamic, grid(2), block(64), shared(4096), out<u32>(128), in<u32>(1024, bits(196)),
+       value(1000))
 
 /* One dynamic array cut into three of different types, beside a static one. */
 KERNEL shared_dynamic_parts(double *out, const double *a)
@@ -105,7 +108,8 @@ KERNEL shared_dynamic_parts(double *out, const double *a)
     int o = (t * 5 + 3) & 31;
     out[t] = parts[o] + whole[o] + bytes[o] - counts[o];
 }
-CORPUS(shared_dynamic_parts, grid(1), block(32), shared(32 * 13), out<double>(32), in<double>(32, range(-5, 5, 197)))
+CORPUS(shared_dynamic_parts, grid(1), block(32), shared(32 * 13), out<double>(32),
+       in<double>(32, range(-5, 5, 197)))
 
 /* More than the 48 KiB that every launch may have. */
 KERNEL shared_dynamic_large(u32 *out, int words)
@@ -169,7 +173,8 @@ KERNEL shared_histogram(u32 *out, const u8 *a, int n)
     if (t < 64)
         atomicAdd(&out[t], bin[t]);
 }
-CORPUS(shared_histogram, grid(4), block(128), in<u32>(64, zero()), in<u8>(5000, bits(199)), value(5000))
+CORPUS(shared_histogram, grid(4), block(128), in<u32>(64, zero()), in<u8>(5000, bits(199)),
+       value(5000))
 
 KERNEL shared_stencil(float *out, const float *a, int n)
 {
@@ -187,7 +192,8 @@ KERNEL shared_stencil(float *out, const float *a, int n)
     if (i < n)
         out[i] = r / 16;
 }
-CORPUS(shared_stencil, grid(4), block(128), out<float>(500), in<float>(500, range(0, 1, 200)), value(500))
+CORPUS(shared_stencil, grid(4), block(128), out<float>(500), in<float>(500, range(0, 1, 200)),
+       value(500))
 
 KERNEL shared_broadcast(u32 *out, const u32 *a)
 {

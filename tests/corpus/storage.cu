@@ -150,13 +150,15 @@ struct Node {
 __device__ Node variable_node_last = {20, nullptr};
 __device__ Node variable_node_pair[2] = {{40, &variable_node_last}, {50, nullptr}};
 __device__ Node variable_node_first = {10, &variable_node_pair[0]};
-__device__ const Node *variable_heads[4] = {&variable_node_first, &variable_node_pair[1], nullptr, &variable_node_pair[0]};
+__device__ const Node *variable_heads[4] = {&variable_node_first, &variable_node_pair[1], nullptr,
+                                            &variable_node_pair[0]};
 __device__ u32 variable_atomic;
 
 KERNEL variable_read(u64 *out)
 {
     int i = global_thread();
-    out[i] = variable_array[i & 7] + variable_count + (u64)(s64)variable_bytes[i % 5] + (u64)variable_matrix[i % 3][i % 4];
+    out[i] = variable_array[i & 7] + variable_count + (u64)(s64)variable_bytes[i % 5] +
+             (u64)variable_matrix[i % 3][i % 4];
 }
 CORPUS(variable_read, grid(1), block(64), out<u64>(64))
 
@@ -183,15 +185,16 @@ KERNEL variable_write(const double *a)
     int i = global_thread();
     variable_blank[i] = a[i] * 2 + variable_blank[i];
 }
-CORPUS(variable_write, grid(2), block(32), in<double>(64, range(-1, 1, 168)), symbol(double, variable_blank, 64, range(0, 1, 169)),
-       launches(3))
+CORPUS(variable_write, grid(2), block(32), in<double>(64, range(-1, 1, 168)),
+       symbol(double, variable_blank, 64, range(0, 1, 169)), launches(3))
 
 KERNEL variable_counter(u32 *out)
 {
     u32 before = atomicAdd(&variable_atomic, 3u);
     atomicMax(out, before);
 }
-CORPUS(variable_counter, grid(4), block(64), in<u32>(1, zero()), symbol(u32, variable_atomic, 1, zero()), launches(2))
+CORPUS(variable_counter, grid(4), block(64), in<u32>(1, zero()),
+       symbol(u32, variable_atomic, 1, zero()), launches(2))
 
 /* ---- vectors, unions, volatile, caches ---- */
 KERNEL vector_float4(float4 *out, const float4 *a, const float2 *b)
@@ -201,7 +204,8 @@ KERNEL vector_float4(float4 *out, const float4 *a, const float2 *b)
     float2 y = b[i];
     out[i] = make_float4(x.x + y.x, x.y * y.y, x.z - y.x, x.w / 3);
 }
-CORPUS(vector_float4, grid(2), block(64), out<float>(512), in<float>(512, range(-4, 4, 170)), in<float>(256, range(-4, 4, 171)))
+CORPUS(vector_float4, grid(2), block(64), out<float>(512), in<float>(512, range(-4, 4, 170)),
+       in<float>(256, range(-4, 4, 171)))
 
 KERNEL vector_bytes(uchar4 *out, const uchar4 *a, const ushort2 *b)
 {
@@ -211,7 +215,8 @@ KERNEL vector_bytes(uchar4 *out, const uchar4 *a, const ushort2 *b)
     unsigned grey = (p.x * 77u + p.y * 151u + p.z * 28u) >> 8;
     out[i] = make_uchar4((u8)grey, (u8)(255 - p.w), (u8)(q.x >> 8), (u8)(q.y ^ p.x));
 }
-CORPUS(vector_bytes, grid(2), block(128), out<u8>(1024), in<u8>(1024, bits(172)), in<u16>(512, bits(173)))
+CORPUS(vector_bytes, grid(2), block(128), out<u8>(1024), in<u8>(1024, bits(172)),
+       in<u16>(512, bits(173)))
 
 KERNEL vector_wide(double2 *out, longlong2 *whole, const double2 *a, const int4 *b)
 {
@@ -221,7 +226,8 @@ KERNEL vector_wide(double2 *out, longlong2 *whole, const double2 *a, const int4 
     out[i] = make_double2(x.x * x.y, x.x - x.y);
     whole[i] = make_longlong2((s64)y.x * y.y, (s64)y.z - y.w);
 }
-CORPUS(vector_wide, grid(2), block(64), out<double>(256), out<s64>(256), in<double>(256, range(-1, 1, 174)), in<s32>(512, bits(175)))
+CORPUS(vector_wide, grid(2), block(64), out<double>(256), out<s64>(256),
+       in<double>(256, range(-1, 1, 174)), in<s32>(512, bits(175)))
 
 KERNEL vector_three(float3 *out, const float3 *a, const uchar3 *b)
 {
@@ -230,7 +236,8 @@ KERNEL vector_three(float3 *out, const float3 *a, const uchar3 *b)
     uchar3 y = b[i];
     out[i] = make_float3(x.y + y.x, x.z * y.y, x.x - y.z);
 }
-CORPUS(vector_three, grid(1), block(64), out<float>(192), in<float>(192, range(-1, 1, 176)), in<u8>(192, bits(177)))
+CORPUS(vector_three, grid(1), block(64), out<float>(192), in<float>(192, range(-1, 1, 176)),
+       in<u8>(192, bits(177)))
 
 union Pun {
     float f;
@@ -264,7 +271,8 @@ CORPUS(storage_volatile, grid(2), block(64), out<u32>(128), in<u32>(128, bits(17
 KERNEL storage_cached(u32 *out, const u32 *__restrict__ a)
 {
     int i = global_thread();
-    u32 r = __ldg(a + i) + __ldcg(a + (i ^ 1)) * 3 + __ldca(a + (i ^ 2)) * 5 + __ldcs(a + (i ^ 4)) * 7;
+    u32 r =
+        __ldg(a + i) + __ldcg(a + (i ^ 1)) * 3 + __ldca(a + (i ^ 2)) * 5 + __ldcs(a + (i ^ 4)) * 7;
     __stcg(out + i * 2, r);
     __stcs(out + i * 2 + 1, r + 1);
 }
@@ -308,6 +316,7 @@ KERNEL storage_generic(u32 *out, const u32 *a)
         mine[k] = (u32)(t * k);
     __syncthreads();
     u32 r = generic_sum(a + (t & 31), 8) ^ generic_sum(tile + (t & 31), 8);
-    out[t] = r ^ generic_sum(t & 1 ? mine : tile + 3, 4) ^ generic_sum((const u32 *)constant_table, 16);
+    out[t] =
+        r ^ generic_sum(t & 1 ? mine : tile + 3, 4) ^ generic_sum((const u32 *)constant_table, 16);
 }
 CORPUS(storage_generic, grid(1), block(64), out<u32>(64), in<u32>(64, bits(182)))

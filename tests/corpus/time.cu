@@ -4,12 +4,12 @@
 #include "corpus.h"
 
 #ifdef __CUDACC__
-#define SPECIAL(name, R, reg, c)                            \
-    static __device__ __forceinline__ R name()              \
-    {                                                       \
-        R r;                                                \
-        asm volatile("mov." reg ";" : "=" c(r));            \
-        return r;                                           \
+#define SPECIAL(name, R, reg, c)                                                                   \
+    static __device__ __forceinline__ R name()                                                     \
+    {                                                                                              \
+        R r;                                                                                       \
+        asm volatile("mov." reg ";" : "=" c(r));                                                   \
+        return r;                                                                                  \
     }
 SPECIAL(global_timer, u64, "u64 %0, %%globaltimer", "l")
 SPECIAL(sm_id, u32, "u32 %0, %%smid", "r")
@@ -17,11 +17,26 @@ SPECIAL(sm_count, u32, "u32 %0, %%nsmid", "r")
 SPECIAL(warp_id, u32, "u32 %0, %%warpid", "r")
 SPECIAL(warp_count, u32, "u32 %0, %%nwarpid", "r")
 #else
-static u64 global_timer() { return (u64)clock64() * 1000; }
-static u32 sm_id() { return 0; }
-static u32 sm_count() { return 1; }
-static u32 warp_id() { return 0; }
-static u32 warp_count() { return 1; }
+static u64 global_timer()
+{
+    return (u64)clock64() * 1000;
+}
+static u32 sm_id()
+{
+    return 0;
+}
+static u32 sm_count()
+{
+    return 1;
+}
+static u32 warp_id()
+{
+    return 0;
+}
+static u32 warp_count()
+{
+    return 1;
+}
 
 #include <cstdio>
 /* Pairs (before, after): after must not be smaller; with `least`, at least so much later. */
@@ -36,9 +51,18 @@ static int pairs_rise(const void *data, size_t count, uint64_t least, char *why,
         }
     return 0;
 }
-static int pairs_later(const void *d, size_t n, char *why, size_t size) { return pairs_rise(d, n, 1, why, size); }
-static int pairs_not_earlier(const void *d, size_t n, char *why, size_t size) { return pairs_rise(d, n, 0, why, size); }
-static int pairs_50us(const void *d, size_t n, char *why, size_t size) { return pairs_rise(d, n, 50000, why, size); }
+static int pairs_later(const void *d, size_t n, char *why, size_t size)
+{
+    return pairs_rise(d, n, 1, why, size);
+}
+static int pairs_not_earlier(const void *d, size_t n, char *why, size_t size)
+{
+    return pairs_rise(d, n, 0, why, size);
+}
+static int pairs_50us(const void *d, size_t n, char *why, size_t size)
+{
+    return pairs_rise(d, n, 50000, why, size);
+}
 static int pairs_below(const void *data, size_t count, char *why, size_t size)
 {
     const uint32_t *v = (const uint32_t *)data;
@@ -123,7 +147,8 @@ KERNEL time_sleep_and_signal(u32 *out, u64 *when)
     when[threadIdx.x * 2] = before;
     when[threadIdx.x * 2 + 1] = global_timer();
 }
-CORPUS(time_sleep_and_signal, grid(1), block(64), out<u32>(64), out<u64>(128).property(pairs_not_earlier))
+CORPUS(time_sleep_and_signal, grid(1), block(64), out<u32>(64),
+       out<u64>(128).property(pairs_not_earlier))
 
 KERNEL time_places(u32 *out)
 {

@@ -6,18 +6,18 @@
 
 #define ALL 0xffffffffu
 
-#define SHUFFLES(T, id)                                                                                          \
-    KERNEL warp_shuffle_##id(T *out, const T *a)                                                                 \
-    {                                                                                                            \
-        int i = global_thread(), lane = i & 31;                                                                  \
-        T x = a[i];                                                                                              \
-        out[i * 6] = __shfl_sync(ALL, x, (lane * 7 + 3) & 31);                                                   \
-        out[i * 6 + 1] = __shfl_up_sync(ALL, x, 5);                                                              \
-        out[i * 6 + 2] = __shfl_down_sync(ALL, x, 9);                                                            \
-        out[i * 6 + 3] = __shfl_xor_sync(ALL, x, 21);                                                            \
-        out[i * 6 + 4] = __shfl_sync(ALL, x, 11);                                                                \
-        out[i * 6 + 5] = __shfl_sync(ALL, x, lane + 40);                                                         \
-    }                                                                                                            \
+#define SHUFFLES(T, id)                                                                            \
+    KERNEL warp_shuffle_##id(T *out, const T *a)                                                   \
+    {                                                                                              \
+        int i = global_thread(), lane = i & 31;                                                    \
+        T x = a[i];                                                                                \
+        out[i * 6] = __shfl_sync(ALL, x, (lane * 7 + 3) & 31);                                     \
+        out[i * 6 + 1] = __shfl_up_sync(ALL, x, 5);                                                \
+        out[i * 6 + 2] = __shfl_down_sync(ALL, x, 9);                                              \
+        out[i * 6 + 3] = __shfl_xor_sync(ALL, x, 21);                                              \
+        out[i * 6 + 4] = __shfl_sync(ALL, x, 11);                                                  \
+        out[i * 6 + 5] = __shfl_sync(ALL, x, lane + 40);                                           \
+    }                                                                                              \
     CORPUS(warp_shuffle_##id, grid(2), block(64), out<T>(768), in<T>(128, range(-1e6, 1e6, 231)))
 SHUFFLES(s32, s32)
 SHUFFLES(float, float)
@@ -30,19 +30,20 @@ KERNEL warp_shuffle_unsigned(u32 *out, u64 *wide, const u32 *a)
     out[i] = __shfl_xor_sync(ALL, a[i], 1) + __shfl_up_sync(ALL, a[i], 1u);
     wide[i] = __shfl_down_sync(ALL, (u64)a[i] << 16, 2u);
 }
-CORPUS(warp_shuffle_unsigned, grid(1), block(64), out<u32>(64), out<u64>(64), in<u32>(64, bits(232)))
+CORPUS(warp_shuffle_unsigned, grid(1), block(64), out<u32>(64), out<u64>(64),
+       in<u32>(64, bits(232)))
 
-#define WIDTHS(w)                                                                                       \
-    KERNEL warp_shuffle_width_##w(u32 *out, const u32 *a)                                               \
-    {                                                                                                   \
-        int i = global_thread(), lane = i & 31;                                                         \
-        u32 x = a[i];                                                                                   \
-        out[i * 5] = __shfl_sync(ALL, x, lane * 3 + 1, w);                                              \
-        out[i * 5 + 1] = __shfl_up_sync(ALL, x, 1, w);                                                  \
-        out[i * 5 + 2] = __shfl_down_sync(ALL, x, 1, w);                                                \
-        out[i * 5 + 3] = __shfl_xor_sync(ALL, x, w / 2, w);                                             \
-        out[i * 5 + 4] = __shfl_down_sync(ALL, x, (u32)(w / 2 + 1), w);                                 \
-    }                                                                                                   \
+#define WIDTHS(w)                                                                                  \
+    KERNEL warp_shuffle_width_##w(u32 *out, const u32 *a)                                          \
+    {                                                                                              \
+        int i = global_thread(), lane = i & 31;                                                    \
+        u32 x = a[i];                                                                              \
+        out[i * 5] = __shfl_sync(ALL, x, lane * 3 + 1, w);                                         \
+        out[i * 5 + 1] = __shfl_up_sync(ALL, x, 1, w);                                             \
+        out[i * 5 + 2] = __shfl_down_sync(ALL, x, 1, w);                                           \
+        out[i * 5 + 3] = __shfl_xor_sync(ALL, x, w / 2, w);                                        \
+        out[i * 5 + 4] = __shfl_down_sync(ALL, x, (u32)(w / 2 + 1), w);                            \
+    }                                                                                              \
     CORPUS(warp_shuffle_width_##w, grid(1), block(64), out<u32>(320), in<u32>(64, bits(233)))
 WIDTHS(2)
 WIDTHS(4)
@@ -59,7 +60,8 @@ KERNEL warp_shuffle_varying(u32 *out, const u32 *a, const u8 *by)
     out[i * 4 + 2] = __shfl_down_sync(ALL, x, n);
     out[i * 4 + 3] = __shfl_xor_sync(ALL, x, (int)n);
 }
-CORPUS(warp_shuffle_varying, grid(2), block(96), out<u32>(768), in<u32>(192, bits(234)), in<u8>(192, bits(235)))
+CORPUS(warp_shuffle_varying, grid(2), block(96), out<u32>(768), in<u32>(192, bits(234)),
+       in<u8>(192, bits(235)))
 
 KERNEL warp_reduce(float *out, const float *a)
 {
@@ -94,7 +96,8 @@ KERNEL warp_votes(u32 *out, const u32 *a)
     out[i * 6 + 2] = (u32)(__any_sync(ALL, x % 37 == 0) != 0);
     out[i * 6 + 3] = (u32)(__all_sync(ALL, 1) != 0) | (u32)(__any_sync(ALL, 0) != 0) << 1;
     out[i * 6 + 4] = (u32)__popc(__ballot_sync(ALL, x & 2) & ptx_lanemask_lt());
-    out[i * 6 + 5] = (u32)(__uni_sync(ALL, (i / 32) & 1) != 0) | (u32)(__uni_sync(ALL, x & 1) != 0) << 1;
+    out[i * 6 + 5] = (u32)(__uni_sync(ALL, (i / 32) & 1) != 0) | (u32)(__uni_sync(ALL, x & 1) != 0)
+                                                                     << 1;
 }
 CORPUS(warp_votes, grid(2), block(128), out<u32>(1536), in<u32>(256, bits(238)))
 
@@ -159,7 +162,8 @@ KERNEL warp_aggregate(u32 *count, u32 *list, const u32 *a)
         list[base + (u32)__popc(lanes & ptx_lanemask_lt())] = a[i];
     }
 }
-CORPUS(warp_aggregate, grid(4), block(64), in<u32>(1, zero()), out<u32>(256).sorted(), in<u32>(256, bits(241)))
+CORPUS(warp_aggregate, grid(4), block(64), in<u32>(1, zero()), out<u32>(256).sorted(),
+       in<u32>(256, bits(241)))
 
 KERNEL warp_bitonic(s32 *out, const s32 *a)
 {

@@ -72,7 +72,8 @@ for question in "$here"/gpu/question_*; do
 done
 
 if [ -z "$questions_only" ]; then
-    check corpus 300 "$here/tests/corpus/corpus" "$library" "$here/tests/corpus"
+    check corpus 300 "$here/tests/corpus/corpus" --oracle "$here/tests/corpus/liboracle.so" \
+        --ptx "$here/tests/corpus" --driver "$library"
 
     "$here/bin/gpushared" --driver "$driver" --socket "$work/gpushare.sock" --admin-socket "$work/admin.sock" >"$work/server.log" 2>&1 &
     server=$!
