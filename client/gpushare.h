@@ -185,7 +185,7 @@ struct gpushare_options {
     uint32_t priority;          /* 0 normal, 1 and above lower, at most 1000 */
     const char *socket;         /* path of the server's socket */
     const char *name;           /* in the server's lists and log; at most 63 bytes */
-    double thread_percentage;   /* of the device's multiprocessors; above 0, at most 100 */
+    double thread_percentage;   /* of the device's multiprocessors; from 1 to 100 */
     uint64_t memory_limit;      /* of device memory */
     uint64_t host_memory_limit; /* of shared host buffers */
 };
@@ -200,7 +200,7 @@ struct gpushare_options {
  *                                       default $XDG_RUNTIME_DIR/gpushare/gpushare.sock
  *                                       if that exists, then /run/gpushare/gpushare.sock
  *   GPUSHARE_CLIENT_NAME                if the options don't say; default: the program's name
- *   GPUSHARE_ACTIVE_THREAD_PERCENTAGE   above 0, at most 100 (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE)
+ *   GPUSHARE_ACTIVE_THREAD_PERCENTAGE   from 1 to 100 (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE)
  *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT    per device, 0=1G,1=512MB or GPU-<uuid>=1G; K, M and G
  *                                       are powers of 1024 (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT)
  *   GPUSHARE_PINNED_HOST_MEM_LIMIT      one size, 512M
@@ -522,7 +522,7 @@ GPUSHARE_API gpushare_error gpushare_launch_packed(gpushare_function *function,
 
 /*
  * Host memory may be a shared host buffer (fastest; see gpushare_host_alloc) or any
- * ordinary memory, which goes through staging buffers of the library: up to 16 MiB of
+ * ordinary memory, which goes through staging buffers of the library: up to 18 MiB of
  * shared host buffers, made when first needed and charged to this client.
  *
  * Without _async: in order with the default stream; the call returns when the copy is

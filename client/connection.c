@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/connection.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/connect.h"
+#include "client/device.h"
+#include "client/event.h"
+#include "client/failure.h"
+#include "client/module.h"
+
+uint32_t connection_generation;
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static gpushare_connection *registry;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- fork ---- */
+
+/*
+ * In the child only the forking thread lives, and every other lock is as some lost
+ * thread left it: nothing but the descriptors is touched. They are closed so that
+ * the server sees the parent's end when the parent ends.
+ */
+static void fork_child(void)
+{
+    connection_generation++;
+    for (gpushare_connection *c = registry; c; c = c->next) {
+        session_abandon(&c->session);
+        close(c->eventfd);
+    }
+    registry = NULL;
+    pthread_mutex_unlock(&registry_lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(connection_registry_lock, connection_registry_unlock, fork_child);
+}
+
+/* ---- registry ---- */
+
+void connection_registry_lock(void)
+{
+    pthread_mutex_lock(&registry_lock);
+}
+
+void connection_registry_unlock(void)
+{
+    pthread_mutex_unlock(&registry_lock);
+}
+
+gpushare_connection *connection_find(uint64_t id)
+{
+    for (gpushare_connection *c = registry; c; c = c->next)
+        if (c->id == id)
+            return c;
+    return NULL;
+}
+
+gpushare_connection *connection_first(void)
+{
+    return registry;
+}
+
+void connection_register(gpushare_connection *connection)
+{
+    static uint64_t ids;
+    pthread_once(&once, watch_forks);
+    connection_registry_lock();
+    connection->generation = connection_generation;
+    connection->id = ++ids;
+    connection->next = registry;
+    registry = connection;
+    connection_registry_unlock();
+}
+
+static void unregister(gpushare_connection *connection)
+{
+    connection_registry_lock();
+    for (gpushare_connection **link = &registry; *link; link = &(*link)->next)
+        if (*link == connection) {
+            *link = connection->next;
+            break;
+        }
+    peer_forget(connection);
+    connection_registry_unlock();
+}
+
+/* ---- use ---- */
+
+gpushare_error connection_dead(gpushare_connection *connection)
+{
+    if (!connection)
+        return failure(GPUSHARE_ERROR_NOT_INITIALIZED,
+                       "the connection is NULL; gpushare_connect() makes one");
+    if (connection->generation != connection_generation)
+        return failure(GPUSHARE_ERROR_NOT_INITIALIZED,
+                       "the connection belongs to the parent of this forked process; connect "
+                       "again here");
+    return session_ended(&connection->session);
+}
+
+bool connection_alive(void *connection)
+{
+    return session_alive(&((gpushare_connection *)connection)->session);
+}
+
+gpushare_error connection_call(gpushare_connection *connection, const struct session_call *call)
+{
+    return session_call(&connection->session, call);
+}
+
+gpushare_error gpushare_connection_error(gpushare_connection *connection, const char **text)
+{
+    if (!connection || connection->generation != connection_generation) {
+        gpushare_error error = connection_dead(connection);
+        if (text)
+            *text = gpushare_error_text();
+        return error;
+    }
+    gpushare_error error = session_ended(&connection->session);
+    if (text)
+        *text = error ? connection->session.text : "";
+    return error;
+}
+
+gpushare_error gpushare_limits(gpushare_connection *connection, struct gpushare_limits *limits)
+{
+    gpushare_error error = connection_check(connection);
+    if (error)
+        return error;
+    const struct proto_attached *granted = &connection->attached;
+    struct gpushare_limits told = {
+        .client = granted->client,
+        .streams = granted->streams,
+        .thread_percentage_asked = connection->thread_percentage_asked / 100.0,
+        .thread_percentage = granted->thread_percentage / 100.0,
+        .multiprocessors = granted->multiprocessors,
+        .partitioned = granted->partitioned,
+        .memory_limit_asked = connection->memory_limit_asked,
+        .memory_limit = granted->memory_limit,
+        .host_memory_limit_asked = connection->host_memory_limit_asked,
+        .host_memory_limit = granted->host_memory_limit,
+        .priority_asked = connection->priority_asked,
+        .priority = granted->priority,
+    };
+    return device_hand_out(limits, &told, sizeof told, "limits");
+}
+
+/* ---- close ---- */
+
+void connection_delete(gpushare_connection *connection)
+{
+    bool here = connection->generation == connection_generation;
+    for (struct gpushare_stream *s = connection->streams, *next; s; s = next) {
+        next = s->next;
+        stream_delete(s);
+    }
+    stream_delete(connection->default_stream);
+    module_forget(connection);
+    event_forget(connection);
+    memory_forget(connection);
+    peer_destroy(&connection->peers, here);
+    /* What a fork did not hand on is not unmapped: the child may have something else there. */
+    if (here) {
+        if (connection->windows_reserved) {
+            munmap((void *)(uintptr_t)connection->device_base, connection->window_bytes);
+            munmap((void *)(uintptr_t)connection->host_base, connection->window_bytes);
+        }
+        session_close(&connection->session);
+        shm_release(&connection->ring_memory);
+        shm_release(&connection->status_memory);
+        if (connection->eventfd >= 0)
+            close(connection->eventfd);
+        staging_destroy(&connection->staging);
+        pthread_mutex_destroy(&connection->lists);
+    } else {
+        free(connection->session.message);
+    }
+    free(connection);
+}
+
+void gpushare_close(gpushare_connection **connection)
+{
+    if (!connection || !*connection)
+        return;
+    gpushare_connection *closing = *connection;
+    *connection = NULL;
+    if (closing->generation == connection_generation)
+        unregister(closing);
+    connection_delete(closing);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/environment.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/failure.h"
+
+#define SYSTEM_SOCKET "/run/gpushare/gpushare.sock"
+
+static const char *get(const char *name, void *context)
+{
+    (void)context;
+    /* A set-user-ID program must not let its caller choose the server. */
+    return secure_getenv(name);
+}
+
+/* Members that a caller's older, shorter struct lacks stay zero: not wished for. */
+static gpushare_error copy_options(struct gpushare_options *to, const struct gpushare_options *from)
+{
+    memset(to, 0, sizeof *to);
+    if (!from)
+        return GPUSHARE_SUCCESS;
+    if (from->size < offsetof(struct gpushare_options, device) + sizeof from->device)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "options: size is %zu; set it to sizeof(struct gpushare_options)",
+                       from->size);
+    memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
+    /* A later version's member that this library does not know must not be ignored when set. */
+    const unsigned char *rest = (const unsigned char *)from;
+    for (size_t i = sizeof *to; i < from->size; i++)
+        if (rest[i])
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "options: this library (" GPUSHARE_VERSION
+                           ") is older than the header and lacks a member that is set");
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error merge(struct limits_wish *wish, const struct gpushare_options *options)
+{
+    if (options->thread_percentage != 0) {
+        if (!(options->thread_percentage >= 1 && options->thread_percentage <= 100))
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "options: thread_percentage is %g; it must be from 1 to 100, or 0 for "
+                           "no wish",
+                           options->thread_percentage);
+        wish->thread_percentage = limits_tighter_percentage(
+            wish->thread_percentage, (uint32_t)(options->thread_percentage * 100 + 0.5));
+    }
+    if (options->priority > LIMITS_PRIORITY_MAX)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "options: priority is %u; it must be from 0 to %d", options->priority,
+                       LIMITS_PRIORITY_MAX);
+    wish->priority = limits_tighter_priority(wish->priority, options->priority);
+    if (options->host_memory_limit)
+        wish->host_memory = limits_tighter(wish->host_memory, options->host_memory_limit);
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error choose_name(struct limits_wish *wish, const char *name)
+{
+    if (name) {
+        if (strlen(name) > LIMITS_NAME_MAX || !limits_name_is_valid(name))
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "options: name must be at most %d bytes of UTF-8 without control "
+                           "characters",
+                           LIMITS_NAME_MAX);
+        snprintf(wish->name, sizeof wish->name, "%s", name);
+    } else if (!wish->name_from) {
+        /* The file name of a program may hold anything; a name is only a courtesy. */
+        if (strlen(program_invocation_short_name) <= LIMITS_NAME_MAX &&
+            limits_name_is_valid(program_invocation_short_name))
+            snprintf(wish->name, sizeof wish->name, "%s", program_invocation_short_name);
+    }
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error choose_sockets(struct environment *environment, const char *path)
+{
+    char(*sockets)[LIMITS_SOCKET_MAX + 1] = environment->sockets;
+    sockets[0][0] = sockets[1][0] = '\0';
+    if (path) {
+        if (!*path || strlen(path) > LIMITS_SOCKET_MAX)
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "options: socket must be a path of 1 to %d bytes", LIMITS_SOCKET_MAX);
+        snprintf(sockets[0], sizeof sockets[0], "%s", path);
+        return GPUSHARE_SUCCESS;
+    }
+    if (environment->wish.socket_from) {
+        memcpy(sockets[0], environment->wish.socket, sizeof sockets[0]);
+        return GPUSHARE_SUCCESS;
+    }
+    unsigned n = 0;
+    const char *runtime = get("XDG_RUNTIME_DIR", NULL);
+    if (runtime && *runtime) {
+        int length = snprintf(sockets[0], sizeof sockets[0], "%s/gpushare/gpushare.sock", runtime);
+        if (length > 0 && (size_t)length < sizeof sockets[0] && access(sockets[0], F_OK) == 0)
+            n = 1;
+    }
+    memcpy(sockets[n], SYSTEM_SOCKET, sizeof SYSTEM_SOCKET);
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error environment_read(struct environment *environment,
+                                const struct gpushare_options *options)
+{
+    struct gpushare_options wished;
+    gpushare_error error = copy_options(&wished, options);
+    if (error)
+        return error;
+    char why[380];
+    if (limits_wish_read(&environment->wish, get, NULL, why, sizeof why) < 0)
+        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
+    environment->device = wished.device;
+    environment->memory_limit = wished.memory_limit ? wished.memory_limit : PROTO_UNSET;
+    if ((error = merge(&environment->wish, &wished)) ||
+        (error = choose_name(&environment->wish, wished.name)))
+        return error;
+    return choose_sockets(environment, wished.socket);
+}
