@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Peers that misuse shared memory: descriptors, indices, arenas, dependencies and the
+ * memory itself. The culprit's connection ends with a reason, or its garbage stays its
+ * own; the neighbour beside it computes on.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/doorbell.h"
+#include "tests/support/neighbour.h"
+#include "tests/support/raw.h"
+
+static const char kernel_ptx[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
+                                 ".visible .entry store(.param .u64 p, .param .u32 v)\n{\n"
+                                 ".reg .b64 %a;\n.reg .b32 %v;\n"
+                                 "ld.param.u64 %a, [p];\nld.param.u32 %v, [v];\n"
+                                 "st.global.u32 [%a], %v;\nret;\n}\n"
+                                 ".visible .entry idle(.param .u64 p, .param .u32 v)\n{\nret;\n}\n";
+
+static struct server *server;
+static struct neighbour *neighbour;
+
+static int start(void **state)
+{
+    (void)state;
+    server = server_start(NULL, NULL);
+    neighbour = neighbour_start(server);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    assert_int_equal(neighbour_stop(neighbour), 0);
+    assert_int_equal(server_stop(server), 0);
+    return 0;
+}
+
+static struct proto_command_launch store(uint32_t function, uint64_t address, uint32_t value)
+{
+    struct proto_command_launch launch = {.opcode = PROTO_COMMAND_LAUNCH,
+                                          .function = function,
+                                          .grid = {1, 1, 1},
+                                          .block = {1, 1, 1},
+                                          .parameter_bytes = 12};
+    memcpy(launch.inline_parameters, &address, 8);
+    memcpy(launch.inline_parameters + 8, &value, 4);
+    return launch;
+}
+
+/* Pushes one bad descriptor as a fresh client; the connection must end with this error, and the log
+ * must tell. */
+static void expect_end(const void *descriptor, uint32_t error)
+{
+    struct raw raw;
+    raw_attach(&raw, server, PROTO_UNSET);
+    raw_push(&raw, 0, descriptor);
+    uint32_t fault = raw_wait_fault(&raw);
+    if (fault != error)
+        fail_msg("fault %u, not %u", fault, error);
+    assert_true(raw_wait_end(&raw));
+    raw_close(&raw);
+}
+
+static void a_well_formed_launch_by_hand_works(void **state)
+{
+    (void)state;
+    struct raw raw;
+    raw_attach(&raw, server, PROTO_UNSET);
+    uint32_t function = raw_function(&raw, kernel_ptx, "store");
+    uint64_t address = raw_alloc(&raw, 4096);
+    struct proto_command_launch launch = store(function, address, 7);
+    raw_push(&raw, 0, &launch);
+    assert_true(raw_wait_value(&raw, 0, 1));
+    raw_close(&raw);
+}
+
+static void unknown_commands_and_reserved_fields_end_the_culprit(void **state)
+{
+    (void)state;
+    struct ring_descriptor garbage;
+    memset(&garbage, 0xee, sizeof garbage);
+    expect_end(&garbage, PROTO_ERROR_PROTOCOL_VIOLATION);
+    struct proto_command_nop nop = {.opcode = PROTO_COMMAND_NOP, .flags = 1};
+    expect_end(&nop, PROTO_ERROR_PROTOCOL_VIOLATION);
+    struct proto_command_fill fill = {.opcode = PROTO_COMMAND_FILL, .width = 3, .count = 1};
+    expect_end(&fill, PROTO_ERROR_PROTOCOL_VIOLATION);
+}
+
+static void launches_with_wrong_handles_and_sizes_end_the_culprit(void **state)
+{
+    (void)state;
+    const uint32_t handles[] = {0, 1, 5000, UINT32_MAX};
+    for (size_t i = 0; i < 4; i++) {
+        struct proto_command_launch launch = store(handles[i], 0, 0);
+        expect_end(&launch, PROTO_ERROR_PROTOCOL_VIOLATION);
+    }
+    const uint16_t sizes[] = {0, 8, 11, 13, 24, 32764};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct raw raw;
+        raw_attach(&raw, server, PROTO_UNSET);
+        struct proto_command_launch launch =
+            store(raw_function(&raw, kernel_ptx, "store"), raw_alloc(&raw, 64), 1);
+        launch.parameter_bytes = sizes[i];
+        raw_push(&raw, 0, &launch);
+        assert_int_equal(raw_wait_fault(&raw), PROTO_ERROR_PROTOCOL_VIOLATION);
+        raw_close(&raw);
+    }
+}
+
+static void addresses_of_others_and_overflowing_ranges_are_refused_in_every_command(void **state)
+{
+    (void)state;
+    struct raw victim;
+    raw_attach(&victim, server, PROTO_UNSET);
+    uint64_t theirs = raw_alloc(&victim, 1 << 20);
+    for (int which = 0; which < 9; which++) {
+        struct raw raw;
+        raw_attach(&raw, server, PROTO_UNSET);
+        uint64_t mine = raw_alloc(&raw, 4 << 20);
+        struct proto_command_copy copy = {.opcode = PROTO_COMMAND_COPY,
+                                          .destination = mine,
+                                          .source = mine + (2 << 20),
+                                          .count = 4096};
+        struct proto_command_fill fill = {
+            .opcode = PROTO_COMMAND_FILL, .width = 4, .destination = mine, .count = 16};
+        const void *bad = &copy;
+        switch (which) {
+        case 0:
+            copy.source = theirs;
+            break;
+        case 1:
+            copy.destination = theirs;
+            break;
+        case 2:
+            copy.source = raw.attached.host_base;
+            break;
+        case 3:
+            copy.count = UINT64_MAX;
+            break;
+        case 4:
+            copy.count = UINT64_MAX - copy.source + 2;
+            break;
+        case 5:
+            copy.destination = (uint64_t)(uintptr_t)&copy;
+            break;
+        case 6:
+            fill.destination = theirs;
+            bad = &fill;
+            break;
+        case 7:
+            fill.count = UINT64_MAX / 4 + 2;
+            bad = &fill;
+            break;
+        default:
+            fill.destination = mine + 1;
+            bad = &fill;
+            break;
+        }
+        raw_push(&raw, 0, bad);
+        uint32_t fault = raw_wait_fault(&raw);
+        if (fault != PROTO_ERROR_PROTOCOL_VIOLATION && fault != PROTO_ERROR_INVALID_HANDLE)
+            fail_msg("case %d: fault %u", which, fault);
+        raw_close(&raw);
+    }
+    raw_close(&victim);
+}
+
+static void a_tail_that_lies_ends_the_culprit(void **state)
+{
+    (void)state;
+    const uint32_t tails[] = {PROTO_RING_ENTRIES + 1, UINT32_MAX, 0x80000000u};
+    for (size_t i = 0; i < 3; i++) {
+        struct raw raw;
+        raw_attach(&raw, server, PROTO_UNSET);
+        __atomic_store_n(&ring_at(raw.rings, raw.status, 0).header->tail, tails[i],
+                         __ATOMIC_SEQ_CST);
+        doorbell_ring(ring_client_header(raw.rings), 0, raw.eventfd);
+        assert_int_equal(raw_wait_fault(&raw), PROTO_ERROR_PROTOCOL_VIOLATION);
+        raw_close(&raw);
+    }
+}
+
+static void streams_that_wait_in_a_circle_are_told_so(void **state)
+{
+    (void)state;
+    struct raw raw;
+    raw_attach(&raw, server, PROTO_UNSET);
+    struct proto_stream_create create = {.priority = 0};
+    assert_int_equal(raw_ask(&raw, PROTO_STREAM_CREATE, &create, NULL, 0, -1), 0);
+    uint32_t other = ((const struct proto_stream_created *)raw.reply.body)->stream;
+    struct proto_command_wait first = {
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = other, .value0 = 2};
+    struct proto_command_wait second = {
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = 0, .value0 = 2};
+    raw_push(&raw, 0, &first);
+    raw_push(&raw, other, &second);
+    assert_int_equal(raw_wait_fault(&raw), PROTO_ERROR_DEPENDENCY_CIRCLE);
+    raw_close(&raw);
+    raw_attach(&raw, server, PROTO_UNSET);
+    struct proto_command_wait self = {
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = 0, .value0 = 5};
+    raw_push(&raw, 0, &self);
+    assert_int_equal(raw_wait_fault(&raw), PROTO_ERROR_DEPENDENCY_CIRCLE);
+    raw_close(&raw);
+}
+
+static void waits_for_streams_and_links_that_are_not_there_end_the_culprit(void **state)
+{
+    (void)state;
+    struct proto_command_wait wait = {
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = 4095, .value0 = 1};
+    expect_end(&wait, PROTO_ERROR_PROTOCOL_VIOLATION);
+    wait = (struct proto_command_wait){
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .link0 = 3, .value0 = 1};
+    expect_end(&wait, PROTO_ERROR_PROTOCOL_VIOLATION);
+    wait = (struct proto_command_wait){.opcode = PROTO_COMMAND_WAIT, .count = 4};
+    expect_end(&wait, PROTO_ERROR_PROTOCOL_VIOLATION);
+}
+
+/* Scribbles over everything that it may write, while a sibling thread's worth of valid work goes
+ * on, until it is ended. */
+static void scribble(unsigned seed)
+{
+    struct raw raw;
+    raw_attach(&raw, server, PROTO_UNSET);
+    /* A kernel that touches nothing: what a faulting kernel does to others is another matter. */
+    uint32_t function = raw_function(&raw, kernel_ptx, "idle");
+    struct proto_command_launch launch = store(function, 0, seed);
+    for (int i = 0; i < 64; i++)
+        raw_push(&raw, 0, &launch);
+    struct ring ring = ring_at(raw.rings, raw.status, 0);
+    for (int i = 0;
+         i < 20000 && !__atomic_load_n(&ring_status_header(raw.status)->fault, __ATOMIC_RELAXED);
+         i++) {
+        seed = seed * 1664525u + 1013904223u;
+        uint32_t *words = (uint32_t *)ring.descriptors, at;
+        switch (seed >> 29) {
+        case 0:
+            ring.header->tail += (seed >> 8) % 8;
+            break;
+        case 1:
+            ((uint32_t *)ring_client_header(raw.rings))[(seed >> 8) % 256] = seed;
+            break;
+        default: /* fields of a valid descriptor, so that some pass one check and fail the next */
+            at = (seed >> 8) % (PROTO_RING_ENTRIES * 16);
+            /* Grids stay small: a kernel of two thousand million blocks is legitimate, and would be
+             * waited for. */
+            words[at] = seed % 3 || (at % 16 >= 2 && at % 16 <= 4) ? seed % 64 : seed;
+        }
+        if (i % 16 == 0) {
+            memcpy(&ring.descriptors[ring.header->tail % PROTO_RING_ENTRIES], &launch,
+                   sizeof launch);
+            doorbell_ring(ring_client_header(raw.rings), 0, raw.eventfd);
+        }
+    }
+    raw_close(&raw);
+}
+
+static void memory_rewritten_at_random_harms_only_its_owner(void **state)
+{
+    (void)state;
+    unsigned long before = neighbour_rounds(neighbour);
+    for (unsigned seed = 1; seed <= 25; seed++)
+        scribble(seed * 7919);
+    assert_true(neighbour_rounds(neighbour) > before);
+}
+
+static void punched_memory_reads_as_zeros_and_harms_only_its_owner(void **state)
+{
+    (void)state;
+    struct raw raw;
+    raw_attach(&raw, server, PROTO_UNSET);
+    struct proto_host_alloc host = {.count = 1 << 20};
+    assert_int_equal(raw_ask(&raw, PROTO_HOST_ALLOC, &host, NULL, 0, -1), 0);
+    struct proto_host_allocated allocated;
+    memcpy(&allocated, raw.reply.body, sizeof allocated);
+    int fd = channel_take_fd(&raw.reply, 0);
+    assert_int_equal(
+        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)allocated.count), 0);
+    assert_int_not_equal(ftruncate(fd, 0), 0); /* sealed */
+    uint64_t device = raw_alloc(&raw, 1 << 20);
+    struct proto_command_copy copy = {.opcode = PROTO_COMMAND_COPY,
+                                      .destination = device,
+                                      .source = allocated.address,
+                                      .count = 1 << 20};
+    raw_push(&raw, 0, &copy);
+    assert_true(raw_wait_value(&raw, 0, 1));
+    close(fd);
+    assert_int_equal(fallocate(raw.ring_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                               (off_t)ring_memory_bytes(raw.attached.streams)),
+                     0);
+    assert_int_not_equal(ftruncate(raw.ring_fd, 4096), 0);
+    doorbell_ring(ring_client_header(raw.rings), 0, raw.eventfd);
+    raw_close(&raw);
+    /* Remapped over: what stands in the client's address space is its own affair. */
+    raw_attach(&raw, server, PROTO_UNSET);
+    assert_true(mmap(raw.rings, 65536, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+    memset(raw.rings, 0xff, 65536);
+    raw_close(&raw);
+}
+
+/* As another uid, every way to write the status memory must be shut. */
+static int try_to_write_status(struct raw *raw)
+{
+    char path[64];
+    if (geteuid() == 0 && (setgid(65534) || setuid(65534)))
+        return 10;
+    if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, raw->status_fd, 0) != MAP_FAILED)
+        return 11;
+    if (mprotect(raw->status, 4096, PROT_READ | PROT_WRITE) == 0)
+        return 12;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", raw->status_fd);
+    if (open(path, O_RDWR) >= 0)
+        return 13;
+    if (pwrite(raw->status_fd, "x", 1, 0) >= 0 || ftruncate(raw->status_fd, 0) == 0 ||
+        fallocate(raw->status_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0)
+        return 14;
+    return 0;
+}
+
+static void completion_words_cannot_be_written_by_another_uid(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("not root: the server has this uid, which may harm itself\n");
+        skip();
+    }
+    struct raw raw;
+    raw_attach(&raw, server, PROTO_UNSET);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(try_to_write_status(&raw));
+    int status;
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    raw_close(&raw);
+}
+
+static void a_client_killed_with_work_in_flight_leaves_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct raw raw;
+            raw_attach(&raw, server, PROTO_UNSET);
+            struct proto_command_launch launch =
+                store(raw_function(&raw, kernel_ptx, "store"), raw_alloc(&raw, 4096), 1);
+            for (int n = 0; n < 1000; n++)
+                raw_push(&raw, 0, &launch);
+            _exit(0);
+        }
+        waitpid(child, NULL, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_well_formed_launch_by_hand_works),
+        cmocka_unit_test(unknown_commands_and_reserved_fields_end_the_culprit),
+        cmocka_unit_test(launches_with_wrong_handles_and_sizes_end_the_culprit),
+        cmocka_unit_test(addresses_of_others_and_overflowing_ranges_are_refused_in_every_command),
+        cmocka_unit_test(a_tail_that_lies_ends_the_culprit),
+        cmocka_unit_test(streams_that_wait_in_a_circle_are_told_so),
+        cmocka_unit_test(waits_for_streams_and_links_that_are_not_there_end_the_culprit),
+        cmocka_unit_test(memory_rewritten_at_random_harms_only_its_owner),
+        cmocka_unit_test(punched_memory_reads_as_zeros_and_harms_only_its_owner),
+        cmocka_unit_test(completion_words_cannot_be_written_by_another_uid),
+        cmocka_unit_test(a_client_killed_with_work_in_flight_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
