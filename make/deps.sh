@@ -26,10 +26,10 @@ wanted=
 for set_name in "$@"; do
     case $set_name in
     # g++ compiles the test corpus as host code, spin checks the models, systemd
-    # brings systemd-analyze for the unit files' test, an example writes PNG. libc6-dev is named because
-    # gcc only recommends it.
+    # brings systemd-analyze for the unit files' test and procps the kill that they name,
+    # an example writes PNG. libc6-dev is named because gcc only recommends it.
     build)
-        wanted="$wanted binutils gcc g++ libc6-dev make pkg-config python3 spin systemd
+        wanted="$wanted binutils gcc g++ libc6-dev make pkg-config procps python3 spin systemd
             libcmocka-dev libjansson-dev libuv1-dev libyaml-dev liblz4-dev libzstd-dev libpng-dev zlib1g-dev" ;;
     # libclang-rt carries clang's sanitizer runtimes, which clang only recommends.
     clang) wanted="$wanted clang libclang-rt-dev" ;;
