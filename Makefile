@@ -31,6 +31,10 @@ LDFLAGS_ALL = -pthread $(SAN) $(LDFLAGS)
 
 .DEFAULT_GOAL := all
 .SECONDARY:
+# V=1 shows the commands.
+ifneq ($(V),1)
+.SILENT:
+endif
 .DELETE_ON_ERROR:
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""make demo: six processes share one GPU at once, within their limits, and a seventh comes after.
+
+Starts a private server on the GPU if one works, else on the software GPU, and says which.
+Nothing is left behind: no process, no socket, no file.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+TIME_LIMIT = 110.0
+MIB = 1 << 20
+
+
+class Failure(Exception):
+    """The demo can't show what it promises."""
+
+
+class Server:
+    def __init__(self, build, folder):
+        self.build, self.folder = build, folder
+        self.socket = os.path.join(folder, "gpushare.sock")
+        self.admin = os.path.join(folder, "admin.sock")
+        self.log = os.path.join(folder, "server.log")
+        self.process = None
+
+    def start(self, driver):
+        """Returns None when it serves, else the sentence with which it refused."""
+        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        path = os.path.join(self.folder, "notify")
+        notify.bind(path)
+        notify.settimeout(0.1)
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("GPUSHARE_", "CUDA_", "SOFTGPU_"))}
+        environment["NOTIFY_SOCKET"] = path
+        with open(self.log, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [os.path.join(self.build, "bin/gpushared"), "--driver", driver, "--socket", self.socket,
+                 "--admin-socket", self.admin], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        try:
+            end = time.monotonic() + 60
+            while time.monotonic() < end:
+                try:
+                    if b"READY=1" in notify.recv(4096):
+                        return None
+                except TimeoutError:
+                    pass
+                if self.process.poll() is not None:
+                    with open(self.log, encoding="utf-8", errors="replace") as log:
+                        lines = [line.strip() for line in log if line.strip()]
+                    return lines[-1] if lines else f"exit status {self.process.returncode}"
+            self.process.kill()
+            return "it did not get ready within a minute"
+        finally:
+            notify.close()
+            os.unlink(path)
+
+    def ask(self, request):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as admin:
+            admin.settimeout(10)
+            admin.connect(self.admin)
+            admin.sendall(json.dumps({"request": request}).encode() + b"\n")
+            with admin.makefile("r", encoding="utf-8") as answers:
+                answer = json.loads(answers.readline())
+        if not answer.get("ok"):
+            raise Failure(f"{request}: {answer.get('text')}")
+        return answer
+
+    def stop(self):
+        children = worker_pids(self.process.pid)
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(30)
+        for pid in children:
+            if os.path.exists(f"/proc/{pid}"):
+                raise Failure(f"worker {pid} outlived the server")
+        for path in (self.socket, self.admin):
+            if os.path.exists(path):
+                raise Failure(f"the server left {path} behind")
+        if status != 0:
+            raise Failure(f"the server ended with status {status}")
+
+
+def worker_pids(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return file.read().split()
+
+
+class Client:
+    """One example program as a client of its own, with the limits that its environment asks for."""
+
+    def __init__(self, title, command, expect="verified", **limits):
+        self.title, self.command, self.expect, self.limits = title, command, expect, limits
+        self.lines, self.rounds, self.of = [], 0, 0
+        self.seen = {}  # the server's last word about it
+        self.killed = False
+        self.process = self.reader = None
+
+    def start(self, server):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("GPUSHARE_", "CUDA_"))}
+        environment.update(GPUSHARE_SOCKET=server.socket, GPUSHARE_CLIENT_NAME=self.title)
+        if "threads" in self.limits:
+            environment["GPUSHARE_ACTIVE_THREAD_PERCENTAGE"] = str(self.limits["threads"])
+        if "memory" in self.limits:
+            environment["GPUSHARE_PINNED_DEVICE_MEM_LIMIT"] = f"0={self.limits['memory']}"
+        if "priority" in self.limits:
+            environment["GPUSHARE_CLIENT_PRIORITY"] = str(self.limits["priority"])
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, env=environment, text=True)
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip())
+            match = re.match(r"round (\d+) of (\d+)", line)
+            if match:
+                self.rounds, self.of = int(match.group(1)), int(match.group(2))
+            if self.expect == "killed" and self.of and self.rounds * 2 >= self.of and not self.killed:
+                self.killed = True
+                self.process.kill()
+
+    @property
+    def running(self):
+        return self.process.poll() is None
+
+    def progress(self):
+        if self.running:
+            return f"{self.title} {self.rounds}/{self.of or '?'}"
+        return f"{self.title} {'killed' if self.killed else 'done'}"
+
+    def verdict(self):
+        """(as expected?, what it did)"""
+        self.process.wait()
+        self.reader.join()
+        last = self.lines[-1] if self.lines else "no word"
+        if self.expect == "killed":
+            return self.killed and self.process.returncode == -signal.SIGKILL, \
+                f"killed after round {self.rounds} of {self.of}"
+        if self.expect == "out_of_memory":
+            return self.process.returncode == 1 and "out_of_memory" in last, \
+                "refused: out of memory" if "out_of_memory" in last else last
+        return self.process.returncode == 0 and "verified" in last, last.split(": ", 1)[-1]
+
+
+def watch(server, clients):
+    """Asks the server what its clients have used; keeps the last word about each."""
+    for entry in server.ask("clients")["clients"]:
+        for client in clients:
+            if entry.get("name") == client.title and entry.get("state") == "attached":
+                client.seen = entry
+
+
+def mib(value):
+    return "-" if value is None else f"{value / MIB:.0f}"
+
+
+def table(clients):
+    rows = [("client", "work", "threads asked/granted", "memory MiB used/limit", "GPU seconds", "launches")]
+    for client in clients:
+        good, did = client.verdict()
+        seen = client.seen
+        asked = seen.get("threads_asked_percent")
+        rows.append((client.title, ("" if good else "WRONG: ") + did,
+                     f"{f'{asked:g} %' if asked else '-'} / {seen.get('multiprocessors', '?')} SMs",
+                     f"{mib(seen.get('memory_used_bytes'))} / {mib(seen.get('memory_limit_bytes'))}",
+                     f"{seen['gpu_time_seconds']:.3f}" if seen.get("gpu_time_seconds") is not None else "-",
+                     str(seen.get("launches", "-"))))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for number, row in enumerate(rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        if number == 0:
+            print("  ".join("-" * width for width in widths))
+
+
+def six(build, folder):
+    example = lambda name: os.path.join(build, "examples", name)
+    iris = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "iris.csv")
+    return [
+        Client("vector-add", [example("vector-add"), "-n", "262144", "-r", "40"], threads=25, memory="64M"),
+        Client("sgemm", [example("sgemm"), "-n", "128", "-r", "12"], threads=50, memory="256M"),
+        Client("kmeans", [example("kmeans"), "-k", "3", "-r", "40", iris], threads=10, memory="32M", priority=1),
+        Client("mandelbrot", [example("mandelbrot"), "-s", "240x160", "-r", "12", "-o", os.path.join(folder, "set.png")],
+               memory="128M"),
+        Client("greedy", [example("vector-add"), "-n", "16777216"], expect="out_of_memory", memory="48M"),
+        Client("doomed", [example("sgemm"), "-n", "128", "-r", "16"], expect="killed", threads=30, memory="64M"),
+    ]
+
+
+def run(build, folder):
+    server = Server(build, folder)
+    refusal = server.start("nvidia")
+    if refusal is None:
+        print("Server: on this machine's NVIDIA GPU.")
+    else:
+        print(f"Server: no GPU works here ({refusal}).")
+        refusal = server.start("softgpu")
+        if refusal is not None:
+            raise Failure(f"the server does not start on the software GPU either: {refusal}")
+        print("Server: on the software GPU, which runs the same kernels on the CPU.")
+    clients = six(build, folder)
+    try:
+        began = time.monotonic()
+        print("\nSix clients at once, each within its own limits:")
+        for client in clients:
+            client.start(server)
+        shown = 0.0
+        while any(client.running for client in clients):
+            watch(server, clients)
+            if time.monotonic() - began > TIME_LIMIT:
+                raise Failure("the six did not finish in time")
+            if time.monotonic() - shown >= 1.0:
+                shown = time.monotonic()
+                print(f"  {shown - began:5.1f} s  " + "  ".join(client.progress() for client in clients), flush=True)
+            time.sleep(0.02)
+        print(f"  {time.monotonic() - began:5.1f} s  all done\n")
+        table(clients)
+        print("\nThe server still serves. A seventh client:")
+        seventh = Client("seventh", [os.path.join(build, "examples", "nbody"), "-d", "60", "-s", "0.5"], threads=100)
+        seventh.start(server)
+        while seventh.running:
+            watch(server, [seventh])
+            time.sleep(0.02)
+        good, did = seventh.verdict()
+        clients.append(seventh)
+        print(f"  {did}")
+        left = [entry for entry in server.ask("clients")["clients"] if entry.get("state") == "attached"]
+        wrong = [client for client in clients if not client.verdict()[0]]
+        for client in wrong:
+            print(f"\n{client.title} did not do as it should:\n  " + "\n  ".join(client.lines[-5:]))
+        if left:
+            raise Failure(f"{len(left)} clients are still attached")
+        return not wrong and good
+    finally:
+        for client in clients:
+            if client.process and client.running:
+                client.process.kill()
+            if client.process:
+                client.process.wait()
+                client.reader.join()
+        if server.process.poll() is None:
+            server.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build")
+    args = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="gpushare-demo-")
+    try:
+        good = run(os.path.abspath(args.build), folder)
+    except Failure as failure:
+        print(f"demo: {failure}", file=sys.stderr)
+        good = False
+    finally:
+        shutil.rmtree(folder)
+    print("\nEverything was verified, and nothing is left behind." if good else "\nThe demo FAILED.")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
