@@ -9,8 +9,9 @@
 
 static std::vector<corpus_kernel> &table()
 {
-    static std::vector<corpus_kernel> kernels;
-    return kernels;
+    /* Never destroyed: what it points to stays reachable until the process is gone. */
+    static auto *kernels = new std::vector<corpus_kernel>;
+    return *kernels;
 }
 
 void corpus::bad_description(const char *kernel, const char *what)
