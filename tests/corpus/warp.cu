@@ -125,6 +125,21 @@ KERNEL warp_match(u32 *out, const u32 *a)
 }
 CORPUS(warp_match, grid(1), block(96), out<u32>(480), in<u32>(96, bits(240)))
 
+/* Lanes with equal keys are groups of their own, each with its mask, in one instruction. */
+KERNEL warp_match_groups(u32 *out, const u32 *a)
+{
+    int i = global_thread(), lane = i & 31;
+    u32 key = a[i] % 3, group = __match_any_sync(ALL, key);
+    int leader = __ffs((int)group) - 1;
+    out[i * 5] = __shfl_sync(group, a[i], leader);
+    out[i * 5 + 1] = __ballot_sync(group, a[i] & 8);
+    out[i * 5 + 2] = (u32)(__all_sync(group, a[i] > 1u << 30) != 0);
+    out[i * 5 + 3] = (u32)(__any_sync(group, a[i] % 5 == 0) != 0);
+    __syncwarp(group);
+    out[i * 5 + 4] = __match_any_sync(group, a[i] & 16) + (u32)(lane == leader);
+}
+CORPUS(warp_match_groups, grid(2), block(64), out<u32>(640), in<u32>(128, bits(245)))
+
 KERNEL warp_lane_masks(u32 *out)
 {
     u32 i = threadIdx.x + 8 * (threadIdx.y + 4 * threadIdx.z);

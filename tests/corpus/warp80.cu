@@ -38,3 +38,13 @@ KERNEL warp80_reduce_part(u32 *out, const u32 *a)
     out[i] = r;
 }
 CORPUS(warp80_reduce_part, grid(1), block(64), out<u32>(64), in<u32>(64, bits(253)))
+
+/* Each group of equal keys its own sum, all by one instruction. */
+KERNEL warp80_reduce_groups(u32 *out, const u32 *a)
+{
+    int i = global_thread();
+    u32 group = __match_any_sync(ALL, a[i] & 3);
+    out[i * 2] = __reduce_add_sync(group, a[i]);
+    out[i * 2 + 1] = __reduce_max_sync(group, a[i] >> 2);
+}
+CORPUS(warp80_reduce_groups, grid(1), block(64), out<u32>(128), in<u32>(64, bits(254)))
