@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/failure.h"
 #include "client/gpushare.h"
 #include "client/memory.h"
 #include "client/peer.h"
@@ -68,7 +69,7 @@ static inline gpushare_error connection_check(gpushare_connection *connection)
                              __atomic_load_n(&connection->status->fault, __ATOMIC_RELAXED) ||
                              __atomic_load_n(&connection->session.ended, __ATOMIC_RELAXED),
                          0))
-        return connection_dead(connection);
+        return FAILURE_SAYS(connection_dead(connection));
     return GPUSHARE_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#define FAILURE_C
 #include "client/failure.h"
 
 #include <stdarg.h>

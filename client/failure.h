@@ -27,4 +27,21 @@ gpushare_error failure_text(uint32_t error, const char *text) __attribute__((col
 /* Puts words before the thread's present sentence ("for staging: ..."). Returns error. */
 gpushare_error failure_prefix(gpushare_error error, const char *words) __attribute__((cold));
 
+#if defined __clang_analyzer__ && !defined FAILURE_C
+/* The analyser reads one file at a time: it can't see that none of these returns SUCCESS. */
+#define FAILURE_SAYS(call)                                                                         \
+    ({                                                                                             \
+        gpushare_error failure_said = (call);                                                      \
+        if (!failure_said)                                                                         \
+            __builtin_unreachable();                                                               \
+        failure_said;                                                                              \
+    })
+#define failure(...)                FAILURE_SAYS((failure)(__VA_ARGS__))
+#define failure_plain(error)        FAILURE_SAYS((failure_plain)(error))
+#define failure_text(error, text)   FAILURE_SAYS((failure_text)(error, text))
+#define failure_prefix(error, text) FAILURE_SAYS((failure_prefix)(error, text))
+#else
+#define FAILURE_SAYS(call) (call)
+#endif
+
 #endif

@@ -76,6 +76,7 @@ static inline void pack(const struct gpushare_function *function, struct source 
     for (uint32_t i = 0; i < function->parameters; i++) {
         struct module_parameter parameter = function->table[i];
         uint8_t *at = (uint8_t *)to + parameter.offset;
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): gpushare_launch refused NULL */
         const void *from = source.each[i];
         /* Almost every parameter is one of these; a call of memcpy costs more than the copy. */
         if (parameter.bytes == 8)
