@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/tools/admin_client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A server that is not ours could send without end. */
+#define ANSWER_MAX ((size_t)64 << 20)
+
+json_t *admin_client_error(const char *error, const char *format, ...)
+{
+    char text[600];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    json_t *json = json_pack("{s:i, s:b, s:s, s:s}", "schema_version", 1, "ok", 0, "error", error,
+                             "text", text);
+    /* A path may be no UTF-8. */
+    return json ? json
+                : json_pack("{s:i, s:b, s:s, s:s}", "schema_version", 1, "ok", 0, "error", error,
+                            "text", "the server could not be reached");
+}
+
+const char *admin_client_default_path(const char *runtime, char *path, size_t size)
+{
+    if (runtime && *runtime == '/') {
+        int length = snprintf(path, size, "%s/gpushare/admin.sock", runtime);
+        if (length > 0 && (size_t)length < size && access(path, F_OK) == 0)
+            return path;
+    }
+    snprintf(path, size, "/run/gpushare/admin.sock");
+    return path;
+}
+
+static const char *remedy(int error)
+{
+    switch (error) {
+    case ENOENT:
+        return "start gpushared, or name its admin socket with --socket";
+    case ECONNREFUSED:
+        return "the server that made it has ended: start gpushared";
+    case EACCES:
+    case EPERM:
+        return "only root and members of the socket's group (gpushare) may: ask to be added to it, "
+               "or use sudo";
+    case ENOTSOCK:
+    case EPROTOTYPE:
+        return "that is no admin socket: name it with --socket (the clients' socket is another)";
+    default:
+        return "is gpushared running?";
+    }
+}
+
+static int connect_to(const char *path, json_t **problem)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int error = ENAMETOOLONG;
+    int fd = -1;
+    if (strlen(path) < sizeof address.sun_path) {
+        strcpy(address.sun_path, path);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+            return fd;
+        error = errno;
+    }
+    *problem = admin_client_error("connection_failed", "cannot connect to %s: %s: %s", path,
+                                  strerror(error), remedy(error));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static int send_all(int fd, const char *text, size_t length)
+{
+    while (length) {
+        ssize_t sent = send(fd, text, length, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return -errno;
+        text += sent;
+        length -= (size_t)sent;
+    }
+    return 0;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Reads one line into *line (malloc'ed, without the newline). 0 or a negative errno. */
+static int read_line(int fd, char **line, size_t *length)
+{
+    int64_t end = now_ms() + ADMIN_CLIENT_SECONDS * 1000;
+    size_t used = 0, room = 0;
+    *line = NULL;
+    for (;;) {
+        if (used == room) {
+            room = room ? room * 2 : 65536;
+            char *more = room > ANSWER_MAX ? NULL : realloc(*line, room);
+            if (!more)
+                return -ENOMEM;
+            *line = more;
+        }
+        int64_t left = end - now_ms();
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int ready = poll(&wait, 1, left > 0 ? (int)left : 0);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0)
+            return ready < 0 ? -errno : -ETIMEDOUT;
+        ssize_t got = recv(fd, *line + used, room - used, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : -ECONNRESET;
+        char *newline = memchr(*line + used, '\n', (size_t)got);
+        used += (size_t)got;
+        if (newline) {
+            *length = (size_t)(newline - *line);
+            return 0;
+        }
+    }
+}
+
+static json_t *exchange(int fd, const char *path, json_t *request)
+{
+    char *line = NULL;
+    size_t length = 0;
+    char *asked = json_dumps(request, JSON_COMPACT);
+    if (!asked)
+        return NULL;
+    int result = send_all(fd, asked, strlen(asked));
+    if (result == 0)
+        result = send_all(fd, "\n", 1);
+    free(asked);
+    if (result == 0)
+        result = read_line(fd, &line, &length);
+    json_t *answer = result == 0 ? json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    free(line);
+    if (answer && json_is_boolean(json_object_get(answer, "ok")))
+        return answer;
+    json_decref(answer);
+    if (result == 0)
+        return admin_client_error("connection_lost",
+                                  "what %s answered is not of gpushared's form: is it the admin "
+                                  "socket?",
+                                  path);
+    return admin_client_error("connection_lost",
+                              "the server behind %s did not answer: %s: look at its log", path,
+                              strerror(-result));
+}
+
+enum admin_outcome admin_client_ask(const char *path, json_t *request, json_t **answer)
+{
+    *answer = NULL;
+    int fd = connect_to(path, answer);
+    if (fd < 0)
+        return ADMIN_NO_SERVER;
+    *answer = exchange(fd, path, request);
+    close(fd);
+    if (json_is_true(json_object_get(*answer, "ok")))
+        return ADMIN_OK;
+    const char *error = json_string_value(json_object_get(*answer, "error"));
+    return error && strcmp(error, "connection_lost") == 0 ? ADMIN_NO_SERVER : ADMIN_FAILED;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * admin_client: one request to the server's admin socket, and its answer.
+ */
+#ifndef GPUSHARE_CLIENT_TOOLS_ADMIN_CLIENT_H
+#define GPUSHARE_CLIENT_TOOLS_ADMIN_CLIENT_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+#define ADMIN_CLIENT_SECONDS 15 /* for the whole exchange; the server itself needs one at most */
+
+/* What became of it; also the exit statuses of gpusharectl. */
+enum admin_outcome {
+    ADMIN_OK = 0,
+    ADMIN_FAILED = 1,   /* the server refused; the answer says why */
+    ADMIN_USAGE = 2,    /* of the command line alone */
+    ADMIN_NO_SERVER = 3 /* it could not be reached, or did not answer */
+};
+
+/*
+ * Sends request (borrowed) to the socket at path and waits for the answer. *answer is the
+ * caller's whatever the outcome, or NULL where memory is short: where there was no server, it
+ * is an error of the same form as the server's, with a sentence that names path and remedy.
+ */
+enum admin_outcome admin_client_ask(const char *path, json_t *request, json_t **answer);
+
+/* The path to use where none was named: the user's own server's if it has a socket, else the
+ * system's. runtime: $XDG_RUNTIME_DIR or NULL. Returns path. */
+const char *admin_client_default_path(const char *runtime, char *path, size_t size);
+
+/* An answer of the server's form: {"schema_version":1,"ok":false,"error":...,"text":...}. */
+json_t *admin_client_error(const char *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* gpushare: the user's command. */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "client/gpushare.h"
+#include "client/tools/admin_client.h"
+#include "client/tools/info.h"
+#include "client/tools/show.h"
+#include "client/tools/table.h"
+#include "common/limits.h"
+#include "common/units.h"
+
+static const char help[] =
+    "usage: gpushare [OPTIONS] info\n"
+    "\n"
+    "  info  what a client of this environment would get: its device, which limits it asks\n"
+    "        for and by which variable, and what the server grants\n"
+    "\n"
+    "options:\n"
+    "  --device N     which of the visible devices (default: 0)\n"
+    "  --socket PATH  the server's socket (default: $GPUSHARE_SOCKET, else\n"
+    "                 $XDG_RUNTIME_DIR/gpushare/gpushare.sock if it exists, else\n"
+    "                 /run/gpushare/gpushare.sock)\n"
+    "  --json         as JSON; its schema is schemas/gpushare-info.schema.json\n"
+    "  --version      of this tool and the client library\n"
+    "  --help         this text\n"
+    "\n"
+    "exit status: 0 done, 1 refused, 2 wrong usage, 3 the server can't be reached\n";
+
+enum { STATUS_OK = 0, STATUS_FAILED = 1, STATUS_USAGE = 2, STATUS_NO_SERVER = 3 };
+
+struct options {
+    const char *socket;
+    uint32_t device;
+    bool json;
+};
+
+static int usage(const char *what, const char *argument)
+{
+    fprintf(stderr, "gpushare: %s%s\nTry 'gpushare --help'.\n", what, argument);
+    return STATUS_USAGE;
+}
+
+static int check_command(int count, char **words)
+{
+    if (count == 0)
+        return usage("no command: info", "");
+    if (strcmp(words[0], "info") != 0)
+        return usage("unknown command: ", words[0]);
+    if (count > 1)
+        return usage("one argument too many: ", words[1]);
+    return -1;
+}
+
+/* Reads the command line. Returns an exit status, or -1 to go on. */
+static int read_options(struct options *options, int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"socket", required_argument, NULL, 's'}, {"device", required_argument, NULL, 'd'},
+        {"json", no_argument, NULL, 'j'},         {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    uint64_t number;
+    int option;
+    while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+        switch (option) {
+        case 's':
+            options->socket = optarg;
+            break;
+        case 'd':
+            if (units_parse_number(optarg, strlen(optarg), LIMITS_DEVICES_MAX, &number) != 0)
+                return usage("--device: not the number of a device: ", optarg);
+            options->device = (uint32_t)number;
+            break;
+        case 'j':
+            options->json = true;
+            break;
+        case 'V':
+            printf("gpushare " GPUSHARE_VERSION " (library %s)\n", gpushare_version_text());
+            return STATUS_OK;
+        case 'h':
+            fputs(help, stdout);
+            return STATUS_OK;
+        default:
+            fputs("Try 'gpushare --help'.\n", stderr);
+            return STATUS_USAGE;
+        }
+    }
+    return check_command(argc - optind, argv + optind);
+}
+
+static const char *from_environment(const char *name, void *context)
+{
+    (void)context;
+    return getenv(name);
+}
+
+static int report(const struct options *options, gpushare_error error, const char *text)
+{
+    char shown[800];
+    snprintf(shown, sizeof shown, "%s", text);
+    table_clean(shown);
+    if (options->json) {
+        json_t *answer = admin_client_error(gpushare_error_name(error), "%s", text);
+        json_dumpf(answer, stdout, JSON_INDENT(2));
+        putchar('\n');
+        json_decref(answer);
+    }
+    fprintf(stderr, "gpushare: %s\n", shown);
+    return error == GPUSHARE_ERROR_CONNECTION_FAILED ? STATUS_NO_SERVER : STATUS_FAILED;
+}
+
+static int run_info(const struct options *options)
+{
+    struct info info;
+    char why[400];
+    if (limits_wish_read(&info.wish, from_environment, NULL, why, sizeof why) != 0)
+        return report(options, GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
+    gpushare_error error = info_collect(&info, options->socket, options->device);
+    if (error != GPUSHARE_SUCCESS)
+        return report(options, error, gpushare_error_text());
+    if (!options->json) {
+        info_show(&info, stdout, show_is_bold(stdout, getenv("NO_COLOR"), getenv("TERM")));
+        return STATUS_OK;
+    }
+    json_t *json = info_json(&info);
+    int result = json ? json_dumpf(json, stdout, JSON_INDENT(2)) : -1;
+    putchar('\n');
+    json_decref(json);
+    return result == 0 ? STATUS_OK : STATUS_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {0};
+    int status = read_options(&options, argc, argv);
+    if (status < 0)
+        status = run_info(&options);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    perror("gpushare: cannot write");
+    return status ? status : STATUS_FAILED;
+}

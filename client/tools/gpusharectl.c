@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* gpusharectl: the administrator's command. */
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "client/tools/admin_client.h"
+#include "client/tools/show.h"
+#include "client/tools/table.h"
+#include "common/units.h"
+
+static const char help[] =
+    "usage: gpusharectl [--socket PATH] [--json] COMMAND\n"
+    "\n"
+    "commands:\n"
+    "  ping         does the server answer?\n"
+    "  status       the server and its devices\n"
+    "  clients      who uses them: limits asked and granted, and what is used\n"
+    "  version      of this tool and of the server\n"
+    "  kill CLIENT  end a client's connection; CLIENT is its number in `clients`\n"
+    "               (root, and the users that gpushared was given with --admin-uid)\n"
+    "\n"
+    "options:\n"
+    "  --socket PATH  the server's admin socket (default: $XDG_RUNTIME_DIR/gpushare/admin.sock\n"
+    "                 if it exists, else /run/gpushare/admin.sock)\n"
+    "  --json         print the answer as JSON; its schemas are schemas/admin-*.schema.json\n"
+    "  --version      of this tool\n"
+    "  --help         this text\n"
+    "\n"
+    "exit status: 0 done, 1 the server refused, 2 wrong usage, 3 the server can't be reached\n";
+
+struct options {
+    const char *socket;
+    const char *command;
+    bool json;
+    uint32_t client;
+};
+
+__attribute__((format(printf, 1, 2))) static int usage(const char *format, ...)
+{
+    va_list arguments;
+    fputs("gpusharectl: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputs("\nTry 'gpusharectl --help'.\n", stderr);
+    return ADMIN_USAGE;
+}
+
+static int check_command(struct options *options, int count, char **words)
+{
+    static const char *const commands[] = {"ping", "status", "clients", "version", "kill"};
+    if (count == 0)
+        return usage("no command: one of ping, status, clients, version, kill");
+    bool known = false;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        known |= strcmp(words[0], commands[i]) == 0;
+    if (!known)
+        return usage("unknown command \"%s\"", words[0]);
+    options->command = words[0];
+    bool is_kill = strcmp(words[0], "kill") == 0;
+    if (is_kill && count < 2)
+        return usage("kill needs the number of a client, as `gpusharectl clients` shows it");
+    if (count > (is_kill ? 2 : 1))
+        return usage("\"%s\" is one argument too many", words[is_kill ? 2 : 1]);
+    uint64_t number;
+    if (is_kill && units_parse_number(words[1], strlen(words[1]), UINT32_MAX, &number) != 0)
+        return usage("\"%s\" is not the number of a client", words[1]);
+    if (is_kill)
+        options->client = (uint32_t)number;
+    return -1;
+}
+
+/* Reads the command line. Returns an exit status, or -1 to go on. */
+static int read_options(struct options *options, int argc, char **argv)
+{
+    static const struct option longs[] = {{"socket", required_argument, NULL, 's'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    int option;
+    while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+        switch (option) {
+        case 's':
+            options->socket = optarg;
+            break;
+        case 'j':
+            options->json = true;
+            break;
+        case 'V':
+            puts("gpusharectl " GPUSHARE_VERSION);
+            return ADMIN_OK;
+        case 'h':
+            fputs(help, stdout);
+            return ADMIN_OK;
+        default:
+            fputs("Try 'gpusharectl --help'.\n", stderr);
+            return ADMIN_USAGE;
+        }
+    }
+    return check_command(options, argc - optind, argv + optind);
+}
+
+static void print_answer(const struct options *options, const json_t *answer)
+{
+    bool bold = show_is_bold(stdout, getenv("NO_COLOR"), getenv("TERM"));
+    const char *version = json_string_value(json_object_get(answer, "server_version"));
+    const char *protocol = json_string_value(json_object_get(answer, "protocol_version"));
+    if (strcmp(options->command, "status") == 0)
+        show_status(stdout, answer, bold);
+    else if (strcmp(options->command, "clients") == 0)
+        show_clients(stdout, answer, bold);
+    else if (strcmp(options->command, "version") == 0)
+        printf("gpusharectl %s\ngpushared %s (protocol %s)\n", GPUSHARE_VERSION,
+               version ? version : "-", protocol ? protocol : "-");
+    else if (strcmp(options->command, "kill") == 0)
+        printf("client %u is ended\n", (unsigned)options->client);
+    else
+        puts("gpushared answers");
+}
+
+static void print_json(const struct options *options, json_t *answer)
+{
+    if (strcmp(options->command, "version") == 0 && json_is_true(json_object_get(answer, "ok")))
+        json_object_set_new(answer, "client_version", json_string(GPUSHARE_VERSION));
+    json_dumpf(answer, stdout, JSON_INDENT(2));
+    putchar('\n');
+}
+
+static int finish(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    perror("gpusharectl: cannot write");
+    return status ? status : ADMIN_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {0};
+    char path[4096];
+    int status = read_options(&options, argc, argv);
+    if (status >= 0)
+        return finish(status);
+    if (!options.socket)
+        options.socket = admin_client_default_path(getenv("XDG_RUNTIME_DIR"), path, sizeof path);
+
+    json_t *answer;
+    json_t *request = json_pack("{s:s}", "request", options.command);
+    if (strcmp(options.command, "kill") == 0)
+        json_object_set_new(request, "client", json_integer(options.client));
+    status = admin_client_ask(options.socket, request, &answer);
+    json_decref(request);
+    if (options.json && answer)
+        print_json(&options, answer);
+    if (status != ADMIN_OK) {
+        const char *text = json_string_value(json_object_get(answer, "text"));
+        char shown[800];
+        snprintf(shown, sizeof shown, "%s", text ? text : "memory is short");
+        table_clean(shown);
+        fprintf(stderr, "gpusharectl: %s\n", shown);
+        if (status == ADMIN_NO_SERVER && !options.json && strcmp(options.command, "version") == 0)
+            puts("gpusharectl " GPUSHARE_VERSION);
+    } else if (!options.json) {
+        print_answer(&options, answer);
+    }
+    json_decref(answer);
+    return finish(status);
+}

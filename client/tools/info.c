@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/tools/info.h"
+
+#include <inttypes.h>
+
+#include "client/tools/table.h"
+#include "common/units.h"
+
+gpushare_error info_collect(struct info *info, const char *socket, uint32_t device)
+{
+    gpushare_connection *connection = NULL;
+    struct gpushare_options options = {.size = sizeof options, .socket = socket, .device = device};
+    info->device = (struct gpushare_device){.size = sizeof info->device};
+    info->limits = (struct gpushare_limits){.size = sizeof info->limits};
+    gpushare_error error = gpushare_device_count(&options, &info->devices);
+    if (error == GPUSHARE_SUCCESS)
+        error = gpushare_connect(&options, &connection);
+    if (error == GPUSHARE_SUCCESS)
+        error = gpushare_device(connection, &info->device);
+    if (error == GPUSHARE_SUCCESS)
+        error = gpushare_limits(connection, &info->limits);
+    gpushare_close(&connection);
+    return error;
+}
+
+/* ---- for people ---- */
+
+static void add_asked(struct table *table, bool asked, const char *what, const char *from)
+{
+    table_add(table, "%s", asked ? what : "-");
+    table_add(table, "%s", asked && from ? from : "-");
+}
+
+static uint32_t hundredths(double percentage)
+{
+    return percentage > 0 && percentage <= 100 ? (uint32_t)(percentage * 100 + 0.5) : 0;
+}
+
+static void add_memory(struct table *table, const char *name, uint64_t asked, const char *from,
+                       uint64_t granted)
+{
+    char text[UNITS_TEXT];
+    table_add(table, "%s", name);
+    add_asked(table, asked != 0, units_format_bytes(asked, text), from);
+    table_add(table, "%s", units_format_bytes(granted, text));
+}
+
+void info_show(const struct info *info, FILE *out, bool bold)
+{
+    static const char *const headings[] = {"LIMIT", ">ASKED", "BY", ">GRANTED"};
+    const struct limits_wish *wish = &info->wish;
+    const struct gpushare_limits *limits = &info->limits;
+    const struct gpushare_device *device = &info->device;
+    char uuid[LIMITS_UUID_TEXT], text[UNITS_TEXT], name[sizeof device->name];
+    snprintf(name, sizeof name, "%s", device->name);
+    table_clean(name);
+    fprintf(out, "device %u of %u: %s, compute capability %u.%u, driver for CUDA %u.%u\n",
+            device->ordinal, info->devices, name, device->compute_major, device->compute_minor,
+            device->driver_version / 1000, device->driver_version % 1000 / 10);
+    fprintf(out, "%s, %s, %u multiprocessors", limits_format_uuid(device->uuid, uuid),
+            units_format_bytes(device->memory, text), device->multiprocessors);
+    if (device->partition_multiprocessors)
+        fprintf(out, " in partitions of %u\n", device->partition_multiprocessors);
+    else
+        fputs(" (its driver offers no partitions)\n", out);
+    fprintf(out, "isolation between clients' kernels: none yet (one address space)\n\n");
+
+    struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
+    if (!table)
+        return;
+    char percent[UNITS_TEXT + 3];
+    snprintf(percent, sizeof percent, "%s %%",
+             units_format_percentage(hundredths(limits->thread_percentage_asked), text));
+    table_add(table, "threads");
+    add_asked(table, limits->thread_percentage_asked > 0, percent, wish->thread_percentage_from);
+    table_add(table, "%u of %u SMs%s", limits->multiprocessors, device->multiprocessors,
+              limits->partitioned ? "" : ", shared");
+    add_memory(table, "device memory", limits->memory_limit_asked, wish->memory_from,
+               limits->memory_limit);
+    add_memory(table, "pinned host memory", limits->host_memory_limit_asked, wish->host_memory_from,
+               limits->host_memory_limit);
+    char priority[16];
+    snprintf(priority, sizeof priority, "%u", limits->priority_asked);
+    table_add(table, "priority (0 normal, above lower)");
+    add_asked(table, wish->priority_from != NULL, priority, wish->priority_from);
+    table_add(table, "%u", limits->priority);
+    table_add(table, "streams");
+    add_asked(table, false, "", NULL);
+    table_add(table, "%u", limits->streams);
+    table_print(table, out, bold);
+    table_free(table);
+    if (wish->visible.listed)
+        fprintf(out, "\n%s makes %u device%s visible\n", wish->visible_from, info->devices,
+                info->devices == 1 ? "" : "s");
+}
+
+/* ---- JSON ---- */
+
+static json_t *text_or_null(bool there, const char *text)
+{
+    json_t *json = there && text ? json_string(text) : NULL;
+    return json ? json : json_null();
+}
+
+static json_t *memory_json(uint64_t asked, const char *from, uint64_t granted)
+{
+    return json_pack("{s:o, s:o, s:I}", "asked_bytes",
+                     asked ? json_integer((json_int_t)asked) : json_null(), "asked_by",
+                     text_or_null(asked != 0, from), "granted_bytes", (json_int_t)granted);
+}
+
+static json_t *limits_json(const struct info *info)
+{
+    const struct limits_wish *wish = &info->wish;
+    const struct gpushare_limits *limits = &info->limits;
+    bool threads = limits->thread_percentage_asked > 0, priority = wish->priority_from != NULL;
+    json_t *threads_json = json_pack(
+        "{s:o, s:o, s:o, s:I, s:b}", "asked_percent",
+        threads ? json_real(limits->thread_percentage_asked) : json_null(), "asked_by",
+        text_or_null(threads, wish->thread_percentage_from), "granted_percent",
+        limits->thread_percentage > 0 ? json_real(limits->thread_percentage) : json_null(),
+        "granted_multiprocessors", (json_int_t)limits->multiprocessors, "partitioned",
+        (int)limits->partitioned);
+    json_t *priority_json = json_pack("{s:o, s:o, s:I}", "asked",
+                                      priority ? json_integer(limits->priority_asked) : json_null(),
+                                      "asked_by", text_or_null(priority, wish->priority_from),
+                                      "granted", (json_int_t)limits->priority);
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:I}", "threads", threads_json, "memory",
+        memory_json(limits->memory_limit_asked, wish->memory_from, limits->memory_limit),
+        "host_memory",
+        memory_json(limits->host_memory_limit_asked, wish->host_memory_from,
+                    limits->host_memory_limit),
+        "priority", priority_json, "streams", (json_int_t)limits->streams);
+}
+
+static json_t *device_json(const struct gpushare_device *device)
+{
+    char uuid[LIMITS_UUID_TEXT], capability[24], cuda[24];
+    snprintf(capability, sizeof capability, "%u.%u", device->compute_major, device->compute_minor);
+    snprintf(cuda, sizeof cuda, "%u.%u", device->driver_version / 1000,
+             device->driver_version % 1000 / 10);
+    return json_pack("{s:I, s:o, s:s, s:o, s:s, s:s, s:I, s:I, s:I}", "device",
+                     (json_int_t)device->ordinal, "name", text_or_null(true, device->name), "uuid",
+                     limits_format_uuid(device->uuid, uuid), "pci",
+                     text_or_null(device->pci[0] != 0, device->pci), "compute_capability",
+                     capability, "cuda_version", cuda, "memory_bytes", (json_int_t)device->memory,
+                     "multiprocessors", (json_int_t)device->multiprocessors,
+                     "partition_multiprocessors", (json_int_t)device->partition_multiprocessors);
+}
+
+json_t *info_json(const struct info *info)
+{
+    return json_pack("{s:i, s:b, s:s, s:s, s:I, s:o, s:o, s:o}", "schema_version", 1, "ok", 1,
+                     "library_version", gpushare_version_text(), "kernel_isolation", "none",
+                     "visible_devices", (json_int_t)info->devices, "visible_by",
+                     text_or_null(true, info->wish.visible_from), "device",
+                     device_json(&info->device), "limits", limits_json(info));
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * info: what a client of this environment would get: its device, what it asks for and
+ * by which variable, and what the server grants. Becomes a client for that moment.
+ */
+#ifndef GPUSHARE_CLIENT_TOOLS_INFO_H
+#define GPUSHARE_CLIENT_TOOLS_INFO_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "client/gpushare.h"
+#include "common/limits.h"
+
+struct info {
+    struct limits_wish wish;
+    uint32_t devices; /* visible ones */
+    struct gpushare_device device;
+    struct gpushare_limits limits;
+};
+
+/*
+ * Asks the server; wish must be filled. socket: NULL for the environment's or the default.
+ * Returns GPUSHARE_SUCCESS, or an error whose sentence is gpushare_error_text()'s.
+ */
+gpushare_error info_collect(struct info *info, const char *socket, uint32_t device);
+
+/* For people. */
+void info_show(const struct info *info, FILE *out, bool bold);
+
+/* schemas/gpushare-info.schema.json; the caller's, NULL where memory is short. */
+json_t *info_json(const struct info *info);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * show: the server's answers as text for people. A member that is missing or null is
+ * shown as "-", so that a tool and a server of different versions get along.
+ */
+#ifndef GPUSHARE_CLIENT_TOOLS_SHOW_H
+#define GPUSHARE_CLIENT_TOOLS_SHOW_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+void show_status(FILE *out, const json_t *answer, bool bold);
+void show_clients(FILE *out, const json_t *answer, bool bold);
+
+/* May escape sequences be written to this stream? no_color, term: $NO_COLOR and $TERM. */
+bool show_is_bold(FILE *out, const char *no_color, const char *term);
+
+#endif
