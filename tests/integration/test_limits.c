@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Limits as an operator sets them and a program meets them: environment of server and
+ * client, through the real server. What is granted is what is enforced.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/gpushare.h"
+#include "tests/support/server.h"
+
+enum { MIB = 1 << 20, SMS_MAX = 512 };
+
+__asm__(".section .rodata\n.balign 16\nlimits_ptx:\n.incbin "
+        "\"tests/gpu/kernels/question.ptx\"\n.byte 0\n.previous\n");
+extern const char limits_ptx[];
+
+#define OK(call) assert_ok((call), #call)
+
+static void assert_ok(gpushare_error error, const char *call)
+{
+    if (error != GPUSHARE_SUCCESS)
+        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
+}
+
+static void clear_environment(void)
+{
+    static const char *const names[] = {
+        "GPUSHARE_ACTIVE_THREAD_PERCENTAGE",
+        "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
+        "GPUSHARE_PINNED_HOST_MEM_LIMIT",
+        "GPUSHARE_CLIENT_PRIORITY",
+        "GPUSHARE_CLIENT_NAME",
+        "GPUSHARE_VISIBLE_DEVICES",
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+        "CUDA_MPS_CLIENT_PRIORITY",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        unsetenv(names[i]);
+}
+
+static gpushare_error connect_to(const struct server *server, gpushare_connection **gpu)
+{
+    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
+    return gpushare_connect(&options, gpu);
+}
+
+/* Connects with one variable set, closes again; returns what was granted. */
+static struct gpushare_limits granted_with(const struct server *server, const char *name,
+                                           const char *value)
+{
+    gpushare_connection *gpu;
+    struct gpushare_limits limits = {.size = sizeof limits};
+    clear_environment();
+    if (name)
+        setenv(name, value, 1);
+    OK(connect_to(server, &gpu));
+    OK(gpushare_limits(gpu, &limits));
+    gpushare_close(&gpu);
+    clear_environment();
+    return limits;
+}
+
+static struct server *plain;
+
+static int start(void **state)
+{
+    (void)state;
+    plain = server_start(NULL, NULL);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    return server_stop(plain);
+}
+
+static void a_client_is_granted_what_it_asks_below_the_ceiling(void **state)
+{
+    (void)state;
+    struct gpushare_limits all = granted_with(plain, NULL, NULL);
+    assert_true(all.multiprocessors > 0);
+    assert_true(all.host_memory_limit > 0);
+    struct gpushare_limits quarter = granted_with(plain, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "25");
+    assert_true(quarter.thread_percentage_asked == 25.0);
+    assert_true(quarter.multiprocessors * 4 <= all.multiprocessors);
+    assert_true(quarter.multiprocessors > 0);
+    assert_int_equal(granted_with(plain, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=64M").memory_limit,
+                     64 * MIB);
+    assert_int_equal(
+        granted_with(plain, "GPUSHARE_PINNED_HOST_MEM_LIMIT", "32MB").host_memory_limit, 32 * MIB);
+    assert_int_equal(granted_with(plain, "GPUSHARE_CLIENT_PRIORITY", "1").priority, 1);
+}
+
+static void the_names_that_mps_uses_are_honoured_where_ours_are_unset(void **state)
+{
+    (void)state;
+    struct gpushare_limits quarter = granted_with(plain, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "25");
+    assert_true(quarter.thread_percentage_asked == 25.0);
+    assert_int_equal(granted_with(plain, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=128M").memory_limit,
+                     128 * MIB);
+    assert_int_equal(granted_with(plain, "CUDA_MPS_CLIENT_PRIORITY", "1").priority, 1);
+    clear_environment();
+    gpushare_connection *gpu;
+    struct gpushare_limits limits = {.size = sizeof limits};
+    setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "25", 1);
+    setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "50", 1);
+    OK(connect_to(plain, &gpu));
+    OK(gpushare_limits(gpu, &limits));
+    assert_true(limits.thread_percentage_asked == 50.0);
+    gpushare_close(&gpu);
+    clear_environment();
+}
+
+static void malformed_values_are_refused_with_variable_value_and_form(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value;
+    } bad[] = {
+        {"GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "0"},
+        {"GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "101"},
+        {"GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "half"},
+        {"GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0:1G"},
+        {"GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=1X"},
+        {"GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=99999999999999999999G"},
+        {"GPUSHARE_PINNED_HOST_MEM_LIMIT", "-1"},
+        {"GPUSHARE_CLIENT_PRIORITY", "high"},
+        {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "many"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        gpushare_connection *gpu = NULL;
+        clear_environment();
+        setenv(bad[i].name, bad[i].value, 1);
+        gpushare_error error = connect_to(plain, &gpu);
+        if (error != GPUSHARE_ERROR_INVALID_ENVIRONMENT)
+            fail_msg("%s=%s gave %s", bad[i].name, bad[i].value, gpushare_error_name(error));
+        if (!strstr(gpushare_error_text(), bad[i].name) ||
+            !strstr(gpushare_error_text(), bad[i].value))
+            fail_msg("%s=%s: the text does not name both: %s", bad[i].name, bad[i].value,
+                     gpushare_error_text());
+    }
+    clear_environment();
+}
+
+static void the_servers_own_values_are_default_and_ceiling(void **state)
+{
+    (void)state;
+    const char *env[] = {"GPUSHARE_ACTIVE_THREAD_PERCENTAGE=50",
+                         "GPUSHARE_PINNED_DEVICE_MEM_LIMIT=0=256M",
+                         "GPUSHARE_PINNED_HOST_MEM_LIMIT=64M", "GPUSHARE_CLIENT_PRIORITY=1", NULL};
+    struct server *server = server_start(NULL, env);
+    struct gpushare_limits silent = granted_with(server, NULL, NULL);
+    assert_true(silent.thread_percentage == 50.0);
+    assert_int_equal(silent.memory_limit, 256 * MIB);
+    assert_int_equal(silent.host_memory_limit, 64 * MIB);
+    assert_int_equal(silent.priority, 1);
+    assert_true(
+        granted_with(server, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "100").thread_percentage == 50.0);
+    assert_true(granted_with(server, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "20").thread_percentage ==
+                20.0);
+    assert_int_equal(granted_with(server, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=4G").memory_limit,
+                     256 * MIB);
+    assert_int_equal(granted_with(server, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=64M").memory_limit,
+                     64 * MIB);
+    assert_int_equal(granted_with(server, "GPUSHARE_PINNED_HOST_MEM_LIMIT", "1G").host_memory_limit,
+                     64 * MIB);
+    assert_int_equal(granted_with(server, "GPUSHARE_CLIENT_PRIORITY", "0").priority, 1);
+    assert_int_equal(granted_with(server, "GPUSHARE_CLIENT_PRIORITY", "2").priority, 2);
+    assert_int_equal(server_stop(server), 0);
+}
+
+static void device_memory_is_refused_beyond_the_limit_and_returned_by_free(void **state)
+{
+    (void)state;
+    gpushare_connection *gpu;
+    gpushare_address a, b;
+    clear_environment();
+    setenv("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=32M", 1);
+    OK(connect_to(plain, &gpu));
+    OK(gpushare_memory_alloc(gpu, 20 * MIB, &a));
+    assert_int_equal(gpushare_memory_alloc(gpu, 20 * MIB, &b), GPUSHARE_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(gpushare_error_text(), "limit"));
+    OK(gpushare_memory_free(gpu, a));
+    OK(gpushare_memory_alloc(gpu, 32 * MIB, &b)); /* waits for the free before it would say no */
+    gpushare_close(&gpu);
+    clear_environment();
+}
+
+static void pinned_host_memory_is_refused_beyond_the_limit(void **state)
+{
+    (void)state;
+    gpushare_connection *gpu;
+    void *a, *b;
+    clear_environment();
+    setenv("GPUSHARE_PINNED_HOST_MEM_LIMIT", "8M", 1);
+    OK(connect_to(plain, &gpu));
+    OK(gpushare_host_alloc(gpu, 5 * MIB, &a));
+    assert_int_equal(gpushare_host_alloc(gpu, 5 * MIB, &b), GPUSHARE_ERROR_OUT_OF_MEMORY);
+    OK(gpushare_host_free(gpu, a));
+    OK(gpushare_host_alloc(gpu, 8 * MIB, &b));
+    gpushare_close(&gpu);
+    clear_environment();
+}
+
+/* Which multiprocessors a client's kernel really ran on, told by the kernel itself. */
+static unsigned multiprocessors_used(gpushare_connection *gpu, unsigned char *used)
+{
+    static unsigned counts[SMS_MAX];
+    gpushare_module *module;
+    gpushare_function *where;
+    gpushare_address histogram;
+    unsigned long long ns = 300000;
+    void *parameters[] = {&histogram, &ns};
+    struct gpushare_dim grid = {1024, 1, 1}, block = {32, 1, 1};
+    OK(gpushare_module_load(gpu, limits_ptx, 0, &module));
+    OK(gpushare_module_function(module, "where", &where));
+    OK(gpushare_memory_alloc(gpu, sizeof counts, &histogram));
+    OK(gpushare_fill(gpu, histogram, 0, 4, SMS_MAX));
+    OK(gpushare_launch(where, grid, block, 0, NULL, parameters));
+    OK(gpushare_copy_from_device(gpu, counts, histogram, sizeof counts));
+    unsigned sms = 0, blocks = 0;
+    for (unsigned i = 0; i < SMS_MAX; i++) {
+        used[i] = counts[i] != 0;
+        sms += used[i];
+        blocks += counts[i];
+    }
+    assert_int_equal(blocks, 1024);
+    return sms;
+}
+
+static void kernels_stay_on_the_multiprocessors_granted(void **state)
+{
+    (void)state;
+    static const char *const shares[] = {"10", "25", "50"};
+    gpushare_connection *clients[3];
+    unsigned char used[3][SMS_MAX];
+    struct gpushare_limits limits = {.size = sizeof limits};
+    for (int i = 0; i < 3; i++) {
+        clear_environment();
+        setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", shares[i], 1);
+        OK(connect_to(plain, &clients[i]));
+    }
+    clear_environment();
+    for (int i = 0; i < 3; i++) {
+        OK(gpushare_limits(clients[i], &limits));
+        assert_true(multiprocessors_used(clients[i], used[i]) <= limits.multiprocessors);
+    }
+    /* 10, 25 and 50 % fit beside one another, so no two share a multiprocessor. */
+    for (unsigned sm = 0; sm < SMS_MAX; sm++)
+        assert_true(used[0][sm] + used[1][sm] + used[2][sm] <= 1);
+    for (int i = 0; i < 3; i++)
+        gpushare_close(&clients[i]);
+}
+
+static void a_device_that_is_not_visible_is_refused(void **state)
+{
+    (void)state;
+    gpushare_connection *gpu = NULL;
+    clear_environment();
+    setenv("GPUSHARE_VISIBLE_DEVICES", "7", 1);
+    gpushare_error error = connect_to(plain, &gpu);
+    assert_true(error == GPUSHARE_ERROR_INVALID_DEVICE || error == GPUSHARE_ERROR_NO_DEVICE);
+    clear_environment();
+}
+
+static void a_server_without_a_gpu_refuses_and_says_why(void **state)
+{
+    (void)state;
+    const char *args[] = {"--driver", "/nonexistent/libcuda.so.1", NULL};
+    char *log;
+    assert_int_not_equal(server_start_refused(args, NULL, &log), 0);
+    assert_non_null(strstr(log, "/nonexistent/libcuda.so.1"));
+    free(log);
+    const char *bad_env[] = {"GPUSHARE_ACTIVE_THREAD_PERCENTAGE=much", NULL};
+    assert_int_not_equal(server_start_refused(NULL, bad_env, &log), 0);
+    assert_non_null(strstr(log, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE"));
+    assert_non_null(strstr(log, "much"));
+    free(log);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_client_is_granted_what_it_asks_below_the_ceiling),
+        cmocka_unit_test(the_names_that_mps_uses_are_honoured_where_ours_are_unset),
+        cmocka_unit_test(malformed_values_are_refused_with_variable_value_and_form),
+        cmocka_unit_test(the_servers_own_values_are_default_and_ceiling),
+        cmocka_unit_test(device_memory_is_refused_beyond_the_limit_and_returned_by_free),
+        cmocka_unit_test(pinned_host_memory_is_refused_beyond_the_limit),
+        cmocka_unit_test(kernels_stay_on_the_multiprocessors_granted),
+        cmocka_unit_test(a_device_that_is_not_visible_is_refused),
+        cmocka_unit_test(a_server_without_a_gpu_refuses_and_says_why),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
