@@ -281,6 +281,26 @@ size_t server_fd_count(pid_t pid)
     return count > 2 ? count - 2 : 0;
 }
 
+static bool gone(pid_t pid)
+{
+    return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+void server_kill(struct server *server)
+{
+    pid_t workers[16];
+    size_t count = server_workers(server, workers, 16);
+    kill(server->pid, SIGKILL);
+    waitpid(server->pid, NULL, 0);
+    for (size_t i = 0; i < count; i++) {
+        for (int n = 0; !gone(workers[i]) && n < 1000; n++)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        if (!gone(workers[i]))
+            fail(server, "a worker outlived it by ten seconds");
+    }
+    discard(server);
+}
+
 int server_stop(struct server *server)
 {
     pid_t workers[16];
@@ -295,7 +315,7 @@ int server_stop(struct server *server)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
     for (size_t i = 0; i < count; i++)
-        if (kill(workers[i], 0) == 0 || errno != ESRCH)
+        if (!gone(workers[i]))
             fail(server, "a worker outlived it");
     if (access(server->socket, F_OK) == 0 || access(server->admin, F_OK) == 0)
         fail(server, "it left a socket behind");

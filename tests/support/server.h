@@ -59,6 +59,10 @@ const char *server_driver(void);
  * test. */
 void server_needs_softgpu(void);
 
+/* SIGKILL instead of a stop: waits for it and for its workers to end by themselves, removes the
+ * folder, frees. */
+void server_kill(struct server *server);
+
 /* $BUILD/relative, in a static buffer a call site may use at once. */
 const char *server_build_path(const char *relative, char *buffer, size_t size);
 

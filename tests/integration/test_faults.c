@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * A faulting kernel ends the worker: every client of it is told which error it was, none
+ * hangs, and a fresh worker serves new connections. So does a worker that is killed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/gpushare.h"
+#include "tests/support/server.h"
+
+#define HEAD ".version 6.3\n.target sm_75\n.address_size 64\n"
+
+static const char faults_ptx[] =
+    HEAD ".visible .entry stray()\n{\n.reg .b64 %a;\n.reg .b32 %v;\nmov.u64 %a, "
+         "0x7000000000;\nmov.u32 %v, 1;\n"
+         "st.global.u32 [%a], %v;\nret;\n}\n"
+         ".visible .entry crooked(.param .u64 p)\n{\n.reg .b64 %a;\n.reg .b32 %v;\nld.param.u64 "
+         "%a, [p];\n"
+         "add.u64 %a, %a, 2;\nmov.u32 %v, 1;\nst.global.u32 [%a], %v;\nret;\n}\n"
+         ".visible .entry trapped()\n{\ntrap;\nret;\n}\n"
+         ".visible .entry slow(.param .u64 p)\n{\n.reg .b32 %n;\n.reg .b32 %t;\n.reg .pred "
+         "%q;\nmov.u32 %n, 0;\nmov.u32 %t, 500000;\n"
+         "again:\nnanosleep.u32 %t;\nadd.u32 %n, %n, 1;\nsetp.lt.u32 %q, %n, 20000;\n@%q bra "
+         "again;\nret;\n}\n"
+         ".visible .entry fine(.param .u64 p)\n{\n.reg .b64 %a;\n.reg .b32 %v;\nld.param.u64 %a, "
+         "[p];\nmov.u32 %v, 42;\n"
+         "st.global.u32 [%a], %v;\nret;\n}\n";
+
+#define OK(call) assert_ok((call), #call)
+
+static void assert_ok(gpushare_error error, const char *call)
+{
+    if (error != GPUSHARE_SUCCESS)
+        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
+}
+
+struct client {
+    gpushare_connection *gpu;
+    gpushare_module *module;
+    gpushare_address memory;
+};
+
+static struct server *server;
+
+/* A new worker may still be starting: the server says so, and the client asks again, for ten
+ * seconds at most. */
+static struct client open_client(void)
+{
+    struct client client = {0};
+    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
+    gpushare_error error = GPUSHARE_ERROR_DEVICE_NOT_READY;
+    for (int i = 0; i < 1000 && error == GPUSHARE_ERROR_DEVICE_NOT_READY; i++) {
+        error = gpushare_connect(&options, &client.gpu);
+        if (error == GPUSHARE_ERROR_DEVICE_NOT_READY)
+            usleep(10000);
+    }
+    assert_ok(error, "gpushare_connect");
+    OK(gpushare_module_load(client.gpu, faults_ptx, 0, &client.module));
+    OK(gpushare_memory_alloc(client.gpu, 4096, &client.memory));
+    return client;
+}
+
+static gpushare_error launch(struct client *client, const char *name)
+{
+    gpushare_function *function;
+    struct gpushare_dim one = {1, 1, 1};
+    void *parameters[] = {&client->memory};
+    OK(gpushare_module_function(client->module, name, &function));
+    return gpushare_launch(function, one, one, 0, NULL, parameters);
+}
+
+static void works(void)
+{
+    struct client client = open_client();
+    uint32_t value = 0;
+    OK(launch(&client, "fine"));
+    OK(gpushare_copy_from_device(client.gpu, &value, client.memory, sizeof value));
+    assert_int_equal(value, 42);
+    gpushare_close(&client.gpu);
+}
+
+static void *wait_for_slow(void *context)
+{
+    struct client *client = context;
+    return (void *)(uintptr_t)gpushare_synchronize(client->gpu);
+}
+
+/* guilty faults while one innocent waits in a call and another is idle; all are told the error. */
+static void all_are_told(const char *kernel, gpushare_error expected)
+{
+    struct client guilty = open_client(), waiting = open_client(), idle = open_client();
+    pthread_t thread;
+    void *waited;
+    OK(launch(&waiting, "slow"));
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_slow, &waiting), 0);
+    OK(launch(&guilty, kernel));
+    assert_int_equal(gpushare_synchronize(guilty.gpu), expected);
+    pthread_join(thread, &waited);
+    assert_int_equal((uintptr_t)waited, expected);
+    gpushare_error error = GPUSHARE_SUCCESS;
+    for (int i = 0; i < 1000 && !error; i++) {
+        error = gpushare_synchronize(idle.gpu);
+        usleep(1000);
+    }
+    assert_int_equal(error, expected);
+    /* Every further call says the same, and none hangs. */
+    gpushare_address address;
+    assert_int_equal(gpushare_memory_alloc(idle.gpu, 4096, &address), expected);
+    assert_int_equal(launch(&idle, "fine"), expected);
+    gpushare_close(&guilty.gpu);
+    gpushare_close(&waiting.gpu);
+    gpushare_close(&idle.gpu);
+    works();
+}
+
+static int start(void **state)
+{
+    (void)state;
+    server = server_start(NULL, NULL);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    return server_stop(server);
+}
+
+static void an_illegal_address_is_told_to_all_and_a_new_worker_serves(void **state)
+{
+    (void)state;
+    all_are_told("stray", GPUSHARE_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void a_misaligned_address_is_told_to_all(void **state)
+{
+    (void)state;
+    all_are_told("crooked", GPUSHARE_ERROR_MISALIGNED_ADDRESS);
+}
+
+static void a_trap_is_told_to_all(void **state)
+{
+    (void)state;
+    all_are_told("trapped", GPUSHARE_ERROR_LAUNCH_FAILED);
+}
+
+static void a_killed_worker_is_told_to_all_and_replaced(void **state)
+{
+    (void)state;
+    struct client waiting = open_client();
+    pthread_t thread;
+    void *waited;
+    pid_t worker;
+    OK(launch(&waiting, "slow"));
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_slow, &waiting), 0);
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    kill(worker, SIGKILL);
+    pthread_join(thread, &waited);
+    assert_int_equal((uintptr_t)waited, GPUSHARE_ERROR_WORKER_LOST);
+    gpushare_close(&waiting.gpu);
+    works();
+}
+
+static void a_killed_server_ends_every_call_of_its_clients(void **state)
+{
+    (void)state;
+    struct server *other = server_start(NULL, NULL), *kept = server;
+    server = other;
+    struct client waiting = open_client();
+    pthread_t thread;
+    void *waited;
+    OK(launch(&waiting, "slow"));
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_slow, &waiting), 0);
+    server_kill(other);
+    pthread_join(thread, &waited);
+    assert_int_not_equal((uintptr_t)waited, GPUSHARE_SUCCESS);
+    assert_int_not_equal(gpushare_synchronize(waiting.gpu), GPUSHARE_SUCCESS);
+    gpushare_close(&waiting.gpu);
+    server = kept;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_illegal_address_is_told_to_all_and_a_new_worker_serves),
+        cmocka_unit_test(a_misaligned_address_is_told_to_all),
+        cmocka_unit_test(a_trap_is_told_to_all),
+        cmocka_unit_test(a_killed_worker_is_told_to_all_and_replaced),
+        cmocka_unit_test(a_killed_server_ends_every_call_of_its_clients),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
