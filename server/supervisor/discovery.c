@@ -32,7 +32,7 @@ static int hex_digit(char c)
 static int read_uuid(const char *text, size_t length, uint8_t uuid[16])
 {
     int digits = 0;
-    memset(uuid, 0, 16);
+    memset(uuid, 0, LIMITS_UUID_BYTES);
     for (size_t i = 0; i < length; i++) {
         if (text[i] == '-')
             continue;
@@ -85,69 +85,24 @@ int discovery_parse(struct discovery *discovery, char *output, char *text, size_
     return 0;
 }
 
-/* The device that a word of the list names, or NULL. */
-static const struct discovery_device *find(const struct discovery *discovery, const char *word,
-                                           size_t length)
+int discovery_restrict(struct discovery *discovery, const struct limits_wish *limits, char *text,
+                       size_t text_bytes)
 {
-    if (length > 4 && (!strncmp(word, "GPU-", 4) || !strncmp(word, "MIG-", 4))) {
-        uint8_t uuid[16];
-        const struct discovery_device *found = NULL;
-        int digits = read_uuid(word + 4, length - 4, uuid);
-        for (uint32_t i = 0; digits > 0 && i < discovery->count; i++) {
-            const struct discovery_device *device = &discovery->devices[i];
-            size_t bytes = (size_t)digits / 2;
-            if (memcmp(device->uuid, uuid, bytes) ||
-                (digits % 2 && (device->uuid[bytes] & 0xf0) != uuid[bytes]))
-                continue;
-            if (found) /* a prefix that fits two */
-                return NULL;
-            found = device;
-        }
-        return found;
-    }
-    uint32_t ordinal = 0;
-    if (!length || length > 4)
-        return NULL;
-    for (size_t i = 0; i < length; i++) {
-        if (!isdigit((unsigned char)word[i]))
-            return NULL;
-        ordinal = ordinal * 10 + (uint32_t)(word[i] - '0');
-    }
-    for (uint32_t i = 0; i < discovery->count; i++)
-        if (discovery->devices[i].ordinal == ordinal)
-            return &discovery->devices[i];
-    return NULL;
-}
-
-int discovery_restrict(struct discovery *discovery, const char *list, char *text, size_t text_bytes)
-{
+    uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
+    unsigned indices[LIMITS_DEVICES_MAX];
     struct discovery chosen = {.count = 0};
-    for (const char *word = list; *word;) {
-        size_t length = strcspn(word, ",");
-        const struct discovery_device *device = find(discovery, word, length);
-        if (!device) {
-            snprintf(
-                text, text_bytes,
-                "GPUSHARE_VISIBLE_DEVICES=%s: \"%.*s\" is no device of this driver (it has %u); "
-                "give indices or GPU- UUIDs, with commas",
-                list, (int)length, word, discovery->count);
-            return -EINVAL;
-        }
-        for (uint32_t i = 0; i < chosen.count; i++) {
-            if (chosen.devices[i].ordinal == device->ordinal) {
-                snprintf(text, text_bytes, "GPUSHARE_VISIBLE_DEVICES=%s names device %u twice",
-                         list, device->ordinal);
-                return -EINVAL;
-            }
-        }
-        chosen.devices[chosen.count++] = *device;
-        word += length;
-        if (*word == ',')
-            word++;
-    }
+    for (uint32_t i = 0; i < discovery->count; i++)
+        memcpy(uuids[i], discovery->devices[i].uuid, sizeof uuids[i]);
+    int count = limits_visible_resolve(limits, (const uint8_t(*)[LIMITS_UUID_BYTES])uuids,
+                                       discovery->count, indices, text, text_bytes);
+    if (count < 0)
+        return count;
+    for (int i = 0; i < count; i++)
+        chosen.devices[chosen.count++] = discovery->devices[indices[i]];
     if (!chosen.count) {
-        snprintf(text, text_bytes,
-                 "GPUSHARE_VISIBLE_DEVICES is empty: there is no device to serve");
+        snprintf(text, text_bytes, "%s leaves none of the driver's %u devices to serve",
+                 limits->visible_from ? limits->visible_from : "the list of visible devices",
+                 discovery->count);
         return -ENODEV;
     }
     *discovery = chosen;
@@ -232,7 +187,5 @@ int discovery_run(struct discovery *discovery, const struct settings *settings, 
         return -ENODEV;
     }
     int result = discovery_parse(discovery, output, text, text_bytes);
-    if (result == 0 && settings->visible_devices)
-        result = discovery_restrict(discovery, settings->visible_devices, text, text_bytes);
-    return result;
+    return result < 0 ? result : discovery_restrict(discovery, &settings->limits, text, text_bytes);
 }

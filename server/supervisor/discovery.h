@@ -28,7 +28,7 @@ struct discovery {
 
 /*
  * Runs the worker and waits for it, at most a minute. Returns 0 with the devices to
- * serve, in the order in which clients count them (settings' visible_devices);
+ * serve, in the order in which clients count them (settings' limits);
  * -ENODEV or another -errno with a sentence that says what is wrong.
  */
 int discovery_run(struct discovery *discovery, const struct settings *settings, char *text,
@@ -38,10 +38,10 @@ int discovery_run(struct discovery *discovery, const struct settings *settings, 
 int discovery_parse(struct discovery *discovery, char *output, char *text, size_t text_bytes);
 
 /*
- * Keeps the devices of a list like CUDA_VISIBLE_DEVICES ("1,GPU-6e1f...,0"), in its
- * order. Refuses (-EINVAL) what names no device or one twice.
+ * Keeps the devices that the administrator made visible, in that order. Returns 0;
+ * -EINVAL for a device named twice; -ENODEV if none is left.
  */
-int discovery_restrict(struct discovery *discovery, const char *list, char *text,
+int discovery_restrict(struct discovery *discovery, const struct limits_wish *limits, char *text,
                        size_t text_bytes);
 
 #endif

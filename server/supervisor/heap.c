@@ -278,13 +278,18 @@ int heap_region_add(struct heap *heap, uint64_t bytes, bool slab, struct heap_re
     if (!after && heap->base + heap->bytes - address < bytes)
         return HEAP_FULL;
     struct heap_region *region = calloc(1, sizeof *region);
-    if (!region)
+    struct heap_block *whole = new_block(region, address, bytes);
+    if (!region || !whole) {
+        free(region);
+        free(whole);
         return -ENOMEM;
+    }
     *region = (struct heap_region){.heap = heap,
                                    .address = address,
                                    .bytes = bytes,
                                    .slab = slab,
                                    .state = HEAP_REGION_MAPPING,
+                                   .first = whole,
                                    .previous = before,
                                    .next = after,
                                    .kept = KEPT_NONE};
@@ -300,25 +305,38 @@ int heap_region_add(struct heap *heap, uint64_t bytes, bool slab, struct heap_re
     return 0;
 }
 
-int heap_region_ready(struct heap_region *region, struct heap_block **block)
+struct heap_block *heap_region_ready(struct heap_region *region)
 {
     struct heap *heap = region->heap;
+    struct heap_block *whole = region->first;
     assert(region->state == HEAP_REGION_MAPPING);
-    struct heap_block *whole = new_block(region, region->address, region->bytes);
-    if (!whole)
-        return -ENOMEM;
-    region->first = whole;
     region->state = HEAP_REGION_LIVE;
     heap->mapping -= region->slab;
-    if (region->slab) {
-        insert_free(heap, whole);
-        if (region->bytes >= heap->next_slab && heap->next_slab < HEAP_SLAB_MOST)
-            heap->next_slab *= 2;
-    } else {
+    if (!region->slab) {
         insert_used(heap, whole);
-        *block = whole;
+        return whole;
     }
-    return 0;
+    insert_free(heap, whole);
+    if (region->bytes >= heap->next_slab && heap->next_slab < HEAP_SLAB_MOST)
+        heap->next_slab *= 2;
+    return NULL;
+}
+
+void heap_region_clear(struct heap_region *region)
+{
+    struct heap_block *whole = region->first;
+    for (struct heap_block *block = whole, *next; block; block = next) {
+        next = block->after;
+        if (block->state == HEAP_BLOCK_FREE)
+            remove_free(region->heap, block);
+        else if (block->state == HEAP_BLOCK_USED)
+            heap_block_retire(block);
+        if (block != whole)
+            free(block);
+    }
+    whole->bytes = region->bytes;
+    whole->before = whole->after = whole->next = NULL;
+    whole->state = HEAP_BLOCK_RETIRED;
 }
 
 void heap_region_withdraw(struct heap_region *region)
@@ -338,8 +356,10 @@ void heap_region_remove(struct heap_region *region)
     struct heap *heap = region->heap;
     assert(region->state != HEAP_REGION_LIVE);
     assert(region->kept.fd < 0 && !region->charge.quota && !region->kept.charge.quota);
-    if (region->state == HEAP_REGION_MAPPING)
+    if (region->state == HEAP_REGION_MAPPING) {
         heap->mapping -= region->slab;
+        free(region->first);
+    }
     if (region->previous)
         region->previous->next = region->next;
     else

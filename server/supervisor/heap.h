@@ -44,10 +44,13 @@ struct heap_region {
     uint64_t bytes;
     bool slab;
     enum heap_region_state state;
-    struct heap_block *first;            /* blocks by address; none unless live */
+    struct heap_block *first;            /* blocks by address; one, not to be used, while mapping */
     struct heap_region *previous, *next; /* by address */
     struct charge charge;
     struct kept kept;
+    void *user;      /* the owner's: who waits for it */
+    uint32_t shares; /* the owner's: other connections that use it */
+    bool gone;       /* the owner's: its worker has unmapped it */
 };
 
 enum heap_block_state { HEAP_BLOCK_FREE, HEAP_BLOCK_USED, HEAP_BLOCK_RETIRED };
@@ -56,6 +59,7 @@ struct heap_block {
     uint64_t address;
     uint64_t bytes;
     enum heap_block_state state;
+    bool reserved; /* the owner's: not for the client to free */
     struct heap_region *region;
     struct heap_block *before, *after;  /* neighbours in the region */
     struct heap_block *previous, *next; /* FREE: of its class; RETIRED: the owner's */
@@ -105,12 +109,15 @@ int heap_take(struct heap *heap, uint64_t count, struct heap_block **block);
 int heap_region_add(struct heap *heap, uint64_t bytes, bool slab, struct heap_region **region);
 
 /*
- * The region is memory now. A slab's space can be taken; another region's one block
- * is returned, used, in *block. Returns 0 or -ENOMEM (the region still maps).
+ * The region is memory now. A slab's space can be taken, and NULL is returned;
+ * another region's one block is returned, used.
  */
-int heap_region_ready(struct heap_region *region, struct heap_block **block);
+struct heap_block *heap_region_ready(struct heap_region *region);
 
-/* No block of it is used or retired any more: withdraws its space; it is unmapping then. */
+/* Forgets all blocks of a live region, used and retired ones too; their pointers are dead then. */
+void heap_region_clear(struct heap_region *region);
+
+/* No block of it is used any more: withdraws its space; it is unmapping then. */
 void heap_region_withdraw(struct heap_region *region);
 
 /* Gives its addresses back and frees it. It is not live, its charge and descriptor are gone. */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/limits.h"
 #include "common/log.h"
 
 #define SETTINGS_DEVICES_MAX 32
@@ -34,13 +35,11 @@ struct settings {
     uint64_t device_base; /* of the arenas; differ in one bit */
     uint64_t host_base;
     uint64_t arena_bytes;
-    uint64_t host_total;        /* pinned host memory of all clients, bytes */
-    uint64_t host_client;       /* of each, where it asks for none or more */
-    uint32_t thread_percentage; /* default and ceiling, hundredths of a per cent */
-    uint32_t priority;          /* default and floor: 0 normal, above lower */
-    char *memory_limits;        /* default and ceiling per device, as written; NULL: none */
-    char *visible_devices;      /* which devices and in which order, as written; NULL: all */
-    uint32_t hello_timeout_ms;  /* for a client to attach after it connected */
+    uint64_t host_total;       /* pinned host memory of all clients, bytes */
+    struct limits_wish limits; /* defaults and ceilings of every client */
+    uint64_t host_client;      /* pinned host memory of one client, bytes */
+    uint32_t hello_timeout_ms; /* for a client to attach after it connected */
+    const char *notify_socket; /* NOTIFY_SOCKET's value, or NULL; the environment's memory */
     enum log_level log_level;
     bool journal; /* standard error is journald's */
 };
@@ -54,7 +53,7 @@ enum { SETTINGS_EXIT = 1 };
  */
 int settings_read(struct settings *settings, int argc, char **argv, char *text, size_t text_bytes);
 
-/* Frees what settings_read allocated. */
-void settings_free(struct settings *settings);
+/* Defaults that need no environment: for tests, and where settings_read starts from. */
+void settings_default(struct settings *settings);
 
 #endif

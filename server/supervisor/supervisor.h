@@ -20,6 +20,7 @@
 #include "protocol.h"
 
 struct settings;
+struct discovery;
 struct supervisor;
 
 /* ---- life ---- */
@@ -44,8 +45,12 @@ struct supervisor_events {
 int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct settings *settings,
                       const struct supervisor_events *events);
 
-/* Starts the workers. Clients may be listened for before. Returns 0 or -errno. */
-int supervisor_start(struct supervisor *supervisor);
+/*
+ * Starts a worker for each device. Clients may be listened for before. Returns 0, or
+ * -errno with a sentence in text; supervisor_stop is due then.
+ */
+int supervisor_start(struct supervisor *supervisor, const struct discovery *discovery, char *text,
+                     size_t text_bytes);
 
 /*
  * Takes over a connected client socket (SOCK_SEQPACKET); closes it if it can't be
@@ -53,7 +58,7 @@ int supervisor_start(struct supervisor *supervisor);
  */
 void supervisor_accept(struct supervisor *supervisor, int fd);
 
-/* Ends every client (worker_lost) and every worker, then reports `stopped`. Idempotent. */
+/* Ends every client (connection_lost) and every worker, then reports `stopped`. Idempotent. */
 void supervisor_stop(struct supervisor *supervisor);
 
 /* After `stopped`, with the loop run until it had no more handles. NULL is allowed. */

@@ -121,6 +121,12 @@ void worker_link_close(struct worker_link *link)
     uv_close((uv_handle_t *)&link->poll, link_closed);
 }
 
+void worker_link_finish(struct worker_link *link)
+{
+    /* What is queued can still be received after this. */
+    shutdown(link->fd, SHUT_RDWR);
+}
+
 static int grow(struct worker_link *link)
 {
     uint32_t count = link->slot_count ? link->slot_count * 2 : 64;
@@ -215,16 +221,24 @@ static void lost(struct worker_link *link, const char *why)
     link->events.lost(link->events.context, why);
 }
 
+static int receive(struct worker_link *link)
+{
+    int result =
+        channel_receive(link->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_WORKER, &link->message);
+    if (result == CHANNEL_CLOSED)
+        result =
+            channel_receive(link->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_WORKER, &link->message);
+    return result;
+}
+
 static void link_ready(uv_poll_t *poll, int status, int events)
 {
     struct worker_link *link = poll->data;
-    if (status < 0) {
-        lost(link, uv_strerror(status));
-        return;
-    }
-    for (unsigned i = 0; (events & UV_READABLE) && i < BATCH && !link->closing; i++) {
-        int result =
-            channel_receive(link->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_WORKER, &link->message);
+    /* A worker that died with requests unread leaves an error on the socket (status < 0), which is
+     * reported once, before its last words. */
+    bool reset = status < 0;
+    for (unsigned i = 0; ((events & UV_READABLE) || reset) && i < BATCH && !link->closing; i++) {
+        int result = receive(link);
         if (result == CHANNEL_EMPTY)
             break;
         if (result != 0) {
@@ -238,8 +252,8 @@ static void link_ready(uv_poll_t *poll, int status, int events)
     }
     if (link->closing)
         return;
-    if (link->failed || outbox_flush(&link->outbox) < 0) {
-        lost(link, "it could not be written to");
+    if (link->failed || reset || outbox_flush(&link->outbox) < 0) {
+        lost(link, "it no longer takes requests");
         return;
     }
     poll_again(link);

@@ -39,6 +39,9 @@ struct worker_link;
 int worker_link_open(struct worker_link **link, uv_loop_t *loop, int fd,
                      const struct worker_link_events *events);
 
+/* The worker will send no more: `lost` follows from the loop, after what it has sent. */
+void worker_link_finish(struct worker_link *link);
+
 /* Calls every outstanding callback with NULL, closes. The pointer is dead then. NULL is allowed. */
 void worker_link_close(struct worker_link *link);
 

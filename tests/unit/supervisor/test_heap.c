@@ -17,10 +17,8 @@
 static struct heap_region *slab(struct heap *heap, uint64_t bytes)
 {
     struct heap_region *region;
-    struct heap_block *none = NULL;
     assert_int_equal(heap_region_add(heap, bytes, true, &region), 0);
-    assert_int_equal(heap_region_ready(region, &none), 0);
-    assert_null(none);
+    assert_null(heap_region_ready(region));
     return region;
 }
 
@@ -73,14 +71,14 @@ static void a_region_fits_exactly_once(void **state)
     (void)state;
     struct heap heap;
     struct heap_region *one, *two, *three;
-    struct heap_block *block = NULL;
+    struct heap_block *block;
     assert_int_equal(heap_open(&heap, BASE, 8 * MIB, GRAIN), 0);
     assert_int_equal(heap_region_add(&heap, 10 * MIB, false, &one), HEAP_FULL);
     assert_int_equal(heap_region_add(&heap, 3 * MIB, false, &one), HEAP_FULL); /* no whole grain */
     assert_int_equal(heap_region_add(&heap, 4 * MIB, false, &one), 0);
     assert_int_equal(heap_region_add(&heap, 4 * MIB, false, &two), 0);
     assert_int_equal(heap_region_add(&heap, 2 * MIB, false, &three), HEAP_FULL);
-    assert_int_equal(heap_region_ready(one, &block), 0);
+    block = heap_region_ready(one);
     assert_int_equal(block->address, BASE);
     assert_ptr_equal(heap_find(&heap, BASE), block);
     assert_null(heap_find(&heap, BASE + 512));

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/timeline.h"
+#include "server/supervisor/supervisor_private.h"
+
+/* Delays between starts: short after a fault, for clients wait; long for a driver that stays
+ * broken. */
+#define RESTART_FIRST_MS 50
+#define RESTART_MOST_MS  10000
+/* A worker that lived this long is a good one: its successor starts without a delay. */
+#define SETTLED_NS UINT64_C(30000000000)
+/* What a worker that lost its channel, or was asked to stop, may take to end. */
+#define EXIT_PATIENCE_MS 5000
+
+static void device_down(struct device *device);
+
+void device_open(struct device *device, struct supervisor *supervisor, uint32_t index,
+                 uint32_t ordinal)
+{
+    *device = (struct device){.supervisor = supervisor,
+                              .index = index,
+                              .ordinal = ordinal,
+                              .state = SUPERVISOR_DEVICE_WAITING};
+    device->admission.memory_limit = PROTO_UNSET;
+    device->admission.host_limit = PROTO_UNSET;
+    uv_timer_init(supervisor->loop, &device->timer);
+    device->timer.data = device;
+    device->timer_open = true;
+}
+
+/* The present worker is of no more use. Its clients first: they still see the link. */
+static void device_fail(struct device *device, uint32_t error, const char *text)
+{
+    if (!device->link)
+        return;
+    bool was_ready = device->state == SUPERVISOR_DEVICE_READY;
+    if (!device->stopping) {
+        snprintf(device->trouble, sizeof device->trouble, "%s", text);
+        if (was_ready)
+            log_error("device %u: the worker is lost: %s: %s", device->index, error_name(error),
+                      text);
+    }
+    device->state = SUPERVISOR_DEVICE_WAITING;
+    supervisor_device_lost(device->supervisor, device, error, text);
+    worker_link_close(device->link);
+    device->link = NULL;
+    if (was_ready && timeline_now() - device->ready_at > SETTLED_NS)
+        device->failures = 0;
+    else
+        device->failures++;
+    if (device->process)
+        worker_process_expire(device->process, EXIT_PATIENCE_MS);
+    else
+        device_down(device);
+}
+
+static void take_info(struct device *device, const struct proto_device_info *info)
+{
+    if (device->state != SUPERVISOR_DEVICE_STARTING) {
+        device_fail(device, PROTO_ERROR_WORKER_LOST, "the worker described its device twice");
+        return;
+    }
+    if (!info->memory || !info->granularity || (info->granularity & (info->granularity - 1)) ||
+        info->granularity > ADDRESS_PLAN_SMALLEST) {
+        device_fail(device, PROTO_ERROR_WORKER_LOST,
+                    "the driver reports a device without memory, or of a strange granularity");
+        return;
+    }
+    device->info = *info;
+    device->info.device = device->index;
+    device->known = true;
+    device->state = SUPERVISOR_DEVICE_READY;
+    device->ready_at = timeline_now();
+    device->faulted = false;
+    log_notice("device %u: %s, %u multiprocessors, %llu MiB, is ready", device->index, info->name,
+               info->multiprocessors, (unsigned long long)(info->memory >> 20));
+    supervisor_device_ready(device->supervisor, device);
+}
+
+static void notice(void *context, struct channel_message *message)
+{
+    struct device *device = context;
+    switch (message->header.opcode) {
+    case PROTO_DEVICE_INFO:
+        take_info(device, message->body);
+        break;
+    case PROTO_WORKER_FAULT: {
+        struct proto_worker_fault fault;
+        memcpy(&fault, message->body, sizeof fault);
+        device->faulted = true;
+        device_fail(device, fault.error, fault.text);
+        break;
+    }
+    case PROTO_WORKER_MISBEHAVED: {
+        struct proto_worker_misbehaved complaint;
+        memcpy(&complaint, message->body, sizeof complaint);
+        supervisor_device_complains(device->supervisor, device, message->header.client,
+                                    complaint.error, complaint.text);
+        break;
+    }
+    default:
+        log_warning("device %u: the worker sent %s without being asked", device->index,
+                    message->type->name);
+    }
+}
+
+static void lost(void *context, const char *why)
+{
+    struct device *device = context;
+    char text[380];
+    snprintf(text, sizeof text, "the worker of device %u ended: %s", device->index, why);
+    device_fail(device, PROTO_ERROR_WORKER_LOST, text);
+}
+
+static void ended(void *context, int status)
+{
+    struct device *device = context;
+    char how[128];
+    worker_process_describe(status, how, sizeof how);
+    if (status || !device->stopping)
+        log_warning("device %u: the worker %s", device->index, how);
+    worker_process_free(device->process);
+    device->process = NULL;
+    if (!device->link) {
+        device_down(device);
+        return;
+    }
+    /* Its last words may still lie in the socket. */
+    if (device->state == SUPERVISOR_DEVICE_STARTING && !device->faulted)
+        snprintf(device->trouble, sizeof device->trouble, "the worker %s before it was ready", how);
+    worker_link_finish(device->link);
+}
+
+static int adopt(struct device *device, int fd)
+{
+    struct worker_link_events events = {.notice = notice, .lost = lost, .context = device};
+    device->faulted = false;
+    device->state = SUPERVISOR_DEVICE_STARTING;
+    return worker_link_open(&device->link, device->supervisor->loop, fd, &events);
+}
+
+int device_adopt(struct device *device, int fd)
+{
+    device->starts++;
+    return adopt(device, fd);
+}
+
+int device_start(struct device *device)
+{
+    int channel;
+    device->starts++;
+    int result = worker_process_start(&device->process, device->supervisor->loop,
+                                      device->supervisor->settings, device->ordinal, &channel,
+                                      ended, device);
+    if (result == 0)
+        result = adopt(device, channel);
+    if (result < 0) {
+        device->state = SUPERVISOR_DEVICE_WAITING;
+        snprintf(device->trouble, sizeof device->trouble, "the worker could not be started: %s",
+                 strerror(-result));
+        if (device->process)
+            worker_process_expire(device->process, 0);
+    }
+    return result;
+}
+
+static void start_again(uv_timer_t *timer)
+{
+    struct device *device = timer->data;
+    if (device_start(device) < 0) {
+        device->failures++;
+        if (!device->process)
+            device_down(device);
+    }
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct device *device = handle->data;
+    device->state = SUPERVISOR_DEVICE_STOPPED;
+    supervisor_device_stopped(device->supervisor, device);
+}
+
+/* Neither process nor link is left. */
+static void device_down(struct device *device)
+{
+    if (device->stopping) {
+        if (device->timer_open) {
+            device->timer_open = false;
+            uv_close((uv_handle_t *)&device->timer, timer_closed);
+        }
+        return;
+    }
+    device->state = SUPERVISOR_DEVICE_WAITING;
+    if (!device->known) {
+        device->failed_once = true;
+        supervisor_device_failed(device->supervisor, device);
+        if (device->stopping)
+            return;
+    }
+    uint32_t doublings = device->failures < 8 ? device->failures : 8;
+    uint64_t delay = device->failures ? (uint64_t)RESTART_FIRST_MS << (doublings - 1) : 0;
+    uv_timer_start(&device->timer, start_again, delay < RESTART_MOST_MS ? delay : RESTART_MOST_MS,
+                   0);
+}
+
+void device_stop(struct device *device)
+{
+    if (device->stopping)
+        return;
+    device->stopping = true;
+    uv_timer_stop(&device->timer);
+    if (device->link)
+        device_fail(device, PROTO_ERROR_CONNECTION_LOST, "the server is stopping");
+    else if (device->process)
+        worker_process_expire(device->process, EXIT_PATIENCE_MS);
+    else
+        device_down(device);
+}
+
+int device_request(struct device *device, uint16_t opcode, uint32_t client, const void *body,
+                   const int *fds, unsigned fd_count, worker_link_reply *reply, void *context)
+{
+    if (!device->link)
+        return -EPIPE;
+    return worker_link_request(device->link, opcode, client, body, NULL, 0, fds, fd_count, reply,
+                               context);
+}
+
+void device_explain(const struct device *device, char *text, size_t bytes)
+{
+    if (device->stopping)
+        snprintf(text, bytes, "the server is stopping");
+    else if (device->trouble[0])
+        snprintf(text, bytes, "device %u has no worker now: %s", device->index, device->trouble);
+    else
+        snprintf(text, bytes, "the worker of device %u is starting", device->index);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * device: one GPU as the supervisor sees it: a worker, its successors, and what
+ * the driver says of the device.
+ *
+ * A worker that ends takes its clients with it; a fresh one is started when the
+ * old process is gone (its context's kernels might still write until then), after
+ * a delay that grows while it keeps failing.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_H
+#define GPUSHARE_SERVER_SUPERVISOR_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "protocol.h"
+#include "server/supervisor/admission.h"
+#include "server/supervisor/supervisor.h"
+#include "server/supervisor/worker_link.h"
+#include "server/supervisor/worker_process.h"
+
+struct device {
+    struct supervisor *supervisor;
+    uint32_t index, ordinal;
+    enum supervisor_device_state state;
+    struct proto_device_info info;
+    bool known; /* info holds something */
+    struct admission admission;
+    struct worker_process *process; /* NULL: none, or adopted */
+    struct worker_link *link;       /* NULL while there is none */
+    uv_timer_t timer;               /* the next start */
+    bool timer_open;
+    bool failed_once; /* no worker of it has ever been ready, and one has ended */
+    bool faulted;     /* the present worker reported a fault */
+    bool stopping;
+    uint32_t starts;
+    uint32_t failures; /* in a row, without having been ready */
+    uint64_t ready_at; /* CLOCK_MONOTONIC */
+    char trouble[380];
+};
+
+/* Nothing is started. */
+void device_open(struct device *device, struct supervisor *supervisor, uint32_t index,
+                 uint32_t ordinal);
+
+/* Starts a worker. Returns 0 or -errno. */
+int device_start(struct device *device);
+
+/* Takes over a socket to a worker that is no child of this process (tests). 0 or -errno. */
+int device_adopt(struct device *device, int fd);
+
+/* No clients are left: ends the worker; supervisor_device_stopped follows, maybe at once. */
+void device_stop(struct device *device);
+
+/*
+ * worker_link_request to the present worker, without a tail. -EPIPE if there is
+ * none: then, and on any other failure, the loss of the worker follows from the loop.
+ */
+int device_request(struct device *device, uint16_t opcode, uint32_t client, const void *body,
+                   const int *fds, unsigned fd_count, worker_link_reply *reply, void *context);
+
+/* Why clients can't be served now; a sentence. */
+void device_explain(const struct device *device, char *text, size_t bytes);
+
+#endif

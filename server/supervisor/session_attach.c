@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/ring.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+#define PAGE UINT64_C(4096)
+
+static bool group_is_none(const uint8_t group[16])
+{
+    static const uint8_t none[16];
+    return memcmp(group, none, 16) == 0;
+}
+
+/* A token that another client guessed or overheard is of no use: process and user must be the same.
+ */
+static bool group_is_valid(const struct session *session, const uint8_t group[16])
+{
+    for (const struct session *other = session->supervisor->first; other; other = other->next)
+        if (other != session && other->state == SESSION_ATTACHED && other->pid == session->pid &&
+            other->uid == session->uid && memcmp(other->group, group, 16) == 0)
+            return true;
+    return false;
+}
+
+static int join_group(struct session *session, const struct proto_attach *wish)
+{
+    if (!group_is_none(wish->group)) {
+        if (!group_is_valid(session, wish->group))
+            return -EPERM;
+        memcpy(session->group, wish->group, 16);
+        return 0;
+    }
+    do {
+        if (getrandom(session->group, 16, 0) != 16)
+            return -EIO;
+    } while (group_is_none(session->group));
+    return 0;
+}
+
+/* The supervisor has no use for a client's rings: the descriptor is what it keeps. */
+static int create_unmapped(struct shm *shm, const char *name, size_t bytes)
+{
+    int result = shm_create(shm, name, bytes);
+    if (result == 0) {
+        munmap(shm->base, shm->bytes);
+        shm->base = NULL;
+    }
+    return result;
+}
+
+static int create_shared(struct session *session, uint32_t streams)
+{
+    size_t twin = (streams * sizeof(uint64_t) + PAGE - 1) & ~(size_t)(PAGE - 1);
+    int result = create_unmapped(&session->ring, "gpushare-ring", ring_memory_bytes(streams));
+    if (result == 0)
+        result = shm_create(&session->status, "gpushare-status", ring_status_bytes(streams));
+    if (result == 0)
+        result = create_unmapped(&session->twin, "gpushare-twin", twin);
+    if (result < 0)
+        return result;
+    session->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return session->doorbell < 0 ? -errno : 0;
+}
+
+static void destroy_shared(struct session *session)
+{
+    shm_release(&session->ring);
+    shm_release(&session->status);
+    shm_release(&session->twin);
+    if (session->doorbell >= 0)
+        close(session->doorbell);
+    session->doorbell = -1;
+}
+
+static int open_heaps(struct session *session)
+{
+    const struct address_plan *plan = &session->supervisor->plan;
+    int result = heap_open(&session->heap, address_plan_device(plan, &session->window),
+                           session->window.bytes, session->device->info.granularity);
+    if (result == 0)
+        result = heap_open(&session->buffers, address_plan_host(plan, &session->window),
+                           session->window.bytes, PAGE);
+    return result;
+}
+
+static void open_quotas(struct session *session)
+{
+    struct supervisor *supervisor = session->supervisor;
+    uint64_t images = supervisor->images.limit / 4;
+    quota_open(&session->memory, "device memory limit of this client", session->grant.memory_limit,
+               NULL);
+    quota_open(&session->host, "pinned host memory limit of this client", session->grant.host_limit,
+               &supervisor->host);
+    quota_open(&session->fds, "share of file descriptors of this client",
+               supervisor->budget.client_share, &supervisor->fds);
+    quota_open(&session->images, "module image memory of this client", images, &supervisor->images);
+}
+
+/* Everything but the connection; what session_attach_now made, in reverse. */
+void session_attach_release(struct session *session)
+{
+    session_memory_release(session);
+    session_host_release(session);
+    session_module_release(session);
+    heap_close(&session->heap);
+    heap_close(&session->buffers);
+    quota_close(&session->memory);
+    quota_close(&session->host);
+    quota_close(&session->fds);
+    quota_close(&session->images);
+    address_plan_return(&session->supervisor->plan, &session->window);
+    if (session->linked && session->twin.fd >= 0) {
+        /* Whoever waits for this client's timelines, on another device, need not for ever. */
+        void *words = mmap(NULL, session->twin.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                           session->twin.fd, 0);
+        if (words != MAP_FAILED) {
+            memset(words, 0xff, session->twin.bytes);
+            munmap(words, session->twin.bytes);
+        }
+    }
+    destroy_shared(session);
+    session->device = NULL;
+}
+
+static void send_attached(struct session *session)
+{
+    int status = shm_readonly_fd(&session->status);
+    if (status < 0) {
+        session_end(session, PROTO_ERROR_SERVER_RESOURCES,
+                    "the server could not share the status memory: %s", strerror(-status));
+        return;
+    }
+    const struct address_plan *plan = &session->supervisor->plan;
+    struct proto_attached body = {
+        .client = session->number,
+        .streams = session->supervisor->settings->streams,
+        .device_base = address_plan_device(plan, &session->window),
+        .host_base = address_plan_host(plan, &session->window),
+        .window_bytes = session->window.bytes,
+        .memory_limit = session->grant.memory_limit,
+        .host_memory_limit = session->grant.host_limit,
+        .thread_percentage = session->grant.thread_percentage,
+        .multiprocessors = session->worker.multiprocessors,
+        .priority = session->grant.priority,
+        .partitioned = session->worker.partitioned,
+    };
+    memcpy(body.group, session->group, sizeof body.group);
+    int fds[3] = {session->ring.fd, status, session->doorbell};
+    session_answer(session, PROTO_ATTACHED, session->attach_serial, &body, fds, 3);
+    close(status);
+}
+
+static void worker_attached(void *context, struct channel_message *answer)
+{
+    struct request *request = context;
+    struct session *session = request->session;
+    if (answer && !session_leaves(session)) {
+        if (answer->header.opcode == PROTO_WORKER_ATTACHED) {
+            memcpy(&session->worker, answer->body, sizeof session->worker);
+            session->state = SESSION_ATTACHED;
+            uv_timer_stop(&session->patience);
+            send_attached(session);
+        } else {
+            struct proto_failed failed = {.error = PROTO_ERROR_UNKNOWN};
+            if (answer->header.opcode == PROTO_FAILED)
+                memcpy(&failed, answer->body, sizeof failed);
+            session_refuse(session, session->attach_serial, failed.error, "%s", failed.text);
+            session_end(session, failed.error, "the worker could not attach it: %s", failed.text);
+        }
+    }
+    session_request_end(request);
+}
+
+static int tell_worker(struct session *session, struct request *request)
+{
+    const struct address_plan *plan = &session->supervisor->plan;
+    struct proto_worker_attach body = {
+        .device_base = address_plan_device(plan, &session->window),
+        .host_base = address_plan_host(plan, &session->window),
+        .window_bytes = session->window.bytes,
+        .streams = session->supervisor->settings->streams,
+        .thread_percentage = session->grant.thread_percentage,
+        .priority = session->grant.priority,
+    };
+    memcpy(body.name, session->name, sizeof body.name);
+    int fds[4] = {session->ring.fd, session->status.fd, session->twin.fd, session->doorbell};
+    int result = session_ask(session, PROTO_WORKER_ATTACH, &body, fds, 4, worker_attached, request);
+    if (result == 0) {
+        session->at_worker = true;
+        session->state = SESSION_ATTACHING;
+    }
+    return result;
+}
+
+static void no_room(struct session *session, uint32_t serial)
+{
+    session_refuse(session, serial, PROTO_ERROR_ADDRESS_SPACE_FULL,
+                   "no window of %" PRIu64 " MiB is free in the server's address plan: set lower "
+                   "limits (GPUSHARE_PINNED_DEVICE_MEM_LIMIT) or try again when clients have left",
+                   session->grant.window_bytes >> 20);
+}
+
+void session_attach_now(struct session *session, uint32_t serial, const struct proto_attach *wish)
+{
+    struct supervisor *supervisor = session->supervisor;
+    struct device *device = &supervisor->devices[wish->device];
+    session->asked = *wish;
+    memcpy(session->name, wish->name, sizeof session->name);
+    session->grant = admission_grant(&device->admission, &device->info, wish);
+    int result = join_group(session, wish);
+    if (result < 0) {
+        session_refuse(session, serial, PROTO_ERROR_INVALID_VALUE,
+                       "the group token is not that of another connection of this process");
+        return;
+    }
+    if (address_plan_take(&supervisor->plan, &session->window, session->grant.window_bytes, 0)) {
+        no_room(session, serial);
+        return;
+    }
+    session->device = device;
+    session->attach_serial = serial;
+    open_quotas(session);
+    struct request *request = session_request(session, serial, PROTO_ATTACHED);
+    if (request) {
+        result = open_heaps(session);
+        if (result == 0)
+            result = create_shared(session, supervisor->settings->streams);
+        if (result == 0)
+            result = tell_worker(session, request);
+        if (result == 0)
+            return;
+        if (result == -EPIPE)
+            session_refuse(session, serial, PROTO_ERROR_DEVICE_NOT_READY,
+                           "the worker of device %u has just ended: connect again", device->index);
+        else
+            session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
+                           "the server has no memory or file descriptors for another client: %s",
+                           strerror(-result));
+        session_request_end(request);
+    }
+    if (!session_leaves(session))
+        session_attach_release(session);
+}
+
+/* ---- window_move ---- */
+
+static void moved(void *context, struct channel_message *answer)
+{
+    struct request *request = context;
+    struct session *session = request->session;
+    if (answer && answer->header.opcode == PROTO_DONE) {
+        const struct address_plan *plan = &session->supervisor->plan;
+        struct proto_window body = {
+            .device_base = address_plan_device(plan, &session->window),
+            .host_base = address_plan_host(plan, &session->window),
+            .window_bytes = session->window.bytes,
+        };
+        session_answer(session, PROTO_WINDOW, request->serial, &body, NULL, 0);
+    } else if (answer) {
+        /* Client, worker and plan no longer agree on where it lives. */
+        session_end(session, PROTO_ERROR_SERVER_RESOURCES, "the worker refused the new window");
+    }
+    session_request_end(request);
+}
+
+/* The next window above the present one: a client that is refused one after the other
+ * walks through the arena once, and no further. */
+static int take_next(struct session *session)
+{
+    struct address_plan *plan = &session->supervisor->plan;
+    struct address_window next = {0};
+    uint64_t bytes = session->window.bytes, from = session->window.offset + bytes;
+    int result = address_plan_take(plan, &next, bytes, from);
+    if (result)
+        return result;
+    from = next.offset;
+    address_plan_return(plan, &next);
+    address_plan_return(plan, &session->window);
+    return address_plan_take(plan, &session->window, bytes, from);
+}
+
+void session_window_move(struct session *session, struct channel_message *message)
+{
+    uint32_t serial = message->header.serial;
+    if (session->heap.regions || session->buffers.regions || session->module_count ||
+        session->shares || session->requests) {
+        session_refuse(session, serial, PROTO_ERROR_NOT_PERMITTED,
+                       "the window can't move any more: something has been allocated in it");
+        return;
+    }
+    int result = take_next(session);
+    if (result) {
+        no_room(session, serial);
+        return;
+    }
+    heap_close(&session->heap);
+    heap_close(&session->buffers);
+    struct request *request = session_request(session, serial, PROTO_WINDOW);
+    if (!request)
+        return;
+    const struct address_plan *plan = &session->supervisor->plan;
+    struct proto_worker_window body = {
+        .device_base = address_plan_device(plan, &session->window),
+        .host_base = address_plan_host(plan, &session->window),
+        .window_bytes = session->window.bytes,
+    };
+    result = open_heaps(session);
+    if (result == 0)
+        result = session_ask(session, PROTO_WORKER_WINDOW, &body, NULL, 0, moved, request);
+    if (result < 0) {
+        session_end(session, PROTO_ERROR_SERVER_RESOURCES, "its window could not be moved: %s",
+                    strerror(-result));
+        session_request_end(request);
+    }
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Shared host buffers, and what connections of one process share with one another.
+ *
+ * A buffer is a region of the client's host heap. Another connection of the same
+ * group may use it on its own device (a share), for which it is charged as well:
+ * the memory is pinned once more there. Addresses and charge of a buffer go back
+ * when its own worker and every share have let go of it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/units.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+enum share_state { SHARE_MAPPING, SHARE_LIVE, SHARE_UNMAPPING };
+
+/* The use of another connection's buffer. */
+struct host_share {
+    struct host_share *next;
+    struct session *user, *owner;
+    struct heap_region *region;
+    enum share_state state;
+    bool recalled; /* to be unmapped as soon as it is mapped */
+    struct charge charge;
+};
+
+static struct session *session_of(const struct heap_region *region)
+{
+    return (struct session *)((char *)region->heap - offsetof(struct session, buffers));
+}
+
+static void retry(struct session *session);
+
+/* ---- buffers ---- */
+
+static void buffer_forget(struct heap_region *region)
+{
+    keeper_release(&region->kept);
+    charge_return(&region->charge);
+    heap_region_remove(region);
+}
+
+/* Its worker has let go of it, or a share has. */
+static void buffer_settle(struct heap_region *region)
+{
+    struct session *session = session_of(region);
+    if (!region->gone || region->shares)
+        return;
+    session->host_unmapping--;
+    buffer_forget(region);
+    retry(session);
+}
+
+static void buffer_unmapped(void *context, struct channel_message *answer)
+{
+    struct heap_region *region = context;
+    if (!answer) /* session_host_release takes it */
+        return;
+    region->gone = true;
+    buffer_settle(region);
+}
+
+static void buffer_return(struct session *session, struct heap_region *region)
+{
+    struct proto_worker_host_unmap body = {.address = region->address, .count = region->bytes};
+    heap_region_withdraw(region);
+    session->host_unmapping++;
+    session_ask(session, PROTO_WORKER_HOST_UNMAP, &body, NULL, 0, buffer_unmapped, region);
+}
+
+/* ---- host_alloc ---- */
+
+static void alloc_failed(struct request *request, uint32_t error, const char *text)
+{
+    struct session *session = request->session;
+    if (request->region && !session_leaves(session)) {
+        buffer_forget(request->region);
+        request->region = NULL;
+    }
+    if (error)
+        session_refuse(session, request->serial, error, "%s", text);
+    session_request_end(request);
+}
+
+static void buffer_mapped(void *context, struct channel_message *answer)
+{
+    struct request *request = context;
+    struct session *session = request->session;
+    struct heap_region *region = request->region;
+    if (!answer || session_leaves(session)) {
+        session_request_end(request); /* session_host_release takes the region */
+        return;
+    }
+    if (answer->header.opcode != PROTO_DONE) {
+        struct proto_failed failed = {.error = PROTO_ERROR_UNKNOWN};
+        if (answer->header.opcode == PROTO_FAILED)
+            memcpy(&failed, answer->body, sizeof failed);
+        alloc_failed(request, failed.error, failed.text);
+        return;
+    }
+    heap_region_ready(region);
+    struct proto_host_allocated body = {.address = region->address, .count = region->bytes};
+    session_answer(session, PROTO_HOST_ALLOCATED, request->serial, &body, &region->kept.fd, 1);
+    session_request_end(request);
+}
+
+/* Off the loop's thread: the kernel clears every page here. */
+static int make_memory(struct job *job)
+{
+    struct request *request = (void *)((char *)job - offsetof(struct request, job));
+    int fd = memfd_create("gpushare-host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -errno;
+    int result = 0;
+    if (ftruncate(fd, (off_t)request->count) < 0)
+        result = -errno;
+    while (result == 0 && fallocate(fd, 0, 0, (off_t)request->count) < 0)
+        if (errno != EINTR)
+            result = -errno;
+    if (result == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        result = -errno;
+    if (result < 0) {
+        close(fd);
+        return result;
+    }
+    request->fd = fd;
+    return 0;
+}
+
+static void memory_made(struct job *job, int result)
+{
+    struct request *request = (void *)((char *)job - offsetof(struct request, job));
+    struct session *session = request->session;
+    struct heap_region *region = request->region;
+    if (session_leaves(session)) {
+        session_request_end(request);
+        return;
+    }
+    if (result < 0) {
+        alloc_failed(request, PROTO_ERROR_SERVER_RESOURCES,
+                     result == -EMFILE || result == -ENFILE
+                         ? "the server has no file descriptor for another buffer"
+                         : "this machine has no memory for the buffer");
+        return;
+    }
+    region->kept.fd = request->fd;
+    request->fd = -1;
+    struct proto_worker_host_map body = {.address = region->address, .count = region->bytes};
+    if (session_ask(session, PROTO_WORKER_HOST_MAP, &body, &region->kept.fd, 1, buffer_mapped,
+                    request) < 0)
+        alloc_failed(request, PROTO_ERROR_WORKER_LOST, "the worker has just ended");
+}
+
+static void refuse_limit(struct request *request, const struct quota *culprit, uint64_t bytes)
+{
+    char used[UNITS_TEXT], limit[UNITS_TEXT], asked[UNITS_TEXT];
+    struct session *session = request->session;
+    if (culprit == &session->fds || culprit == &session->supervisor->fds)
+        session_refuse(session, request->serial, PROTO_ERROR_SERVER_RESOURCES,
+                       "%s: %" PRIu64 " of %" PRIu64 " are in use: allocate fewer, larger buffers",
+                       culprit->name, culprit->used, culprit->limit);
+    else if (culprit)
+        session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY,
+                       "%s: %s of %s are in use and %s more were asked for: free some, or ask for "
+                       "a higher limit (GPUSHARE_PINNED_HOST_MEM_LIMIT)",
+                       culprit->name, units_format_bytes(culprit->used, used),
+                       units_format_bytes(culprit->limit, limit), units_format_bytes(bytes, asked));
+    else
+        session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY,
+                       "the client's host window has no free range of %s",
+                       units_format_bytes(bytes, asked));
+    session_request_end(request);
+}
+
+/* Charges, and finds addresses; 0, HEAP_FULL (culprit: the account or NULL), -ENOMEM. */
+static int reserve(struct request *request, uint64_t bytes, const struct quota **culprit)
+{
+    struct session *session = request->session;
+    struct charge charge = CHARGE_NONE;
+    struct kept kept = KEPT_NONE;
+    *culprit = NULL;
+    if (quota_charge(&session->host, &charge, bytes, culprit))
+        return HEAP_FULL;
+    int result = keeper_charge(&kept, &session->fds, culprit) ? HEAP_FULL : 0;
+    if (result == 0)
+        result = heap_region_add(&session->buffers, bytes, false, &request->region);
+    if (result) {
+        keeper_release(&kept);
+        charge_return(&charge);
+        return result;
+    }
+    request->region->charge = charge;
+    request->region->kept = kept;
+    return 0;
+}
+
+static void alloc(struct request *request)
+{
+    struct session *session = request->session;
+    uint64_t bytes = heap_round_region(&session->buffers, request->count);
+    const struct quota *culprit = &session->host;
+    int result =
+        bytes && bytes <= session->host.limit ? reserve(request, bytes, &culprit) : HEAP_FULL;
+    if (result == HEAP_FULL && bytes && bytes <= session->host.limit && session->host_unmapping) {
+        request->next = NULL;
+        if (session->host_wants)
+            session->host_wants_last->next = request;
+        else
+            session->host_wants = request;
+        session->host_wants_last = request;
+        return;
+    }
+    if (result == HEAP_FULL) {
+        refuse_limit(request, culprit, bytes ? bytes : request->count);
+        return;
+    }
+    request->count = bytes;
+    if (result < 0 ||
+        job_start(&request->job, session->supervisor->loop, make_memory, memory_made) < 0)
+        alloc_failed(request, PROTO_ERROR_SERVER_RESOURCES,
+                     "the server has no memory for this request");
+}
+
+/* Those who waited for a buffer to be gone. */
+static void retry(struct session *session)
+{
+    struct request *all = session->host_wants;
+    session->host_wants = session->host_wants_last = NULL;
+    for (struct request *next; all; all = next) {
+        next = all->next;
+        if (session_leaves(session))
+            session_request_end(all);
+        else
+            alloc(all);
+    }
+}
+
+void session_host_alloc(struct session *session, struct channel_message *message)
+{
+    struct proto_host_alloc body;
+    memcpy(&body, message->body, sizeof body);
+    struct request *request =
+        session_request(session, message->header.serial, PROTO_HOST_ALLOCATED);
+    if (!request)
+        return;
+    request->count = body.count;
+    alloc(request);
+}
+
+void session_host_flush(struct session *session)
+{
+    retry(session);
+}
+
+/* ---- shares ---- */
+
+/* Nothing of it is mapped at the user's worker any more. */
+static void share_free(struct host_share *share)
+{
+    struct session *owner = share->owner;
+    struct heap_region *region = share->region;
+    struct host_share **link = &share->user->shares;
+    while (*link != share)
+        link = &(*link)->next;
+    *link = share->next;
+    charge_return(&share->charge);
+    free(share);
+    region->shares--;
+    owner->lent--;
+    if (session_leaves(owner))
+        session_settle(owner);
+    else
+        buffer_settle(region);
+}
+
+static void share_unmapped(void *context, struct channel_message *answer)
+{
+    struct host_share *share = context;
+    if (answer) /* else session_host_unshare takes it */
+        share_free(share);
+}
+
+static void share_return(struct host_share *share)
+{
+    share->recalled = true;
+    if (share->state != SHARE_LIVE)
+        return;
+    struct proto_worker_host_unmap body = {.address = share->region->address,
+                                           .count = share->region->bytes};
+    share->state = SHARE_UNMAPPING;
+    session_ask(share->user, PROTO_WORKER_HOST_UNMAP, &body, NULL, 0, share_unmapped, share);
+}
+
+static void share_mapped(void *context, struct channel_message *answer)
+{
+    struct request *request = context;
+    struct session *session = request->session;
+    struct host_share *share = request->share;
+    if (answer && answer->header.opcode == PROTO_DONE) {
+        share->state = SHARE_LIVE;
+        if (!share->recalled) {
+            session_pass(session, request->serial, answer);
+        } else {
+            session_refuse(session, request->serial, PROTO_ERROR_INVALID_HANDLE,
+                           "the connection that owned the buffer has ended meanwhile");
+            if (!session_leaves(session))
+                share_return(share);
+        }
+    } else if (answer && !session_leaves(session)) {
+        session_pass(session, request->serial, answer);
+        share_free(share);
+    }
+    session_request_end(request);
+}
+
+/* The buffer's owner leaves: its addresses must not stay in use elsewhere. */
+void session_host_recall(struct session *session)
+{
+    for (struct session *other = session->supervisor->first; other && session->lent;
+         other = other->next) {
+        if (session_leaves(other))
+            continue;
+        for (struct host_share *share = other->shares, *next; share; share = next) {
+            next = share->next;
+            if (share->owner == session)
+                share_return(share);
+        }
+    }
+}
+
+/* At once, not with the rest: two connections that lend to each other would wait for each other. */
+void session_host_unshare(struct session *session)
+{
+    while (session->shares)
+        share_free(session->shares);
+}
+
+void session_host_release(struct session *session)
+{
+    struct heap *heap = &session->buffers;
+    for (struct heap_region *region = heap->first, *next; region; region = next) {
+        next = region->next;
+        if (region->state == HEAP_REGION_LIVE) {
+            heap_region_clear(region);
+            heap_region_withdraw(region);
+        }
+        buffer_forget(region);
+    }
+    session->host_unmapping = 0;
+}
+
+/* Another attached connection of the same process; refuses the request if there is none. */
+static struct session *companion(struct session *session, uint32_t serial, uint32_t number)
+{
+    for (struct session *other = session->supervisor->first; other; other = other->next)
+        if (other->number == number && other->state == SESSION_ATTACHED && other != session &&
+            other->pid == session->pid && other->uid == session->uid &&
+            memcmp(other->group, session->group, sizeof other->group) == 0)
+            return other;
+    session_refuse(session, serial, PROTO_ERROR_NOT_PERMITTED,
+                   "client %u is not another connection of this process (its group)", number);
+    return NULL;
+}
+
+static struct host_share *find_share(const struct session *session, uint64_t address)
+{
+    struct host_share *share = session->shares;
+    while (share && share->region->address != address)
+        share = share->next;
+    return share;
+}
+
+void session_host_share(struct session *session, struct channel_message *message)
+{
+    struct proto_host_share body;
+    uint32_t serial = message->header.serial;
+    memcpy(&body, message->body, sizeof body);
+    struct session *owner = companion(session, serial, body.client);
+    if (!owner)
+        return;
+    struct heap_block *block = heap_find(&owner->buffers, body.address);
+    if (!block || find_share(session, body.address)) {
+        session_refuse(session, serial, PROTO_ERROR_INVALID_HANDLE,
+                       block ? "the buffer at 0x%" PRIx64 " is shared with this connection already"
+                             : "no host buffer of that connection begins at 0x%" PRIx64,
+                       body.address);
+        return;
+    }
+    if (owner->device == session->device) {
+        session_refuse(session, serial, PROTO_ERROR_NOT_PERMITTED,
+                       "both connections are to device %u: there the buffer is usable already",
+                       session->device->index);
+        return;
+    }
+    struct request *request = session_request(session, serial, PROTO_DONE);
+    if (!request)
+        return;
+    struct host_share *share = calloc(1, sizeof *share);
+    const struct quota *culprit = NULL;
+    if (!share || quota_charge(&session->host, &share->charge, block->bytes, &culprit)) {
+        free(share);
+        refuse_limit(request, culprit, block->bytes);
+        return;
+    }
+    share->user = session;
+    share->owner = owner;
+    share->region = block->region;
+    share->next = session->shares;
+    session->shares = share;
+    share->region->shares++;
+    owner->lent++;
+    request->share = share;
+    struct proto_worker_host_map map = {.address = block->address, .count = block->bytes};
+    if (session_ask(session, PROTO_WORKER_HOST_MAP, &map, &block->region->kept.fd, 1, share_mapped,
+                    request) < 0) {
+        share_free(share);
+        session_refuse(session, serial, PROTO_ERROR_WORKER_LOST, "the worker has just ended");
+        session_request_end(request);
+    }
+}
+
+void session_host_free(struct session *session, struct channel_message *message)
+{
+    struct proto_host_free body;
+    memcpy(&body, message->body, sizeof body);
+    struct heap_block *block = heap_find(&session->buffers, body.address);
+    struct host_share *share = block ? NULL : find_share(session, body.address);
+    if (block) {
+        heap_block_retire(block);
+        buffer_return(session, block->region);
+    } else if (share && share->state == SHARE_LIVE) {
+        share_return(share);
+    } else {
+        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE,
+                       "no host buffer of this client begins at 0x%" PRIx64, body.address);
+        return;
+    }
+    session_answer(session, PROTO_DONE, message->header.serial, NULL, NULL, 0);
+}
+
+/* ---- link ---- */
+
+static void linked(void *context, struct channel_message *answer)
+{
+    struct request *request = context;
+    if (answer)
+        session_pass(request->session, request->serial, answer);
+    session_request_end(request);
+}
+
+void session_link(struct session *session, struct channel_message *message)
+{
+    struct proto_link body;
+    uint32_t serial = message->header.serial;
+    memcpy(&body, message->body, sizeof body);
+    struct session *other = companion(session, serial, body.client);
+    if (!other)
+        return;
+    struct request *request = session_request(session, serial, PROTO_LINKED);
+    if (!request)
+        return;
+    int twin = shm_readonly_fd(&other->twin);
+    struct proto_worker_link ask = {.streams = session->supervisor->settings->streams};
+    int result =
+        twin < 0 ? twin : session_ask(session, PROTO_WORKER_LINK, &ask, &twin, 1, linked, request);
+    if (twin >= 0)
+        close(twin);
+    other->linked |= result == 0;
+    if (result < 0) {
+        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
+                       "the connections could not be linked: %s", strerror(-result));
+        session_request_end(request);
+    }
+}

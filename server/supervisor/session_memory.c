@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+static void retry(struct session *session);
+static void quiesce(struct session *session);
+
+static bool frees_pending(const struct session *session)
+{
+    return session->unmapping || session->retired_now || session->retired_next;
+}
+
+static void refuse(struct want *want, uint32_t error, const char *text)
+{
+    want->done(want, NULL, error, text);
+}
+
+static void refuse_limit(struct want *want, uint64_t asked, const struct quota *culprit)
+{
+    char text[380], used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT];
+    snprintf(text, sizeof text,
+             "%s: %s of %s are in use and %s more were asked for: free some, or ask for a higher "
+             "limit",
+             culprit->name, units_format_bytes(culprit->used, used),
+             units_format_bytes(culprit->limit, limit), units_format_bytes(asked, more));
+    refuse(want, PROTO_ERROR_OUT_OF_MEMORY, text);
+}
+
+static void queue(struct want *want)
+{
+    struct want **link = &want->session->wants;
+    while (*link)
+        link = &(*link)->next;
+    want->next = NULL;
+    *link = want;
+}
+
+/* ---- regions: from the worker and back to it ---- */
+
+/* Memory that never came to be, or that the worker has given up. */
+static void forget(struct session *session, struct heap_region *region)
+{
+    (void)session;
+    keeper_release(&region->kept);
+    charge_return(&region->charge);
+    heap_region_remove(region);
+}
+
+static void unmapped(void *context, struct channel_message *answer)
+{
+    struct heap_region *region = context;
+    struct session *session = region->user;
+    if (!answer) /* session_memory_release takes it */
+        return;
+    session->unmapping--;
+    forget(session, region);
+    retry(session);
+}
+
+/* No block of the region is in use. It stays charged until the worker answers. */
+static void unmap(struct session *session, struct heap_region *region)
+{
+    struct proto_worker_unmap body = {.address = region->address, .count = region->bytes};
+    heap_region_withdraw(region);
+    region->user = session;
+    session->unmapping++;
+    /* A failure is the loss of the worker, which ends the session. */
+    session_ask(session, PROTO_WORKER_UNMAP, &body, NULL, 0, unmapped, region);
+}
+
+/* The device had no room. Smaller slabs may fit; else those who wait are told. */
+static void map_failed(struct session *session, struct heap_region *region,
+                       const struct channel_message *answer)
+{
+    struct want *want = region->user;
+    uint64_t bytes = region->bytes;
+    bool slab = region->slab;
+    struct proto_failed failed = {.error = PROTO_ERROR_UNKNOWN,
+                                  .text = "the worker did not say why"};
+    if (answer->header.opcode == PROTO_FAILED)
+        memcpy(&failed, answer->body, sizeof failed);
+    forget(session, region);
+    if (!slab) {
+        if (failed.error == PROTO_ERROR_OUT_OF_MEMORY && frees_pending(session))
+            queue(want);
+        else
+            refuse(want, failed.error, failed.text);
+        return;
+    }
+    uint64_t least = heap_round_region(&session->heap, HEAP_SMALL_BELOW);
+    if (failed.error == PROTO_ERROR_OUT_OF_MEMORY && bytes > least) {
+        session->slab_most = heap_round_region(&session->heap, bytes / 2);
+        retry(session);
+        return;
+    }
+    if (failed.error == PROTO_ERROR_OUT_OF_MEMORY && frees_pending(session))
+        return;
+    /* All that wait for a slab, taken off the queue first: being told may add to it. */
+    struct want *all = session->wants, *others = NULL;
+    session->wants = NULL;
+    for (struct want *next; all; all = next) {
+        next = all->next;
+        if (heap_round(all->count) < HEAP_SMALL_BELOW) {
+            refuse(all, failed.error, failed.text);
+        } else {
+            all->next = others;
+            others = all;
+        }
+    }
+    for (struct want *next; others; others = next) {
+        next = others->next;
+        queue(others);
+    }
+}
+
+static void mapped(void *context, struct channel_message *answer)
+{
+    struct heap_region *region = context;
+    struct session *session =
+        (struct session *)((char *)region->heap - offsetof(struct session, heap));
+    struct want *want = region->user;
+    if (!answer || session_leaves(session)) {
+        /* The region itself is session_memory_release's; what the worker sent is closed by the
+         * link. */
+        region->user = NULL;
+        if (want)
+            refuse(want, PROTO_ERROR_SUCCESS, "");
+        return;
+    }
+    if (answer->header.opcode != PROTO_WORKER_MAPPED) {
+        map_failed(session, region, answer);
+        return;
+    }
+    region->kept.fd = channel_take_fd(answer, 0);
+    region->user = NULL;
+    struct heap_block *block = heap_region_ready(region);
+    if (block)
+        want->done(want, block, 0, NULL);
+    else
+        retry(session);
+}
+
+enum { REGION_WAITS = 1, REGION_NO_ROOM = 2 };
+
+/*
+ * Charges and asks for a region. Returns 0; REGION_NO_ROOM (*culprit: the account, or
+ * NULL if it is the window); or -errno.
+ */
+static int map(struct session *session, uint64_t bytes, bool slab, struct want *want,
+               const struct quota **culprit)
+{
+    struct charge charge = CHARGE_NONE;
+    struct kept kept = KEPT_NONE;
+    struct heap_region *region;
+    *culprit = NULL;
+    if (quota_charge(&session->memory, &charge, bytes, culprit))
+        return REGION_NO_ROOM;
+    if (keeper_charge(&kept, &session->fds, culprit)) {
+        charge_return(&charge);
+        return REGION_NO_ROOM;
+    }
+    int result = heap_region_add(&session->heap, bytes, slab, &region);
+    if (result) {
+        keeper_release(&kept);
+        charge_return(&charge);
+        return result == HEAP_FULL ? REGION_NO_ROOM : result;
+    }
+    region->charge = charge;
+    region->kept = kept;
+    region->user = want;
+    struct proto_worker_map body = {.address = region->address, .count = bytes};
+    result = session_ask(session, PROTO_WORKER_MAP, &body, NULL, 0, mapped, region);
+    if (result < 0)
+        forget(session, region);
+    return result;
+}
+
+/* A slab as large as its turn, the limit and the device allow; at least `bytes`. */
+static int map_slab(struct session *session, uint64_t bytes, const struct quota **culprit)
+{
+    struct heap *heap = &session->heap;
+    uint64_t needed = heap_round_region(heap, bytes);
+    uint64_t left = quota_left(&session->memory) & ~(heap->granularity - 1);
+    uint64_t size = heap->next_slab;
+    size = size < session->slab_most ? size : session->slab_most;
+    size = size < left ? size : left;
+    size = size > needed ? size : needed;
+    int result = map(session, size, true, NULL, culprit);
+    if (result == REGION_NO_ROOM && !*culprit && size > needed)
+        result = map(session, needed, true, NULL, culprit);
+    return result;
+}
+
+/* ---- wanting ---- */
+
+static void no_room(struct want *want, uint64_t bytes, const struct quota *culprit)
+{
+    struct session *session = want->session;
+    if (culprit == &session->memory || !culprit) {
+        if (culprit)
+            refuse_limit(want, bytes, culprit);
+        else
+            refuse(want, PROTO_ERROR_OUT_OF_MEMORY,
+                   "the client's address window is too fragmented for an allocation of this size: "
+                   "free some, or connect with a higher limit");
+        return;
+    }
+    char text[380];
+    snprintf(text, sizeof text,
+             "%s: %" PRIu64 " of %" PRIu64 " are in use: free some, allocate fewer and larger "
+             "pieces, or raise the server's LimitNOFILE",
+             culprit->name, culprit->used, culprit->limit);
+    refuse(want, PROTO_ERROR_SERVER_RESOURCES, text);
+}
+
+/* Serves a want, has it wait, or refuses it. */
+static void try(struct want *want)
+{
+    struct session *session = want->session;
+    struct heap *heap = &session->heap;
+    uint64_t bytes = heap_round(want->count), whole = heap_round_region(heap, want->count);
+    const struct quota *culprit = &session->memory;
+    struct heap_block *block;
+    int result;
+    if (!bytes || !whole || whole > session->memory.limit) {
+        refuse_limit(want, want->count, culprit);
+        return;
+    }
+    if (heap->used_blocks >= SESSION_ALLOCATIONS_MOST) {
+        refuse(want, PROTO_ERROR_SERVER_RESOURCES,
+               "the client has as many allocations as it may have: free some, or allocate larger "
+               "pieces");
+        return;
+    }
+    bool small = bytes < HEAP_SMALL_BELOW;
+    if (small) {
+        result = heap_take(heap, bytes, &block);
+        if (result == HEAP_FULL && heap->mapping) {
+            queue(want);
+            return;
+        }
+        if (result == HEAP_FULL) {
+            result = map_slab(session, bytes, &culprit);
+            if (result == 0) {
+                queue(want);
+                return;
+            }
+        } else if (result == 0) {
+            want->done(want, block, 0, NULL);
+            return;
+        }
+    } else {
+        result = map(session, whole, false, want, &culprit);
+        if (result == 0)
+            return;
+        /* The limit may be used up by slabs that have room. */
+        if (result == REGION_NO_ROOM && heap_take(heap, bytes, &block) == 0) {
+            want->done(want, block, 0, NULL);
+            return;
+        }
+    }
+    if (result == REGION_NO_ROOM && frees_pending(session))
+        queue(want);
+    else if (result == REGION_NO_ROOM)
+        no_room(want, whole, culprit);
+    else
+        refuse(want, PROTO_ERROR_SERVER_RESOURCES,
+               "the server has no memory for this request, or its worker has just ended");
+}
+
+void session_memory_want(struct want *want)
+{
+    try(want);
+}
+
+static void retry(struct session *session)
+{
+    struct want *all = session->wants;
+    session->wants = NULL;
+    for (struct want *next; all; all = next) {
+        next = all->next;
+        if (session_leaves(session))
+            refuse(all, PROTO_ERROR_SUCCESS, "");
+        else
+            try(all);
+    }
+}
+
+void session_memory_flush(struct session *session)
+{
+    retry(session);
+}
+
+/* ---- returning ---- */
+
+static void quiesced(void *context, struct channel_message *answer)
+{
+    struct session *session = context;
+    if (!answer) /* session_memory_release takes the blocks */
+        return;
+    struct heap_block *block = session->retired_now;
+    session->retired_now = NULL;
+    for (struct heap_block *next; block; block = next) {
+        next = block->next;
+        block->next = NULL;
+        struct heap_region *empty = heap_block_reclaim(block);
+        if (empty)
+            unmap(session, empty);
+    }
+    session->slab_most = HEAP_SLAB_MOST;
+    if (session->retired_next)
+        quiesce(session);
+    retry(session);
+}
+
+/* One question at a time: all that is freed before the next one shares it. */
+static void quiesce(struct session *session)
+{
+    session->retired_now = session->retired_next;
+    session->retired_next = NULL;
+    session_ask(session, PROTO_WORKER_QUIESCE, NULL, NULL, 0, quiesced, session);
+}
+
+void session_memory_return(struct session *session, struct heap_block *block)
+{
+    heap_block_retire(block);
+    if (!block->region->slab) {
+        unmap(session, block->region);
+        return;
+    }
+    block->next = session->retired_next;
+    session->retired_next = block;
+    if (!session->retired_now)
+        quiesce(session);
+}
+
+/* The worker has nothing of this client any more, so nothing has to wait. */
+void session_memory_release(struct session *session)
+{
+    struct heap *heap = &session->heap;
+    for (struct heap_region *region = heap->first, *next; region; region = next) {
+        next = region->next;
+        if (region->state == HEAP_REGION_LIVE) {
+            heap_region_clear(region);
+            heap_region_withdraw(region);
+        }
+        forget(session, region);
+    }
+    session->retired_now = session->retired_next = NULL;
+    session->unmapping = 0;
+}
+
+/* ---- messages ---- */
+
+static void allocated(struct want *want, struct heap_block *block, uint32_t error, const char *text)
+{
+    struct request *request = (void *)((char *)want - offsetof(struct request, want));
+    struct session *session = request->session;
+    if (block) {
+        struct proto_memory_allocated body = {.address = block->address, .count = block->bytes};
+        session_answer(session, request->reply, request->serial, &body, NULL, 0);
+    } else if (error) {
+        session_refuse(session, request->serial, error, "%s", text);
+    }
+    session_request_end(request);
+}
+
+void session_memory_alloc(struct session *session, struct channel_message *message)
+{
+    struct proto_memory_alloc body;
+    memcpy(&body, message->body, sizeof body);
+    struct request *request =
+        session_request(session, message->header.serial, PROTO_MEMORY_ALLOCATED);
+    if (!request)
+        return;
+    request->want.count = body.count;
+    request->want.done = allocated;
+    session_memory_want(&request->want);
+}
+
+void session_memory_free(struct session *session, struct channel_message *message)
+{
+    struct proto_memory_free body;
+    memcpy(&body, message->body, sizeof body);
+    struct heap_block *block = heap_find(&session->heap, body.address);
+    if (!block || block->reserved) {
+        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE,
+                       "no device memory of this client begins at 0x%" PRIx64, body.address);
+        return;
+    }
+    session_memory_return(session, block);
+    session_answer(session, PROTO_DONE, message->header.serial, NULL, NULL, 0);
+}
+
+void session_memory_query(struct session *session, struct channel_message *message)
+{
+    struct proto_memory_info body = {.limit = session->memory.limit,
+                                     .used = session->memory.used,
+                                     .host_limit = session->host.limit,
+                                     .host_used = session->host.used};
+    session_answer(session, PROTO_MEMORY_INFO, message->header.serial, &body, NULL, 0);
+}

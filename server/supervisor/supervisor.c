@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/supervisor.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/timeline.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+/* Connections above the limit that are kept until their hello, to be refused in words. */
+#define SURPLUS_MOST 16
+/* Module images: this part of the machine's memory, all clients together. */
+#define IMAGES_PART 8
+
+static uint64_t machine_memory(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct settings *settings,
+                      const struct supervisor_events *events)
+{
+    *out = NULL;
+    struct supervisor *supervisor = calloc(1, sizeof *supervisor);
+    if (!supervisor)
+        return -ENOMEM;
+    supervisor->loop = loop;
+    supervisor->settings = settings;
+    supervisor->events = *events;
+    supervisor->started_at = timeline_now();
+    int result = address_plan_open(&supervisor->plan, settings->device_base, settings->host_base,
+                                   settings->arena_bytes);
+    if (result < 0) {
+        free(supervisor);
+        return result;
+    }
+    quota_open(&supervisor->host, "pinned host memory limit of the server", settings->host_total,
+               NULL);
+    quota_open(&supervisor->images, "module image memory of the server",
+               machine_memory() / IMAGES_PART, NULL);
+    *out = supervisor;
+    return 0;
+}
+
+void supervisor_free(struct supervisor *supervisor)
+{
+    if (!supervisor)
+        return;
+    assert(supervisor->sessions == 0);
+    image_cache_close(&supervisor->cache);
+    quota_close(&supervisor->host);
+    quota_close(&supervisor->fds);
+    quota_close(&supervisor->images);
+    address_plan_close(&supervisor->plan);
+    free(supervisor);
+}
+
+/* ---- devices ---- */
+
+static int set_limits(struct supervisor *supervisor, const struct discovery *discovery, char *text,
+                      size_t text_bytes)
+{
+    const struct settings *settings = supervisor->settings;
+    uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
+    unsigned indices[LIMITS_DEVICES_MAX];
+    uint64_t bytes[LIMITS_DEVICES_MAX];
+    for (uint32_t i = 0; i < discovery->count; i++) {
+        memcpy(uuids[i], discovery->devices[i].uuid, sizeof uuids[i]);
+        indices[i] = i;
+    }
+    int result =
+        limits_memory_resolve(&settings->limits, (const uint8_t(*)[LIMITS_UUID_BYTES])uuids,
+                              discovery->count, indices, discovery->count, bytes, text, text_bytes);
+    if (result < 0)
+        return result;
+    for (uint32_t i = 0; i < discovery->count; i++)
+        supervisor->devices[i].admission =
+            (struct admission){.memory_limit = bytes[i],
+                               .host_limit = settings->host_client,
+                               .thread_percentage = settings->limits.thread_percentage,
+                               .priority = settings->limits.priority,
+                               .max_window = settings->max_window};
+    return 0;
+}
+
+int supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,
+                           char *text, size_t text_bytes)
+{
+    const struct settings *settings = supervisor->settings;
+    int result = keeper_budget(&supervisor->budget, discovery->count, settings->max_clients);
+    if (result == -EMFILE)
+        snprintf(text, text_bytes,
+                 "--max-clients %u needs more than the %u file descriptors that this process may "
+                 "have: %u clients fit, or raise the limit (ulimit -n, LimitNOFILE)",
+                 settings->max_clients, supervisor->budget.descriptors, supervisor->budget.clients);
+    else if (result < 0)
+        snprintf(text, text_bytes, "the limit of file descriptors is not to be had: %s",
+                 strerror(-result));
+    if (result < 0)
+        return result;
+    log_notice("%u clients may connect; of %u file descriptors %u are for memory handles and "
+               "host buffers, %u of these for one client",
+               supervisor->budget.clients, supervisor->budget.descriptors,
+               supervisor->budget.shared, supervisor->budget.client_share);
+    quota_open(&supervisor->fds, "file descriptors of the server", supervisor->budget.shared, NULL);
+    for (uint32_t i = 0; i < discovery->count; i++)
+        device_open(&supervisor->devices[i], supervisor, i, discovery->devices[i].ordinal);
+    supervisor->device_count = discovery->count;
+    return set_limits(supervisor, discovery, text, text_bytes);
+}
+
+int supervisor_start(struct supervisor *supervisor, const struct discovery *discovery, char *text,
+                     size_t text_bytes)
+{
+    int result = supervisor_add_devices(supervisor, discovery, text, text_bytes);
+    for (uint32_t i = 0; result == 0 && i < supervisor->device_count; i++) {
+        result = device_start(&supervisor->devices[i]);
+        if (result < 0)
+            snprintf(text, text_bytes, "%s", supervisor->devices[i].trouble);
+    }
+    return result;
+}
+
+static void say_status(struct supervisor *supervisor)
+{
+    uint32_t ready = 0;
+    const char *trouble = "";
+    char text[512];
+    for (uint32_t i = 0; i < supervisor->device_count; i++) {
+        if (supervisor->devices[i].state == SUPERVISOR_DEVICE_READY)
+            ready++;
+        else if (supervisor->devices[i].trouble[0])
+            trouble = supervisor->devices[i].trouble;
+    }
+    snprintf(text, sizeof text, "%u of %u devices ready%s%s", ready, supervisor->device_count,
+             *trouble ? "; " : "", trouble);
+    if (supervisor->events.status)
+        supervisor->events.status(supervisor->events.context, text);
+}
+
+static struct session *next_of(struct session *session, const struct device *device)
+{
+    while (session && (session->device != device || session_leaves(session)))
+        session = session->next;
+    return session;
+}
+
+static void unpark(struct supervisor *supervisor, const struct device *device)
+{
+    for (struct session *session = supervisor->first; session; session = session->next)
+        if (session->parked.held && session->parked.body.device == device->index)
+            session_unpark(session);
+}
+
+void supervisor_device_ready(struct supervisor *supervisor, struct device *device)
+{
+    say_status(supervisor);
+    unpark(supervisor, device);
+    if (supervisor->ready || supervisor->stopping)
+        return;
+    supervisor->ready = true;
+    supervisor->events.ready(supervisor->events.context);
+}
+
+void supervisor_device_lost(struct supervisor *supervisor, struct device *device, uint32_t error,
+                            const char *text)
+{
+    /* Ending one may end others: the search begins anew each time. */
+    for (struct session *session; (session = next_of(supervisor->first, device));)
+        session_end(session, error, "%s", text);
+    if (!supervisor->stopping)
+        say_status(supervisor);
+}
+
+void supervisor_device_failed(struct supervisor *supervisor, struct device *device)
+{
+    log_error("device %u: %s", device->index, device->trouble);
+    unpark(supervisor, device);
+    say_status(supervisor);
+    for (uint32_t i = 0; i < supervisor->device_count; i++)
+        if (!supervisor->devices[i].failed_once)
+            return;
+    if (!supervisor->ready && !supervisor->stopping)
+        supervisor->events.unusable(supervisor->events.context, supervisor->devices[0].trouble);
+}
+
+void supervisor_device_complains(struct supervisor *supervisor, struct device *device,
+                                 uint32_t client, uint32_t error, const char *text)
+{
+    for (struct session *session = next_of(supervisor->first, device); session;
+         session = next_of(session->next, device)) {
+        if (session->number == client) {
+            session_end(session, error, "%s", text);
+            return;
+        }
+    }
+}
+
+/* ---- clients ---- */
+
+static struct session *find(const struct supervisor *supervisor, uint32_t number)
+{
+    struct session *session = supervisor->first;
+    while (session && session->number != number)
+        session = session->next;
+    return session;
+}
+
+static uint32_t take_number(struct supervisor *supervisor)
+{
+    do
+        supervisor->next_number++;
+    while (!supervisor->next_number || find(supervisor, supervisor->next_number));
+    return supervisor->next_number;
+}
+
+/* A connection that is not even kept until its hello. */
+static void turn_away(int fd, uint32_t error, const char *text)
+{
+    struct proto_ended ended = {.error = error};
+    snprintf(ended.text, sizeof ended.text, "%s", text);
+    channel_send(fd, PROTO_ENDED, 0, 0, &ended, NULL, 0, NULL, 0);
+    close(fd);
+}
+
+void supervisor_accept(struct supervisor *supervisor, int fd)
+{
+    struct session *session;
+    if (supervisor->stopping) {
+        turn_away(fd, PROTO_ERROR_CONNECTION_LOST, "the server is stopping");
+        return;
+    }
+    bool surplus = supervisor->sessions >= supervisor->budget.clients;
+    if (surplus)
+        supervisor->refused++;
+    if (supervisor->sessions >= supervisor->budget.clients + SURPLUS_MOST) {
+        turn_away(fd, PROTO_ERROR_TOO_MANY_CLIENTS,
+                  "the server has as many clients as it may have");
+        return;
+    }
+    int result = session_open(&session, supervisor, fd, take_number(supervisor), surplus);
+    if (result < 0) {
+        log_warning("a connection could not be taken: %s", strerror(-result));
+        return;
+    }
+    session->previous = supervisor->last;
+    if (supervisor->last)
+        supervisor->last->next = session;
+    else
+        supervisor->first = session;
+    supervisor->last = session;
+    supervisor->sessions++;
+    supervisor->served += !surplus;
+}
+
+void supervisor_session_gone(struct supervisor *supervisor, struct session *session)
+{
+    if (session->previous)
+        session->previous->next = session->next;
+    else
+        supervisor->first = session->next;
+    if (session->next)
+        session->next->previous = session->previous;
+    else
+        supervisor->last = session->previous;
+    supervisor->sessions--;
+    log_debug("all that client %u had has come back", session->number);
+}
+
+/* ---- stopping ---- */
+
+void supervisor_device_stopped(struct supervisor *supervisor, struct device *device)
+{
+    (void)device;
+    for (uint32_t i = 0; i < supervisor->device_count; i++)
+        if (supervisor->devices[i].state != SUPERVISOR_DEVICE_STOPPED)
+            return;
+    if (supervisor->stopped)
+        return;
+    supervisor->stopped = true;
+    supervisor->events.stopped(supervisor->events.context);
+}
+
+void supervisor_stop(struct supervisor *supervisor)
+{
+    if (supervisor->stopping)
+        return;
+    supervisor->stopping = true;
+    for (struct session *session = supervisor->first, *next; session; session = next) {
+        next = session->next;
+        session_end(session, PROTO_ERROR_CONNECTION_LOST, "the server is stopping");
+    }
+    /* Clients' answers from the workers need not be waited for: what they had dies with the
+     * workers, whose end settles them. */
+    for (uint32_t i = 0; i < supervisor->device_count; i++)
+        device_stop(&supervisor->devices[i]);
+    if (!supervisor->device_count) {
+        supervisor->stopped = true;
+        supervisor->events.stopped(supervisor->events.context);
+    }
+}
+
+/* ---- views ---- */
+
+const char *supervisor_device_state_name(enum supervisor_device_state state)
+{
+    static const char *const names[] = {"starting", "ready", "waiting", "stopped"};
+    return names[state];
+}
+
+uint32_t supervisor_device_count(const struct supervisor *supervisor)
+{
+    return supervisor->device_count;
+}
+
+static bool same_partition(const struct session *a, const struct session *b)
+{
+    return memcmp(a->worker.atoms, b->worker.atoms, sizeof a->worker.atoms) == 0;
+}
+
+/* Counted where the first client of a partition stands. */
+static bool first_of_partition(const struct supervisor *supervisor, const struct session *session)
+{
+    for (const struct session *other = supervisor->first; other != session; other = other->next)
+        if (other->device == session->device && other->state == SESSION_ATTACHED &&
+            same_partition(other, session))
+            return false;
+    return true;
+}
+
+void supervisor_device_view(const struct supervisor *supervisor, uint32_t index,
+                            struct supervisor_device_view *view)
+{
+    const struct device *device = &supervisor->devices[index];
+    *view = (struct supervisor_device_view){
+        .index = index,
+        .ordinal = device->ordinal,
+        .state = device->state,
+        .info = device->info,
+        .worker_pid = device->process ? worker_process_pid(device->process) : 0,
+        .worker_starts = device->starts,
+    };
+    memcpy(view->trouble, device->trouble, sizeof view->trouble);
+    for (const struct session *session = supervisor->first; session; session = session->next) {
+        if (session->device != device)
+            continue;
+        view->clients++;
+        view->memory_charged += session->memory.used;
+        view->partitions +=
+            session->state == SESSION_ATTACHED && first_of_partition(supervisor, session);
+    }
+}
+
+static void view_client(const struct session *session, struct supervisor_client_view *view)
+{
+    *view = (struct supervisor_client_view){
+        .number = session->number,
+        .pid = session->pid,
+        .uid = session->uid,
+        .state = session_state_name(session->state),
+        .attached = session->device != NULL,
+        .fds = session_fds(session),
+        .waiting = session->requests,
+        .connected_ns = timeline_now() - session->connected_at,
+    };
+    memcpy(view->name, session->name, sizeof view->name);
+    if (!session->device)
+        return;
+    view->device = session->device->index;
+    view->memory_asked = session->asked.memory_limit;
+    view->memory_limit = session->grant.memory_limit;
+    view->memory_charged = session->memory.used;
+    view->host_asked = session->asked.host_memory_limit;
+    view->host_limit = session->grant.host_limit;
+    view->host_charged = session->host.used;
+    view->threads_asked = session->asked.thread_percentage;
+    view->threads_granted = session->grant.thread_percentage;
+    view->multiprocessors = session->worker.multiprocessors;
+    view->partitioned = session->worker.partitioned;
+    view->priority = session->grant.priority;
+}
+
+void supervisor_each_client(const struct supervisor *supervisor,
+                            bool (*visit)(void *context, const struct supervisor_client_view *view),
+                            void *context)
+{
+    struct supervisor_client_view view;
+    for (const struct session *session = supervisor->first; session; session = session->next) {
+        view_client(session, &view);
+        if (!visit(context, &view))
+            return;
+    }
+}
+
+void supervisor_totals(const struct supervisor *supervisor, struct supervisor_totals *totals)
+{
+    *totals = (struct supervisor_totals){
+        .clients = supervisor->sessions,
+        .clients_max = supervisor->budget.clients,
+        .clients_served = supervisor->served,
+        .clients_refused = supervisor->refused,
+        .host_limit = supervisor->host.limit,
+        .host_charged = supervisor->host.used,
+        .fds_limit = supervisor->budget.descriptors,
+        .images = supervisor->cache.images,
+        .image_bytes = supervisor->cache.bytes,
+        .uptime_ns = timeline_now() - supervisor->started_at,
+    };
+    for (const struct session *session = supervisor->first; session; session = session->next)
+        totals->fds += session_fds(session);
+}
+
+/* ---- the administrator's two requests ---- */
+
+int supervisor_kill(struct supervisor *supervisor, uint32_t client, const char *by)
+{
+    struct session *session = find(supervisor, client);
+    if (!session || session_leaves(session))
+        return -ENOENT;
+    session_end(session, PROTO_ERROR_KILLED, "ended by %s", by);
+    return 0;
+}
+
+struct usage_question {
+    void (*done)(void *context, uint32_t client, const struct proto_worker_usage *usage);
+    void *context;
+    uint32_t client;
+};
+
+static void usage_answered(void *context, struct channel_message *answer)
+{
+    struct usage_question *question = context;
+    struct proto_worker_usage usage;
+    bool known = answer && answer->header.opcode == PROTO_WORKER_USAGE;
+    if (known)
+        memcpy(&usage, answer->body, sizeof usage);
+    question->done(question->context, question->client, known ? &usage : NULL);
+    free(question);
+}
+
+int supervisor_usage(struct supervisor *supervisor, uint32_t client,
+                     void (*done)(void *context, uint32_t client,
+                                  const struct proto_worker_usage *usage),
+                     void *context)
+{
+    struct session *session = find(supervisor, client);
+    if (!session || session->state != SESSION_ATTACHED)
+        return -ENOENT;
+    struct usage_question *question = malloc(sizeof *question);
+    if (!question)
+        return -ENOMEM;
+    *question = (struct usage_question){.done = done, .context = context, .client = client};
+    int result =
+        session_ask(session, PROTO_WORKER_USAGE_QUERY, NULL, NULL, 0, usage_answered, question);
+    if (result < 0)
+        free(question);
+    return result;
+}
+
+uv_loop_t *supervisor_loop(const struct supervisor *supervisor)
+{
+    return supervisor->loop;
+}
+
+const struct settings *supervisor_settings(const struct supervisor *supervisor)
+{
+    return supervisor->settings;
+}

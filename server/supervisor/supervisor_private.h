@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * supervisor_private: what the rooms of the supervisor share: the one object that
+ * holds all others, and what devices and sessions tell it.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_SUPERVISOR_PRIVATE_H
+#define GPUSHARE_SERVER_SUPERVISOR_SUPERVISOR_PRIVATE_H
+
+#include "common/channel.h"
+#include "server/supervisor/address_plan.h"
+#include "server/supervisor/device.h"
+#include "server/supervisor/discovery.h"
+#include "server/supervisor/image.h"
+#include "server/supervisor/keeper.h"
+#include "server/supervisor/quota.h"
+#include "server/supervisor/settings.h"
+#include "server/supervisor/supervisor.h"
+
+struct session;
+
+struct supervisor {
+    uv_loop_t *loop;
+    const struct settings *settings;
+    struct supervisor_events events;
+    struct device devices[SETTINGS_DEVICES_MAX];
+    uint32_t device_count;
+    struct session *first, *last; /* by number */
+    uint32_t sessions;
+    uint32_t next_number;
+    struct keeper_budget budget;
+    struct address_plan plan;
+    struct quota host;   /* pinned host memory, bytes */
+    struct quota fds;    /* descriptors for handles and buffers */
+    struct quota images; /* bytes of module images */
+    struct image_cache cache;
+    bool ready, stopping, stopped;
+    uint64_t started_at;
+    uint64_t served, refused;
+    /* Every client's messages arrive here, one at a time; a copy, whole while it is handled. */
+    struct channel_message message;
+};
+
+/* From devices. */
+void supervisor_device_ready(struct supervisor *supervisor, struct device *device);
+/* The worker is gone, or goes: its clients end with this error. The link is still open. */
+void supervisor_device_lost(struct supervisor *supervisor, struct device *device, uint32_t error,
+                            const char *text);
+/* A start failed before any worker of this device was ready. */
+void supervisor_device_failed(struct supervisor *supervisor, struct device *device);
+void supervisor_device_stopped(struct supervisor *supervisor, struct device *device);
+/* A notification from the worker about one client. */
+void supervisor_device_complains(struct supervisor *supervisor, struct device *device,
+                                 uint32_t client, uint32_t error, const char *text);
+
+/* From sessions: this one is freed now, all it had has come back. */
+void supervisor_session_gone(struct supervisor *supervisor, struct session *session);
+
+/* supervisor_start without the workers: tests adopt fake ones. */
+int supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,
+                           char *text, size_t text_bytes);
+
+#endif
