@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * listener: the clients' socket (SOCK_SEQPACKET), our own or systemd's.
+ *
+ * Without a free file descriptor a connection can be neither taken nor left (the
+ * loop would spin on it): one descriptor is kept in reserve, given up to take the
+ * connection, close it, and be taken again.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_LISTENER_H
+#define GPUSHARE_SERVER_SUPERVISOR_LISTENER_H
+
+#include <stddef.h>
+
+#include <uv.h>
+
+struct listener;
+
+/*
+ * fd >= 0: a listening socket that was passed (taken over). Otherwise makes one at
+ * path, open to every user, and its folder if that is missing; replaces a socket file on
+ * which nobody listens. accepted gets each connection's descriptor, close-on-exec.
+ * Returns 0, or -errno with a sentence in why.
+ */
+int listener_open(struct listener **listener, uv_loop_t *loop, const char *path, int fd,
+                  void (*accepted)(void *context, int fd), void *context, char *why,
+                  size_t why_bytes);
+
+/* Stops; removes the socket file that it made. Freed by the loop. NULL inside is allowed. */
+void listener_close(struct listener **listener);
+
+#endif

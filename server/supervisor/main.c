@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* gpushared: parses, sets up, runs. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include "common/log.h"
+#include "server/supervisor/discovery.h"
+#include "server/supervisor/listener.h"
+#include "server/supervisor/notify.h"
+#include "server/supervisor/settings.h"
+#include "server/supervisor/supervisor.h"
+
+#define SIGNALS 3
+
+struct server {
+    uv_loop_t loop;
+    uv_signal_t signals[SIGNALS];
+    struct settings settings;
+    struct discovery discovery;
+    struct supervisor *supervisor;
+    struct listener *listener;
+    struct notify notify;
+    int status; /* to exit with */
+};
+
+static void ready(void *context)
+{
+    struct server *server = context;
+    log_notice("ready: clients connect to %s", server->settings.socket);
+    notify_ready(&server->notify);
+}
+
+static void status(void *context, const char *text)
+{
+    struct server *server = context;
+    notify_status(&server->notify, text);
+}
+
+static void stop(struct server *server)
+{
+    notify_stopping(&server->notify);
+    listener_close(&server->listener);
+    supervisor_stop(server->supervisor);
+}
+
+static void unusable(void *context, const char *text)
+{
+    struct server *server = context;
+    log_error("no device can be served with the driver %s: %s; it does not fall back to another",
+              server->settings.driver, text);
+    server->status = 1;
+    stop(server);
+}
+
+static void stopped(void *context)
+{
+    struct server *server = context;
+    for (int i = 0; i < SIGNALS; i++)
+        uv_close((uv_handle_t *)&server->signals[i], NULL);
+}
+
+static void signalled(uv_signal_t *handle, int number)
+{
+    struct server *server = handle->data;
+    if (number == SIGHUP) {
+        log_notice("SIGHUP: settings are read at start only; restart to change them");
+        return;
+    }
+    log_notice("stopping: %s", strsignal(number));
+    stop(server);
+}
+
+static void accepted(void *context, int fd)
+{
+    struct server *server = context;
+    supervisor_accept(server->supervisor, fd);
+}
+
+static void watch_signals(struct server *server)
+{
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+    signal(SIGPIPE, SIG_IGN);
+    for (int i = 0; i < SIGNALS; i++) {
+        uv_signal_init(&server->loop, &server->signals[i]);
+        server->signals[i].data = server;
+        uv_signal_start(&server->signals[i], signalled, numbers[i]);
+    }
+}
+
+/* Sockets first: who comes before the devices are ready waits for them. */
+static int open_all(struct server *server)
+{
+    struct supervisor_events events = {.ready = ready,
+                                       .status = status,
+                                       .unusable = unusable,
+                                       .stopped = stopped,
+                                       .context = server};
+    char why[512] = "";
+    int result = supervisor_create(&server->supervisor, &server->loop, &server->settings, &events);
+    if (result < 0) {
+        log_error("the supervisor could not be set up: %s", strerror(-result));
+        return result;
+    }
+    watch_signals(server);
+    result = listener_open(&server->listener, &server->loop, server->settings.socket,
+                           server->settings.socket_fd, accepted, server, why, sizeof why);
+    if (result == 0)
+        result = supervisor_start(server->supervisor, &server->discovery, why, sizeof why);
+    if (result < 0) {
+        log_error("%s", why);
+        server->status = 1;
+        stop(server);
+    }
+    return 0;
+}
+
+static int serve(struct server *server)
+{
+    uv_loop_init(&server->loop);
+    if (open_all(server) < 0) {
+        uv_loop_close(&server->loop);
+        return 1;
+    }
+    uv_run(&server->loop, UV_RUN_DEFAULT);
+    supervisor_free(server->supervisor);
+    if (uv_loop_close(&server->loop) < 0) {
+        log_error("handles of the loop were left open");
+        return 1;
+    }
+    log_notice("stopped");
+    return server->status;
+}
+
+int main(int argc, char **argv)
+{
+    static struct server server;
+    char text[4096];
+    log_open("gpushared", LOG_LEVEL_INFO, false);
+    int result = settings_read(&server.settings, argc, argv, text, sizeof text);
+    if (result == SETTINGS_EXIT) {
+        fputs(text, stdout);
+        return fflush(stdout) == 0 ? 0 : 1;
+    }
+    if (result < 0) {
+        log_error("%s", text);
+        return 2;
+    }
+    log_open("gpushared", server.settings.log_level, server.settings.journal);
+    result = discovery_run(&server.discovery, &server.settings, text, sizeof text);
+    if (result < 0) {
+        log_error("no device can be served with the driver %s: %s; it does not fall back to "
+                  "another",
+                  server.settings.driver, text);
+        return 1;
+    }
+    result = notify_open(&server.notify, server.settings.notify_socket);
+    if (result < 0) {
+        log_error("NOTIFY_SOCKET=%s can't be used: %s", server.settings.notify_socket,
+                  strerror(-result));
+        return 1;
+    }
+    int exit_status = serve(&server);
+    notify_close(&server.notify);
+    return exit_status;
+}

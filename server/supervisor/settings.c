@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/settings.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/arena.h"
+#include "common/units.h"
+#include "protocol.h"
+#include "server/supervisor/address_plan.h"
+#include "server/supervisor/notify.h"
+
+#define STREAMS_DEFAULT  128
+#define HELLO_TIMEOUT_MS 5000
+#define CLIENTS_MOST     100000
+
+/* Where distributions put NVIDIA's library; the first that exists is taken. */
+static const char *const nvidia_paths[] = {
+    "/usr/lib/x86_64-linux-gnu/libcuda.so.1",  "/usr/lib64/libcuda.so.1",
+    "/usr/lib/aarch64-linux-gnu/libcuda.so.1", "/usr/lib/libcuda.so.1",
+    "/usr/lib/wsl/lib/libcuda.so.1",           "/usr/local/nvidia/lib64/libcuda.so.1"};
+
+static const char usage[] =
+    "usage: gpushared [OPTION]...\n"
+    "Shares the GPUs of this machine among many processes.\n"
+    "\n"
+    "  --driver nvidia|softgpu|/PATH  which driver (default: nvidia); nothing is fallen back to\n"
+    "  --socket PATH                  where clients connect (default: in the runtime directory,\n"
+    "                                 or GPUSHARE_SOCKET)\n"
+    "  --admin-socket PATH            where administrators connect\n"
+    "  --admin-uid UID                may end clients, besides root; may be given again\n"
+    "  --max-clients N                most clients (default: what file descriptors allow)\n"
+    "  --streams N                    streams of each client, 1 to 4096 (default: 128)\n"
+    "  --max-window SIZE              largest address window of a client, a power of two\n"
+    "                                 (default: the device's memory, rounded up)\n"
+    "  --host-memory-total SIZE       pinned host memory of all clients (default: a quarter\n"
+    "                                 of the machine's)\n"
+    "  --hello-timeout SECONDS        for a client to say hello after it connected (default: 5)\n"
+    "  --device-base ADDRESS, --host-base ADDRESS, --arena SIZE\n"
+    "                                 where clients' windows lie\n"
+    "  --worker PATH                  gpushare-worker\n"
+    "  --softgpu PATH                 the software GPU's libcuda.so.1\n"
+    "  --log-level error|warning|notice|info|debug  (default: info)\n"
+    "  --version, --help\n"
+    "\n"
+    "Environment: GPUSHARE_ACTIVE_THREAD_PERCENTAGE, GPUSHARE_PINNED_DEVICE_MEM_LIMIT,\n"
+    "GPUSHARE_PINNED_HOST_MEM_LIMIT, GPUSHARE_CLIENT_PRIORITY are defaults and ceilings of\n"
+    "every client; GPUSHARE_VISIBLE_DEVICES says which devices are served.\n";
+
+void settings_default(struct settings *settings)
+{
+    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    *settings = (struct settings){.driver_name = "nvidia",
+                                  .socket_fd = -1,
+                                  .admin_socket_fd = -1,
+                                  .streams = STREAMS_DEFAULT,
+                                  .device_base = ARENA_DEVICE_BASE,
+                                  .host_base = ARENA_HOST_BASE,
+                                  .arena_bytes = ARENA_BYTES,
+                                  .host_total = memory / 4,
+                                  .host_client = memory / 16,
+                                  .hello_timeout_ms = HELLO_TIMEOUT_MS,
+                                  .log_level = LOG_LEVEL_INFO};
+    settings->limits.host_memory = PROTO_UNSET;
+}
+
+static int refuse(char *text, size_t bytes, const char *name, const char *value, const char *form)
+{
+    snprintf(text, bytes, "%s %s: must be %s", name, value, form);
+    return -EINVAL;
+}
+
+static int set_path(char to[PATH_MAX], const char *name, const char *value, char *text,
+                    size_t text_bytes)
+{
+    if (value[0] != '/' || strlen(value) >= PATH_MAX)
+        return refuse(text, text_bytes, name, value, "an absolute path");
+    strcpy(to, value);
+    return 0;
+}
+
+static int set_size(uint64_t *to, const char *name, const char *value, char *text,
+                    size_t text_bytes)
+{
+    if (units_parse_size(value, strlen(value), to) < 0 || !*to)
+        return refuse(text, text_bytes, name, value, "a size above 0, like 512M or 4G");
+    return 0;
+}
+
+static int set_number(uint32_t *to, uint64_t least, uint64_t most, const char *name,
+                      const char *value, char *text, size_t text_bytes)
+{
+    uint64_t number;
+    char form[64];
+    snprintf(form, sizeof form, "a number from %llu to %llu", (unsigned long long)least,
+             (unsigned long long)most);
+    if (units_parse_number(value, strlen(value), most, &number) < 0 || number < least)
+        return refuse(text, text_bytes, name, value, form);
+    *to = (uint32_t)number;
+    return 0;
+}
+
+static int set_address(uint64_t *to, const char *name, const char *value, char *text,
+                       size_t text_bytes)
+{
+    char *end;
+    errno = 0;
+    *to = strtoull(value, &end, 0);
+    if (errno || end == value || *end || *value == '-' || !*to)
+        return refuse(text, text_bytes, name, value, "an address like 0x200000000000");
+    return 0;
+}
+
+static int set_driver(struct settings *settings, const char *value, char *text, size_t text_bytes)
+{
+    if (!strcmp(value, "nvidia") || !strcmp(value, "softgpu")) {
+        strcpy(settings->driver_name, value);
+        settings->driver[0] = 0;
+        return 0;
+    }
+    strcpy(settings->driver_name, "path");
+    if (value[0] != '/')
+        return refuse(text, text_bytes, "--driver", value, "nvidia, softgpu or an absolute path");
+    return set_path(settings->driver, "--driver", value, text, text_bytes);
+}
+
+static int set_log_level(struct settings *settings, const char *value, char *text,
+                         size_t text_bytes)
+{
+    static const char *const names[] = {"error", "warning", "notice", "info", "debug"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!strcmp(value, names[i])) {
+            settings->log_level = (enum log_level)(LOG_LEVEL_ERROR + i);
+            return 0;
+        }
+    }
+    return refuse(text, text_bytes, "--log-level", value, "error, warning, notice, info or debug");
+}
+
+static int add_admin(struct settings *settings, const char *value, char *text, size_t text_bytes)
+{
+    uint32_t uid;
+    if (settings->admin_count == SETTINGS_ADMINS_MAX) {
+        snprintf(text, text_bytes, "--admin-uid can be given %d times", SETTINGS_ADMINS_MAX);
+        return -EINVAL;
+    }
+    /* The highest is what the kernel calls "no uid". */
+    int result = set_number(&uid, 0, UINT32_MAX - 1, "--admin-uid", value, text, text_bytes);
+    if (result == 0)
+        settings->admins[settings->admin_count++] = uid;
+    return result;
+}
+
+enum option_name {
+    OPTION_DRIVER = 256,
+    OPTION_SOCKET,
+    OPTION_ADMIN_SOCKET,
+    OPTION_ADMIN_UID,
+    OPTION_MAX_CLIENTS,
+    OPTION_STREAMS,
+    OPTION_MAX_WINDOW,
+    OPTION_HOST_MEMORY_TOTAL,
+    OPTION_HELLO_TIMEOUT,
+    OPTION_DEVICE_BASE,
+    OPTION_HOST_BASE,
+    OPTION_ARENA,
+    OPTION_WORKER,
+    OPTION_SOFTGPU,
+    OPTION_LOG_LEVEL,
+    OPTION_VERSION,
+    OPTION_HELP
+};
+
+static const struct option options[] = {
+    {"driver", required_argument, NULL, OPTION_DRIVER},
+    {"socket", required_argument, NULL, OPTION_SOCKET},
+    {"admin-socket", required_argument, NULL, OPTION_ADMIN_SOCKET},
+    {"admin-uid", required_argument, NULL, OPTION_ADMIN_UID},
+    {"max-clients", required_argument, NULL, OPTION_MAX_CLIENTS},
+    {"streams", required_argument, NULL, OPTION_STREAMS},
+    {"max-window", required_argument, NULL, OPTION_MAX_WINDOW},
+    {"host-memory-total", required_argument, NULL, OPTION_HOST_MEMORY_TOTAL},
+    {"hello-timeout", required_argument, NULL, OPTION_HELLO_TIMEOUT},
+    {"device-base", required_argument, NULL, OPTION_DEVICE_BASE},
+    {"host-base", required_argument, NULL, OPTION_HOST_BASE},
+    {"arena", required_argument, NULL, OPTION_ARENA},
+    {"worker", required_argument, NULL, OPTION_WORKER},
+    {"softgpu", required_argument, NULL, OPTION_SOFTGPU},
+    {"log-level", required_argument, NULL, OPTION_LOG_LEVEL},
+    {"version", no_argument, NULL, OPTION_VERSION},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static int set_option(struct settings *s, int option, const char *value, char softgpu[PATH_MAX],
+                      char *text, size_t bytes)
+{
+    uint32_t seconds;
+    int result = 0;
+    switch (option) {
+    case OPTION_DRIVER:
+        return set_driver(s, value, text, bytes);
+    case OPTION_SOCKET:
+        return set_path(s->socket, "--socket", value, text, bytes);
+    case OPTION_ADMIN_SOCKET:
+        return set_path(s->admin_socket, "--admin-socket", value, text, bytes);
+    case OPTION_ADMIN_UID:
+        return add_admin(s, value, text, bytes);
+    case OPTION_MAX_CLIENTS:
+        return set_number(&s->max_clients, 1, CLIENTS_MOST, "--max-clients", value, text, bytes);
+    case OPTION_STREAMS:
+        return set_number(&s->streams, 1, PROTO_STREAMS_MAX, "--streams", value, text, bytes);
+    case OPTION_MAX_WINDOW:
+        return set_size(&s->max_window, "--max-window", value, text, bytes);
+    case OPTION_HOST_MEMORY_TOTAL:
+        result = set_size(&s->host_total, "--host-memory-total", value, text, bytes);
+        s->host_client = s->host_total / 4;
+        return result;
+    case OPTION_HELLO_TIMEOUT:
+        result = set_number(&seconds, 1, 3600, "--hello-timeout", value, text, bytes);
+        if (result == 0)
+            s->hello_timeout_ms = seconds * 1000;
+        return result;
+    case OPTION_DEVICE_BASE:
+        return set_address(&s->device_base, "--device-base", value, text, bytes);
+    case OPTION_HOST_BASE:
+        return set_address(&s->host_base, "--host-base", value, text, bytes);
+    case OPTION_ARENA:
+        return set_size(&s->arena_bytes, "--arena", value, text, bytes);
+    case OPTION_WORKER:
+        return set_path(s->worker, "--worker", value, text, bytes);
+    case OPTION_SOFTGPU:
+        return set_path(softgpu, "--softgpu", value, text, bytes);
+    case OPTION_LOG_LEVEL:
+        return set_log_level(s, value, text, bytes);
+    case OPTION_VERSION:
+        snprintf(text, bytes, "gpushared %s, protocol %u.%u\n", GPUSHARE_VERSION, PROTO_MAJOR,
+                 PROTO_MINOR);
+        return SETTINGS_EXIT;
+    case OPTION_HELP:
+        snprintf(text, bytes, "%s", usage);
+        return SETTINGS_EXIT;
+    default:
+        return -EINVAL;
+    }
+}
+
+/* ---- what was not said ---- */
+
+/* The first of two places relative to this program's folder that exists; else the first. */
+static void beside(char to[PATH_MAX], const char *first, const char *second)
+{
+    char own[PATH_MAX], candidate[2 * PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    own[length > 0 ? length : 0] = 0;
+    char *slash = strrchr(own, '/');
+    if (slash)
+        *slash = 0;
+    const char *names[2] = {first, second};
+    for (int i = 0; i < 3; i++) {
+        snprintf(candidate, sizeof candidate, "%s/%s", own, names[i % 2]);
+        if (i == 2 || access(candidate, F_OK) == 0)
+            break;
+    }
+    /* Without "..", for the path stands in messages. */
+    if (!realpath(candidate, to))
+        snprintf(to, PATH_MAX, "%.*s", PATH_MAX - 1, candidate);
+}
+
+static void find_driver(struct settings *settings, const char *softgpu)
+{
+    if (settings->driver[0])
+        return;
+    if (!strcmp(settings->driver_name, "softgpu")) {
+        if (softgpu[0])
+            strcpy(settings->driver, softgpu);
+        else
+            beside(settings->driver, "../lib/softgpu/libcuda.so.1",
+                   "../lib/gpushare/softgpu/libcuda.so.1");
+        return;
+    }
+    size_t found = 0;
+    for (size_t i = sizeof nvidia_paths / sizeof *nvidia_paths; i-- > 0;)
+        if (access(nvidia_paths[i], F_OK) == 0)
+            found = i;
+    strcpy(settings->driver, nvidia_paths[found]);
+}
+
+/* systemd's folder, which may be a list; the user's; the system's. */
+static void default_socket(char to[PATH_MAX], const char *name)
+{
+    const char *systemd = getenv("RUNTIME_DIRECTORY"), *user = getenv("XDG_RUNTIME_DIR");
+    if (systemd && systemd[0] == '/')
+        snprintf(to, PATH_MAX, "%.*s/%s", (int)strcspn(systemd, ":"), systemd, name);
+    else if (user && user[0] == '/')
+        snprintf(to, PATH_MAX, "%s/gpushare/%s", user, name);
+    else
+        snprintf(to, PATH_MAX, "/run/gpushare/%s", name);
+}
+
+static const char *from_environment(const char *name, void *context)
+{
+    (void)context;
+    return getenv(name);
+}
+
+static int read_environment(struct settings *settings, char *text, size_t bytes)
+{
+    struct notify_sockets sockets;
+    int result = limits_wish_read(&settings->limits, from_environment, NULL, text, bytes);
+    if (result == 0)
+        result = notify_take_sockets(&sockets, getenv("LISTEN_PID"), getenv("LISTEN_FDS"),
+                                     getenv("LISTEN_FDNAMES"), getpid(), text, bytes);
+    if (result < 0)
+        return result;
+    settings->socket_fd = sockets.client;
+    settings->admin_socket_fd = sockets.admin;
+    settings->notify_socket = getenv("NOTIFY_SOCKET");
+    settings->journal = getenv("JOURNAL_STREAM") != NULL;
+    if (settings->limits.socket[0])
+        snprintf(settings->socket, sizeof settings->socket, "%s", settings->limits.socket);
+    else
+        default_socket(settings->socket, "gpushare.sock");
+    default_socket(settings->admin_socket, "admin.sock");
+    return 0;
+}
+
+static int check_together(struct settings *settings, char *text, size_t bytes)
+{
+    struct address_plan plan;
+    if (address_plan_open(&plan, settings->device_base, settings->host_base,
+                          settings->arena_bytes) < 0) {
+        snprintf(text, bytes,
+                 "--device-base, --host-base, --arena: the bases must differ in one bit and be "
+                 "multiples of the arena's size, a power of two of at least %llu MiB",
+                 (unsigned long long)(ADDRESS_PLAN_SMALLEST >> 20));
+        return -EINVAL;
+    }
+    if (settings->max_window &&
+        ((settings->max_window & (settings->max_window - 1)) ||
+         settings->max_window < ADDRESS_PLAN_SMALLEST || settings->max_window > plan.bytes)) {
+        snprintf(text, bytes,
+                 "--max-window: must be a power of two from %llu MiB to the arena's size",
+                 (unsigned long long)(ADDRESS_PLAN_SMALLEST >> 20));
+        return -EINVAL;
+    }
+    if (settings->limits.host_memory_from)
+        settings->host_client = settings->limits.host_memory;
+    if (settings->host_client > settings->host_total)
+        settings->host_client = settings->host_total;
+    return 0;
+}
+
+int settings_read(struct settings *settings, int argc, char **argv, char *text, size_t text_bytes)
+{
+    char softgpu[PATH_MAX] = "";
+    settings_default(settings);
+    int result = read_environment(settings, text, text_bytes);
+    if (result < 0)
+        return result;
+    opterr = 0;
+    optind = 1;
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (option == '?') {
+            snprintf(text, text_bytes, "%s: unknown option, or its value is missing; see --help",
+                     argv[optind - 1]);
+            return -EINVAL;
+        }
+        result = set_option(settings, option, optarg, softgpu, text, text_bytes);
+        if (result)
+            return result;
+    }
+    if (optind != argc) {
+        snprintf(text, text_bytes, "%s: gpushared takes options only; see --help", argv[optind]);
+        return -EINVAL;
+    }
+    if (!settings->worker[0])
+        beside(settings->worker, "../libexec/gpushare-worker",
+               "../libexec/gpushare/gpushare-worker");
+    find_driver(settings, softgpu);
+    return check_together(settings, text, text_bytes);
+}
