@@ -71,6 +71,12 @@ done
 check fails waiter DYING NO_BOUND
 check fails waiter DYING NO_FAULT
 
+check holds room
+check holds room DYING
+check fails room NO_FENCE_WAITER
+check fails room NO_FENCE_HEAD
+check fails room DYING NO_BOUND
+
 check holds free
 check holds free DYING
 for removed in NO_FENCE_FORGET NO_FENCE_PUBLISH NO_LOOKUP NO_OTHERS NO_WAIT; do
@@ -80,7 +86,7 @@ check fails free DYING NO_STOP
 check fails free DYING NO_DROP
 
 # Every removal that a model offers is tried above.
-for model in doorbell waiter free; do
+for model in doorbell waiter room free; do
     for removed in $(grep -oE '\bNO_[A-Z_]+' $model.pml | sort -u); do
         grep -qE "\b$removed\b" test_models.sh || {
             echo "FAILED $model: $removed is never tried"
@@ -90,7 +96,7 @@ for model in doorbell waiter free; do
 done
 
 # What a model mirrors has the name it says, and each model says what it mirrors.
-for model in doorbell waiter free; do
+for model in doorbell waiter room free; do
     mirrored=$(grep -oE '[a-z_/]+\.c:[a-z_]+' $model.pml | sort -u)
     [ -n "$mirrored" ] || { echo "FAILED $model: mirrors nothing"; failures=$((failures + 1)); }
     for name in $mirrored; do
