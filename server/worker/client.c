@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/client.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+
+static size_t twin_bytes(uint32_t streams)
+{
+    return ((size_t)streams * sizeof(uint64_t) + 4095) & ~(size_t)4095;
+}
+
+/* The device writes into it, at the address it gives. */
+static cuda_result register_shm(const struct device *device, const struct shm *shm,
+                                uint64_t *address)
+{
+    const struct cuda_driver *cuda = device->cuda;
+    cuda_result result = cuda->cuMemHostRegister(
+        shm->base, shm->bytes, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
+    if (result != CUDA_OK)
+        return result;
+    cuda_device_ptr there = 0;
+    result = cuda->cuMemHostGetDevicePointer(&there, shm->base, 0);
+    if (result != CUDA_OK) {
+        cuda->cuMemHostUnregister(shm->base);
+        return result;
+    }
+    *address = there;
+    return CUDA_OK;
+}
+
+static int adopt_memories(struct client *client, const int fds[4])
+{
+    uint32_t streams = client->stream_count;
+    int error = shm_adopt(&client->rings, fds[0], ring_memory_bytes(streams), true);
+    if (error < 0)
+        return error;
+    error = shm_adopt(&client->status, fds[1], ring_status_bytes(streams), true);
+    if (error < 0)
+        return error;
+    return shm_adopt(&client->twins, fds[2], twin_bytes(streams), true);
+}
+
+static void close_unadopted(const struct client *client, const int fds[4])
+{
+    const struct shm *memories[3] = {&client->rings, &client->status, &client->twins};
+    for (int i = 0; i < 3; i++)
+        if (memories[i]->fd < 0)
+            close(fds[i]);
+}
+
+static void release_memories(struct client *client)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    if (client->twins_device)
+        cuda->cuMemHostUnregister(client->twins.base);
+    if (client->status_device)
+        cuda->cuMemHostUnregister(client->status.base);
+    shm_release(&client->twins);
+    shm_release(&client->status);
+    shm_release(&client->rings);
+    if (client->doorbell >= 0)
+        close(client->doorbell);
+    free(client->streams);
+    free(client);
+}
+
+static void prepare_streams(struct client *client)
+{
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        struct stream *stream = &client->streams[i];
+        stream->client = client;
+        stream->index = i;
+        stream->twin = (uint64_t *)client->twins.base + i;
+        stream->ring.ring = ring_at(client->rings.base, client->status.base, i);
+    }
+}
+
+uint32_t client_create(struct client **out, struct device *device, uint32_t number,
+                       const struct proto_worker_attach *attach, const int fds[4],
+                       struct partition *partition, char *why, size_t why_size)
+{
+    struct client *client = calloc(1, sizeof *client);
+    struct stream *streams = calloc(attach->streams, sizeof *streams);
+    if (!client || !streams) {
+        snprintf(why, why_size, "no memory for the client's tables");
+        free(streams);
+        free(client);
+        for (int i = 0; i < 4; i++)
+            close(fds[i]);
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    client->number = number;
+    memcpy(client->name, attach->name, sizeof client->name);
+    client->name[sizeof client->name - 1] = 0;
+    client->device = device;
+    client->device_base = attach->device_base;
+    client->host_base = attach->host_base;
+    client->window_bytes = attach->window_bytes;
+    client->partition = partition;
+    client->priority = attach->priority;
+    client->stream_count = attach->streams;
+    client->streams = streams;
+    client->rings = client->status = client->twins = SHM_NONE;
+    client->doorbell = fds[3];
+    client->frees_end = &client->frees;
+
+    uint32_t error = 0;
+    int adopted = adopt_memories(client, fds);
+    if (adopted < 0) {
+        snprintf(why, why_size, "the client's shared memory can't be used: %s",
+                 adopted == -EBADF ? "not sealed, or too small" : strerror(-adopted));
+        error = error_from_errno(adopted);
+        close_unadopted(client, fds);
+        release_memories(client);
+        return error;
+    }
+    cuda_result result = register_shm(device, &client->status, &client->status_device);
+    if (result == CUDA_OK)
+        result = register_shm(device, &client->twins, &client->twins_device);
+    if (result != CUDA_OK) {
+        snprintf(why, why_size, "registering the client's timelines: %s",
+                 cuda_error_sentence(result));
+        error = error_from_cuda((int)result);
+        release_memories(client);
+        return error;
+    }
+    pthread_mutex_init(&client->lock, NULL);
+    prepare_streams(client);
+    client_stream_open(client, 0);
+    *out = client;
+    return 0;
+}
+
+void client_destroy(struct client *client)
+{
+    assert(client->range_count == 0 && "memory of the client is left");
+    assert(client->modules == NULL && "a module of the client is left");
+    assert(client->event_live == 0 && "an event of the client is left");
+    assert(client->frees == NULL && "a request of the client is left");
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        assert(client->streams[i].bound == NULL && "a stream of the client is bound");
+    for (uint32_t i = 0; i < client->link_count; i++)
+        shm_release(&client->links[i].twins);
+    free(client->links);
+    free(client->functions);
+    free(client->events);
+    free(client->ranges);
+    pthread_mutex_destroy(&client->lock);
+    release_memories(client);
+}
+
+int32_t client_clamp_priority(const struct client *client, int32_t wish)
+{
+    /* Greater priorities are smaller numbers. A client below normal gets the least one. */
+    int32_t least = client->device->info.priority_least;
+    int32_t greatest = client->device->info.priority_greatest;
+    if (client->priority > 0 || wish > least)
+        return least;
+    return wish < greatest ? greatest : wish;
+}
+
+struct stream *client_stream_open(struct client *client, int32_t priority)
+{
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        struct stream *stream = &client->streams[i];
+        if (stream->state != STREAM_FREE)
+            continue;
+        uint64_t value = stream->ring.value;
+        ring_consumer_open(&stream->ring, stream->ring.ring, value);
+        __atomic_store_n(stream->twin, value, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&stream->written, value, __ATOMIC_SEQ_CST);
+        stream->woken = value;
+        stream->watched = false;
+        stream->priority = client_clamp_priority(client, priority);
+        stream->state = STREAM_OPEN;
+        return stream;
+    }
+    return NULL;
+}
+
+void client_stream_close(struct client *client, struct stream *stream)
+{
+    stream->limit = stream_pushed(stream);
+    stream->state = STREAM_CLOSING;
+    client->closing_count++;
+    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+}
+
+bool client_stream_finished(const struct stream *stream)
+{
+    if (stream->state != STREAM_CLOSING)
+        return false;
+    uint64_t limit = stream->limit;
+    if (stream->client->stopped && limit > stream_written(stream))
+        limit = stream_written(stream);
+    return stream_reached(stream) >= limit;
+}
+
+struct stream *client_stream(struct client *client, uint32_t index)
+{
+    if (index >= client->stream_count || client->streams[index].state == STREAM_FREE)
+        return NULL;
+    return &client->streams[index];
+}
+
+uint64_t stream_reached(const struct stream *stream)
+{
+    return __atomic_load_n(stream->twin, __ATOMIC_ACQUIRE);
+}
+
+uint64_t stream_written(const struct stream *stream)
+{
+    return __atomic_load_n(&stream->written, __ATOMIC_ACQUIRE);
+}
+
+uint64_t stream_pushed(const struct stream *stream)
+{
+    uint32_t tail = __atomic_load_n(&stream->ring.ring.header->tail, __ATOMIC_SEQ_CST);
+    uint32_t ahead = tail - stream->ring.head;
+    /* A tail that lies is the submitter's to find; it must not make anybody wait here. */
+    return stream->ring.value + (ahead <= PROTO_RING_ENTRIES ? ahead : 0);
+}
+
+uint64_t stream_status_address(const struct stream *stream)
+{
+    return stream->client->status_device + PROTO_STATUS_FIRST +
+           stream->index * sizeof(struct proto_stream_status) +
+           offsetof(struct proto_stream_status, completed);
+}
+
+uint64_t stream_twin_address(const struct stream *stream)
+{
+    return stream->client->twins_device + stream->index * sizeof(uint64_t);
+}
+
+void stream_report(struct stream *stream, uint32_t error)
+{
+    struct proto_stream_status *status = stream->ring.ring.status;
+    __atomic_store_n(&status->error, error, __ATOMIC_RELAXED);
+    /* Released after the number, so that who sees the count grow sees which error it was. */
+    __atomic_fetch_add(&status->error_count, 1, __ATOMIC_RELEASE);
+}
+
+bool stream_hold_over(const struct stream *stream)
+{
+    const struct client *client = stream->client;
+    for (uint32_t i = 0; i < stream->hold.count; i++) {
+        const struct proto_dependency *on = &stream->hold.on[i];
+        uint64_t there;
+        if (on->link)
+            there = __atomic_load_n((uint64_t *)client->links[on->link - 1].twins.base + on->stream,
+                                    __ATOMIC_ACQUIRE);
+        else
+            there = client->streams[on->stream].ring.value;
+        if (there < on->value)
+            return false;
+    }
+    return true;
+}
+
+bool client_is_quiet(const struct client *client)
+{
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        if (stream_reached(&client->streams[i]) < stream_written(&client->streams[i]))
+            return false;
+    return true;
+}
+
+uint32_t client_in_flight(const struct client *client)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = bits_next(client->busy, 0, client->stream_count); i < client->stream_count;
+         i = bits_next(client->busy, i + 1, client->stream_count))
+        sum += client->streams[i].ring.value - stream_reached(&client->streams[i]);
+    return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
+}
+
+uint32_t bits_next(const uint64_t *bits, uint32_t from, uint32_t count)
+{
+    while (from < count) {
+        uint64_t rest = bits[from / 64] >> (from % 64);
+        if (rest) {
+            from += (uint32_t)__builtin_ctzll(rest);
+            return from < count ? from : count;
+        }
+        from = (from / 64 + 1) * 64;
+    }
+    return count;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * client: what the worker keeps of one client: its windows, its streams, and the
+ * tables that its commands are checked against.
+ *
+ * Threads: the control thread creates, changes and destroys; the submitter and the
+ * completer look. Everything is under client->lock but what says otherwise. The
+ * lock is never held across a slow call of the driver, only across submissions.
+ * Order of locks: client_table, client, stream_pool, account.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_CLIENT_H
+#define GPUSHARE_SERVER_WORKER_CLIENT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/ring.h"
+#include "common/shm.h"
+#include "server/worker/account.h"
+#include "server/worker/device.h"
+#include "server/worker/memory_free.h"
+#include "server/worker/partition.h"
+
+struct client;
+struct module;
+struct pool_stream;
+
+enum { CLIENT_STREAM_WORDS = PROTO_STREAMS_MAX / 64, CLIENT_EVENTS_MAX = 65536 };
+
+enum stream_state {
+    STREAM_FREE,
+    STREAM_OPEN,
+    STREAM_CLOSING, /* destroyed by the client; up to `limit` is still carried out */
+};
+
+/* What a held ring waits for. */
+struct stream_hold {
+    uint32_t count;
+    struct proto_dependency on[3];
+};
+
+struct stream {
+    struct client *client;
+    uint32_t index;
+    enum stream_state state;
+    int32_t priority; /* as the driver numbers them */
+    struct ring_consumer ring;
+    uint64_t *twin;   /* what the device has reached; private to the server */
+    uint64_t written; /* value that the device was last told to write; atomic */
+    uint64_t limit;   /* of a closing stream: its last value */
+    uint64_t woken;   /* completer: the twin when the sleepers were last woken */
+    bool watched;     /* somebody sleeps on the timeline: the completer looks often */
+    struct stream_hold hold;
+    struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */
+    struct stream *next_user;  /* of the same pool_stream */
+    struct account_span span;  /* the submitter's */
+};
+
+struct function {
+    cuda_function handle;
+    struct module *module; /* NULL: a free slot */
+    uint32_t parameter_bytes;
+    uint32_t block_threads;
+    uint32_t dynamic_bytes; /* most dynamic shared memory */
+};
+
+struct event {
+    cuda_event handle; /* NULL: a free slot */
+    const struct memory_free *dying;
+    bool recorded;
+};
+
+enum range_kind { RANGE_DEVICE, RANGE_HOST, RANGE_VARIABLE };
+
+/* Memory that this client's commands may name: [start, end). */
+struct range {
+    uint64_t start, end;
+    enum range_kind kind;
+    const struct memory_free *dying; /* being freed: only what was issued before may use it */
+    const struct module *module;     /* of a variable */
+};
+
+/* Timelines of a client on another device. */
+struct link {
+    struct shm twins; /* read-only */
+    uint32_t streams;
+};
+
+struct client {
+    uint32_t number;
+    char name[64];
+    struct device *device;
+    uint64_t device_base, host_base, window_bytes;
+    struct partition *partition;
+    uint32_t priority; /* 0 normal, 1 and above lower */
+
+    struct shm rings, status, twins;
+    int doorbell;                         /* eventfd */
+    uint64_t status_device, twins_device; /* device addresses of the two */
+
+    pthread_mutex_t lock;
+    uint32_t stream_count; /* granted */
+    struct stream *streams;
+    uint64_t ready[CLIENT_STREAM_WORDS]; /* rings that have descriptors to read */
+    uint64_t held[CLIENT_STREAM_WORDS];  /* rings that wait for another */
+    uint64_t busy[CLIENT_STREAM_WORDS];  /* streams whose device work was not seen to end */
+    uint32_t held_count;
+    uint32_t linked_holds; /* of them: for another device */
+    uint32_t watched_count;
+    uint32_t closing_count;
+    struct function *functions;
+    uint32_t function_count;
+    struct event *events;
+    uint32_t event_count, event_live;
+    struct range *ranges; /* sorted by start, disjoint */
+    size_t range_count, range_room;
+    struct link *links;
+    uint32_t link_count;
+    struct module *modules; /* control thread only */
+    struct memory_free *frees, **frees_end;
+    struct account_client usage;
+
+    bool stopped;       /* nothing more of its rings is read */
+    bool violated;      /* stopped by the submitter; the supervisor has to be told */
+    uint32_t violation; /* error number */
+    char violation_text[380];
+    bool blocked;       /* as much in flight as it may have, and more to do */
+    uint32_t in_flight; /* commands, as last counted */
+    bool detaching;     /* control thread: freed as soon as nothing of it is in flight */
+    uint32_t detach_serial;
+
+    /* Atomic: */
+    uint32_t in_use;  /* 1: the completer has to look at this client */
+    uint32_t recheck; /* 1: the submitter has to look at this client */
+    uint32_t leaving; /* 1: the submitter drops it... */
+    uint32_t left;    /* ...and has */
+
+    /* The submitter's own: */
+    bool active;
+    bool has_ready;
+    int32_t deficit;
+    uint32_t cursor;    /* stream served last */
+    uint64_t last_work; /* ns */
+};
+
+/*
+ * Adopts the descriptors (fds are the client's on success, and closed on failure):
+ * rings, status, twins, doorbell. Registers status and twins with the device.
+ * Opens stream 0. Returns 0 or an error number with a sentence in why.
+ */
+uint32_t client_create(struct client **client, struct device *device, uint32_t number,
+                       const struct proto_worker_attach *attach, const int fds[4],
+                       struct partition *partition, char *why, size_t why_size);
+
+/* Everything of the client must be gone already (asserted): ranges, modules, events, frees. */
+void client_destroy(struct client *client);
+
+/* The driver's stream priority for a wish, within what the client was granted. */
+int32_t client_clamp_priority(const struct client *client, int32_t wish);
+
+/* Opens a free stream, continuing its timeline. NULL if all are taken. */
+struct stream *client_stream_open(struct client *client, int32_t priority);
+
+/* What is in its ring now is still carried out; then it is free again. */
+void client_stream_close(struct client *client, struct stream *stream);
+
+/* A closing stream that has reached its limit becomes free; unbinding it is the caller's. */
+bool client_stream_finished(const struct stream *stream);
+
+/* Stream `index` if it is open (or closing), else NULL. */
+struct stream *client_stream(struct client *client, uint32_t index);
+
+/* Timeline value up to which the device has come. */
+uint64_t stream_reached(const struct stream *stream);
+
+/* Timeline value up to which the submitter was told to write. */
+uint64_t stream_written(const struct stream *stream);
+
+/* Value of the last descriptor that the client has pushed; never more than a ring ahead. */
+uint64_t stream_pushed(const struct stream *stream);
+
+/* Device addresses of the two words that a completion writes. */
+uint64_t stream_status_address(const struct stream *stream);
+uint64_t stream_twin_address(const struct stream *stream);
+
+/* Counts a failure of work that is not fatal, for the client to find. */
+void stream_report(struct stream *stream, uint32_t error);
+
+/* Whether every dependency of a held ring is submitted (another device's: completed). */
+bool stream_hold_over(const struct stream *stream);
+
+/* Whether everything that was handed to the device is done. */
+bool client_is_quiet(const struct client *client);
+
+/* Commands that the device has not finished, counted over the busy streams. */
+uint32_t client_in_flight(const struct client *client);
+
+static inline void bits_set(uint64_t *bits, uint32_t i)
+{
+    bits[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+static inline void bits_clear(uint64_t *bits, uint32_t i)
+{
+    bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
+}
+
+static inline bool bits_test(const uint64_t *bits, uint32_t i)
+{
+    return bits[i / 64] >> (i % 64) & 1;
+}
+
+/* First bit set at or after `from`, below `count`; count if none. */
+uint32_t bits_next(const uint64_t *bits, uint32_t from, uint32_t count);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/completer.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/timeline.h"
+#include "server/worker/worker.h"
+
+#define YIELD_NS       5000    /* first looks follow each other at once, but let others run */
+#define PAUSE_FIRST_NS 20000   /* about what a sleep costs anyway */
+#define PAUSE_MOST_NS  500000  /* no sleeper is woken later than this */
+#define TICK_NS        5000000 /* how often a busy device is asked whether it lives */
+#define TICKS_MOST     4       /* ticks without work before it goes to sleep */
+
+static void wake_all(struct completer *completer)
+{
+    for (uint32_t i = 0; i < completer->wake_count; i++)
+        timeline_wake(completer->wakes[i]);
+    completer->wake_count = 0;
+}
+
+static void wake_later(struct completer *completer, const struct stream *stream)
+{
+    if (completer->wake_count == sizeof completer->wakes / sizeof *completer->wakes)
+        wake_all(completer);
+    completer->wakes[completer->wake_count++] = timeline_word(stream->ring.ring.status);
+}
+
+static void look_at_stream(struct completer *completer, struct stream *stream,
+                           struct completer_look *look)
+{
+    struct client *client = stream->client;
+    uint64_t reached = stream_reached(stream);
+    bool done = reached >= stream_written(stream);
+    if (reached != stream->woken)
+        look->progress = true;
+    /* When all is done sleepers are woken whatever they were woken for before: one may have
+     * announced itself since. It looks, and if it waits for more, its ring's next batch finds it.
+     */
+    if (stream->watched && (done || reached != stream->woken))
+        wake_later(completer, stream);
+    stream->woken = reached;
+    if (!done)
+        return;
+    bits_clear(client->busy, stream->index);
+    if (stream->watched) {
+        stream->watched = false;
+        client->watched_count--;
+    }
+}
+
+static bool any_closed(const struct client *client)
+{
+    for (uint32_t i = 0; client->closing_count && i < client->stream_count; i++)
+        if (client_stream_finished(&client->streams[i]))
+            return true;
+    return false;
+}
+
+static bool any_linked_hold_over(const struct client *client)
+{
+    for (uint32_t i = bits_next(client->held, 0, client->stream_count);
+         client->linked_holds && i < client->stream_count;
+         i = bits_next(client->held, i + 1, client->stream_count))
+        if (stream_hold_over(&client->streams[i]))
+            return true;
+    return false;
+}
+
+/* Things that go on in another thread once the device has come far enough. */
+static void look_at_waits(struct client *client, struct completer_look *look, bool *control,
+                          bool *submitter)
+{
+    if (client->blocked && client_in_flight(client) <= submitter_window(client) / 2) {
+        client->blocked = false;
+        __atomic_store_n(&client->recheck, 1, __ATOMIC_SEQ_CST);
+        *submitter = true;
+    }
+    if (any_linked_hold_over(client)) {
+        __atomic_store_n(&client->recheck, 1, __ATOMIC_SEQ_CST);
+        *submitter = true;
+    }
+    if (memory_free_any_ready(client) || any_closed(client) ||
+        (client->detaching && client_is_quiet(client)))
+        *control = true;
+    look->urgent |= client->watched_count || client->blocked || client->linked_holds ||
+                    client->frees || client->closing_count || client->detaching;
+}
+
+static void look_at_client(struct completer *completer, struct client *client,
+                           struct completer_look *look, bool *control, bool *submitter)
+{
+    struct completer_look own = {0};
+    pthread_mutex_lock(&client->lock);
+    bool busy = false;
+    for (uint32_t i = bits_next(client->busy, 0, client->stream_count); i < client->stream_count;
+         i = bits_next(client->busy, i + 1, client->stream_count)) {
+        look_at_stream(completer, &client->streams[i], &own);
+        busy |= bits_test(client->busy, i);
+    }
+    look_at_waits(client, &own, control, submitter);
+    own.in_use = busy;
+    if (!busy && !own.urgent)
+        __atomic_store_n(&client->in_use, 0, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&client->lock);
+    look->urgent |= own.urgent;
+    look->in_use |= own.in_use;
+    look->progress |= own.progress;
+}
+
+struct completer_look completer_look(struct completer *completer)
+{
+    struct worker *worker = completer->worker;
+    struct completer_look look = {0};
+    bool control = false, submitter = false;
+    pthread_mutex_lock(&worker->clients_lock);
+    for (uint32_t i = 0; i < worker->client_count; i++)
+        if (__atomic_load_n(&worker->clients[i]->in_use, __ATOMIC_SEQ_CST))
+            look_at_client(completer, worker->clients[i], &look, &control, &submitter);
+    /* The words belong to clients that only leave the table under this lock. */
+    wake_all(completer);
+    pthread_mutex_unlock(&worker->clients_lock);
+    if (control)
+        worker_wake_control(worker);
+    if (submitter)
+        submitter_wake(&worker->submitter);
+    return look;
+}
+
+/* Until the bell rings, or for so long. 0: without end. */
+static void pause_for(struct completer *completer, uint32_t seen, uint64_t nanoseconds)
+{
+    struct timespec limit = {.tv_sec = (time_t)(nanoseconds / 1000000000u),
+                             .tv_nsec = (long)(nanoseconds % 1000000000u)};
+    syscall(SYS_futex, &completer->bell, FUTEX_WAIT_PRIVATE, seen, nanoseconds ? &limit : NULL,
+            NULL, 0);
+}
+
+static void check_device(struct completer *completer, uint64_t now)
+{
+    struct worker *worker = completer->worker;
+    if (now - completer->checked < TICK_NS)
+        return;
+    completer->checked = now;
+    cuda_result result = stream_pool_query(&worker->pool);
+    if (cuda_error_is_sticky(result))
+        worker_fail(worker, result, "work on the device");
+}
+
+/* Announces how it is going to rest, then looks once more, so that work which comes in between is
+ * either seen here or rings. */
+static void rest(struct completer *completer, enum completer_state how, uint64_t nanoseconds)
+{
+    uint32_t seen = __atomic_load_n(&completer->bell, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&completer->state, how, __ATOMIC_SEQ_CST);
+    struct completer_look look = completer_look(completer);
+    bool stay = look.urgent || (look.in_use && how == COMPLETER_ASLEEP) ||
+                __atomic_load_n(&completer->stop, __ATOMIC_SEQ_CST);
+    if (!stay)
+        pause_for(completer, seen, nanoseconds);
+    __atomic_store_n(&completer->state, COMPLETER_POLLING, __ATOMIC_SEQ_CST);
+}
+
+static void watch(struct completer *completer)
+{
+    uint64_t since = timeline_now();
+    uint64_t pause = 0;
+    uint32_t idle_ticks = 0;
+    while (!__atomic_load_n(&completer->stop, __ATOMIC_RELAXED)) {
+        struct completer_look look = completer_look(completer);
+        uint64_t now = timeline_now();
+        if (look.in_use || look.urgent) {
+            idle_ticks = 0;
+            check_device(completer, now);
+        }
+        if (look.progress) {
+            since = now;
+            pause = 0;
+        }
+        if (!look.urgent) {
+            bool asleep = !look.in_use && ++idle_ticks > TICKS_MOST;
+            rest(completer, asleep ? COMPLETER_ASLEEP : COMPLETER_TICKING, asleep ? 0 : TICK_NS);
+            since = timeline_now();
+            pause = 0;
+        } else if (now - since < YIELD_NS) {
+            sched_yield();
+        } else {
+            pause = pause ? pause + pause / 2 : PAUSE_FIRST_NS;
+            if (pause > PAUSE_MOST_NS)
+                pause = PAUSE_MOST_NS;
+            struct timespec time = {.tv_nsec = (long)pause};
+            nanosleep(&time, NULL);
+        }
+    }
+}
+
+static void *completer_main(void *argument)
+{
+    struct completer *completer = argument;
+    /* The default slack of 50 us would more than double the first pauses. */
+    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+    cuda_result result = device_enter(&completer->worker->device);
+    if (result != CUDA_OK)
+        worker_fail(completer->worker, result, "entering the context");
+    else
+        watch(completer);
+    return NULL;
+}
+
+uint32_t completer_start(struct completer *completer, struct worker *worker, char *why,
+                         size_t why_size)
+{
+    *completer = (struct completer){.worker = worker};
+    int error = pthread_create(&completer->thread, NULL, completer_main, completer);
+    if (error) {
+        snprintf(why, why_size, "the completer thread: %s", strerror(error));
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    completer->running = true;
+    pthread_setname_np(completer->thread, "completer");
+    return 0;
+}
+
+static void ring(struct completer *completer)
+{
+    __atomic_fetch_add(&completer->bell, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &completer->bell, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void completer_stop(struct completer *completer)
+{
+    if (!completer->running)
+        return;
+    __atomic_store_n(&completer->stop, 1, __ATOMIC_SEQ_CST);
+    ring(completer);
+    pthread_join(completer->thread, NULL);
+    completer->running = false;
+}
+
+void completer_note(struct completer *completer, bool urgent)
+{
+    uint32_t state = __atomic_load_n(&completer->state, __ATOMIC_SEQ_CST);
+    if (state == COMPLETER_ASLEEP || (urgent && state == COMPLETER_TICKING))
+        ring(completer);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * completer: watches the private twins of the clients' timelines.
+ *
+ * The device can't wake anybody. While somebody sleeps on a timeline, while the
+ * submitter needs room, while something is to be freed or another device is waited
+ * for, it polls with a growing pause; while only work is in flight it looks now
+ * and then whether the device still lives, for after a fault no completion ever
+ * arrives; otherwise it sleeps.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_COMPLETER_H
+#define GPUSHARE_SERVER_WORKER_COMPLETER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/worker/client.h"
+
+struct worker;
+
+enum completer_state { COMPLETER_POLLING, COMPLETER_TICKING, COMPLETER_ASLEEP };
+
+struct completer {
+    struct worker *worker;
+    pthread_t thread;
+    bool running;
+    uint32_t stop;              /* atomic */
+    uint32_t bell;              /* atomic, futex */
+    uint32_t state;             /* atomic, enum completer_state */
+    uint64_t checked;           /* when the device was last asked whether it lives, ns */
+    const uint32_t *wakes[256]; /* words whose sleepers are to be woken */
+    uint32_t wake_count;
+};
+
+uint32_t completer_start(struct completer *completer, struct worker *worker, char *why,
+                         size_t why_size);
+void completer_stop(struct completer *completer);
+
+/*
+ * Any thread, after client->in_use was set: work is in flight. urgent: somebody
+ * waits for its end.
+ */
+void completer_note(struct completer *completer, bool urgent);
+
+/* ---- the part, for tests: what one look at everything found ---- */
+struct completer_look {
+    bool urgent;   /* somebody waits */
+    bool in_use;   /* work is in flight */
+    bool progress; /* something was reached since the last look */
+};
+struct completer_look completer_look(struct completer *completer);
+
+#endif

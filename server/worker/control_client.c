@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/control_client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "server/worker/control.h"
+#include "server/worker/memory.h"
+#include "server/worker/module.h"
+
+/* One request as its handler sees it. */
+struct request {
+    struct worker *worker;
+    struct client *client; /* NULL for worker_attach only */
+    struct channel_message *message;
+    const void *body;
+    uint32_t serial, number;
+};
+
+static int refuse(const struct request *request, uint32_t error, const char *text)
+{
+    return control_refuse(request->worker, request->serial, request->number, error, text);
+}
+
+static int answer(const struct request *request, uint16_t opcode, const void *body)
+{
+    return control_send(request->worker, opcode, request->serial, request->number, body);
+}
+
+static int done(const struct request *request)
+{
+    return answer(request, PROTO_DONE, NULL);
+}
+
+/* ---- the client itself ---- */
+
+static int attach(struct request *request)
+{
+    struct worker *worker = request->worker;
+    const struct proto_worker_attach *wanted = request->body;
+    char why[256];
+    if (worker_find_client(worker, request->number))
+        return refuse(request, PROTO_ERROR_INVALID_VALUE, "a client with this number exists");
+    struct partition *partition;
+    uint32_t error = partition_get(&worker->partitions, wanted->thread_percentage, &partition);
+    if (error)
+        return refuse(request, error, "no partition could be made");
+    int fds[4];
+    for (unsigned i = 0; i < 4; i++)
+        fds[i] = channel_take_fd(request->message, i);
+    struct client *client = NULL;
+    error = client_create(&client, &worker->device, request->number, wanted, fds, partition, why,
+                          sizeof why);
+    if (error)
+        goto put_partition;
+    cuda_result made = stream_pool_prepare(&worker->pool, partition, client->streams[0].priority);
+    int added = made == CUDA_OK ? worker_add_client(worker, client) : 0;
+    if (made == CUDA_OK && added == 0)
+        added = submitter_add(&worker->submitter, client);
+    if (made != CUDA_OK || added < 0) {
+        snprintf(why, sizeof why, "attaching: %s",
+                 made != CUDA_OK ? cuda_error_sentence(made) : strerror(-added));
+        error = made != CUDA_OK ? error_from_cuda((int)made) : error_from_errno(added);
+        worker_remove_client(worker, client);
+        client_destroy(client);
+        goto put_partition;
+    }
+    struct proto_worker_attached attached = {
+        .multiprocessors = partition->multiprocessors,
+        .partitioned = worker->partitions.supported,
+    };
+    memcpy(attached.atoms, partition->atoms.bits, sizeof attached.atoms);
+    return answer(request, PROTO_WORKER_ATTACHED, &attached);
+
+put_partition:
+    if (partition_put(&worker->partitions, partition)) {
+        stream_pool_drop(&worker->pool, partition);
+        partition_destroy(&worker->partitions, partition);
+    }
+    return refuse(request, error, why);
+}
+
+static int window(struct request *request)
+{
+    const struct proto_worker_window *moved = request->body;
+    struct client *client = request->client;
+    if (client->range_count)
+        return refuse(request, PROTO_ERROR_INVALID_VALUE, "the client owns memory already");
+    client->device_base = moved->device_base;
+    client->host_base = moved->host_base;
+    client->window_bytes = moved->window_bytes;
+    return done(request);
+}
+
+static int detach(struct request *request)
+{
+    struct client *client = request->client;
+    if (client->detaching)
+        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "the client is being detached already");
+    pthread_mutex_lock(&client->lock);
+    client->stopped = true;
+    client->violated = false;
+    client->detaching = true;
+    client->detach_serial = request->serial;
+    client->blocked = false;
+    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&client->lock);
+    submitter_drop(&request->worker->submitter, client);
+    completer_note(&request->worker->completer, true);
+    return 0;
+}
+
+static int usage(struct request *request)
+{
+    struct client *client = request->client;
+    struct proto_worker_usage used = {.multiprocessors = client->partition->multiprocessors};
+    pthread_mutex_lock(&client->lock);
+    used.launches = client->usage.launches;
+    used.copies = client->usage.copies;
+    used.copied_bytes = client->usage.copied_bytes;
+    used.gpu_nanoseconds = client->usage.gpu_nanoseconds;
+    used.in_flight = client_in_flight(client);
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        used.streams += client->streams[i].state != STREAM_FREE;
+    pthread_mutex_unlock(&client->lock);
+    used.shared_queues = stream_pool_shared(&request->worker->pool, client);
+    return answer(request, PROTO_WORKER_USAGE, &used);
+}
+
+static int link_client(struct request *request)
+{
+    const struct proto_worker_link *wanted = request->body;
+    struct client *client = request->client;
+    struct link link = {.twins = SHM_NONE, .streams = wanted->streams};
+    int fd = channel_take_fd(request->message, 0);
+    int adopted = shm_adopt(&link.twins, fd, wanted->streams * sizeof(uint64_t), false);
+    if (adopted < 0) {
+        close(fd);
+        return refuse(request, error_from_errno(adopted), "the linked timelines can't be used");
+    }
+    pthread_mutex_lock(&client->lock);
+    struct link *links = realloc(client->links, (client->link_count + 1) * sizeof *links);
+    if (links) {
+        client->links = links;
+        links[client->link_count++] = link;
+    }
+    struct proto_linked linked = {.link = client->link_count};
+    pthread_mutex_unlock(&client->lock);
+    if (!links) {
+        shm_release(&link.twins);
+        return refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for a link");
+    }
+    return answer(request, PROTO_LINKED, &linked);
+}
+
+/* ---- memory ---- */
+
+static int map(struct request *request)
+{
+    const struct proto_worker_map *wanted = request->body;
+    struct memory_why why;
+    int fd = -1;
+    uint32_t error = memory_map(request->client, wanted->address, wanted->count, &fd, &why);
+    if (error)
+        return refuse(request, error, why.text);
+    struct proto_worker_mapped mapped = {.address = wanted->address};
+    int sent = control_send_with(request->worker, PROTO_WORKER_MAPPED, request->serial,
+                                 request->number, &mapped, NULL, 0, &fd, 1);
+    close(fd);
+    return sent;
+}
+
+static int host_map(struct request *request)
+{
+    const struct proto_worker_host_map *wanted = request->body;
+    struct memory_why why;
+    uint32_t error = memory_host_map(request->client, wanted->address, wanted->count,
+                                     channel_take_fd(request->message, 0), &why);
+    return error ? refuse(request, error, why.text) : done(request);
+}
+
+/* Answered at once if nothing is in flight, else by control_progress. */
+static int finish(struct request *request, const struct memory_free *asked)
+{
+    if (!asked)
+        return refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
+    completer_note(&request->worker->completer, true);
+    return control_finish_frees(request->worker, request->client);
+}
+
+static int unmap_range(struct request *request, uint64_t address, uint64_t count,
+                       enum range_kind kind, enum memory_free_kind how)
+{
+    struct client *client = request->client;
+    struct memory_free *asked = NULL;
+    pthread_mutex_lock(&client->lock);
+    struct range *range = memory_range_exact(client, address, count, kind);
+    bool known = range && !range->dying;
+    if (known)
+        asked = memory_free_request(client, how, request->serial);
+    if (asked) {
+        asked->address = address;
+        asked->count = count;
+        range->dying = asked;
+    }
+    pthread_mutex_unlock(&client->lock);
+    if (!known)
+        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "nothing is mapped there");
+    return finish(request, asked);
+}
+
+static int unmap(struct request *request)
+{
+    const struct proto_worker_unmap *wanted = request->body;
+    return unmap_range(request, wanted->address, wanted->count, RANGE_DEVICE, MEMORY_FREE_DEVICE);
+}
+
+static int host_unmap(struct request *request)
+{
+    const struct proto_worker_host_unmap *wanted = request->body;
+    return unmap_range(request, wanted->address, wanted->count, RANGE_HOST, MEMORY_FREE_HOST);
+}
+
+static int quiesce(struct request *request)
+{
+    pthread_mutex_lock(&request->client->lock);
+    struct memory_free *asked =
+        memory_free_request(request->client, MEMORY_FREE_NOTHING, request->serial);
+    pthread_mutex_unlock(&request->client->lock);
+    return finish(request, asked);
+}
+
+/* ---- modules ---- */
+
+static int inspect(struct request *request)
+{
+    const struct proto_worker_module_inspect *wanted = request->body;
+    struct proto_worker_module_needs needs = {0};
+    struct module_why why;
+    int fd = channel_take_fd(request->message, 0);
+    uint32_t error = module_inspect(request->client, wanted->module, fd, wanted->count,
+                                    &needs.global_bytes, &why);
+    close(fd);
+    return error ? refuse(request, error, why.text)
+                 : answer(request, PROTO_WORKER_MODULE_NEEDS, &needs);
+}
+
+static int load(struct request *request)
+{
+    const struct proto_worker_module_load *wanted = request->body;
+    struct proto_module_loaded loaded = {.module = wanted->module};
+    struct module_why why;
+    uint32_t error =
+        module_load(request->client, wanted->module, wanted->global_base, &loaded.functions, &why);
+    return error ? refuse(request, error, why.text) : answer(request, PROTO_MODULE_LOADED, &loaded);
+}
+
+static int unload(struct request *request)
+{
+    const struct proto_module_unload *wanted = request->body;
+    struct client *client = request->client;
+    struct module *module = module_find(client, wanted->module);
+    if (!module || module_dying(module))
+        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such module");
+    pthread_mutex_lock(&client->lock);
+    struct memory_free *asked = memory_free_request(client, MEMORY_FREE_MODULE, request->serial);
+    if (asked) {
+        asked->handle = wanted->module;
+        module_mark_dying(client, module, asked);
+    }
+    pthread_mutex_unlock(&client->lock);
+    return finish(request, asked);
+}
+
+static int function_get(struct request *request)
+{
+    const struct proto_function_get *wanted = request->body;
+    struct proto_function_info info = {0};
+    uint32_t layout[2 * 4096];
+    struct module_why why;
+    uint32_t error =
+        module_function(request->client, wanted->module, (const char *)request->message->tail,
+                        request->message->tail_bytes, &info, layout, &why);
+    if (error)
+        return refuse(request, error, why.text);
+    return control_send_with(request->worker, PROTO_FUNCTION_INFO, request->serial, request->number,
+                             &info, layout, info.parameters * 8u, NULL, 0);
+}
+
+static int function_set(struct request *request)
+{
+    const struct proto_function_set *wanted = request->body;
+    struct module_why why;
+    uint32_t error = module_function_set(request->client, wanted->function, wanted->value, &why);
+    return error ? refuse(request, error, why.text) : done(request);
+}
+
+static int global_get(struct request *request)
+{
+    const struct proto_global_get *wanted = request->body;
+    struct proto_global_info info = {0};
+    struct module_why why;
+    uint32_t error =
+        module_global(request->client, wanted->module, (const char *)request->message->tail,
+                      request->message->tail_bytes, &info.address, &info.count, &why);
+    return error ? refuse(request, error, why.text) : answer(request, PROTO_GLOBAL_INFO, &info);
+}
+
+static int occupancy(struct request *request)
+{
+    struct proto_occupancy_info info = {0};
+    struct module_why why;
+    uint32_t error = module_occupancy(request->client, request->body, &info.blocks, &why);
+    return error ? refuse(request, error, why.text) : answer(request, PROTO_OCCUPANCY_INFO, &info);
+}
+
+/* ---- streams and events ---- */
+
+static int stream_create(struct request *request)
+{
+    const struct proto_stream_create *wanted = request->body;
+    struct client *client = request->client;
+    struct proto_stream_created created = {0};
+    pthread_mutex_lock(&client->lock);
+    struct stream *stream = client_stream_open(client, wanted->priority);
+    if (stream) {
+        created.stream = stream->index;
+        created.priority = stream->priority;
+        created.value = stream->ring.value;
+    }
+    pthread_mutex_unlock(&client->lock);
+    if (!stream)
+        return refuse(request, PROTO_ERROR_TOO_MANY_OBJECTS,
+                      "the client has as many streams as it may have");
+    return answer(request, PROTO_STREAM_CREATED, &created);
+}
+
+static int stream_destroy(struct request *request)
+{
+    const struct proto_stream_destroy *wanted = request->body;
+    struct client *client = request->client;
+    pthread_mutex_lock(&client->lock);
+    struct stream *stream = client_stream(client, wanted->stream);
+    bool open = stream && stream->state == STREAM_OPEN;
+    if (open)
+        client_stream_close(client, stream);
+    pthread_mutex_unlock(&client->lock);
+    if (!open)
+        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such stream");
+    control_finish_streams(request->worker, client);
+    completer_note(&request->worker->completer, true);
+    return done(request);
+}
+
+/* A free slot of the events' table, or UINT32_MAX. Under client->lock. */
+static uint32_t event_slot(struct client *client)
+{
+    for (uint32_t i = 0; client->event_live < client->event_count && i < client->event_count; i++)
+        if (!client->events[i].handle)
+            return i;
+    uint32_t room = client->event_count ? client->event_count * 2 : 64;
+    if (room > CLIENT_EVENTS_MAX)
+        return UINT32_MAX;
+    struct event *events = realloc(client->events, room * sizeof *events);
+    if (!events)
+        return UINT32_MAX;
+    memset(events + client->event_count, 0, (room - client->event_count) * sizeof *events);
+    uint32_t slot = client->event_count;
+    client->events = events;
+    client->event_count = room;
+    return slot;
+}
+
+static int event_create(struct request *request)
+{
+    struct client *client = request->client;
+    const struct cuda_driver *cuda = client->device->cuda;
+    cuda_event handle;
+    cuda_result result = cuda->cuEventCreate(&handle, CUDA_EVENT_DEFAULT);
+    if (result != CUDA_OK)
+        return refuse(request, error_from_cuda((int)result), cuda_error_sentence(result));
+    pthread_mutex_lock(&client->lock);
+    uint32_t slot = event_slot(client);
+    if (slot != UINT32_MAX) {
+        client->events[slot].handle = handle;
+        client->event_live++;
+    }
+    pthread_mutex_unlock(&client->lock);
+    if (slot == UINT32_MAX) {
+        cuda->cuEventDestroy(handle);
+        return refuse(request, PROTO_ERROR_TOO_MANY_OBJECTS,
+                      "the client has as many events as it may have");
+    }
+    struct proto_event_created created = {.event = slot + 1};
+    return answer(request, PROTO_EVENT_CREATED, &created);
+}
+
+/* Copies a live event out of the table. Under no lock. */
+static bool find_event(struct client *client, uint32_t handle, struct event *event)
+{
+    pthread_mutex_lock(&client->lock);
+    bool known = handle - 1 < client->event_count && client->events[handle - 1].handle &&
+                 !client->events[handle - 1].dying;
+    if (known)
+        *event = client->events[handle - 1];
+    pthread_mutex_unlock(&client->lock);
+    return known;
+}
+
+static int event_destroy(struct request *request)
+{
+    const struct proto_event_destroy *wanted = request->body;
+    struct client *client = request->client;
+    struct event event;
+    if (!find_event(client, wanted->event, &event))
+        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such event");
+    pthread_mutex_lock(&client->lock);
+    struct memory_free *asked = memory_free_request(client, MEMORY_FREE_EVENT, 0);
+    if (asked) {
+        asked->handle = wanted->event;
+        client->events[wanted->event - 1].dying = asked;
+    }
+    pthread_mutex_unlock(&client->lock);
+    /* Its caller has no use for the moment at which it is gone. */
+    int error = finish(request, asked);
+    return error < 0 || !asked ? error : done(request);
+}
+
+static int event_elapsed(struct request *request)
+{
+    const struct proto_event_elapsed *wanted = request->body;
+    struct client *client = request->client;
+    struct event start, end;
+    float milliseconds = 0;
+    if (!find_event(client, wanted->start, &start) || !find_event(client, wanted->end, &end))
+        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such event");
+    if (!start.recorded || !end.recorded)
+        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "an event was never recorded");
+    cuda_result result =
+        client->device->cuda->cuEventElapsedTime(&milliseconds, start.handle, end.handle);
+    if (result != CUDA_OK)
+        return refuse(request, error_from_cuda((int)result), cuda_error_sentence(result));
+    struct proto_elapsed elapsed = {
+        .nanoseconds = (uint64_t)(int64_t)((double)milliseconds * 1e6),
+    };
+    return answer(request, PROTO_ELAPSED, &elapsed);
+}
+
+/* ---- which message ---- */
+
+static const struct {
+    uint16_t opcode;
+    int (*handle)(struct request *request);
+} handlers[] = {
+    {PROTO_WORKER_WINDOW, window},
+    {PROTO_WORKER_DETACH, detach},
+    {PROTO_WORKER_MAP, map},
+    {PROTO_WORKER_UNMAP, unmap},
+    {PROTO_WORKER_QUIESCE, quiesce},
+    {PROTO_WORKER_HOST_MAP, host_map},
+    {PROTO_WORKER_HOST_UNMAP, host_unmap},
+    {PROTO_WORKER_LINK, link_client},
+    {PROTO_WORKER_MODULE_INSPECT, inspect},
+    {PROTO_WORKER_MODULE_LOAD, load},
+    {PROTO_WORKER_USAGE_QUERY, usage},
+    {PROTO_MODULE_UNLOAD, unload},
+    {PROTO_FUNCTION_GET, function_get},
+    {PROTO_FUNCTION_SET, function_set},
+    {PROTO_GLOBAL_GET, global_get},
+    {PROTO_OCCUPANCY_GET, occupancy},
+    {PROTO_STREAM_CREATE, stream_create},
+    {PROTO_STREAM_DESTROY, stream_destroy},
+    {PROTO_EVENT_CREATE, event_create},
+    {PROTO_EVENT_DESTROY, event_destroy},
+    {PROTO_EVENT_ELAPSED, event_elapsed},
+};
+
+int control_handle(struct worker *worker, struct channel_message *message)
+{
+    struct request request = {
+        .worker = worker,
+        .message = message,
+        .body = message->body,
+        .serial = message->header.serial,
+        .number = message->header.client,
+    };
+    if (message->header.opcode == PROTO_WORKER_ATTACH)
+        return attach(&request);
+    request.client = worker_find_client(worker, request.number);
+    if (!request.client ||
+        (request.client->detaching && message->header.opcode != PROTO_WORKER_DETACH))
+        return refuse(&request, PROTO_ERROR_INVALID_HANDLE, "there is no such client");
+    for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
+        if (handlers[i].opcode == message->header.opcode)
+            return handlers[i].handle(&request);
+    return refuse(&request, PROTO_ERROR_PROTOCOL_VIOLATION,
+                  "a message that a worker does not take");
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* What had to wait until the device was done with it. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/timeline.h"
+#include "server/worker/control.h"
+#include "server/worker/control_client.h"
+#include "server/worker/memory.h"
+#include "server/worker/module.h"
+
+int control_send_with(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
+                      const void *body, const void *tail, size_t tail_bytes, const int *fds,
+                      unsigned fd_count)
+{
+    for (;;) {
+        int error = channel_send(worker->channel, opcode, serial, client, body, tail, tail_bytes,
+                                 fds, fd_count);
+        if (error != -EAGAIN)
+            return error;
+        struct pollfd room = {.fd = worker->channel, .events = POLLOUT};
+        if (poll(&room, 1, -1) < 0 && errno != EINTR)
+            return -errno;
+    }
+}
+
+int control_send(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
+                 const void *body)
+{
+    return control_send_with(worker, opcode, serial, client, body, NULL, 0, NULL, 0);
+}
+
+int control_refuse(struct worker *worker, uint32_t serial, uint32_t client, uint32_t error,
+                   const char *text)
+{
+    struct proto_failed failed = {.error = error ? error : PROTO_ERROR_UNKNOWN};
+    strncpy(failed.text, text, sizeof failed.text - 1);
+    /* The text may quote a client; the receiver would refuse control characters. */
+    for (char *c = failed.text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return control_send(worker, PROTO_FAILED, serial, client, &failed);
+}
+
+static void destroy_event(struct client *client, uint32_t handle)
+{
+    pthread_mutex_lock(&client->lock);
+    cuda_event gone = client->events[handle - 1].handle;
+    client->events[handle - 1] = (struct event){.handle = NULL};
+    client->event_live--;
+    pthread_mutex_unlock(&client->lock);
+    client->device->cuda->cuEventDestroy(gone);
+}
+
+static uint32_t carry_out(struct client *client, const struct memory_free *request,
+                          struct memory_why *why)
+{
+    switch (request->kind) {
+    case MEMORY_FREE_NOTHING:
+        return 0;
+    case MEMORY_FREE_DEVICE:
+        return memory_unmap(client, request->address, request->count, why);
+    case MEMORY_FREE_HOST:
+        return memory_host_unmap(client, request->address, request->count, why);
+    case MEMORY_FREE_MODULE:
+        module_destroy(client, module_find(client, request->handle));
+        return 0;
+    case MEMORY_FREE_EVENT:
+        destroy_event(client, request->handle);
+        return 0;
+    }
+    return PROTO_ERROR_UNKNOWN;
+}
+
+int control_finish_frees(struct worker *worker, struct client *client)
+{
+    for (;;) {
+        pthread_mutex_lock(&client->lock);
+        struct memory_free *request = memory_free_take(client);
+        pthread_mutex_unlock(&client->lock);
+        if (!request)
+            return 0;
+        struct memory_why why = {""};
+        uint32_t refused = carry_out(client, request, &why);
+        uint32_t serial = request->serial;
+        free(request);
+        int error = 0;
+        if (refused)
+            error = control_refuse(worker, serial, client->number, refused, why.text);
+        else if (serial)
+            error = control_send(worker, PROTO_DONE, serial, client->number, NULL);
+        if (error < 0)
+            return error;
+    }
+}
+
+void control_finish_streams(struct worker *worker, struct client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    for (uint32_t i = 0; client->closing_count && i < client->stream_count; i++) {
+        struct stream *stream = &client->streams[i];
+        if (!client_stream_finished(stream))
+            continue;
+        stream_pool_unbind(&worker->pool, stream);
+        bits_clear(client->ready, i);
+        stream->state = STREAM_FREE;
+        client->closing_count--;
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+static void free_all_memory(struct client *client)
+{
+    struct memory_why why;
+    while (client->range_count) {
+        struct range range = client->ranges[client->range_count - 1];
+        uint64_t count = range.end - range.start;
+        if (range.kind == RANGE_DEVICE)
+            memory_unmap(client, range.start, count, &why);
+        else
+            memory_host_unmap(client, range.start, count, &why);
+    }
+}
+
+void control_drop_client(struct worker *worker, struct client *client)
+{
+    worker_remove_client(worker, client);
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        stream_pool_unbind(&worker->pool, &client->streams[i]);
+    while (client->frees) {
+        struct memory_free *request = client->frees;
+        client->frees = request->next;
+        free(request);
+    }
+    client->frees_end = &client->frees;
+    module_destroy_all(client); /* with its variables' ranges */
+    free_all_memory(client);
+    for (uint32_t i = 0; i < client->event_count; i++)
+        if (client->events[i].handle)
+            destroy_event(client, i + 1);
+    struct partition *partition = client->partition;
+    client_destroy(client);
+    if (partition_put(&worker->partitions, partition)) {
+        stream_pool_drop(&worker->pool, partition);
+        partition_destroy(&worker->partitions, partition);
+    }
+}
+
+static bool all_quiet(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->client_count; i++)
+        if (!client_is_quiet(worker->clients[i]))
+            return false;
+    return true;
+}
+
+bool control_drop_all(struct worker *worker)
+{
+    uint64_t end = timeline_now() + 1000000000u;
+    submitter_stop(&worker->submitter);
+    while (!all_quiet(worker)) {
+        if (timeline_now() > end || __atomic_load_n(&worker->failed, __ATOMIC_SEQ_CST))
+            return false;
+        usleep(1000);
+    }
+    completer_stop(&worker->completer);
+    while (worker->client_count)
+        control_drop_client(worker, worker->clients[worker->client_count - 1]);
+    return true;
+}

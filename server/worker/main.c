@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* gpushare-worker: the process that owns the CUDA context of one GPU. Started by gpushared. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/channel.h"
+#include "common/log.h"
+#include "server/worker/control.h"
+#include "server/worker/worker.h"
+
+struct options {
+    const char *driver;
+    int device;
+    uint64_t device_base, host_base, arena_bytes;
+    int channel;
+};
+
+static const char usage[] =
+    "usage: gpushare-worker --driver PATH --device N --device-base ADDRESS --host-base ADDRESS\n"
+    "                       --arena-bytes BYTES --channel-fd FD\n"
+    "Started by gpushared; not meant to be started by hand.\n";
+
+static bool parse_number(const char *text, uint64_t most, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 0);
+    if (errno || end == text || *end || *text == '-' || value > most)
+        return false;
+    *number = value;
+    return true;
+}
+
+static bool parse_option(struct options *options, int option, const char *value)
+{
+    uint64_t number;
+    switch (option) {
+    case 'd':
+        options->driver = value;
+        return value[0] == '/';
+    case 'n':
+        if (!parse_number(value, 1023, &number))
+            return false;
+        options->device = (int)number;
+        return true;
+    case 'b':
+        return parse_number(value, UINT64_MAX, &options->device_base);
+    case 'h':
+        return parse_number(value, UINT64_MAX, &options->host_base);
+    case 'a':
+        return parse_number(value, UINT64_MAX, &options->arena_bytes);
+    case 'c':
+        if (!parse_number(value, 1 << 20, &number))
+            return false;
+        options->channel = (int)number;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool parse(int argc, char *argv[], struct options *options)
+{
+    static const struct option known[] = {
+        {"driver", required_argument, NULL, 'd'},
+        {"device", required_argument, NULL, 'n'},
+        {"device-base", required_argument, NULL, 'b'},
+        {"host-base", required_argument, NULL, 'h'},
+        {"arena-bytes", required_argument, NULL, 'a'},
+        {"channel-fd", required_argument, NULL, 'c'},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+    *options = (struct options){.device = -1, .channel = -1};
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)
+        if (!parse_option(options, option, optarg ? optarg : "")) {
+            fputs(usage, stderr);
+            return false;
+        }
+    if (!options->driver || options->device < 0 || !options->device_base || !options->host_base ||
+        !options->arena_bytes || options->channel < 0 || optind != argc) {
+        fputs(usage, stderr);
+        return false;
+    }
+    return true;
+}
+
+static int give_up(const struct options *options, uint32_t error, const char *why)
+{
+    struct proto_worker_fault fault = {.error = error};
+    snprintf(fault.text, sizeof fault.text, "device %d: %s", options->device, why);
+    log_error("%s", fault.text);
+    channel_send(options->channel, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
+    return 1;
+}
+
+static int serve(const struct options *options, const struct device *device)
+{
+    static struct worker worker;
+    char why[300];
+    uint32_t error = worker_start(&worker, device, options->channel, why, sizeof why);
+    if (error)
+        return give_up(options, error, why);
+    int result = control_serve(&worker);
+    /* After a fault every call of the driver fails and its threads may hang: the kernel cleans up.
+     */
+    if (result == CONTROL_CONTEXT_LOST)
+        _exit(1);
+    if (result < 0)
+        log_error("the channel to the supervisor: %s", strerror(-result));
+    /* Nothing is freed under a running kernel: if one goes on, the kernel of the system cleans up.
+     */
+    if (!control_drop_all(&worker))
+        _exit(1);
+    worker_stop(&worker);
+    return result == CONTROL_SUPERVISOR_GONE ? 0 : 1;
+}
+
+int main(int argc, char *argv[])
+{
+    struct options options;
+    struct cuda_driver driver;
+    struct device device;
+    char why[300];
+    if (!parse(argc, argv, &options))
+        return 2;
+    log_open("gpushare-worker", LOG_LEVEL_INFO, getenv("JOURNAL_STREAM") != NULL);
+    signal(SIGPIPE, SIG_IGN);
+    /* The supervisor decides when a worker ends; a terminal's Ctrl-C reaches the whole group. */
+    signal(SIGINT, SIG_IGN);
+    int opened = cuda_driver_open(&driver, options.driver, why, sizeof why);
+    if (opened < 0)
+        return give_up(&options, PROTO_ERROR_NO_DEVICE, why);
+    uint32_t error = device_open(&device, &driver, options.device, options.device_base,
+                                 options.host_base, options.arena_bytes, why, sizeof why);
+    int status = error ? give_up(&options, error, why) : serve(&options, &device);
+    cuda_driver_close(&driver);
+    return status;
+}

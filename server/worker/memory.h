@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * memory: the device memory and host buffers that a client's commands may name.
+ *
+ * The supervisor decides addresses and charges; the worker makes, maps and unmaps,
+ * on the control thread. Nothing here waits for work: see memory_free.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_MEMORY_H
+#define GPUSHARE_SERVER_WORKER_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/worker/client.h"
+
+/* Where a function below says why it refused: one sentence. */
+struct memory_why {
+    char text[256];
+};
+
+/*
+ * Creates memory and maps it at an address of the client's device window; *fd is
+ * the exported handle, the caller's. The only place where device memory of clients
+ * is allocated. 0 or an error number. Takes client->lock.
+ */
+uint32_t memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
+                    struct memory_why *why);
+
+/* Unmaps what memory_map mapped; the range leaves the client's table whatever the driver says. */
+uint32_t memory_unmap(struct client *client, uint64_t address, uint64_t count,
+                      struct memory_why *why);
+
+/* Maps a sealed host buffer at its address in the host arena and registers it; takes fd over. */
+uint32_t memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,
+                         struct memory_why *why);
+uint32_t memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
+                           struct memory_why *why);
+
+/* ---- the table; under client->lock ---- */
+
+/* Adds [address, address + count). -EEXIST if it meets another range, -ENOMEM, -EINVAL. */
+int memory_range_add(struct client *client, uint64_t address, uint64_t count, enum range_kind kind,
+                     const struct module *module);
+
+/* The range that is exactly this, or NULL. */
+struct range *memory_range_exact(struct client *client, uint64_t address, uint64_t count,
+                                 enum range_kind kind);
+void memory_range_remove(struct client *client, struct range *range);
+
+/* The range that holds all of [address, address + count), or NULL; no sum overflows. */
+const struct range *memory_range_find(const struct client *client, uint64_t address,
+                                      uint64_t count);
+
+#endif

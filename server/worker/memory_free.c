@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/memory_free.h"
+
+#include <stdlib.h>
+
+#include "server/worker/client.h"
+
+struct memory_free *memory_free_request(struct client *client, enum memory_free_kind kind,
+                                        uint32_t serial)
+{
+    struct memory_free *request =
+        calloc(1, sizeof *request + client->stream_count * sizeof *request->targets);
+    if (!request)
+        return NULL;
+    request->kind = kind;
+    request->serial = serial;
+    request->streams = client->stream_count;
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        const struct stream *stream = &client->streams[i];
+        if (stream->state == STREAM_OPEN)
+            request->targets[i] = stream_pushed(stream);
+        else if (stream->state == STREAM_CLOSING)
+            request->targets[i] = stream->limit;
+    }
+    *client->frees_end = request;
+    client->frees_end = &request->next;
+    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    return request;
+}
+
+bool memory_free_ready(const struct client *client, const struct memory_free *request)
+{
+    for (uint32_t i = 0; i < request->streams; i++) {
+        const struct stream *stream = &client->streams[i];
+        uint64_t target = request->targets[i];
+        /* Of a client that is no longer read, only what was handed to the device will ever end. */
+        if (client->stopped && target > stream_written(stream))
+            target = stream_written(stream);
+        if (stream_reached(stream) < target)
+            return false;
+    }
+    return true;
+}
+
+bool memory_free_covers(const struct memory_free *request, uint32_t stream, uint64_t value)
+{
+    return stream < request->streams && value <= request->targets[stream];
+}
+
+bool memory_free_any_ready(const struct client *client)
+{
+    for (const struct memory_free *request = client->frees; request; request = request->next)
+        if (memory_free_ready(client, request))
+            return true;
+    return false;
+}
+
+struct memory_free *memory_free_take(struct client *client)
+{
+    struct memory_free **link = &client->frees;
+    while (*link && !memory_free_ready(client, *link))
+        link = &(*link)->next;
+    struct memory_free *request = *link;
+    if (!request)
+        return NULL;
+    *link = request->next;
+    if (!*link)
+        client->frees_end = link;
+    request->next = NULL;
+    return request;
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/module.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "server/worker/image.h"
+#include "server/worker/memory.h"
+#include "server/worker/rewrite.h"
+
+#define COMPILER_LOG 4096
+
+struct named_function {
+    struct named_function *next;
+    uint32_t handle;
+    char name[];
+};
+
+struct module {
+    struct module *next;
+    uint32_t number;
+    struct image image;
+    struct rewrite *rewrite; /* NULL if the image is no PTX */
+    cuda_module handle;      /* NULL until loaded */
+    const struct memory_free *dying;
+    struct named_function *functions;
+};
+
+__attribute__((format(printf, 3, 4))) static uint32_t refuse(struct module_why *why, uint32_t error,
+                                                             const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why->text, sizeof why->text, format, arguments);
+    va_end(arguments);
+    return error;
+}
+
+static uint32_t refuse_cuda(struct module_why *why, const char *call, cuda_result result)
+{
+    return refuse(why, error_from_cuda((int)result), "%s: %s", call, cuda_error_sentence(result));
+}
+
+struct module *module_find(struct client *client, uint32_t number)
+{
+    struct module *module = client->modules;
+    while (module && module->number != number)
+        module = module->next;
+    return module;
+}
+
+const struct memory_free *module_dying(const struct module *module)
+{
+    return module->dying;
+}
+
+void module_mark_dying(struct client *client, struct module *module,
+                       const struct memory_free *request)
+{
+    module->dying = request;
+    for (size_t i = 0; i < client->range_count; i++)
+        if (client->ranges[i].kind == RANGE_VARIABLE && client->ranges[i].module == module)
+            client->ranges[i].dying = request;
+}
+
+uint32_t module_inspect(struct client *client, uint32_t number, int fd, uint64_t count,
+                        uint64_t *global_bytes, struct module_why *why)
+{
+    if (module_find(client, number))
+        return refuse(why, PROTO_ERROR_INVALID_VALUE, "module %u exists already", number);
+    struct module *module = calloc(1, sizeof *module);
+    if (!module)
+        return refuse(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
+    module->number = number;
+    const struct proto_device_info *info = &client->device->info;
+    uint32_t error =
+        image_read(&module->image, fd, count, info->compute_major * 10 + info->compute_minor,
+                   why->text, sizeof why->text);
+    if (error)
+        goto release;
+    *global_bytes = 0;
+    if (module->image.kind == IMAGE_PTX) {
+        error = rewrite_open(&module->rewrite, (const char *)module->image.bytes,
+                             module->image.count, why->text, sizeof why->text);
+        if (error)
+            goto release;
+        *global_bytes = rewrite_global_bytes(module->rewrite);
+    }
+    module->next = client->modules;
+    client->modules = module;
+    return 0;
+
+release:
+    image_release(&module->image);
+    free(module);
+    return error;
+}
+
+/* The first line of the compiler's log that says anything, on one line. */
+static void first_words(char *to, size_t size, const char *log)
+{
+    size_t used = 0;
+    while (*log == '\n' || *log == ' ')
+        log++;
+    for (; *log && used + 1 < size; log++)
+        to[used++] = *log == '\n' || *log == '\t' ? ' ' : *log;
+    while (used && to[used - 1] == ' ')
+        used--;
+    to[used] = 0;
+}
+
+static uint32_t load(struct client *client, struct module *module, const void *code,
+                     struct module_why *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    char log[COMPILER_LOG] = "";
+    cuda_jit_option options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)sizeof log};
+    cuda_result result = cuda->cuModuleLoadDataEx(&module->handle, code, 2, options, values);
+    if (result == CUDA_OK)
+        return 0;
+    module->handle = NULL;
+    log[sizeof log - 1] = 0;
+    char words[320];
+    first_words(words, sizeof words, log);
+    return refuse(why, error_from_cuda((int)result), "%s%s%s", cuda_error_sentence(result),
+                  words[0] ? ": " : "", words);
+}
+
+uint32_t module_load(struct client *client, uint32_t number, uint64_t global_base,
+                     uint32_t *functions, struct module_why *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    struct module *module = module_find(client, number);
+    if (!module || module->handle)
+        return refuse(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u to load", number);
+    uint32_t error;
+    if (module->rewrite) {
+        uint64_t bytes = rewrite_global_bytes(module->rewrite);
+        pthread_mutex_lock(&client->lock);
+        const struct range *range = memory_range_find(client, global_base, bytes);
+        bool ours = bytes == 0 || (range && range->kind == RANGE_DEVICE && !range->dying);
+        pthread_mutex_unlock(&client->lock);
+        if (!ours || global_base % REWRITE_ALIGN)
+            return refuse(why, PROTO_ERROR_INVALID_VALUE,
+                          "0x%llx is no place for %llu bytes of variables",
+                          (unsigned long long)global_base, (unsigned long long)bytes);
+        char *text = NULL;
+        error = rewrite_place(module->rewrite, global_base, &text, why->text, sizeof why->text);
+        if (error)
+            return error;
+        error = load(client, module, text, why);
+        free(text);
+        if (!error && bytes) {
+            const void *initial = rewrite_initial(module->rewrite);
+            cuda_result copied = cuda->cuMemcpyHtoD(global_base, initial, bytes);
+            if (copied != CUDA_OK) {
+                cuda->cuModuleUnload(module->handle);
+                module->handle = NULL;
+                error = refuse_cuda(why, "writing the variables' initial values", copied);
+            }
+        }
+    } else {
+        error = load(client, module, module->image.bytes, why);
+    }
+    if (error)
+        return error;
+    image_release(&module->image);
+    unsigned count = 0;
+    if (!cuda->cuModuleGetFunctionCount ||
+        cuda->cuModuleGetFunctionCount(&count, module->handle) != CUDA_OK)
+        count = module->rewrite ? rewrite_kernel_count(module->rewrite) : 0;
+    *functions = count;
+    return 0;
+}
+
+static void forget_names(struct client *client, struct module *module)
+{
+    while (module->functions) {
+        struct named_function *gone = module->functions;
+        module->functions = gone->next;
+        client->functions[gone->handle - 1] = (struct function){.module = NULL};
+        free(gone);
+    }
+    for (size_t i = client->range_count; i-- > 0;)
+        if (client->ranges[i].kind == RANGE_VARIABLE && client->ranges[i].module == module)
+            memory_range_remove(client, &client->ranges[i]);
+}
+
+void module_destroy(struct client *client, struct module *module)
+{
+    pthread_mutex_lock(&client->lock);
+    forget_names(client, module);
+    pthread_mutex_unlock(&client->lock);
+    struct module **link = &client->modules;
+    while (*link != module)
+        link = &(*link)->next;
+    *link = module->next;
+    if (module->handle)
+        client->device->cuda->cuModuleUnload(module->handle);
+    image_release(&module->image);
+    rewrite_close(module->rewrite);
+    free(module);
+}
+
+void module_destroy_all(struct client *client)
+{
+    while (client->modules)
+        module_destroy(client, client->modules);
+}
+
+/* ---- kernels ---- */
+
+static uint32_t attribute(const struct cuda_driver *cuda, cuda_function function,
+                          cuda_function_attribute which)
+{
+    int value = 0;
+    if (cuda->cuFuncGetAttribute(&value, which, function) != CUDA_OK || value < 0)
+        return 0;
+    return (uint32_t)value;
+}
+
+/* Offsets and sizes of the parameters: the driver's word, or what the PTX says. */
+static uint32_t read_layout(const struct cuda_driver *cuda, const struct module *module,
+                            cuda_function function, const char *name,
+                            struct proto_function_info *info, uint32_t *layout,
+                            struct module_why *why)
+{
+    uint64_t end = 0;
+    uint32_t count = 0;
+    if (cuda->cuFuncGetParamInfo) {
+        size_t offset = 0, size = 0;
+        while (count < 4096 &&
+               cuda->cuFuncGetParamInfo(function, count, &offset, &size) == CUDA_OK) {
+            layout[2 * count] = (uint32_t)offset;
+            layout[2 * count + 1] = (uint32_t)size;
+            count++;
+            if (offset + size > end)
+                end = offset + size;
+        }
+    } else if (!module->rewrite || !rewrite_layout(module->rewrite, name, layout, &count, &end)) {
+        return refuse(why, PROTO_ERROR_NOT_SUPPORTED,
+                      "the driver can't say which parameters %s has (CUDA 12.4 and newer can)",
+                      name);
+    }
+    if (end > PROTO_PARAMETERS_MAX)
+        return refuse(why, PROTO_ERROR_INVALID_IMAGE, "kernel %s has %llu bytes of parameters",
+                      name, (unsigned long long)end);
+    info->parameters = count;
+    info->parameter_bytes = (uint32_t)end;
+    return 0;
+}
+
+static uint32_t find_slot(struct client *client)
+{
+    for (uint32_t i = 0; i < client->function_count; i++)
+        if (!client->functions[i].module)
+            return i;
+    uint32_t room = client->function_count ? client->function_count * 2 : 16;
+    struct function *functions = realloc(client->functions, room * sizeof *functions);
+    if (!functions)
+        return UINT32_MAX;
+    memset(functions + client->function_count, 0,
+           (room - client->function_count) * sizeof *functions);
+    uint32_t slot = client->function_count;
+    client->functions = functions;
+    client->function_count = room;
+    return slot;
+}
+
+static uint32_t add_function(struct client *client, struct module *module, const char *name,
+                             const struct function *function, uint32_t *handle)
+{
+    struct named_function *named = malloc(sizeof *named + strlen(name) + 1);
+    if (!named)
+        return PROTO_ERROR_SERVER_RESOURCES;
+    pthread_mutex_lock(&client->lock);
+    uint32_t slot = find_slot(client);
+    if (slot != UINT32_MAX)
+        client->functions[slot] = *function;
+    pthread_mutex_unlock(&client->lock);
+    if (slot == UINT32_MAX) {
+        free(named);
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    strcpy(named->name, name);
+    named->handle = slot + 1;
+    named->next = module->functions;
+    module->functions = named;
+    *handle = named->handle;
+    return 0;
+}
+
+/* A loaded module that is not on its way out. */
+static uint32_t usable(struct client *client, uint32_t number, struct module **module,
+                       struct module_why *why)
+{
+    *module = module_find(client, number);
+    if (!*module || !(*module)->handle || (*module)->dying)
+        return refuse(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u", number);
+    return 0;
+}
+
+/* Names come from a client: no NUL inside, and room for one behind. */
+static uint32_t copy_name(char *to, size_t size, const char *name, size_t length,
+                          struct module_why *why)
+{
+    if (length == 0 || length >= size || memchr(name, 0, length))
+        return refuse(why, PROTO_ERROR_INVALID_VALUE,
+                      "a name must have 1 to %zu bytes, none of "
+                      "them zero",
+                      size - 1);
+    memcpy(to, name, length);
+    to[length] = 0;
+    return 0;
+}
+
+uint32_t module_function(struct client *client, uint32_t number, const char *name, size_t length,
+                         struct proto_function_info *info, uint32_t *layout, struct module_why *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    char text[PROTO_NAME_MAX + 1];
+    struct module *module;
+    uint32_t error = usable(client, number, &module, why);
+    if (!error)
+        error = copy_name(text, sizeof text, name, length, why);
+    if (error)
+        return error;
+    struct function function = {.module = module};
+    cuda_result result = cuda->cuModuleGetFunction(&function.handle, module->handle, text);
+    if (result == CUDA_ERR_NOT_FOUND)
+        return refuse(why, PROTO_ERROR_NOT_FOUND, "module %u has no kernel '%.200s'", number, text);
+    if (result != CUDA_OK)
+        return refuse_cuda(why, "looking a kernel up", result);
+    error = read_layout(cuda, module, function.handle, text, info, layout, why);
+    if (error)
+        return error;
+    info->block_threads = attribute(cuda, function.handle, CUDA_FUNC_MAX_THREADS_PER_BLOCK);
+    info->shared_bytes = attribute(cuda, function.handle, CUDA_FUNC_SHARED_SIZE_BYTES);
+    info->local_bytes = attribute(cuda, function.handle, CUDA_FUNC_LOCAL_SIZE_BYTES);
+    info->constant_bytes = attribute(cuda, function.handle, CUDA_FUNC_CONST_SIZE_BYTES);
+    info->registers = attribute(cuda, function.handle, CUDA_FUNC_NUM_REGS);
+    info->ptx_version = attribute(cuda, function.handle, CUDA_FUNC_PTX_VERSION);
+    info->binary_version = attribute(cuda, function.handle, CUDA_FUNC_BINARY_VERSION);
+    function.parameter_bytes = info->parameter_bytes;
+    function.block_threads = info->block_threads;
+    function.dynamic_bytes =
+        attribute(cuda, function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    for (struct named_function *known = module->functions; known; known = known->next)
+        if (strcmp(known->name, text) == 0) {
+            info->function = known->handle;
+            return 0;
+        }
+    error = add_function(client, module, text, &function, &info->function);
+    return error ? refuse(why, error, "no memory for a kernel's handle") : 0;
+}
+
+static uint32_t usable_function(struct client *client, uint32_t handle, struct function *function,
+                                struct module_why *why)
+{
+    uint32_t index = handle - 1;
+    if (index >= client->function_count || !client->functions[index].module ||
+        client->functions[index].module->dying)
+        return refuse(why, PROTO_ERROR_INVALID_HANDLE, "there is no kernel %u", handle);
+    *function = client->functions[index];
+    return 0;
+}
+
+uint32_t module_function_set(struct client *client, uint32_t handle, uint32_t value,
+                             struct module_why *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    struct function function;
+    uint32_t error = usable_function(client, handle, &function, why);
+    if (error)
+        return error;
+    if (value > INT32_MAX)
+        return refuse(why, PROTO_ERROR_INVALID_VALUE, "%u bytes of shared memory are too many",
+                      value);
+    cuda_result result = cuda->cuFuncSetAttribute(
+        function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)value);
+    if (result != CUDA_OK)
+        return refuse_cuda(why, "setting a kernel's shared memory", result);
+    pthread_mutex_lock(&client->lock);
+    client->functions[handle - 1].dynamic_bytes = value;
+    pthread_mutex_unlock(&client->lock);
+    return 0;
+}
+
+uint32_t module_occupancy(struct client *client, const struct proto_occupancy_get *request,
+                          uint32_t *blocks, struct module_why *why)
+{
+    struct function function;
+    uint32_t error = usable_function(client, request->function, &function, why);
+    if (error)
+        return error;
+    if (request->block_threads > INT32_MAX)
+        return refuse(why, PROTO_ERROR_INVALID_VALUE, "%u threads are too many for a block",
+                      request->block_threads);
+    int count = 0;
+    cuda_result result = client->device->cuda->cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        &count, function.handle, (int)request->block_threads, request->shared_bytes);
+    if (result != CUDA_OK)
+        return refuse_cuda(why, "asking for a kernel's occupancy", result);
+    *blocks = count < 0 ? 0 : (uint32_t)count;
+    return 0;
+}
+
+/* ---- variables ---- */
+
+uint32_t module_global(struct client *client, uint32_t number, const char *name, size_t length,
+                       uint64_t *address, uint64_t *count, struct module_why *why)
+{
+    char text[PROTO_NAME_MAX + 1];
+    struct module *module;
+    uint32_t error = usable(client, number, &module, why);
+    if (!error)
+        error = copy_name(text, sizeof text, name, length, why);
+    if (error)
+        return error;
+    if (module->rewrite && rewrite_find(module->rewrite, text, address, count))
+        return 0;
+    cuda_device_ptr there = 0;
+    size_t bytes = 0;
+    cuda_result result =
+        client->device->cuda->cuModuleGetGlobal(&there, &bytes, module->handle, text);
+    if (result == CUDA_ERR_NOT_FOUND)
+        return refuse(why, PROTO_ERROR_NOT_FOUND, "module %u has no variable '%.200s'", number,
+                      text);
+    if (result != CUDA_OK)
+        return refuse_cuda(why, "looking a variable up", result);
+    *address = there;
+    *count = bytes;
+    pthread_mutex_lock(&client->lock);
+    int added = memory_range_find(client, there, bytes) || bytes == 0
+                    ? 0
+                    : memory_range_add(client, there, bytes, RANGE_VARIABLE, module);
+    pthread_mutex_unlock(&client->lock);
+    if (added < 0)
+        return refuse(why, error_from_errno(added), "the variable's memory can't be used: %s",
+                      strerror(-added));
+    return 0;
+}

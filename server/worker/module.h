@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * module: a client's code on the device, its kernels and its variables.
+ *
+ * An image is read once into private memory (inspect), which says how much client
+ * memory its variables need; then it is loaded with its variables there. CUmodules
+ * are never shared between clients.
+ *
+ * Control thread; what the submitter looks at is changed under client->lock.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_MODULE_H
+#define GPUSHARE_SERVER_WORKER_MODULE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/worker/client.h"
+
+struct module;
+
+/* A refusal's sentence; the driver's compiler may have much to say. */
+struct module_why {
+    char text[380];
+};
+
+/* Reads an image of count bytes from fd (which stays the caller's). 0 or an error number. */
+uint32_t module_inspect(struct client *client, uint32_t number, int fd, uint64_t count,
+                        uint64_t *global_bytes, struct module_why *why);
+
+/* Loads an inspected module, its variables at global_base. functions: 0 if the driver can't say. */
+uint32_t module_load(struct client *client, uint32_t number, uint64_t global_base,
+                     uint32_t *functions, struct module_why *why);
+
+/* NULL if there is none with this number. */
+struct module *module_find(struct client *client, uint32_t number);
+
+/* The pending unload, or NULL. */
+const struct memory_free *module_dying(const struct module *module);
+
+/* From now on only commands that were issued before the request may name the module's kernels.
+ * Under client->lock. */
+void module_mark_dying(struct client *client, struct module *module,
+                       const struct memory_free *request);
+
+/* Unloads and forgets it, with all its kernels and variables. No work may use it any more. */
+void module_destroy(struct client *client, struct module *module);
+void module_destroy_all(struct client *client);
+
+/*
+ * Looks a kernel up by name (length bytes, no NUL) and gives it a handle. layout gets
+ * info->parameters pairs of offset and size; it has room for PROTO_MESSAGE_MAX bytes.
+ */
+uint32_t module_function(struct client *client, uint32_t number, const char *name, size_t length,
+                         struct proto_function_info *info, uint32_t *layout,
+                         struct module_why *why);
+uint32_t module_function_set(struct client *client, uint32_t function, uint32_t value,
+                             struct module_why *why);
+uint32_t module_occupancy(struct client *client, const struct proto_occupancy_get *request,
+                          uint32_t *blocks, struct module_why *why);
+
+/* Looks a variable up. One outside the client's window becomes a valid target of its copies. */
+uint32_t module_global(struct client *client, uint32_t number, const char *name, size_t length,
+                       uint64_t *address, uint64_t *count, struct module_why *why);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/stream_pool.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static bool in_flight(const struct stream *stream)
+{
+    return stream_reached(stream) < stream_written(stream);
+}
+
+void stream_pool_open(struct stream_pool *pool, const struct device *device)
+{
+    *pool = (struct stream_pool){.device = device};
+    pthread_mutex_init(&pool->lock, NULL);
+}
+
+static void destroy_at(struct stream_pool *pool, uint32_t i)
+{
+    struct pool_stream *gone = pool->streams[i];
+    assert(gone->user_count == 0);
+    pool->device->cuda->cuStreamDestroy(gone->handle);
+    free(gone);
+    pool->streams[i] = pool->streams[--pool->count];
+}
+
+void stream_pool_close(struct stream_pool *pool)
+{
+    while (pool->count)
+        destroy_at(pool, pool->count - 1);
+    free(pool->streams);
+    pthread_mutex_destroy(&pool->lock);
+    *pool = (struct stream_pool){.device = pool->device};
+}
+
+static cuda_result create(struct stream_pool *pool, struct partition *partition, int32_t priority,
+                          struct pool_stream **out)
+{
+    const struct cuda_driver *cuda = pool->device->cuda;
+    if (pool->count == pool->room) {
+        uint32_t room = pool->room ? pool->room * 2 : STREAM_POOL_QUEUES;
+        struct pool_stream **streams = realloc(pool->streams, room * sizeof *streams);
+        if (!streams)
+            return CUDA_ERR_OUT_OF_MEMORY;
+        pool->streams = streams;
+        pool->room = room;
+    }
+    struct pool_stream *made = calloc(1, sizeof *made);
+    if (!made)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    made->partition = partition;
+    made->priority = priority;
+    cuda_result result =
+        partition->green
+            ? cuda->cuGreenCtxStreamCreate(&made->handle, partition->green,
+                                           CUDA_STREAM_NON_BLOCKING, priority)
+            : cuda->cuStreamCreateWithPriority(&made->handle, CUDA_STREAM_NON_BLOCKING, priority);
+    if (result != CUDA_OK) {
+        free(made);
+        return result;
+    }
+    pool->streams[pool->count++] = made;
+    *out = made;
+    return CUDA_OK;
+}
+
+static bool fits(const struct pool_stream *candidate, const struct partition *partition,
+                 int32_t priority)
+{
+    return candidate->partition == partition && candidate->priority == priority;
+}
+
+static struct pool_stream *find_free(struct stream_pool *pool, const struct partition *partition,
+                                     int32_t priority)
+{
+    for (uint32_t i = 0; i < pool->count; i++)
+        if (pool->streams[i]->user_count == 0 && fits(pool->streams[i], partition, priority))
+            return pool->streams[i];
+    return NULL;
+}
+
+static void unbind(struct stream *stream)
+{
+    struct pool_stream *from = stream->bound;
+    struct stream **link = &from->users;
+    while (*link != stream)
+        link = &(*link)->next_user;
+    *link = stream->next_user;
+    stream->next_user = NULL;
+    stream->bound = NULL;
+    from->user_count--;
+}
+
+/* Rings keep their CUstream after their work is done, for the next time; now others need them. */
+static void reap(struct stream_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->count; i++) {
+        struct stream *next;
+        for (struct stream *user = pool->streams[i]->users; user; user = next) {
+            next = user->next_user;
+            if (!in_flight(user))
+                unbind(user);
+        }
+    }
+}
+
+static bool destroy_one_free(struct stream_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->count; i++)
+        if (pool->streams[i]->user_count == 0) {
+            destroy_at(pool, i);
+            return true;
+        }
+    return false;
+}
+
+static bool only_of(const struct pool_stream *candidate, const struct client *client)
+{
+    for (const struct stream *user = candidate->users; user; user = user->next_user)
+        if (user->client != client)
+            return false;
+    return true;
+}
+
+/* One's own CUstream before another client's, a less used one before a more used one. */
+static struct pool_stream *find_shared(struct stream_pool *pool, const struct client *client,
+                                       int32_t priority)
+{
+    struct pool_stream *best = NULL;
+    bool best_own = false;
+    for (uint32_t i = 0; i < pool->count; i++) {
+        struct pool_stream *candidate = pool->streams[i];
+        if (!fits(candidate, client->partition, priority))
+            continue;
+        bool own = only_of(candidate, client);
+        if (!best || (own && !best_own) ||
+            (own == best_own && candidate->user_count < best->user_count)) {
+            best = candidate;
+            best_own = own;
+        }
+    }
+    return best;
+}
+
+static cuda_result choose(struct stream_pool *pool, struct stream *stream, struct pool_stream **out)
+{
+    struct partition *partition = stream->client->partition;
+    *out = find_free(pool, partition, stream->priority);
+    if (*out)
+        return CUDA_OK;
+    if (pool->count >= STREAM_POOL_QUEUES) {
+        reap(pool);
+        *out = find_free(pool, partition, stream->priority);
+        if (*out)
+            return CUDA_OK;
+        if (!destroy_one_free(pool)) {
+            *out = find_shared(pool, stream->client, stream->priority);
+            if (*out)
+                return CUDA_OK;
+            /* A partition without any CUstream must have one, whatever the number of queues. */
+        }
+    }
+    return create(pool, partition, stream->priority, out);
+}
+
+cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,
+                                int32_t priority)
+{
+    cuda_result result = CUDA_OK;
+    struct pool_stream *made;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->count < STREAM_POOL_QUEUES && !find_free(pool, partition, priority))
+        result = create(pool, partition, priority, &made);
+    pthread_mutex_unlock(&pool->lock);
+    return result;
+}
+
+cuda_result stream_pool_bind(struct stream_pool *pool, struct stream *stream)
+{
+    cuda_result result = CUDA_OK;
+    pthread_mutex_lock(&pool->lock);
+    if (stream->bound && !only_of(stream->bound, stream->client))
+        unbind(stream);
+    if (!stream->bound) {
+        struct pool_stream *chosen;
+        result = choose(pool, stream, &chosen);
+        if (result == CUDA_OK) {
+            stream->bound = chosen;
+            stream->next_user = chosen->users;
+            chosen->users = stream;
+            chosen->user_count++;
+        }
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return result;
+}
+
+void stream_pool_unbind(struct stream_pool *pool, struct stream *stream)
+{
+    pthread_mutex_lock(&pool->lock);
+    if (stream->bound)
+        unbind(stream);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void stream_pool_drop(struct stream_pool *pool, const struct partition *partition)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = pool->count; i-- > 0;)
+        if (pool->streams[i]->partition == partition)
+            destroy_at(pool, i);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+uint32_t stream_pool_shared(struct stream_pool *pool, const struct client *client)
+{
+    uint32_t shared = 0;
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < pool->count; i++) {
+        uint32_t own = 0, others = 0;
+        for (const struct stream *user = pool->streams[i]->users; user; user = user->next_user)
+            if (in_flight(user))
+                *(user->client == client ? &own : &others) += 1;
+        if (others)
+            shared += own;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return shared;
+}
+
+cuda_result stream_pool_query(struct stream_pool *pool)
+{
+    cuda_result result = CUDA_OK;
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t n = 0; n < pool->count; n++) {
+        struct pool_stream *candidate = pool->streams[pool->looked_at++ % pool->count];
+        bool busy = false;
+        for (const struct stream *user = candidate->users; user && !busy; user = user->next_user)
+            busy = in_flight(user);
+        if (!busy)
+            continue;
+        result = pool->device->cuda->cuStreamQuery(candidate->handle);
+        break;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return result;
+}

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/submitter.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/doorbell.h"
+#include "common/timeline.h"
+#include "server/worker/worker.h"
+
+/* How long an idle submitter, and an idle client in its scan set, is kept awake: longer than the
+ * gap between two synchronous launches, far shorter than anything that would show as load. */
+#define SPIN_NS        50000
+#define SPINS_A_LOOK   32 /* between two looks at the clock */
+#define EVENTS_A_SLEEP 64
+
+uint32_t submitter_window(const struct client *client)
+{
+    return client->priority ? SUBMITTER_WINDOW_LOW : SUBMITTER_WINDOW;
+}
+
+/* ---- one ring ---- */
+
+static void stop_reading(struct client *client)
+{
+    client->stopped = true;
+    memset(client->ready, 0, sizeof client->ready);
+    memset(client->held, 0, sizeof client->held);
+    client->held_count = client->linked_holds = 0;
+}
+
+static int tail_lies(struct stream *stream)
+{
+    struct client *client = stream->client;
+    client->violation = PROTO_ERROR_PROTOCOL_VIOLATION;
+    snprintf(client->violation_text, sizeof client->violation_text,
+             "client %u, stream %u: ring_header.tail is more than a ring ahead, or went back",
+             client->number, stream->index);
+    return COMMAND_VIOLATION;
+}
+
+static bool holds_for_link(const struct stream *stream)
+{
+    for (uint32_t i = 0; i < stream->hold.count; i++)
+        if (stream->hold.on[i].link)
+            return true;
+    return false;
+}
+
+static void begin_hold(struct submitter *submitter, struct stream *stream)
+{
+    struct client *client = stream->client;
+    bits_set(client->held, stream->index);
+    client->held_count++;
+    if (!holds_for_link(stream))
+        return;
+    client->linked_holds++;
+    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    completer_note(&submitter->worker->completer, true);
+}
+
+static void end_hold(struct stream *stream)
+{
+    struct client *client = stream->client;
+    bits_clear(client->held, stream->index);
+    client->held_count--;
+    if (holds_for_link(stream))
+        client->linked_holds--;
+}
+
+static void mark_busy(struct submitter *submitter, struct stream *stream)
+{
+    struct client *client = stream->client;
+    bits_set(client->busy, stream->index);
+    if (!__atomic_load_n(&client->in_use, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+        completer_note(&submitter->worker->completer, false);
+    }
+}
+
+/* Sleepers on the stream's timeline: from now on the completer looks often. */
+static void mark_watched(struct submitter *submitter, struct stream *stream)
+{
+    struct client *client = stream->client;
+    if (!__atomic_load_n(&stream->ring.ring.header->waiter, __ATOMIC_SEQ_CST))
+        return;
+    if (!stream->watched) {
+        stream->watched = true;
+        client->watched_count++;
+    }
+    bits_set(client->busy, stream->index);
+    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    completer_note(&submitter->worker->completer, true);
+}
+
+/* Runs up to `most` descriptors; *done says how many. Returns 0 or what command_run returned. */
+static int run_some(struct submitter *submitter, struct stream *stream, uint32_t most,
+                    uint32_t *done)
+{
+    struct ring_descriptor descriptor;
+    int result = 0;
+    *done = 0;
+    submitter->command.weight = 0;
+    while (*done < most && !result) {
+        ring_peek(&stream->ring, &descriptor);
+        result = command_run(&submitter->command, stream, &descriptor);
+        if (result)
+            break;
+        ring_advance(&stream->ring);
+        ++*done;
+    }
+    return result;
+}
+
+static uint32_t allowance(const struct stream *stream, uint32_t most)
+{
+    if (stream->state != STREAM_CLOSING)
+        return most;
+    uint64_t left = stream->limit - stream->ring.value;
+    return left < most ? (uint32_t)left : most;
+}
+
+/* One batch of a ring, and the completion behind it. */
+static int serve_ring(struct submitter *submitter, struct stream *stream, uint32_t most,
+                      uint32_t *done)
+{
+    struct command *command = &submitter->command;
+    *done = 0;
+    int ready = ring_ready(&stream->ring);
+    if (ready < 0)
+        return tail_lies(stream);
+    most = allowance(stream, most < (uint32_t)ready ? most : (uint32_t)ready);
+    if (most == 0) {
+        mark_watched(submitter, stream);
+        return 0;
+    }
+    if (stream_reached(stream) == stream_written(stream)) {
+        cuda_result bound = stream_pool_bind(&submitter->worker->pool, stream);
+        if (bound != CUDA_OK) {
+            command->fatal = bound;
+            command->during = "making a stream";
+            return COMMAND_FATAL;
+        }
+    }
+    int result = run_some(submitter, stream, most, done);
+    if (result == COMMAND_FATAL)
+        return result;
+    if (*done) {
+        mark_busy(submitter, stream);
+        if (command_complete(command, stream))
+            return COMMAND_FATAL;
+    }
+    if (result == COMMAND_VIOLATION)
+        return result;
+    ready = ring_consume(&stream->ring);
+    if (ready < 0)
+        return tail_lies(stream);
+    mark_watched(submitter, stream);
+    if (result == COMMAND_HELD)
+        begin_hold(submitter, stream);
+    return 0;
+}
+
+/* ---- one client ---- */
+
+static void take_doorbells(struct submitter *submitter, struct client *client)
+{
+    struct proto_client_header *header = ring_client_header(client->rings.base);
+    uint64_t bits;
+    /* Bounded, for a client could ring on and on. */
+    for (int i = 0; i < CLIENT_STREAM_WORDS; i++) {
+        int word = doorbell_take(header, client->stream_count, &bits);
+        if (word < 0)
+            return;
+        while (bits) {
+            uint32_t index = (uint32_t)word * 64 + (uint32_t)__builtin_ctzll(bits);
+            bits &= bits - 1;
+            struct stream *stream = client_stream(client, index);
+            if (!stream)
+                continue;
+            if (bits_test(client->held, index))
+                mark_watched(submitter, stream);
+            else
+                bits_set(client->ready, index);
+        }
+    }
+}
+
+static void release_holds(struct client *client)
+{
+    uint32_t count = client->stream_count;
+    for (uint32_t i = bits_next(client->held, 0, count); i < count;
+         i = bits_next(client->held, i + 1, count)) {
+        if (!stream_hold_over(&client->streams[i]))
+            continue;
+        end_hold(&client->streams[i]);
+        bits_set(client->ready, i);
+    }
+}
+
+static uint32_t next_ready(struct client *client)
+{
+    uint32_t count = client->stream_count;
+    uint32_t next = bits_next(client->ready, client->cursor + 1, count);
+    return next < count ? next : bits_next(client->ready, 0, count);
+}
+
+/* Whether one more batch fits into the client's window; counts anew only when it must. */
+static bool has_room(struct client *client)
+{
+    uint32_t window = submitter_window(client);
+    if (client->in_flight + SUBMITTER_BATCH > window)
+        client->in_flight = client_in_flight(client);
+    return client->in_flight + SUBMITTER_BATCH <= window;
+}
+
+/* Serves rings until the client's turn is over. Returns 0 or COMMAND_FATAL. */
+static int serve_client(struct submitter *submitter, struct client *client, bool *moved)
+{
+    client->blocked = false;
+    client->deficit += SUBMITTER_QUANTUM;
+    if (client->deficit > SUBMITTER_QUANTUM)
+        client->deficit = SUBMITTER_QUANTUM;
+    while (client->deficit > 0) {
+        uint32_t index = next_ready(client);
+        if (index == client->stream_count)
+            break;
+        if (!has_room(client)) {
+            client->blocked = true;
+            break;
+        }
+        client->cursor = index;
+        struct stream *stream = &client->streams[index];
+        uint32_t most = (uint32_t)client->deficit < SUBMITTER_BATCH ? (uint32_t)client->deficit
+                                                                    : SUBMITTER_BATCH;
+        uint32_t done;
+        int result = serve_ring(submitter, stream, most, &done);
+        client->deficit -= (int32_t)(done + submitter->command.weight);
+        client->in_flight += done;
+        *moved |= done > 0;
+        if (result == COMMAND_FATAL)
+            return result;
+        if (result == COMMAND_VIOLATION) {
+            client->violated = true;
+            stop_reading(client);
+            break;
+        }
+        if (bits_test(client->held, index) || done == 0 || stream->ring.tail == stream->ring.head ||
+            allowance(stream, 1) == 0)
+            bits_clear(client->ready, index);
+        if (done && client->held_count)
+            release_holds(client);
+    }
+    return 0;
+}
+
+static bool any_ready(const struct client *client)
+{
+    return bits_next(client->ready, 0, client->stream_count) < client->stream_count;
+}
+
+bool submitter_visit(struct submitter *submitter, struct client *client)
+{
+    struct worker *worker = submitter->worker;
+    if (!client->has_ready && !doorbell_pending(ring_client_header(client->rings.base)))
+        return false;
+    bool moved = false;
+    pthread_mutex_lock(&client->lock);
+    take_doorbells(submitter, client);
+    int result = 0;
+    bool told = client->violated;
+    if (!client->stopped)
+        result = serve_client(submitter, client, &moved);
+    client->has_ready = !client->stopped && any_ready(client);
+    told = client->violated && !told;
+    pthread_mutex_unlock(&client->lock);
+    if (result == COMMAND_FATAL)
+        worker_fail(worker, submitter->command.fatal, submitter->command.during);
+    if (told)
+        worker_wake_control(worker);
+    /* Who has spent its turn goes on in the next round. */
+    return moved || (client->has_ready && !client->blocked);
+}
+
+/* ---- the set of clients ---- */
+
+static void activate(struct submitter *submitter, struct client *client)
+{
+    if (client->active || __atomic_load_n(&client->leaving, __ATOMIC_SEQ_CST))
+        return;
+    if (submitter->active_count == submitter->active_room) {
+        uint32_t room = submitter->active_room ? submitter->active_room * 2 : 64;
+        struct client **active = realloc(submitter->active, room * sizeof *active);
+        /* Without memory it stays asleep; the next ring of its doorbell tries again. */
+        if (!active) {
+            doorbell_prepare_sleep(ring_client_header(client->rings.base));
+            return;
+        }
+        submitter->active = active;
+        submitter->active_room = room;
+    }
+    client->active = true;
+    doorbell_cancel_sleep(ring_client_header(client->rings.base));
+    client->last_work = submitter->now;
+    submitter->active[submitter->active_count++] = client;
+}
+
+static void deactivate(struct submitter *submitter, uint32_t at)
+{
+    submitter->active[at]->active = false;
+    submitter->active[at] = submitter->active[--submitter->active_count];
+}
+
+/* Clients that the other threads have marked. */
+static void look_at_marked(struct submitter *submitter)
+{
+    struct worker *worker = submitter->worker;
+    bool left = false;
+    pthread_mutex_lock(&worker->clients_lock);
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        if (__atomic_load_n(&client->leaving, __ATOMIC_SEQ_CST)) {
+            for (uint32_t at = 0; client->active && at < submitter->active_count; at++)
+                if (submitter->active[at] == client)
+                    deactivate(submitter, at);
+            left |= !__atomic_exchange_n(&client->left, 1, __ATOMIC_SEQ_CST);
+        } else if (__atomic_exchange_n(&client->recheck, 0, __ATOMIC_SEQ_CST)) {
+            pthread_mutex_lock(&client->lock);
+            release_holds(client);
+            client->has_ready = !client->stopped && any_ready(client);
+            pthread_mutex_unlock(&client->lock);
+            activate(submitter, client);
+        }
+    }
+    pthread_mutex_unlock(&worker->clients_lock);
+    if (left)
+        worker_wake_control(worker);
+}
+
+/* Clients that have not rung for a while leave the scan set, unless a bit appeared meanwhile. */
+static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
+{
+    for (uint32_t i = submitter->active_count; i-- > 0;) {
+        struct client *client = submitter->active[i];
+        if (submitter->now - client->last_work < idle_ns)
+            continue;
+        bool blocked = client->has_ready;
+        if (!doorbell_prepare_sleep(ring_client_header(client->rings.base)))
+            continue;
+        deactivate(submitter, i);
+        /* One with as much in flight as it may have: the completer marks it when it may go on. */
+        if (blocked)
+            completer_note(&submitter->worker->completer, true);
+    }
+}
+
+static void sleep_until_rung(struct submitter *submitter)
+{
+    struct epoll_event events[EVENTS_A_SLEEP];
+    __atomic_store_n(&submitter->asleep, 1, __ATOMIC_SEQ_CST);
+    /* Looked at after the flag is up: who notes something later writes the eventfd. */
+    bool noted = __atomic_load_n(&submitter->noted, __ATOMIC_SEQ_CST) ||
+                 __atomic_load_n(&submitter->stop, __ATOMIC_SEQ_CST);
+    int count = epoll_wait(submitter->epoll, events, EVENTS_A_SLEEP, noted ? 0 : -1);
+    __atomic_store_n(&submitter->asleep, 0, __ATOMIC_SEQ_CST);
+    submitter->now = timeline_now();
+    for (int i = 0; i < count; i++)
+        if (events[i].data.ptr)
+            activate(submitter, events[i].data.ptr);
+}
+
+static bool visit_all(struct submitter *submitter)
+{
+    bool moved = false;
+    for (uint32_t i = 0; i < submitter->active_count; i++) {
+        struct client *client = submitter->active[i];
+        if (submitter_visit(submitter, client)) {
+            client->last_work = submitter->now;
+            moved = true;
+        }
+    }
+    return moved;
+}
+
+static void serve(struct submitter *submitter)
+{
+    uint32_t spins = 0;
+    uint64_t last_work = submitter->now = timeline_now();
+    while (!__atomic_load_n(&submitter->stop, __ATOMIC_RELAXED)) {
+        if (__atomic_load_n(&submitter->noted, __ATOMIC_RELAXED) &&
+            __atomic_exchange_n(&submitter->noted, 0, __ATOMIC_SEQ_CST))
+            look_at_marked(submitter);
+        bool moved = visit_all(submitter);
+        if (moved)
+            last_work = submitter->now;
+        else
+            __builtin_ia32_pause();
+        if (++spins % SPINS_A_LOOK && (moved || submitter->spin_ns))
+            continue;
+        submitter->now = timeline_now();
+        if (moved)
+            last_work = submitter->now;
+        retire_idle(submitter, moved ? SPIN_NS : submitter->spin_ns);
+        if (moved || submitter->now - last_work < submitter->spin_ns)
+            continue;
+        if (submitter->active_count == 0)
+            sleep_until_rung(submitter);
+        last_work = submitter->now;
+    }
+}
+
+static void *submitter_main(void *argument)
+{
+    struct submitter *submitter = argument;
+    cuda_result result = device_enter(&submitter->worker->device);
+    if (result != CUDA_OK)
+        worker_fail(submitter->worker, result, "entering the context");
+    else
+        serve(submitter);
+    return NULL;
+}
+
+/* ---- for the other threads ---- */
+
+/* Spinning takes a processor from whoever it waits for, unless there is another one. */
+static uint64_t spin_allowed(void)
+{
+    cpu_set_t usable;
+    if (sched_getaffinity(0, sizeof usable, &usable) < 0)
+        return 0;
+    return CPU_COUNT(&usable) > 1 ? SPIN_NS : 0;
+}
+
+uint32_t submitter_start(struct submitter *submitter, struct worker *worker, char *why,
+                         size_t why_size)
+{
+    memset(submitter, 0, offsetof(struct submitter, command));
+    submitter->worker = worker;
+    submitter->spin_ns = spin_allowed();
+    submitter->event = -1;
+    submitter->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (submitter->epoll >= 0)
+        submitter->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event own = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
+    if (submitter->event < 0 ||
+        epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, submitter->event, &own) < 0) {
+        snprintf(why, why_size, "the submitter's doorbell: %s", strerror(errno));
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    cuda_result result = command_open(&submitter->command, &worker->device);
+    if (result != CUDA_OK) {
+        snprintf(why, why_size, "making events: %s", cuda_error_sentence(result));
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    int error = pthread_create(&submitter->thread, NULL, submitter_main, submitter);
+    if (error) {
+        snprintf(why, why_size, "the submitter thread: %s", strerror(error));
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    submitter->running = true;
+    pthread_setname_np(submitter->thread, "submitter");
+    return 0;
+}
+
+void submitter_stop(struct submitter *submitter)
+{
+    if (submitter->running) {
+        __atomic_store_n(&submitter->stop, 1, __ATOMIC_SEQ_CST);
+        submitter_wake(submitter);
+        pthread_join(submitter->thread, NULL);
+        submitter->running = false;
+    }
+    if (submitter->command.cuda)
+        command_close(&submitter->command);
+    if (submitter->event >= 0)
+        close(submitter->event);
+    if (submitter->epoll >= 0)
+        close(submitter->epoll);
+    submitter->event = submitter->epoll = -1;
+    free(submitter->active);
+    submitter->active = NULL;
+}
+
+int submitter_add(struct submitter *submitter, struct client *client)
+{
+    /* Asleep from the start: the first ring of the doorbell makes it active. */
+    doorbell_prepare_sleep(ring_client_header(client->rings.base));
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = client};
+    if (epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, client->doorbell, &event) < 0)
+        return -errno;
+    /* What was rung before that is looked at once. */
+    __atomic_store_n(&client->recheck, 1, __ATOMIC_SEQ_CST);
+    submitter_wake(submitter);
+    return 0;
+}
+
+void submitter_drop(struct submitter *submitter, struct client *client)
+{
+    epoll_ctl(submitter->epoll, EPOLL_CTL_DEL, client->doorbell, NULL);
+    __atomic_store_n(&client->leaving, 1, __ATOMIC_SEQ_CST);
+    submitter_wake(submitter);
+}
+
+void submitter_wake(struct submitter *submitter)
+{
+    __atomic_store_n(&submitter->noted, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&submitter->asleep, __ATOMIC_SEQ_CST)) {
+        uint64_t one = 1;
+        ssize_t written = write(submitter->event, &one, sizeof one);
+        (void)written;
+    }
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * submitter: the one thread that hands work to the device.
+ *
+ * It looks at the clients that are active: those that rang a short while ago.
+ * The others are asleep and leave it alone: their doorbell writes an eventfd of its
+ * epoll set, edge-triggered and never read. Clients are served by deficit round
+ * robin, with a bounded number of commands in flight each; a client's rings take
+ * turns. Idle, it spins a short while if there is a processor to spare, then
+ * sleeps; it never polls a sleeping client.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_SUBMITTER_H
+#define GPUSHARE_SERVER_WORKER_SUBMITTER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/worker/client.h"
+#include "server/worker/command.h"
+
+struct worker;
+
+enum {
+    SUBMITTER_QUANTUM = 64,   /* commands a client may submit a round */
+    SUBMITTER_BATCH = 32,     /* commands between two completions of a ring */
+    SUBMITTER_WINDOW = 128,   /* commands that a client may have in flight */
+    SUBMITTER_WINDOW_LOW = 32 /* the same for clients below normal priority */
+};
+
+struct submitter {
+    struct worker *worker;
+    pthread_t thread;
+    bool running;
+    int epoll;
+    int event;       /* eventfd: others have something for it */
+    uint32_t stop;   /* atomic */
+    uint32_t noted;  /* atomic: submitter_wake since it last looked */
+    uint32_t asleep; /* atomic */
+    uint64_t spin_ns;
+    uint64_t now; /* a time not long ago */
+    struct client **active;
+    uint32_t active_count, active_room;
+    struct command command;
+};
+
+/* 0 or an error number with a sentence. */
+uint32_t submitter_start(struct submitter *submitter, struct worker *worker, char *why,
+                         size_t why_size);
+/* Ends the thread. */
+void submitter_stop(struct submitter *submitter);
+
+/* Control thread: from now on the client's doorbell is heard. 0 or -errno. */
+int submitter_add(struct submitter *submitter, struct client *client);
+
+/* Control thread: asks it to drop the client; client->left is set when it has. */
+void submitter_drop(struct submitter *submitter, struct client *client);
+
+/* Any thread: looks at clients marked `recheck` or `leaving`, even if it slept. */
+void submitter_wake(struct submitter *submitter);
+
+/* How many commands the client may have in flight. */
+uint32_t submitter_window(const struct client *client);
+
+/* ---- the parts, for tests: one thread only ---- */
+
+/* Serves a client for one turn. Returns whether anything moved. */
+bool submitter_visit(struct submitter *submitter, struct client *client);
+
+#endif

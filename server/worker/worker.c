@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/channel.h"
+#include "common/error.h"
+#include "common/log.h"
+#include "common/timeline.h"
+
+uint32_t worker_start(struct worker *worker, const struct device *device, int channel, char *why,
+                      size_t why_size)
+{
+    worker->device = *device;
+    worker->channel = channel;
+    worker->clients = NULL;
+    worker->client_count = worker->client_room = 0;
+    worker->failed = 0;
+    worker->submitter.event = worker->submitter.epoll = -1;
+    worker->submitter.running = worker->completer.running = false;
+    worker->submitter.active = NULL;
+    worker->submitter.command.cuda = NULL;
+    pthread_mutex_init(&worker->clients_lock, NULL);
+    stream_pool_open(&worker->pool, &worker->device);
+    worker->control_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    uint32_t error = 0;
+    if (worker->control_event < 0) {
+        snprintf(why, why_size, "the control thread's doorbell: %s", strerror(errno));
+        error = PROTO_ERROR_SERVER_RESOURCES;
+    }
+    if (!error)
+        error = partitions_open(&worker->partitions, &worker->device, why, why_size);
+    if (!error)
+        error = completer_start(&worker->completer, worker, why, why_size);
+    if (!error)
+        error = submitter_start(&worker->submitter, worker, why, why_size);
+    if (error) {
+        worker_stop(worker);
+        return error;
+    }
+    worker->device.info.partition_multiprocessors =
+        worker->partitions.supported ? worker->partitions.atom_size : 0;
+    if (!worker->partitions.supported)
+        log_warning("device %u: shares of multiprocessors are not enforced: %s",
+                    worker->device.info.device, worker->partitions.why);
+    return 0;
+}
+
+void worker_stop(struct worker *worker)
+{
+    submitter_stop(&worker->submitter);
+    completer_stop(&worker->completer);
+    stream_pool_close(&worker->pool);
+    partitions_close(&worker->partitions);
+    device_close(&worker->device);
+    if (worker->control_event >= 0)
+        close(worker->control_event);
+    worker->control_event = -1;
+    free(worker->clients);
+    worker->clients = NULL;
+    pthread_mutex_destroy(&worker->clients_lock);
+}
+
+void worker_wake_control(struct worker *worker)
+{
+    uint64_t one = 1;
+    ssize_t written = write(worker->control_event, &one, sizeof one);
+    (void)written;
+}
+
+void worker_end_clients(struct worker *worker, uint32_t error)
+{
+    pthread_mutex_lock(&worker->clients_lock);
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        struct proto_stream_status *streams = client->streams[0].ring.ring.status;
+        timeline_fail(ring_status_header(client->status.base), streams, client->stream_count,
+                      error);
+    }
+    pthread_mutex_unlock(&worker->clients_lock);
+}
+
+void worker_fail(struct worker *worker, cuda_result result, const char *during)
+{
+    uint32_t none = 0;
+    uint32_t error = error_from_cuda((int)result);
+    if (!error)
+        error = PROTO_ERROR_UNKNOWN;
+    if (!__atomic_compare_exchange_n(&worker->failed, &none, error, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST))
+        return;
+    struct proto_worker_fault fault = {.error = error};
+    const char *name = cuda_error_name(result);
+    snprintf(fault.text, sizeof fault.text, "device %u: %s during %s (%s)",
+             worker->device.info.device, cuda_error_sentence(result), during,
+             name ? name : "unnamed");
+    log_error("%s", fault.text);
+    worker_end_clients(worker, error);
+    channel_send(worker->channel, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
+    worker_wake_control(worker);
+}
+
+int worker_add_client(struct worker *worker, struct client *client)
+{
+    int error = 0;
+    pthread_mutex_lock(&worker->clients_lock);
+    if (worker->client_count == worker->client_room) {
+        uint32_t room = worker->client_room ? worker->client_room * 2 : 64;
+        struct client **clients = realloc(worker->clients, room * sizeof(struct client *));
+        if (clients) {
+            worker->clients = clients;
+            worker->client_room = room;
+        } else {
+            error = -ENOMEM;
+        }
+    }
+    if (!error)
+        worker->clients[worker->client_count++] = client;
+    pthread_mutex_unlock(&worker->clients_lock);
+    return error;
+}
+
+void worker_remove_client(struct worker *worker, struct client *client)
+{
+    pthread_mutex_lock(&worker->clients_lock);
+    for (uint32_t i = 0; i < worker->client_count; i++)
+        if (worker->clients[i] == client) {
+            worker->clients[i] = worker->clients[--worker->client_count];
+            break;
+        }
+    pthread_mutex_unlock(&worker->clients_lock);
+}
+
+struct client *worker_find_client(struct worker *worker, uint32_t number)
+{
+    /* Only the calling control thread changes the table. */
+    for (uint32_t i = 0; i < worker->client_count; i++)
+        if (worker->clients[i]->number == number)
+            return worker->clients[i];
+    return NULL;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * worker: the whole of it, as its three threads see it.
+ *
+ *   control    (the main thread) serves the supervisor's messages; slow driver calls
+ *   submitter  reads the clients' rings and hands their work to the device
+ *   completer  watches what the device has reached; wakes who sleeps
+ */
+#ifndef GPUSHARE_SERVER_WORKER_WORKER_H
+#define GPUSHARE_SERVER_WORKER_WORKER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/worker/client.h"
+#include "server/worker/completer.h"
+#include "server/worker/device.h"
+#include "server/worker/partition.h"
+#include "server/worker/stream_pool.h"
+#include "server/worker/submitter.h"
+
+struct worker {
+    struct device device;
+    struct partitions partitions;
+    struct stream_pool pool;
+
+    /* The clients. The control thread changes the table and frees clients; the others hold the lock
+     * while they walk it, or keep to clients that have not left. */
+    pthread_mutex_t clients_lock;
+    struct client **clients;
+    uint32_t client_count, client_room;
+
+    struct submitter submitter;
+    struct completer completer;
+    int channel;       /* to the supervisor; the caller's */
+    int control_event; /* eventfd: something is ready for the control thread */
+    uint32_t failed;   /* atomic: error number once the context is lost */
+};
+
+/*
+ * Divides the device and starts the two threads. device is moved in; channel stays
+ * the caller's. 0, or an error number with a sentence; then worker->device is
+ * closed too.
+ */
+uint32_t worker_start(struct worker *worker, const struct device *device, int channel, char *why,
+                      size_t why_size);
+
+/* Ends the threads and frees everything, clients that are left included. */
+void worker_stop(struct worker *worker);
+
+/* Any thread, without locks held: the control thread has something to look at. */
+void worker_wake_control(struct worker *worker);
+
+/*
+ * The device context is lost: tells the supervisor, ends every client's connection
+ * with this error and wakes all their threads. Only the first call does anything.
+ * Any thread, without locks held.
+ */
+void worker_fail(struct worker *worker, cuda_result result, const char *during);
+
+/* Ends every client's connection and wakes all their threads. */
+void worker_end_clients(struct worker *worker, uint32_t error);
+
+int worker_add_client(struct worker *worker, struct client *client);
+void worker_remove_client(struct worker *worker, struct client *client);
+struct client *worker_find_client(struct worker *worker, uint32_t number);
+
+#endif

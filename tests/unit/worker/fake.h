@@ -1,0 +1,822 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * fake: a driver for tests that records calls, and a client's end of the rings.
+ *
+ * Device addresses are host addresses. Work completes inside the call that submits
+ * it, unless fake.hold is set: then it waits in its CUstream until fake_release.
+ */
+#ifndef GPUSHARE_TESTS_UNIT_WORKER_FAKE_H
+#define GPUSHARE_TESTS_UNIT_WORKER_FAKE_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/channel.h"
+#include "common/cuda_driver.h"
+#include "common/doorbell.h"
+#include "common/ring.h"
+#include "common/shm.h"
+#include "common/timeline.h"
+
+enum { FAKE_LOG = 65536, FAKE_GRANULE = 1 << 21, FAKE_QUEUE = 4096 };
+
+enum fake_kind {
+    FAKE_LAUNCH,
+    FAKE_COPY,
+    FAKE_FILL,
+    FAKE_RECORD,
+    FAKE_WAIT,
+    FAKE_MAP,
+    FAKE_UNMAP,
+    FAKE_REGISTER,
+    FAKE_UNREGISTER,
+    FAKE_UNLOAD,
+    FAKE_EVENT_DESTROY,
+    FAKE_STREAM_CREATE,
+    FAKE_STREAM_DESTROY,
+};
+
+struct fake_call {
+    enum fake_kind kind;
+    uint64_t a, b, c;
+    uint32_t numbers[7];
+    const void *stream, *object;
+    uint8_t parameters[64];
+};
+
+struct cuda_stream_object {
+    cuda_green_ctx green;
+    int priority;
+    bool alive;
+    uint32_t count;
+    cuda_mem_op_params queue[FAKE_QUEUE];
+};
+
+struct cuda_event_object {
+    uint64_t at;
+    bool alive;
+};
+
+struct cuda_green_ctx_object {
+    unsigned multiprocessors;
+    cuda_dev_resource resources[64];
+    unsigned count;
+};
+
+struct cuda_resource_desc_object {
+    cuda_dev_resource resources[64];
+    unsigned count;
+};
+
+static struct fake {
+    pthread_mutex_t lock;
+    struct fake_call log[FAKE_LOG];
+    uint32_t calls;
+    bool hold;
+    unsigned multiprocessors, atom; /* of the device; atom 0: no green contexts */
+    cuda_result next_launch;        /* result of the next launches, until changed */
+    cuda_result query;              /* of cuStreamQuery */
+    cuda_result copy_result;
+    int live_streams, live_events, live_maps, live_registers, live_modules, live_green;
+    struct cuda_stream_object *streams[256];
+    int stream_count;
+    uint32_t param_count;
+    size_t param_offset[8], param_size[8];
+    uint64_t clock;
+    uint64_t unmapped_busy; /* unmaps while something was held back */
+} fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .multiprocessors = 132, .atom = 8};
+
+static inline struct fake_call *fake_note(enum fake_kind kind)
+{
+    struct fake_call *call = &fake.log[fake.calls++ % FAKE_LOG];
+    memset(call, 0, sizeof *call);
+    call->kind = kind;
+    return call;
+}
+
+static inline uint32_t fake_count(enum fake_kind kind)
+{
+    uint32_t count = 0;
+    pthread_mutex_lock(&fake.lock);
+    for (uint32_t i = 0; i < fake.calls && i < FAKE_LOG; i++)
+        count += fake.log[i].kind == kind;
+    pthread_mutex_unlock(&fake.lock);
+    return count;
+}
+
+/* The n-th call of a kind, from 0. */
+static inline struct fake_call fake_call(enum fake_kind kind, uint32_t n)
+{
+    struct fake_call found = {0};
+    bool any = false;
+    pthread_mutex_lock(&fake.lock);
+    for (uint32_t i = 0; i < fake.calls && i < FAKE_LOG && !any; i++)
+        if (fake.log[i].kind == kind && n-- == 0) {
+            found = fake.log[i];
+            any = true;
+        }
+    pthread_mutex_unlock(&fake.lock);
+    assert_true(any);
+    return found;
+}
+
+static inline void fake_write(const cuda_mem_op_params *op)
+{
+    __atomic_store_n((uint64_t *)(uintptr_t)op->write_value.address, op->write_value.value64,
+                     __ATOMIC_SEQ_CST);
+}
+
+/* Lets everything that was held back happen, in each CUstream's order. */
+static inline void fake_release(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.hold = false;
+    for (int i = 0; i < fake.stream_count; i++) {
+        struct cuda_stream_object *stream = fake.streams[i];
+        for (uint32_t n = 0; stream->alive && n < stream->count; n++)
+            fake_write(&stream->queue[n]);
+        stream->count = 0;
+    }
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static inline bool fake_anything_held(void)
+{
+    for (int i = 0; i < fake.stream_count; i++)
+        if (fake.streams[i]->alive && fake.streams[i]->count)
+            return true;
+    return false;
+}
+
+/* ---- the driver ---- */
+
+static inline cuda_result fake_cuInit(unsigned flags)
+{
+    (void)flags;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDeviceGet(cuda_device *device, int ordinal)
+{
+    *device = ordinal;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDeviceGetName(char *name, int size, cuda_device device)
+{
+    snprintf(name, (size_t)size, "fake %d", device);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDeviceGetUuid(cuda_uuid *uuid, cuda_device device)
+{
+    memset(uuid, device + 1, sizeof *uuid);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDeviceTotalMem(size_t *bytes, cuda_device device)
+{
+    (void)device;
+    *bytes = (size_t)1 << 34;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDeviceGetAttribute(int *value, cuda_device_attribute which,
+                                                    cuda_device device)
+{
+    (void)device;
+    *value = which == CUDA_ATTR_MULTIPROCESSOR_COUNT          ? (int)fake.multiprocessors
+             : which == CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR    ? 9
+             : which == CUDA_ATTR_COMPUTE_CAPABILITY_MINOR    ? 0
+             : which == CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK ? 49152
+             : which == CUDA_ATTR_MAX_THREADS_PER_BLOCK       ? 1024
+                                                              : 1;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDeviceGetPCIBusId(char *id, int size, cuda_device device)
+{
+    snprintf(id, (size_t)size, "0000:0%d:00.0", device);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device device)
+{
+    (void)device;
+    *context = (cuda_context)(uintptr_t)1;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDevicePrimaryCtxRelease(cuda_device device)
+{
+    (void)device;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuCtxSetCurrent(cuda_context context)
+{
+    (void)context;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemGetAllocationGranularity(size_t *bytes,
+                                                             const cuda_mem_allocation_prop *prop,
+                                                             cuda_mem_granularity option)
+{
+    (void)prop;
+    (void)option;
+    *bytes = FAKE_GRANULE;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemAddressReserve(cuda_device_ptr *ptr, size_t size, size_t align,
+                                                   cuda_device_ptr hint, unsigned long long flags)
+{
+    (void)align;
+    (void)flags;
+    *ptr = hint;
+    return shm_reserve(hint, size) == 0 ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
+}
+
+static inline cuda_result fake_cuMemAddressFree(cuda_device_ptr ptr, size_t size)
+{
+    return munmap((void *)(uintptr_t)ptr, size) == 0 ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
+}
+
+static inline cuda_result fake_cuMemCreate(cuda_mem_handle *handle, size_t size,
+                                           const cuda_mem_allocation_prop *prop,
+                                           unsigned long long flags)
+{
+    (void)prop;
+    (void)flags;
+    int fd = memfd_create("fake", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    *handle = (cuda_mem_handle)fd;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemRelease(cuda_mem_handle handle)
+{
+    close((int)handle);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemMap(cuda_device_ptr ptr, size_t size, size_t offset,
+                                        cuda_mem_handle handle, unsigned long long flags)
+{
+    (void)offset;
+    (void)flags;
+    pthread_mutex_lock(&fake.lock);
+    struct fake_call *call = fake_note(FAKE_MAP);
+    call->a = ptr;
+    call->b = size;
+    fake.live_maps++;
+    pthread_mutex_unlock(&fake.lock);
+    return shm_map_at((int)handle, ptr, size, true) == 0 ? CUDA_OK : CUDA_ERR_MAP_FAILED;
+}
+
+static inline cuda_result fake_cuMemUnmap(cuda_device_ptr ptr, size_t size)
+{
+    pthread_mutex_lock(&fake.lock);
+    struct fake_call *call = fake_note(FAKE_UNMAP);
+    call->a = ptr;
+    call->b = size;
+    fake.live_maps--;
+    fake.unmapped_busy += fake_anything_held();
+    pthread_mutex_unlock(&fake.lock);
+    mmap((void *)(uintptr_t)ptr, size, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemSetAccess(cuda_device_ptr ptr, size_t size,
+                                              const cuda_mem_access_desc *desc, size_t count)
+{
+    (void)ptr;
+    (void)size;
+    (void)desc;
+    (void)count;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemExportToShareableHandle(void *out, cuda_mem_handle handle,
+                                                            cuda_mem_handle_type type,
+                                                            unsigned long long flags)
+{
+    (void)type;
+    (void)flags;
+    *(int *)out = fcntl((int)handle, F_DUPFD_CLOEXEC, 0);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemHostRegister(void *ptr, size_t size, unsigned flags)
+{
+    (void)flags;
+    pthread_mutex_lock(&fake.lock);
+    struct fake_call *call = fake_note(FAKE_REGISTER);
+    call->a = (uint64_t)(uintptr_t)ptr;
+    call->b = size;
+    fake.live_registers++;
+    pthread_mutex_unlock(&fake.lock);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemHostUnregister(void *ptr)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake_note(FAKE_UNREGISTER)->a = (uint64_t)(uintptr_t)ptr;
+    fake.live_registers--;
+    pthread_mutex_unlock(&fake.lock);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemHostGetDevicePointer(cuda_device_ptr *out, void *host,
+                                                         unsigned flags)
+{
+    (void)flags;
+    *out = (cuda_device_ptr)(uintptr_t)host;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemcpyHtoD(cuda_device_ptr dst, const void *src, size_t size)
+{
+    memcpy((void *)(uintptr_t)dst, src, size);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemcpyDtoH(void *dst, cuda_device_ptr src, size_t size)
+{
+    memcpy(dst, (const void *)(uintptr_t)src, size);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemcpyAsync(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
+                                             cuda_stream stream)
+{
+    pthread_mutex_lock(&fake.lock);
+    struct fake_call *call = fake_note(FAKE_COPY);
+    call->a = dst;
+    call->b = src;
+    call->c = size;
+    call->stream = stream;
+    cuda_result result = fake.copy_result;
+    pthread_mutex_unlock(&fake.lock);
+    if (result == CUDA_OK)
+        memmove((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, size);
+    return result;
+}
+
+static inline void fake_fill(cuda_device_ptr dst, uint32_t value, size_t count, uint32_t width,
+                             cuda_stream stream)
+{
+    pthread_mutex_lock(&fake.lock);
+    struct fake_call *call = fake_note(FAKE_FILL);
+    call->a = dst;
+    call->b = value;
+    call->c = count;
+    call->numbers[0] = width;
+    call->stream = stream;
+    pthread_mutex_unlock(&fake.lock);
+    for (size_t i = 0; i < count; i++)
+        memcpy((uint8_t *)(uintptr_t)dst + i * width, &value, width);
+}
+
+static inline cuda_result fake_cuMemsetD8Async(cuda_device_ptr dst, unsigned char value,
+                                               size_t count, cuda_stream stream)
+{
+    fake_fill(dst, value, count, 1, stream);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemsetD16Async(cuda_device_ptr dst, unsigned short value,
+                                                size_t count, cuda_stream stream)
+{
+    fake_fill(dst, value, count, 2, stream);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuMemsetD32Async(cuda_device_ptr dst, unsigned value, size_t count,
+                                                cuda_stream stream)
+{
+    fake_fill(dst, value, count, 4, stream);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuGreenCtxStreamCreate(cuda_stream *out, cuda_green_ctx green,
+                                                      unsigned flags, int priority)
+{
+    (void)flags;
+    struct cuda_stream_object *made = calloc(1, sizeof *made);
+    made->green = green;
+    made->priority = priority;
+    made->alive = true;
+    pthread_mutex_lock(&fake.lock);
+    fake_note(FAKE_STREAM_CREATE)->stream = made;
+    fake.streams[fake.stream_count++] = made;
+    fake.live_streams++;
+    pthread_mutex_unlock(&fake.lock);
+    *out = made;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuStreamCreateWithPriority(cuda_stream *out, unsigned flags,
+                                                          int priority)
+{
+    return fake_cuGreenCtxStreamCreate(out, NULL, flags, priority);
+}
+
+static inline cuda_result fake_cuStreamDestroy(cuda_stream stream)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake_note(FAKE_STREAM_DESTROY)->stream = stream;
+    fake.live_streams--;
+    stream->alive = false;
+    pthread_mutex_unlock(&fake.lock);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuStreamQuery(cuda_stream stream)
+{
+    (void)stream;
+    pthread_mutex_lock(&fake.lock);
+    cuda_result result = fake.query;
+    pthread_mutex_unlock(&fake.lock);
+    return result;
+}
+
+static inline cuda_result fake_cuStreamWaitEvent(cuda_stream stream, cuda_event event,
+                                                 unsigned flags)
+{
+    (void)flags;
+    pthread_mutex_lock(&fake.lock);
+    struct fake_call *call = fake_note(FAKE_WAIT);
+    call->stream = stream;
+    call->object = event;
+    pthread_mutex_unlock(&fake.lock);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuStreamBatchMemOp(cuda_stream stream, unsigned count,
+                                                  cuda_mem_op_params *ops, unsigned flags)
+{
+    (void)flags;
+    pthread_mutex_lock(&fake.lock);
+    for (unsigned i = 0; i < count; i++)
+        if (fake.hold)
+            stream->queue[stream->count++] = ops[i];
+        else
+            fake_write(&ops[i]);
+    pthread_mutex_unlock(&fake.lock);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuEventCreate(cuda_event *out, unsigned flags)
+{
+    (void)flags;
+    *out = calloc(1, sizeof **out);
+    pthread_mutex_lock(&fake.lock);
+    (*out)->alive = true;
+    fake.live_events++;
+    pthread_mutex_unlock(&fake.lock);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuEventRecord(cuda_event event, cuda_stream stream)
+{
+    pthread_mutex_lock(&fake.lock);
+    struct fake_call *call = fake_note(FAKE_RECORD);
+    call->object = event;
+    call->stream = stream;
+    event->at = ++fake.clock;
+    pthread_mutex_unlock(&fake.lock);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuEventQuery(cuda_event event)
+{
+    (void)event;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuEventDestroy(cuda_event event)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake_note(FAKE_EVENT_DESTROY)->object = event;
+    fake.live_events--;
+    pthread_mutex_unlock(&fake.lock);
+    free(event);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuEventElapsedTime(float *ms, cuda_event start, cuda_event end)
+{
+    *ms = (float)((double)end->at - (double)start->at);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuModuleLoadDataEx(cuda_module *module, const void *image,
+                                                  unsigned count, cuda_jit_option *options,
+                                                  void **values)
+{
+    (void)options;
+    if (strstr(image, "REFUSE ME")) {
+        if (count)
+            strcpy(values[0], "line 7: refused on request\nand more");
+        return CUDA_ERR_INVALID_PTX;
+    }
+    *module = (cuda_module)(void *)strdup(image);
+    pthread_mutex_lock(&fake.lock);
+    fake.live_modules++;
+    pthread_mutex_unlock(&fake.lock);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuModuleUnload(cuda_module module)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake_note(FAKE_UNLOAD)->object = module;
+    fake.live_modules--;
+    fake.unmapped_busy += fake_anything_held();
+    pthread_mutex_unlock(&fake.lock);
+    free(module);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuModuleGetFunction(cuda_function *function, cuda_module module,
+                                                   const char *name)
+{
+    (void)module;
+    if (strncmp(name, "kernel", 6) != 0)
+        return CUDA_ERR_NOT_FOUND;
+    *function = (cuda_function)(uintptr_t)(0x1000 + strlen(name));
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuModuleGetGlobal(cuda_device_ptr *ptr, size_t *size,
+                                                 cuda_module module, const char *name)
+{
+    static uint8_t variable[256];
+    (void)module;
+    if (strcmp(name, "outside") != 0)
+        return CUDA_ERR_NOT_FOUND;
+    *ptr = (cuda_device_ptr)(uintptr_t)variable;
+    *size = sizeof variable;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuFuncGetAttribute(int *value, cuda_function_attribute which,
+                                                  cuda_function function)
+{
+    (void)function;
+    *value = which == CUDA_FUNC_MAX_THREADS_PER_BLOCK           ? 256
+             : which == CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES ? 4096
+                                                                : 0;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuFuncSetAttribute(cuda_function function,
+                                                  cuda_function_attribute which, int value)
+{
+    (void)function;
+    (void)which;
+    return value <= 65536 ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
+}
+
+static inline cuda_result fake_cuFuncGetParamInfo(cuda_function function, size_t index,
+                                                  size_t *offset, size_t *size)
+{
+    (void)function;
+    if (index >= fake.param_count)
+        return CUDA_ERR_INVALID_VALUE;
+    *offset = fake.param_offset[index];
+    *size = fake.param_size[index];
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuLaunchKernel(cuda_function function, unsigned gx, unsigned gy,
+                                              unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                                              unsigned shared, cuda_stream stream, void **params,
+                                              void **extra)
+{
+    (void)params;
+    pthread_mutex_lock(&fake.lock);
+    struct fake_call *call = fake_note(FAKE_LAUNCH);
+    uint32_t numbers[7] = {gx, gy, gz, bx, by, bz, shared};
+    memcpy(call->numbers, numbers, sizeof numbers);
+    call->object = function;
+    call->stream = stream;
+    if (extra) {
+        size_t bytes = *(size_t *)extra[3];
+        call->c = bytes;
+        memcpy(call->parameters, extra[1], bytes < 64 ? bytes : 64);
+    }
+    cuda_result result = fake.next_launch;
+    pthread_mutex_unlock(&fake.lock);
+    return result;
+}
+
+static inline cuda_result fake_cuOccupancy(int *blocks, cuda_function function, int threads,
+                                           size_t shared)
+{
+    (void)function;
+    (void)shared;
+    *blocks = 2048 / threads;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDeviceGetDevResource(cuda_device device, cuda_dev_resource *out,
+                                                      cuda_resource_type type)
+{
+    (void)device;
+    memset(out, 0, sizeof *out);
+    out->type = type;
+    out->sm.sm_count = fake.multiprocessors;
+    out->sm.min_partition_size = fake.atom;
+    out->sm.coscheduled_alignment = fake.atom;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDevSmResourceSplitByCount(cuda_dev_resource *result,
+                                                           unsigned *groups,
+                                                           const cuda_dev_resource *input,
+                                                           cuda_dev_resource *remaining,
+                                                           unsigned flags, unsigned least)
+{
+    (void)flags;
+    unsigned fits = input->sm.sm_count / least;
+    if (!result) {
+        *groups = fits;
+        return CUDA_OK;
+    }
+    if (*groups > fits)
+        *groups = fits;
+    for (unsigned i = 0; i < *groups; i++) {
+        memset(&result[i], 0, sizeof result[i]);
+        result[i].type = CUDA_RESOURCE_SM;
+        result[i].sm.sm_count = least;
+        result[i].internal[0] = (unsigned char)i;
+    }
+    if (remaining) {
+        unsigned rest = input->sm.sm_count - *groups * least;
+        memset(remaining, 0, sizeof *remaining);
+        remaining->type = rest ? CUDA_RESOURCE_SM : CUDA_RESOURCE_INVALID;
+        remaining->sm.sm_count = rest;
+        remaining->internal[0] = 255;
+    }
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDevResourceGenerateDesc(cuda_resource_desc *desc,
+                                                         cuda_dev_resource *resources,
+                                                         unsigned count)
+{
+    static __thread struct cuda_resource_desc_object made;
+    made.count = count;
+    memcpy(made.resources, resources, count * sizeof *resources);
+    *desc = &made;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc,
+                                                cuda_device device, unsigned flags)
+{
+    (void)device;
+    (void)flags;
+    *green = calloc(1, sizeof **green);
+    (*green)->count = desc->count;
+    memcpy((*green)->resources, desc->resources, desc->count * sizeof *desc->resources);
+    for (unsigned i = 0; i < desc->count; i++)
+        (*green)->multiprocessors += desc->resources[i].sm.sm_count;
+    fake.live_green++;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuGreenCtxDestroy(cuda_green_ctx green)
+{
+    fake.live_green--;
+    free(green);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuGreenCtxGetDevResource(cuda_green_ctx green,
+                                                        cuda_dev_resource *resource,
+                                                        cuda_resource_type type)
+{
+    (void)green;
+    (void)resource;
+    (void)type;
+    return CUDA_ERR_NOT_SUPPORTED;
+}
+
+static inline struct cuda_driver fake_driver(void)
+{
+    struct cuda_driver driver = {
+#define E(name) .name = fake_##name
+        E(cuInit),
+        E(cuDriverGetVersion),
+        E(cuDeviceGet),
+        E(cuDeviceGetName),
+        E(cuDeviceGetUuid),
+        E(cuDeviceTotalMem),
+        E(cuDeviceGetAttribute),
+        E(cuDeviceGetPCIBusId),
+        E(cuDevicePrimaryCtxRetain),
+        E(cuDevicePrimaryCtxRelease),
+        E(cuCtxSetCurrent),
+        E(cuCtxGetStreamPriorityRange),
+        E(cuMemGetAllocationGranularity),
+        E(cuMemAddressReserve),
+        E(cuMemAddressFree),
+        E(cuMemCreate),
+        E(cuMemRelease),
+        E(cuMemMap),
+        E(cuMemUnmap),
+        E(cuMemSetAccess),
+        E(cuMemExportToShareableHandle),
+        E(cuMemHostRegister),
+        E(cuMemHostUnregister),
+        E(cuMemHostGetDevicePointer),
+        E(cuMemcpyHtoD),
+        E(cuMemcpyDtoH),
+        E(cuMemcpyAsync),
+        E(cuMemsetD8Async),
+        E(cuMemsetD16Async),
+        E(cuMemsetD32Async),
+        E(cuStreamCreateWithPriority),
+        E(cuStreamDestroy),
+        E(cuStreamQuery),
+        E(cuStreamWaitEvent),
+        E(cuStreamBatchMemOp),
+        E(cuEventCreate),
+        E(cuEventRecord),
+        E(cuEventQuery),
+        E(cuEventDestroy),
+        E(cuEventElapsedTime),
+        E(cuModuleLoadDataEx),
+        E(cuModuleUnload),
+        E(cuModuleGetFunction),
+        E(cuModuleGetGlobal),
+        E(cuFuncGetAttribute),
+        E(cuFuncSetAttribute),
+        E(cuFuncGetParamInfo),
+        E(cuLaunchKernel),
+#undef E
+    };
+    driver.cuOccupancyMaxActiveBlocksPerMultiprocessor = fake_cuOccupancy;
+    if (fake.atom) {
+        driver.cuDeviceGetDevResource = fake_cuDeviceGetDevResource;
+        driver.cuDevSmResourceSplitByCount = fake_cuDevSmResourceSplitByCount;
+        driver.cuDevResourceGenerateDesc = fake_cuDevResourceGenerateDesc;
+        driver.cuGreenCtxCreate = fake_cuGreenCtxCreate;
+        driver.cuGreenCtxDestroy = fake_cuGreenCtxDestroy;
+        driver.cuGreenCtxStreamCreate = fake_cuGreenCtxStreamCreate;
+        driver.cuGreenCtxGetDevResource = fake_cuGreenCtxGetDevResource;
+    }
+    return driver;
+}
+
+/* Forgets everything between two tests. */
+static inline void fake_reset(void)
+{
+    for (int i = 0; i < fake.stream_count; i++)
+        free(fake.streams[i]);
+    memset(&fake, 0, sizeof fake);
+    pthread_mutex_init(&fake.lock, NULL);
+    fake.multiprocessors = 132;
+    fake.atom = 8;
+    fake.param_count = 2;
+    fake.param_size[0] = fake.param_size[1] = 8;
+    fake.param_offset[1] = 8;
+}
+
+#endif

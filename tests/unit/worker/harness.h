@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * harness: a whole worker in this process, on the fake driver, with the test as its
+ * supervisor and as its clients.
+ */
+#ifndef GPUSHARE_TESTS_UNIT_WORKER_HARNESS_H
+#define GPUSHARE_TESTS_UNIT_WORKER_HARNESS_H
+
+#include "tests/unit/worker/fake.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "server/worker/control.h"
+#include "server/worker/worker.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define HARNESS_LOW 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HARNESS_LOW 1
+#endif
+#endif
+#ifdef HARNESS_LOW
+#define DEVICE_BASE UINT64_C(0x1000000000)
+#define HOST_BASE   UINT64_C(0x3000000000)
+#else
+#define DEVICE_BASE UINT64_C(0x200000000000)
+#define HOST_BASE   UINT64_C(0x300000000000)
+#endif
+#define ARENA_BYTES  (UINT64_C(1) << 32)
+#define WINDOW_BYTES (UINT64_C(1) << 28)
+#define STREAMS      8u
+
+static struct harness {
+    struct cuda_driver driver;
+    struct worker worker;
+    pthread_t thread;
+    int channel;
+    int result; /* of control_serve */
+    uint32_t serial;
+    struct channel_message message; /* the last one received */
+} harness;
+
+/* The client's side of what it shares. */
+struct peer {
+    uint32_t number;
+    struct shm rings, status, twins;
+    int doorbell;
+    struct ring_producer producers[STREAMS];
+    uint32_t marks[STREAMS][PROTO_RING_ENTRIES];
+    uint64_t device_base, host_base;
+};
+
+static inline void *harness_main(void *unused)
+{
+    (void)unused;
+    harness.result = control_serve(&harness.worker);
+    return NULL;
+}
+
+/* Waits for a message of the worker, at most ten seconds. Returns its opcode. */
+static inline uint16_t harness_receive(void)
+{
+    struct pollfd polled = {.fd = harness.channel, .events = POLLIN};
+    channel_close_fds(&harness.message);
+    assert_int_equal(poll(&polled, 1, 10000), 1);
+    assert_int_equal(channel_receive(harness.channel, PROTO_PEER_SUPERVISOR, PROTO_PEER_WORKER,
+                                     &harness.message),
+                     0);
+    return harness.message.header.opcode;
+}
+
+/* Is there a message within so many milliseconds? */
+static inline bool harness_has_message(int milliseconds)
+{
+    struct pollfd polled = {.fd = harness.channel, .events = POLLIN};
+    return poll(&polled, 1, milliseconds) == 1;
+}
+
+static inline uint32_t harness_send(uint16_t opcode, uint32_t client, const void *body,
+                                    const void *tail, size_t tail_bytes, const int *fds,
+                                    unsigned fd_count)
+{
+    uint32_t serial = ++harness.serial;
+    assert_int_equal(channel_send(harness.channel, opcode, serial, client, body, tail, tail_bytes,
+                                  fds, fd_count),
+                     0);
+    return serial;
+}
+
+/* Sends and expects this answer; its body is in harness.message. */
+static inline const void *harness_ask(uint16_t opcode, uint32_t client, const void *body,
+                                      uint16_t expected)
+{
+    uint32_t serial = harness_send(opcode, client, body, NULL, 0, NULL, 0);
+    uint16_t got = harness_receive();
+    if (got == PROTO_FAILED && expected != PROTO_FAILED)
+        print_message("refused: %s\n", ((const struct proto_failed *)harness.message.body)->text);
+    assert_int_equal(got, expected);
+    assert_int_equal(harness.message.header.serial, serial);
+    return harness.message.body;
+}
+
+static inline uint32_t harness_error(void)
+{
+    assert_int_equal(harness.message.header.opcode, PROTO_FAILED);
+    return ((const struct proto_failed *)harness.message.body)->error;
+}
+
+static inline int harness_start(void **state)
+{
+    (void)state;
+    struct device device;
+    char why[300] = "";
+    int pair[2];
+    harness.driver = fake_driver();
+    for (int i = 0; i < PROTO_FDS_MAX; i++)
+        harness.message.fds[i] = -1;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    harness.channel = pair[0];
+    uint32_t error = device_open(&device, &harness.driver, 0, DEVICE_BASE, HOST_BASE, ARENA_BYTES,
+                                 why, sizeof why);
+    if (error)
+        print_message("%s\n", why);
+    assert_int_equal(error, 0);
+    assert_int_equal(worker_start(&harness.worker, &device, pair[1], why, sizeof why), 0);
+    assert_int_equal(pthread_create(&harness.thread, NULL, harness_main, NULL), 0);
+    assert_int_equal(harness_receive(), PROTO_DEVICE_INFO);
+    return 0;
+}
+
+static inline int harness_setup(void **state)
+{
+    fake_reset();
+    return harness_start(state);
+}
+
+/* Ends the worker as the supervisor's death would, and checks that nothing is left. */
+static inline int harness_stop(void **state)
+{
+    (void)state;
+    channel_close_fds(&harness.message);
+    close(harness.channel);
+    pthread_join(harness.thread, NULL);
+    int result = harness.result;
+    fake_release();
+    assert_true(control_drop_all(&harness.worker));
+    int channel = harness.worker.channel;
+    worker_stop(&harness.worker);
+    close(channel);
+    assert_int_equal(fake.live_streams, 0);
+    assert_int_equal(fake.live_events, 0);
+    assert_int_equal(fake.live_maps, 0);
+    assert_int_equal(fake.live_registers, 0);
+    assert_int_equal(fake.live_modules, 0);
+    assert_int_equal(fake.live_green, 0);
+    return result == CONTROL_SUPERVISOR_GONE || result == CONTROL_CONTEXT_LOST ? 0 : -1;
+}
+
+static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage, uint32_t priority)
+{
+    struct peer *peer = calloc(1, sizeof *peer);
+    peer->number = number;
+    assert_int_equal(shm_create(&peer->rings, "rings", ring_memory_bytes(STREAMS)), 0);
+    assert_int_equal(shm_create(&peer->status, "status", ring_status_bytes(STREAMS)), 0);
+    assert_int_equal(shm_create(&peer->twins, "twins", 4096), 0);
+    peer->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    peer->device_base = DEVICE_BASE + number * WINDOW_BYTES;
+    peer->host_base = HOST_BASE + number * WINDOW_BYTES;
+    struct proto_worker_attach attach = {.device_base = peer->device_base,
+                                         .host_base = peer->host_base,
+                                         .window_bytes = WINDOW_BYTES,
+                                         .streams = STREAMS,
+                                         .thread_percentage = percentage,
+                                         .priority = priority,
+                                         .name = "peer"};
+    int fds[4] = {peer->rings.fd, peer->status.fd, peer->twins.fd, peer->doorbell};
+    harness_send(PROTO_WORKER_ATTACH, number, &attach, NULL, 0, fds, 4);
+    assert_int_equal(harness_receive(), PROTO_WORKER_ATTACHED);
+    ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
+                       peer->marks[0], 0);
+    return peer;
+}
+
+static inline struct peer *peer_attach(uint32_t number)
+{
+    return peer_attach_with(number, PROTO_PERCENT_WHOLE, 0);
+}
+
+/* The process is gone; the supervisor has not said so yet. */
+static inline void peer_free(struct peer *peer)
+{
+    shm_release(&peer->rings);
+    shm_release(&peer->status);
+    shm_release(&peer->twins);
+    close(peer->doorbell);
+    free(peer);
+}
+
+static inline void peer_detach(struct peer *peer)
+{
+    harness_ask(PROTO_WORKER_DETACH, peer->number, NULL, PROTO_DONE);
+    peer_free(peer);
+}
+
+static inline uint32_t peer_stream(struct peer *peer, int32_t priority)
+{
+    struct proto_stream_create create = {.priority = priority};
+    const struct proto_stream_created *created =
+        harness_ask(PROTO_STREAM_CREATE, peer->number, &create, PROTO_STREAM_CREATED);
+    uint32_t stream = created->stream;
+    ring_producer_open(&peer->producers[stream],
+                       ring_at(peer->rings.base, peer->status.base, stream), peer->marks[stream],
+                       created->value);
+    return stream;
+}
+
+/* Pushes any 64 bytes; returns their timeline value. Waits for room. */
+static inline uint64_t peer_push(struct peer *peer, uint32_t stream, const void *command)
+{
+    struct ring_producer *producer = &peer->producers[stream];
+    struct ring_descriptor descriptor;
+    memcpy(descriptor.bytes, command, 64);
+    while (ring_room(producer) == RING_FULL)
+        assert_int_equal(ring_wait_room(producer, ring_status_header(peer->status.base)), 0);
+    if (ring_publish(producer, &descriptor))
+        doorbell_ring(ring_client_header(peer->rings.base), stream, peer->doorbell);
+    return producer->value;
+}
+
+static inline uint64_t peer_push_nop(struct peer *peer, uint32_t stream)
+{
+    struct proto_command_nop nop = {.opcode = PROTO_COMMAND_NOP};
+    return peer_push(peer, stream, &nop);
+}
+
+static inline uint64_t peer_push_wait(struct peer *peer, uint32_t stream, uint32_t on,
+                                      uint64_t value)
+{
+    struct proto_command_wait wait = {
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = on, .value0 = value};
+    return peer_push(peer, stream, &wait);
+}
+
+static inline uint32_t peer_wait(struct peer *peer, uint32_t stream, uint64_t value)
+{
+    struct ring *ring = &peer->producers[stream].ring;
+    struct timeline timeline = {.stream = ring->status,
+                                .status = ring_status_header(peer->status.base),
+                                .ring = ring->header,
+                                .header = ring_client_header(peer->rings.base),
+                                .index = stream,
+                                .eventfd = peer->doorbell};
+    return timeline_wait(&timeline, value, 1000, NULL, NULL);
+}
+
+static inline uint64_t peer_completed(struct peer *peer, uint32_t stream)
+{
+    return __atomic_load_n(&peer->producers[stream].ring.status->completed, __ATOMIC_SEQ_CST);
+}
+
+/* Waits until the submitter has read so far; for states that no message reports. */
+static inline void peer_wait_head(struct peer *peer, uint32_t stream, uint64_t value)
+{
+    uint32_t *head = &peer->producers[stream].ring.status->head;
+    uint64_t end = timeline_now() + 10000000000u;
+    uint32_t seen;
+    while ((seen = __atomic_load_n(head, __ATOMIC_SEQ_CST)) != (uint32_t)value) {
+        assert_true(timeline_now() < end);
+        sched_yield();
+    }
+}
+
+static inline uint64_t peer_map(struct peer *peer, uint64_t offset, uint64_t count)
+{
+    struct proto_worker_map map = {.address = peer->device_base + offset, .count = count};
+    harness_ask(PROTO_WORKER_MAP, peer->number, &map, PROTO_WORKER_MAPPED);
+    return map.address;
+}
+
+static inline uint64_t peer_host_map(struct peer *peer, uint64_t offset, uint64_t count)
+{
+    struct proto_worker_host_map map = {.address = peer->host_base + offset, .count = count};
+    struct shm shm;
+    assert_int_equal(shm_create(&shm, "host", count), 0);
+    harness_send(PROTO_WORKER_HOST_MAP, peer->number, &map, NULL, 0, &shm.fd, 1);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    shm_release(&shm);
+    return map.address;
+}
+
+static inline void peer_load_text(struct peer *peer, uint32_t module, const char *text,
+                                  uint64_t global_base)
+{
+    struct shm shm;
+    size_t length = strlen(text);
+    assert_int_equal(shm_create(&shm, "image", length), 0);
+    memcpy(shm.base, text, length);
+    struct proto_worker_module_inspect inspect = {.module = module, .count = length};
+    harness_send(PROTO_WORKER_MODULE_INSPECT, peer->number, &inspect, NULL, 0, &shm.fd, 1);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MODULE_NEEDS);
+    shm_release(&shm);
+    struct proto_worker_module_load load = {.module = module, .global_base = global_base};
+    harness_ask(PROTO_WORKER_MODULE_LOAD, peer->number, &load, PROTO_MODULE_LOADED);
+}
+
+static const char harness_ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+                                  ".visible .entry kernel(.param .u64 a, .param .u64 b)\n"
+                                  "{\n\tret;\n}\n";
+
+static inline uint32_t peer_function(struct peer *peer, uint32_t module, const char *name)
+{
+    struct proto_function_get get = {.module = module};
+    harness_send(PROTO_FUNCTION_GET, peer->number, &get, name, strlen(name), NULL, 0);
+    assert_int_equal(harness_receive(), PROTO_FUNCTION_INFO);
+    return ((const struct proto_function_info *)harness.message.body)->function;
+}
+
+static inline struct proto_command_launch peer_launch(uint32_t function)
+{
+    return (struct proto_command_launch){.opcode = PROTO_COMMAND_LAUNCH,
+                                         .function = function,
+                                         .grid = {3, 2, 1},
+                                         .block = {32, 2, 1},
+                                         .parameter_bytes = 16,
+                                         .inline_parameters = {1, 2, 3, 4, 5, 6, 7, 8}};
+}
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* A client's life in a worker: attach, memory, a module, work, and the end. */
+#include "tests/unit/worker/harness.h"
+
+static void test_launch_reaches_the_driver_and_completes(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_attach(1);
+    peer_load_text(peer, 1, harness_ptx, 0);
+    uint32_t function = peer_function(peer, 1, "kernel");
+    struct proto_command_launch launch = peer_launch(function);
+    uint64_t value = peer_push(peer, 0, &launch);
+    assert_int_equal(value, 1);
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+    assert_int_equal(fake_count(FAKE_LAUNCH), 1);
+    struct fake_call call = fake_call(FAKE_LAUNCH, 0);
+    assert_int_equal(call.numbers[0], 3);
+    assert_int_equal(call.numbers[1], 2);
+    assert_int_equal(call.numbers[3], 32);
+    assert_int_equal(call.numbers[4], 2);
+    assert_int_equal(call.c, 16);
+    assert_memory_equal(call.parameters, launch.inline_parameters, 16);
+    peer_detach(peer);
+}
+
+static void test_copies_and_fills_reach_memory(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_attach(1);
+    uint64_t device = peer_map(peer, 0, FAKE_GRANULE);
+    uint64_t host = peer_host_map(peer, 0, 8192);
+    memset((void *)(uintptr_t)host, 0x5a, 8192);
+    struct proto_command_copy copy = {
+        .opcode = PROTO_COMMAND_COPY, .destination = device + 16, .source = host, .count = 8192};
+    peer_push(peer, 0, &copy);
+    struct proto_command_fill fill = {.opcode = PROTO_COMMAND_FILL,
+                                      .value = 0x11223344,
+                                      .destination = device,
+                                      .count = 4,
+                                      .width = 4};
+    uint64_t value = peer_push(peer, 0, &fill);
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+    assert_int_equal(*(uint32_t *)(uintptr_t)(device + 12), 0x11223344);
+    assert_int_equal(*(uint8_t *)(uintptr_t)(device + 16), 0x5a);
+    assert_int_equal(*(uint8_t *)(uintptr_t)(device + 16 + 8191), 0x5a);
+    const struct proto_worker_usage *usage =
+        harness_ask(PROTO_WORKER_USAGE_QUERY, 1, NULL, PROTO_WORKER_USAGE);
+    assert_int_equal(usage->copies, 2);
+    assert_int_equal(usage->copied_bytes, 8192 + 16);
+    assert_int_equal(usage->streams, 1);
+    assert_int_equal(usage->multiprocessors, 132);
+    peer_detach(peer);
+}
+
+static void test_long_parameters_come_from_the_arena(void **state)
+{
+    (void)state;
+    fake.param_count = 1;
+    fake.param_size[0] = 40;
+    struct peer *peer = peer_attach(1);
+    peer_load_text(peer, 1, harness_ptx, 0);
+    struct proto_command_launch launch = peer_launch(peer_function(peer, 1, "kernel"));
+    launch.parameter_bytes = 40;
+    assert_int_equal(ring_arena_room(&peer->producers[0], 40, &launch.parameter_offset), 0);
+    memset(peer->producers[0].ring.arena + launch.parameter_offset, 0x77, 40);
+    assert_int_equal(peer_wait(peer, 0, peer_push(peer, 0, &launch)), 0);
+    struct fake_call call = fake_call(FAKE_LAUNCH, 0);
+    assert_int_equal(call.c, 40);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(call.parameters[i], 0x77);
+    peer_detach(peer);
+}
+
+static void test_many_launches_of_many_clients_all_arrive(void **state)
+{
+    (void)state;
+    struct peer *peers[4];
+    struct proto_command_launch launches[4];
+    uint64_t last[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        peers[i] = peer_attach(i + 1);
+        peer_load_text(peers[i], 1, harness_ptx, 0);
+        launches[i] = peer_launch(peer_function(peers[i], 1, "kernel"));
+        peer_stream(peers[i], 0);
+    }
+    for (int n = 0; n < 3000; n++)
+        for (uint32_t i = 0; i < 4; i++)
+            last[i] = peer_push(peers[i], n & 1, &launches[i]);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(peer_wait(peers[i], 0, 1500), 0);
+        assert_int_equal(peer_wait(peers[i], 1, 1500), 0);
+        assert_int_equal(last[i], 1500);
+    }
+    assert_int_equal(fake_count(FAKE_LAUNCH), 12000);
+    for (uint32_t i = 0; i < 4; i++)
+        peer_detach(peers[i]);
+}
+
+static void test_supervisor_gone_ends_every_wait(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_attach(1);
+    fake.hold = true;
+    uint64_t value = peer_push_nop(peer, 0);
+    shutdown(harness.channel, SHUT_RDWR);
+    assert_int_equal(peer_wait(peer, 0, value), PROTO_ERROR_CONNECTION_LOST);
+    peer_free(peer);
+}
+
+static void test_sticky_error_of_a_launch_ends_the_worker(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_attach(1), *other = peer_attach(2);
+    peer_load_text(peer, 1, harness_ptx, 0);
+    struct proto_command_launch launch = peer_launch(peer_function(peer, 1, "kernel"));
+    pthread_mutex_lock(&fake.lock);
+    fake.next_launch = CUDA_ERR_ILLEGAL_ADDRESS;
+    fake.hold = true;
+    pthread_mutex_unlock(&fake.lock);
+    peer_push(peer, 0, &launch);
+    assert_int_equal(harness_receive(), PROTO_WORKER_FAULT);
+    const struct proto_worker_fault *fault = harness.message.body;
+    assert_int_equal(fault->error, PROTO_ERROR_ILLEGAL_ADDRESS);
+    assert_non_null(strstr(fault->text, "a launch"));
+    assert_int_equal(peer_wait(peer, 0, 1), PROTO_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(peer_wait(other, 0, 1), PROTO_ERROR_ILLEGAL_ADDRESS);
+    pthread_join(harness.thread, NULL);
+    assert_int_equal(harness.result, CONTROL_CONTEXT_LOST);
+    /* What a process's end would do. */
+    submitter_stop(&harness.worker.submitter);
+    harness.worker.failed = 0;
+    fake_release();
+    assert_int_equal(pthread_create(&harness.thread, NULL, harness_main, NULL), 0);
+    assert_int_equal(harness_receive(), PROTO_DEVICE_INFO);
+    peer_free(peer);
+    peer_free(other);
+}
+
+static void test_fault_is_found_while_work_is_in_flight(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_attach(1);
+    pthread_mutex_lock(&fake.lock);
+    fake.hold = true;
+    fake.query = CUDA_ERR_MISALIGNED_ADDRESS;
+    pthread_mutex_unlock(&fake.lock);
+    uint64_t value = peer_push_nop(peer, 0);
+    assert_int_equal(peer_wait(peer, 0, value), PROTO_ERROR_MISALIGNED_ADDRESS);
+    assert_int_equal(harness_receive(), PROTO_WORKER_FAULT);
+    pthread_join(harness.thread, NULL);
+    harness.worker.failed = 0;
+    fake.query = CUDA_OK;
+    assert_int_equal(pthread_create(&harness.thread, NULL, harness_main, NULL), 0);
+    assert_int_equal(harness_receive(), PROTO_DEVICE_INFO);
+    peer_free(peer);
+}
+
+static void test_ordinary_error_stands_in_the_stream_status(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_attach(1);
+    peer_load_text(peer, 1, harness_ptx, 0);
+    struct proto_command_launch launch = peer_launch(peer_function(peer, 1, "kernel"));
+    pthread_mutex_lock(&fake.lock);
+    fake.next_launch = CUDA_ERR_LAUNCH_OUT_OF_RESOURCES;
+    pthread_mutex_unlock(&fake.lock);
+    assert_int_equal(peer_wait(peer, 0, peer_push(peer, 0, &launch)), 0);
+    struct proto_stream_status *status = peer->producers[0].ring.status;
+    assert_int_equal(status->error, PROTO_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    assert_int_equal(status->error_count, 1);
+    peer_detach(peer);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, harness_setup, harness_stop)
+    const struct CMUnitTest tests[] = {
+        T(test_launch_reaches_the_driver_and_completes),
+        T(test_copies_and_fills_reach_memory),
+        T(test_long_parameters_come_from_the_arena),
+        T(test_many_launches_of_many_clients_all_arrive),
+        T(test_supervisor_gone_ends_every_wait),
+        T(test_sticky_error_of_a_launch_ends_the_worker),
+        T(test_fault_is_found_while_work_is_in_flight),
+        T(test_ordinary_error_stands_in_the_stream_status),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
