@@ -1,0 +1,913 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/softgpu/decode.h"
+
+#include <fenv.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/softgpu/exec_half.h"
+
+/* Of one warp in one call: beyond this a kernel's code is hostile, not large. */
+enum { MAX_FRAME_BYTES = 32 << 20, MAX_CONSTANT_BYTES = 32 << 20, MAX_OPS = 1 << 24 };
+
+void decode_fail(struct decoder *d, const char *format, ...)
+{
+    if (d->failed)
+        return;
+    d->failed = true;
+    d->error->result = 218;
+    d->error->line = d->ins ? d->ins->line : d->function->line;
+    int n = snprintf(d->error->text, sizeof(d->error->text), "line %u: ", d->error->line);
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(d->error->text + n, sizeof(d->error->text) - (size_t)n, format, ap);
+    va_end(ap);
+}
+
+static void fail_memory(struct decoder *d)
+{
+    decode_fail(d, "out of memory while decoding");
+    d->error->result = 2;
+}
+
+/* Room for one more; NULL (and the old array kept) when memory is short. */
+static void *grow(struct decoder *d, void *items, uint32_t count, uint32_t *capacity, size_t bytes)
+{
+    if (count < *capacity)
+        return items;
+    uint32_t more = *capacity ? *capacity * 2 : 16;
+    void *grown = reallocarray(items, more, bytes);
+    if (!grown) {
+        fail_memory(d);
+        return NULL;
+    }
+    *capacity = more;
+    return grown;
+}
+
+/* ---- modifiers ---- */
+
+bool decode_take(struct decoder *d, const char *modifier)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < d->ins->modifier_count && i < 64; i++) {
+        if (strcmp(d->ins->modifiers[i], modifier) == 0) {
+            d->taken |= UINT64_C(1) << i;
+            found = true;
+        }
+    }
+    return found;
+}
+
+enum ptx_type decode_type(struct decoder *d)
+{
+    for (uint32_t i = 0; i < d->ins->modifier_count && i < 64; i++) {
+        enum ptx_type t = ptx_type_named(d->ins->modifiers[i]);
+        if (t != PTX_NONE && !(d->taken >> i & 1)) {
+            d->taken |= UINT64_C(1) << i;
+            return t;
+        }
+    }
+    return PTX_NONE;
+}
+
+enum ptx_type decode_need_type(struct decoder *d)
+{
+    enum ptx_type t = decode_type(d);
+    if (t == PTX_NONE)
+        decode_fail(d, "'%.60s' without a type", d->ins->opcode);
+    return t == PTX_NONE ? PTX_B32 : t;
+}
+
+int decode_rounding(struct decoder *d)
+{
+    return decode_take(d, "rn")   ? FE_TONEAREST
+           : decode_take(d, "rz") ? FE_TOWARDZERO
+           : decode_take(d, "rm") ? FE_DOWNWARD
+           : decode_take(d, "rp") ? FE_UPWARD
+                                  : -1;
+}
+
+uint32_t type_width(enum ptx_type type)
+{
+    uint32_t bytes = ptx_type_bytes(type);
+    return bytes == 1 ? 2 : bytes;
+}
+
+/* ---- slots ---- */
+
+static uint32_t new_row(struct decoder *d, uint32_t bytes)
+{
+    uint32_t at = d->code->frame_bytes;
+    if (at > MAX_FRAME_BYTES) {
+        decode_fail(d, "'%.100s' uses too many registers", d->function->name);
+        return 0;
+    }
+    d->code->frame_bytes += bytes;
+    return at;
+}
+
+static uint32_t new_slot(struct decoder *d, uint32_t width)
+{
+    if (width)
+        return new_row(d, width * LANES);
+    if (d->predicate_used % 16 == 0)
+        d->predicate_line = new_row(d, 64);
+    return d->predicate_line + 4 * (d->predicate_used++ % 16);
+}
+
+static struct slot_entry *slot_entry(struct slot_entry *all, uint32_t capacity, uint64_t key)
+{
+    uint64_t h = key * UINT64_C(0x9e3779b97f4a7c15);
+    for (uint32_t i = (uint32_t)(h >> 32) & (capacity - 1);; i = (i + 1) & (capacity - 1)) {
+        if (!all[i].key || all[i].key == key)
+            return &all[i];
+    }
+}
+
+static bool grow_slots(struct decoder *d)
+{
+    uint32_t capacity = d->slot_capacity ? d->slot_capacity * 2 : 256;
+    struct slot_entry *all = calloc(capacity, sizeof(*all));
+    if (!all) {
+        fail_memory(d);
+        return false;
+    }
+    for (uint32_t i = 0; i < d->slot_capacity; i++) {
+        if (d->slots[i].key)
+            *slot_entry(all, capacity, d->slots[i].key) = d->slots[i];
+    }
+    free(d->slots);
+    d->slots = all;
+    d->slot_capacity = capacity;
+    return true;
+}
+
+static uint32_t register_slot(struct decoder *d, const struct ptx_variable *v, uint32_t index)
+{
+    uint64_t key = (uint64_t)(v->id + 1) << 32 | index;
+    if (d->slot_count * 2 >= d->slot_capacity && !grow_slots(d))
+        return 0;
+    struct slot_entry *e = slot_entry(d->slots, d->slot_capacity, key);
+    if (!e->key) {
+        e->key = key;
+        e->slot = new_slot(d, type_width(v->type));
+        d->slot_count++;
+        d->code->register_words += (type_width(v->type) + 3) / 4;
+    }
+    return e->slot;
+}
+
+uint32_t decode_temporary(struct decoder *d, uint32_t width)
+{
+    uint32_t class = width == 8 ? 3 : width == 4 ? 2 : width == 2 ? 1 : 0;
+    uint32_t n = d->temporary_used[class]++;
+    if (n >= 8)
+        return new_slot(d, width);
+    if (d->temporaries[class][n] == SLOT_NONE)
+        d->temporaries[class][n] = new_slot(d, width);
+    return d->temporaries[class][n];
+}
+
+uint32_t decode_carry(struct decoder *d)
+{
+    if (d->carry == SLOT_NONE)
+        d->carry = new_slot(d, 0);
+    return d->carry;
+}
+
+static void fill_row(uint8_t *row, uint64_t value, uint32_t width)
+{
+    if (width == 0) {
+        uint32_t mask = value ? ALL_LANES : 0;
+        memcpy(row, &mask, sizeof(mask));
+        return;
+    }
+    for (uint32_t i = 0; i < LANES; i++)
+        memcpy(row + (size_t)i * width, &value, width);
+}
+
+static uint32_t add_constant(struct decoder *d, uint64_t value, uint32_t width)
+{
+    struct code *c = d->code;
+    uint32_t bytes = width ? width * LANES : 64;
+    if (c->constant_bytes + bytes > c->constant_capacity) {
+        uint32_t capacity = c->constant_capacity ? c->constant_capacity * 2 : 4096;
+        uint8_t *grown = capacity <= MAX_CONSTANT_BYTES ? aligned_alloc(64, capacity) : NULL;
+        if (!grown) {
+            fail_memory(d);
+            return SLOT_CONSTANT;
+        }
+        memset(grown, 0, capacity);
+        if (c->constant_bytes)
+            memcpy(grown, c->constants, c->constant_bytes);
+        free(c->constants);
+        c->constants = grown;
+        c->constant_capacity = capacity;
+    }
+    uint32_t at = c->constant_bytes;
+    c->constant_bytes += bytes;
+    fill_row(c->constants + at, value, width);
+    return at | SLOT_CONSTANT;
+}
+
+uint32_t decode_constant(struct decoder *d, uint64_t value, uint32_t width)
+{
+    /* Keyed beside registers; a register's key has its low half below 2^24. */
+    uint64_t key = (value * UINT64_C(0xff51afd7ed558ccd)) ^ value >> 29;
+    key = key << 3 | (width ? (uint64_t)__builtin_ctz(width) : 4) | UINT64_C(1) << 63;
+    uint64_t cut = width >= 8 || width == 0 ? value : value & ((UINT64_C(1) << (8 * width)) - 1);
+    if (d->slot_count * 2 >= d->slot_capacity && !grow_slots(d))
+        return SLOT_CONSTANT;
+    struct slot_entry *e = slot_entry(d->slots, d->slot_capacity, key);
+    if (e->key && width) {
+        uint64_t have = 0;
+        memcpy(&have, d->code->constants + (e->slot & ~SLOT_CONSTANT), width);
+        if (have == cut)
+            return e->slot;
+        return add_constant(d, cut, width);
+    }
+    uint32_t slot = add_constant(d, cut, width);
+    if (!e->key) {
+        *e = (struct slot_entry){key, slot};
+        d->slot_count++;
+    }
+    return slot;
+}
+
+/* ---- ops ---- */
+
+struct op *decode_emit(struct decoder *d, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
+{
+    struct code *code = d->code;
+    struct op *ops = code->op_count < MAX_OPS
+                         ? grow(d, code->ops, code->op_count, &code->op_capacity, sizeof(*ops))
+                         : NULL;
+    if (!ops) {
+        decode_fail(d, "'%.100s' is too long", d->function->name);
+        return &d->nowhere;
+    }
+    code->ops = ops;
+    struct op *op = &ops[code->op_count++];
+    *op = (struct op){.dst = dst, .a = a, .b = b, .c = c, .guard = SLOT_NONE};
+    op->line = d->ins ? d->ins->line : d->function->line;
+    return op;
+}
+
+struct op *decode_special(struct decoder *d, exec_value *value, uint32_t width, uint32_t dst,
+                          uint32_t a, uint32_t b, uint32_t c)
+{
+    struct op *op = decode_emit(d, dst, a, b, c);
+    op->value = value;
+    op->kind = OP_VALUE;
+    op->width = (uint8_t)width;
+    return op;
+}
+
+struct op *decode_value(struct decoder *d, enum value_id id, uint32_t width, uint32_t dst,
+                        uint32_t a, uint32_t b, uint32_t c)
+{
+    return decode_special(d, exec_value_of(id), width, dst, a, b, c);
+}
+
+struct op *decode_action(struct decoder *d, exec_action *action, uint32_t dst, uint32_t a,
+                         uint32_t b, uint32_t c)
+{
+    struct op *op = decode_emit(d, dst, a, b, c);
+    op->action = action;
+    op->kind = OP_ACTION;
+    return op;
+}
+
+void decode_move(struct decoder *d, uint32_t width, uint32_t dst, uint32_t src)
+{
+    static const enum value_id moves[4] = {VALUE_mov_p, VALUE_mov_16, VALUE_mov_32, VALUE_mov_64};
+    uint32_t class = width == 8 ? 3 : width == 4 ? 2 : width == 2 ? 1 : 0;
+    if (dst != src)
+        decode_value(d, moves[class], width, dst, src, src, src);
+}
+
+/* ---- operands ---- */
+
+const struct ptx_operand *decode_operand(struct decoder *d, uint32_t index)
+{
+    static struct ptx_operand none = {.kind = PTX_OPERAND_SINK};
+    if (index < d->ins->operand_count)
+        return &d->ins->operands[index];
+    decode_fail(d, "'%.60s' has only %u operands", d->ins->opcode, d->ins->operand_count);
+    return &none;
+}
+
+void decode_count(struct decoder *d, uint32_t least, uint32_t most)
+{
+    uint32_t n = d->ins->operand_count;
+    if (n < least || n > most)
+        decode_fail(d, "'%.60s' with %u operands", d->ins->opcode, n);
+}
+
+static uint64_t immediate(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
+{
+    uint32_t bits = (uint32_t)op->value;
+    if (op->kind == PTX_OPERAND_INTEGER) {
+        if (type == PTX_F32 || type == PTX_F64)
+            decode_fail(d, "an integer where a %s should stand", ptx_type_name(type));
+        return op->value;
+    }
+    if (op->kind == PTX_OPERAND_FLOAT64 && type_width(type) == 4)
+        return float_bits((float)bits_double(op->value));
+    if (op->kind == PTX_OPERAND_FLOAT32 && type == PTX_F64)
+        return double_bits((double)bits_float(bits));
+    return op->value;
+}
+
+static uint32_t special_source(struct decoder *d, const struct ptx_operand *op, enum ptx_type type);
+
+static uint32_t variable_address(struct decoder *d, const struct ptx_variable *v, uint64_t addend)
+{
+    if (v->space == PTX_SPACE_GLOBAL || v->space == PTX_SPACE_CONST) {
+        uint32_t slot = add_constant(d, 0, 8);
+        struct code *c = d->code;
+        struct code_relocation *all =
+            grow(d, c->relocations, c->relocation_count, &c->relocation_capacity, sizeof(*all));
+        if (!all)
+            return slot;
+        c->relocations = all;
+        all[c->relocation_count++] = (struct code_relocation){
+            .slot = slot & ~SLOT_CONSTANT, .variable = v, .addend = addend};
+        return slot;
+    }
+    if (v->space == PTX_SPACE_SHARED)
+        return decode_constant(d, d->module->places[v->id].offset + addend, 8);
+    if (v->space == PTX_SPACE_PARAM && d->function->entry && !v->return_value &&
+        v->index < d->function->param_count && d->function->params[v->index] == v)
+        return decode_constant(d, WINDOW_PARAM + ptx_param_offset(d->function, v->index) + addend,
+                               8);
+    uint32_t t = decode_temporary(d, 8);
+    struct op *address = decode_special(d, exec_local_address, 8, t, t, t, t);
+    address->imm = d->local_offsets[v->id] + addend;
+    return t;
+}
+
+uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
+{
+    uint32_t width = type_width(type);
+    switch (op->kind) {
+    case PTX_OPERAND_REGISTER:
+        if (op->variable->type == PTX_PRED && type == PTX_PRED)
+            return decode_predicate(d, op);
+        if (type_width(op->variable->type) != width || op->variable->type == PTX_PRED ||
+            type == PTX_PRED || op->variable->vector > 1 || op->negated)
+            decode_fail(d, "'%.60s' is no register of type %s", op->name, ptx_type_name(type));
+        return register_slot(d, op->variable, op->index);
+    case PTX_OPERAND_INTEGER:
+    case PTX_OPERAND_FLOAT32:
+    case PTX_OPERAND_FLOAT64:
+        if (type == PTX_PRED)
+            return decode_predicate(d, op);
+        return decode_constant(d, immediate(d, op, type), width);
+    case PTX_OPERAND_SPECIAL:
+        return special_source(d, op, type);
+    case PTX_OPERAND_VARIABLE:
+        if (width != 8)
+            decode_fail(d, "the address '%.60s' needs 64 bits", op->name);
+        return variable_address(d, op->variable, (uint64_t)op->addend);
+    case PTX_OPERAND_FUNCTION:
+        if (width != 8)
+            decode_fail(d, "the address '%.60s' needs 64 bits", op->name);
+        return decode_constant(d, module_function_address(op->function), 8);
+    default:
+        decode_fail(d, "an operand of '%.60s' is not understood", d->ins->opcode);
+        return 0;
+    }
+}
+
+uint32_t decode_in(struct decoder *d, uint32_t index, enum ptx_type type)
+{
+    return decode_source(d, decode_operand(d, index), type);
+}
+
+uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *op)
+{
+    if (op->kind == PTX_OPERAND_INTEGER)
+        return decode_constant(d, (op->value != 0) != op->negated, 0);
+    if (op->kind != PTX_OPERAND_REGISTER || op->variable->type != PTX_PRED) {
+        decode_fail(d, "an operand of '%.60s' is no predicate", d->ins->opcode);
+        return 0;
+    }
+    uint32_t slot = register_slot(d, op->variable, op->index);
+    if (!op->negated)
+        return slot;
+    uint32_t t = decode_temporary(d, 0);
+    decode_value(d, VALUE_not_p, 0, t, slot, slot, slot);
+    return t;
+}
+
+uint32_t decode_target(struct decoder *d, const struct ptx_operand *op, uint32_t *width)
+{
+    if (op->kind == PTX_OPERAND_SINK) {
+        return decode_temporary(d, *width);
+    }
+    if (op->kind != PTX_OPERAND_REGISTER || op->variable->vector > 1) {
+        decode_fail(d, "the result of '%.60s' needs a register", d->ins->opcode);
+        return 0;
+    }
+    *width = type_width(op->variable->type);
+    return register_slot(d, op->variable, op->index);
+}
+
+uint32_t decode_out(struct decoder *d, uint32_t index, enum ptx_type type)
+{
+    const struct ptx_operand *op = decode_operand(d, index);
+    uint32_t width = type_width(type);
+    uint32_t slot = decode_target(d, op, &width);
+    if (width != type_width(type))
+        decode_fail(d, "'%.60s' is no register of type %s", op->name ? op->name : "_",
+                    ptx_type_name(type));
+    return slot;
+}
+
+uint32_t decode_loose(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
+{
+    uint32_t want = type_width(type), have = want;
+    if (op->kind != PTX_OPERAND_REGISTER)
+        return decode_source(d, op, type);
+    uint32_t slot = decode_target(d, op, &have);
+    if (op->variable->type == PTX_PRED || have < want)
+        decode_fail(d, "'%.60s' is too narrow for %s", op->name, ptx_type_name(type));
+    if (have <= want)
+        return slot;
+    uint32_t t = decode_temporary(d, want);
+    enum value_id id = have == 4 ? VALUE_cv_32_16 : want == 2 ? VALUE_cv_64_16 : VALUE_cv_64_32;
+    decode_value(d, id, want, t, slot, slot, slot);
+    return t;
+}
+
+void decode_widen(struct decoder *d, const struct ptx_operand *to, uint32_t from,
+                  enum ptx_type type)
+{
+    uint32_t have = type_width(type), want = have;
+    uint32_t slot = decode_target(d, to, &want);
+    bool s = type_is_signed(type);
+    if (want == have) {
+        decode_move(d, want, slot, from);
+    } else if (want < have) {
+        decode_fail(d, "'%.60s' is too narrow for %s", to->name, ptx_type_name(type));
+    } else {
+        enum value_id id = have == 4   ? s ? VALUE_cv_s32_64 : VALUE_cv_u32_64
+                           : want == 4 ? s ? VALUE_cv_s16_32 : VALUE_cv_u16_32
+                           : s         ? VALUE_cv_s16_64
+                                       : VALUE_cv_u16_64;
+        decode_value(d, id, want, slot, from, from, from);
+    }
+}
+
+uint32_t decode_address(struct decoder *d, const struct ptx_operand *op, enum ptx_space space,
+                        uint64_t *addend)
+{
+    *addend = 0;
+    if (op->kind != PTX_OPERAND_ADDRESS || op->count != 1) {
+        decode_fail(d, "'%.60s' needs an address in brackets", d->ins->opcode);
+        return 0;
+    }
+    const struct ptx_operand *base = &op->items[0];
+    if (base->kind == PTX_OPERAND_VARIABLE) {
+        uint32_t slot = variable_address(d, base->variable, (uint64_t)base->addend);
+        enum ptx_space in = base->variable->space;
+        /* Device functions' parameters live in local memory. */
+        if (in == PTX_SPACE_PARAM && space == PTX_SPACE_PARAM)
+            return slot;
+        if (in != space && space != PTX_SPACE_NONE)
+            decode_fail(d, "'%.60s' is not in the space that '%.60s' names", base->name,
+                        d->ins->opcode);
+        if (space == PTX_SPACE_NONE && (in == PTX_SPACE_SHARED || in == PTX_SPACE_LOCAL))
+            *addend = in == PTX_SPACE_SHARED ? WINDOW_SHARED : WINDOW_LOCAL;
+        return slot;
+    }
+    if (base->kind == PTX_OPERAND_INTEGER)
+        return decode_constant(d, base->value, 8);
+    *addend = (uint64_t)op->addend;
+    if (base->kind == PTX_OPERAND_REGISTER && type_width(base->variable->type) == 4 &&
+        base->variable->type != PTX_PRED) {
+        /* 32-bit addresses are allowed for the small spaces. */
+        uint32_t t = decode_temporary(d, 8), a = decode_source(d, base, PTX_U32);
+        decode_value(d, VALUE_cv_u32_64, 8, t, a, a, a);
+        return t;
+    }
+    return decode_source(d, base, PTX_U64);
+}
+
+/* ---- special registers ---- */
+
+static const struct {
+    const char *name;
+    uint32_t id; /* of exec_special: see exec_warp.c */
+} specials[] = {
+    {"%tid", 'T'},
+    {"%ntid", 'N'},
+    {"%ctaid", 'C'},
+    {"%nctaid", 'G'},
+    {"%laneid", 'l'},
+    {"%warpid", 'w'},
+    {"%nwarpid", 'W'},
+    {"%smid", 's'},
+    {"%nsmid", 'S'},
+    {"%gridid", 'g'},
+    {"%lanemask_eq", '='},
+    {"%lanemask_lt", '<'},
+    {"%lanemask_le", '{'},
+    {"%lanemask_gt", '>'},
+    {"%lanemask_ge", '}'},
+    {"%clock", 'c'},
+    {"%clock64", 'k'},
+    {"%clock_hi", 'h'},
+    {"%globaltimer", 't'},
+    {"%globaltimer_lo", 'i'},
+    {"%globaltimer_hi", 'j'},
+    {"%dynamic_smem_size", 'd'},
+    {"%total_smem_size", 'D'},
+    {"%aggr_smem_size", 'D'},
+    {"WARP_SZ", 'z'},
+    {"%is_explicit_cluster", '0'},
+    {"%reserved_smem_offset_begin", '0'},
+    {"%reserved_smem_offset_end", '0'},
+    {"%cluster_ctaid", '0'},
+    {"%cluster_ctarank", '0'},
+    {"%cluster_nctaid", '1'},
+    {"%cluster_nctarank", '1'},
+    {"%clusterid", 'C'},
+    {"%nclusterid", 'G'},
+};
+
+static uint32_t special_source(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
+{
+    uint32_t id = 0, width = type_width(type);
+    for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++) {
+        if (strcmp(op->name, specials[i].name) == 0)
+            id = specials[i].id;
+    }
+    if (strncmp(op->name, "%envreg", 7) == 0)
+        id = '0';
+    uint32_t axis = op->selector == 'x' || !op->selector ? 0
+                    : op->selector == 'y'                ? 1
+                    : op->selector == 'z'                ? 2
+                    : op->selector == 'w'                ? 3
+                                                         : 4;
+    if (!id || axis > 3 || width == 0) {
+        decode_fail(d, "unknown special register '%.60s'", op->name);
+        return 0;
+    }
+    if (strchr("ckhtij", (int)id))
+        decode_action(d, exec_nop, 0, 0, 0, 0); /* brings the clocks up to date */
+    if (width == 8) {
+        uint32_t t = decode_temporary(d, 8);
+        struct op *read = decode_special(d, exec_special64, 8, t, t, t, t);
+        read->aux = id;
+        read->imm = axis;
+        return t;
+    }
+    uint32_t t = decode_temporary(d, 4);
+    struct op *read = decode_special(d, exec_special32, 4, t, t, t, t);
+    read->aux = id;
+    read->imm = axis;
+    if (width == 4)
+        return t;
+    uint32_t narrow = decode_temporary(d, 2);
+    decode_value(d, VALUE_cv_32_16, 2, narrow, t, t, t);
+    return narrow;
+}
+
+/* ---- control flow ---- */
+
+static void decode_branch(struct decoder *d)
+{
+    const struct ptx_operand *op = decode_operand(d, 0);
+    decode_take(d, "uni");
+    decode_count(d, 1, 1);
+    if (op->kind != PTX_OPERAND_LABEL || d->function->labels[op->label].kind != PTX_LABEL_CODE) {
+        decode_fail(d, "bra needs a label");
+        return;
+    }
+    struct op *branch = decode_emit(d, 0, 0, 0, 0);
+    branch->kind = OP_BRANCH;
+    branch->target = d->function->labels[op->label].instruction;
+}
+
+static void decode_brx(struct decoder *d)
+{
+    decode_take(d, "uni");
+    decode_take(d, "idx");
+    decode_count(d, 2, 2);
+    const struct ptx_operand *op = decode_operand(d, 1);
+    uint32_t index = decode_in(d, 0, PTX_U32);
+    if (op->kind != PTX_OPERAND_LABEL || d->function->labels[op->label].kind != PTX_LABEL_TARGETS) {
+        decode_fail(d, "brx.idx needs the label of a .branchtargets");
+        return;
+    }
+    const struct ptx_label *table = &d->function->labels[op->label];
+    struct op *branch = decode_action(d, exec_brx, 0, index, 0, 0);
+    branch->aux = d->code->table_count;
+    branch->imm = table->target_count;
+    for (uint32_t i = 0; i < table->target_count && !d->failed; i++) {
+        struct code *c = d->code;
+        uint32_t *all = grow(d, c->tables, c->table_count, &c->table_capacity, sizeof(*all));
+        if (!all)
+            return;
+        c->tables = all;
+        all[c->table_count++] = d->function->labels[table->targets[i]].instruction;
+    }
+}
+
+static bool decode_control(struct decoder *d)
+{
+    const char *op = d->ins->opcode;
+    if (strcmp(op, "bra") == 0) {
+        decode_branch(d);
+    } else if (strcmp(op, "brx") == 0) {
+        decode_brx(d);
+    } else if (strcmp(op, "ret") == 0) {
+        decode_take(d, "uni");
+        decode_count(d, 0, 0);
+        decode_action(d, exec_ret, 0, 0, 0, 0);
+    } else if (strcmp(op, "exit") == 0) {
+        decode_count(d, 0, 0);
+        decode_action(d, exec_exit, 0, 0, 0, 0);
+    } else if (strcmp(op, "trap") == 0 || strcmp(op, "brkpt") == 0) {
+        decode_count(d, 0, 0);
+        decode_action(d, exec_trap, 0, 0, 0, 0);
+    } else if (strcmp(op, "pmevent") == 0) {
+        decode_take(d, "mask");
+        decode_action(d, exec_nop, 0, 0, 0, 0);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- calls ---- */
+
+static struct code_param call_param(struct decoder *d, const struct ptx_operand *op,
+                                    const struct ptx_variable *formal, bool result)
+{
+    struct code_param p = {.space = PTX_SPACE_PARAM};
+    if (op->kind == PTX_OPERAND_VARIABLE && op->variable->space == PTX_SPACE_PARAM) {
+        p.offset = d->local_offsets[op->variable->id];
+        p.bytes = (uint32_t)op->variable->bytes;
+        return p;
+    }
+    uint32_t width = formal ? type_width(formal->type) : 8;
+    p.space = PTX_SPACE_REG;
+    if (result || op->kind == PTX_OPERAND_REGISTER)
+        p.slot = decode_target(d, op, &width);
+    else
+        p.slot = decode_source(d, op, formal ? formal->type : PTX_B64);
+    if (op->kind == PTX_OPERAND_REGISTER && op->variable->type == PTX_PRED)
+        decode_fail(d, "a predicate can't be passed to a function");
+    p.width = (uint8_t)width;
+    p.bytes = width;
+    return p;
+}
+
+static struct code_param *call_list(struct decoder *d, const struct ptx_operand *list,
+                                    const struct ptx_function *shape, bool result, uint32_t *count)
+{
+    *count = list ? list->count : 0;
+    uint32_t formals = !shape ? 0 : result ? shape->return_count : shape->param_count;
+    const struct ptx_variable **formal = !shape ? NULL : result ? shape->returns : shape->params;
+    if (shape && formals != *count)
+        decode_fail(d, "'%.100s' takes %u %s, not %u", shape->name, formals,
+                    result ? "results" : "arguments", *count);
+    struct code_param *all = calloc(*count + 1, sizeof(*all));
+    if (!all) {
+        fail_memory(d);
+        *count = 0;
+        return NULL;
+    }
+    for (uint32_t i = 0; i < *count && !d->failed; i++)
+        all[i] = call_param(d, &list->items[i], formal ? formal[i] : NULL, result);
+    return all;
+}
+
+static exec_action *external_function(struct decoder *d, const char *name)
+{
+    if (strcmp(name, "__assertfail") == 0)
+        return exec_assert;
+    if (strcmp(name, "vprintf") == 0)
+        return exec_print;
+    decode_fail(d, "call of '%.100s', which has no body", name);
+    return exec_nop;
+}
+
+static void decode_call(struct decoder *d)
+{
+    const struct ptx_operand *results = NULL, *args = NULL, *target;
+    uint32_t at = 0;
+    decode_take(d, "uni");
+    if (decode_operand(d, 0)->kind == PTX_OPERAND_LIST)
+        results = decode_operand(d, at++);
+    target = decode_operand(d, at++);
+    if (at < d->ins->operand_count && decode_operand(d, at)->kind == PTX_OPERAND_LIST)
+        args = decode_operand(d, at++);
+    const struct ptx_function *shape = NULL, *callee = NULL;
+    uint32_t address = 0;
+    if (target->kind == PTX_OPERAND_FUNCTION) {
+        callee = shape = target->function;
+        if (callee->entry)
+            decode_fail(d, "call of the kernel '%.100s'", callee->name);
+    } else {
+        address = decode_source(d, target, PTX_U64);
+        const struct ptx_operand *proto = decode_operand(d, at++);
+        if (proto->kind == PTX_OPERAND_LABEL)
+            shape = d->function->labels[proto->label].prototype;
+    }
+    if (at < d->ins->operand_count)
+        decode_fail(d, "an operand of 'call' is not understood");
+    struct code *c = d->code;
+    struct code_call *calls = grow(d, c->calls, c->call_count, &c->call_capacity, sizeof(*calls));
+    if (!calls || d->failed)
+        return;
+    c->calls = calls;
+    struct code_call *call = &calls[c->call_count++];
+    *call = (struct code_call){.callee = callee ? callee->definition : NULL};
+    call->args = call_list(d, args, shape, false, &call->arg_count);
+    call->results = call_list(d, results, shape, true, &call->result_count);
+    exec_action *action =
+        callee && !callee->definition ? external_function(d, callee->name) : exec_call;
+    decode_action(d, action, 0, address, 0, 0)->aux = c->call_count - 1;
+}
+
+/* ---- a function ---- */
+
+static void finish_instruction(struct decoder *d, uint32_t first)
+{
+    const struct ptx_instruction *ins = d->ins;
+    struct code *c = d->code;
+    if (ins->modifier_count > 64)
+        decode_fail(d, "'%.60s' with %u modifiers", ins->opcode, ins->modifier_count);
+    for (uint32_t i = 0; i < ins->modifier_count && i < 64; i++) {
+        if (!(d->taken >> i & 1))
+            decode_fail(d, "unknown instruction '%.60s', for its '.%.60s'", ins->opcode,
+                        ins->modifiers[i]);
+    }
+    bool counted = false;
+    uint32_t guard = SLOT_NONE;
+    if (ins->guard && !d->failed) {
+        struct ptx_operand plain = *ins->guard;
+        plain.negated = false;
+        guard = decode_predicate(d, &plain);
+    }
+    for (uint32_t i = c->op_count; i-- > first;) {
+        c->ops[i].part = counted;
+        counted = true;
+        if (guard != SLOT_NONE) {
+            c->ops[i].guard = guard;
+            c->ops[i].negated = ins->guard->negated;
+        }
+    }
+}
+
+/* The full name, so that the message says what nobody knows. */
+static void fail_unknown(struct decoder *d)
+{
+    char name[120];
+    int n = snprintf(name, sizeof(name), "%s", d->ins->opcode);
+    for (uint32_t i = 0; i < d->ins->modifier_count && n > 0 && (size_t)n < sizeof(name); i++)
+        n += snprintf(name + n, sizeof(name) - (size_t)n, ".%s", d->ins->modifiers[i]);
+    decode_fail(d, "unknown instruction '%s'", name);
+}
+
+static void decode_instruction(struct decoder *d, uint32_t index)
+{
+    d->ins = &d->function->instructions[index];
+    d->taken = 0;
+    memset(d->temporary_used, 0, sizeof(d->temporary_used));
+    uint32_t first = d->code->op_count;
+    d->starts[index] = first;
+    if (strcmp(d->ins->opcode, "call") == 0)
+        decode_call(d);
+    else if (!decode_control(d) && !decode_arith(d) && !decode_logic(d) && !decode_convert(d) &&
+             !decode_memory(d) && !decode_group(d))
+        fail_unknown(d);
+    finish_instruction(d, first);
+}
+
+static struct code_param formal_param(struct decoder *d, const struct ptx_variable *v)
+{
+    struct code_param p = {.space = v->space, .bytes = (uint32_t)v->bytes};
+    if (v->space == PTX_SPACE_REG) {
+        p.width = (uint8_t)type_width(v->type);
+        p.bytes = p.width;
+        p.slot = register_slot(d, v, 0);
+        if (!p.width)
+            decode_fail(d, "a predicate can't be a parameter");
+    } else {
+        p.offset = d->local_offsets[v->id];
+    }
+    return p;
+}
+
+static void place_local(struct decoder *d, const struct ptx_variable *v)
+{
+    uint32_t at = (d->code->local_bytes + v->align - 1) & ~(v->align - 1);
+    if (v->bytes > 1u << 20 || at > 1u << 20 || v->align > 1u << 16) {
+        decode_fail(d, "'%.100s' is too large for local memory", v->name);
+        return;
+    }
+    d->local_offsets[v->id] = at;
+    d->code->local_bytes = at + (uint32_t)v->bytes;
+}
+
+static void place_locals(struct decoder *d)
+{
+    const struct ptx_function *f = d->function;
+    for (uint32_t i = 0; !f->entry && i < f->param_count; i++)
+        place_local(d, f->params[i]);
+    for (uint32_t i = 0; i < f->return_count; i++)
+        place_local(d, f->returns[i]);
+    for (uint32_t i = 0; i < f->variable_count && !d->failed; i++) {
+        enum ptx_space space = f->variables[i]->space;
+        if (space == PTX_SPACE_LOCAL || space == PTX_SPACE_PARAM)
+            place_local(d, f->variables[i]);
+    }
+    struct code *c = d->code;
+    c->params = calloc(f->param_count + 1, sizeof(*c->params));
+    c->results = calloc(f->return_count + 1, sizeof(*c->results));
+    if (!c->params || !c->results) {
+        fail_memory(d);
+        return;
+    }
+    for (uint32_t i = 0; !f->entry && i < f->param_count && !d->failed; i++)
+        c->params[i] = formal_param(d, f->params[i]);
+    for (uint32_t i = 0; i < f->return_count && !d->failed; i++)
+        c->results[i] = formal_param(d, f->returns[i]);
+}
+
+static void resolve_branches(struct decoder *d)
+{
+    struct code *c = d->code;
+    for (uint32_t i = 0; i < c->op_count; i++) {
+        if (c->ops[i].kind == OP_BRANCH)
+            c->ops[i].target = d->starts[c->ops[i].target];
+    }
+    for (uint32_t i = 0; i < c->table_count; i++)
+        c->tables[i] = d->starts[c->tables[i]];
+}
+
+static void decode_body(struct decoder *d)
+{
+    const struct ptx_function *f = d->function;
+    new_row(d, LANES * 8); /* unused operands read row 0, at any width */
+    place_locals(d);
+    for (uint32_t i = 0; i < f->instruction_count && !d->failed; i++)
+        decode_instruction(d, i);
+    d->ins = NULL;
+    d->starts[f->instruction_count] = d->code->op_count;
+    decode_action(d, exec_ret, 0, 0, 0, 0);
+    if (!d->failed)
+        resolve_branches(d);
+    d->code->frame_bytes = (d->code->frame_bytes + 63) & ~63u;
+}
+
+struct code *code_create(const struct module *module, const struct ptx_function *function,
+                         struct module_error *error)
+{
+    struct decoder d = {.module = module, .function = function, .error = error, .carry = SLOT_NONE};
+    memset(d.temporaries, 0xff, sizeof(d.temporaries));
+    d.code = calloc(1, sizeof(*d.code));
+    d.starts = calloc((size_t)function->instruction_count + 1, sizeof(*d.starts));
+    d.local_offsets = calloc((size_t)module->ptx->variable_ids + 1, sizeof(*d.local_offsets));
+    if (!d.code || !d.starts || !d.local_offsets) {
+        fail_memory(&d);
+    } else {
+        d.code->ptx = function;
+        decode_body(&d);
+    }
+    free(d.slots);
+    free(d.starts);
+    free(d.local_offsets);
+    if (d.failed) {
+        code_destroy(d.code);
+        return NULL;
+    }
+    return d.code;
+}
+
+void code_destroy(struct code *c)
+{
+    if (!c)
+        return;
+    for (uint32_t i = 0; i < c->call_count; i++) {
+        free(c->calls[i].args);
+        free(c->calls[i].results);
+    }
+    free(c->calls);
+    free(c->ops);
+    free(c->constants);
+    free(c->relocations);
+    free(c->params);
+    free(c->results);
+    free(c->tables);
+    free(c);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * decode: turns the reader's instructions into ops. One PTX instruction gives one
+ * op or a few; all carry its guard, and the last counts as the instruction.
+ *
+ * decode.c keeps slots, operands and the order of things; decode_arith.c,
+ * decode_convert.c and decode_memory.c know the instructions. After the first
+ * error nothing more is emitted that anyone looks at.
+ */
+#ifndef GPUSHARE_SERVER_SOFTGPU_DECODE_H
+#define GPUSHARE_SERVER_SOFTGPU_DECODE_H
+
+#include "server/softgpu/exec.h"
+#include "server/softgpu/module_private.h"
+
+struct slot_entry {
+    uint64_t key; /* variable id + 1, index */
+    uint32_t slot;
+};
+
+struct decoder {
+    const struct module *module;
+    struct code *code;
+    const struct ptx_function *function;
+    const struct ptx_instruction *ins;
+    struct module_error *error;
+    bool failed;
+    uint64_t taken; /* modifiers that were understood */
+    struct slot_entry *slots;
+    uint32_t slot_count, slot_capacity;
+    uint32_t predicate_line, predicate_used; /* 16 predicates share a row of 64 bytes */
+    uint32_t carry;                          /* CC.CF, SLOT_NONE until used */
+    uint32_t temporaries[4][8], temporary_used[4];
+    uint32_t *local_offsets; /* by position in places; of .local and .param variables */
+    struct op nowhere;       /* what is emitted after an error */
+    uint32_t *starts;        /* op index of each instruction, and of the end */
+};
+
+void decode_fail(struct decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- modifiers ---- */
+/* True if the instruction has the modifier; it counts as understood. */
+bool decode_take(struct decoder *d, const char *modifier);
+/* The next modifier that is a type (each is taken once, from the left), or NONE. */
+enum ptx_type decode_type(struct decoder *d);
+/* Likewise, but it is an error to have none. */
+enum ptx_type decode_need_type(struct decoder *d);
+/* FE_* of rn, rz, rm, rp; -1 where there is none. */
+int decode_rounding(struct decoder *d);
+
+/* ---- operands ---- */
+static inline bool type_is_float(enum ptx_type t)
+{
+    return t == PTX_F32 || t == PTX_F64 || t == PTX_F16 || t == PTX_BF16;
+}
+static inline bool type_is_signed(enum ptx_type t)
+{
+    return t == PTX_S8 || t == PTX_S16 || t == PTX_S32 || t == PTX_S64;
+}
+/* Bytes per lane of a register that holds this type: 0 for predicates. */
+uint32_t type_width(enum ptx_type type);
+
+/* The index-th operand, or NULL and an error. */
+const struct ptx_operand *decode_operand(struct decoder *d, uint32_t index);
+/* Complains unless there are from least to most operands. */
+void decode_count(struct decoder *d, uint32_t least, uint32_t most);
+uint32_t decode_constant(struct decoder *d, uint64_t value, uint32_t width);
+uint32_t decode_temporary(struct decoder *d, uint32_t width);
+/* A source of exactly this type's width. */
+uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx_type type);
+uint32_t decode_in(struct decoder *d, uint32_t index, enum ptx_type type);
+/* A predicate, negated if the operand says so. */
+uint32_t decode_predicate(struct decoder *d, const struct ptx_operand *op);
+/* A destination register; SINK gives a temporary. *width: of the register. */
+uint32_t decode_target(struct decoder *d, const struct ptx_operand *op, uint32_t *width);
+uint32_t decode_out(struct decoder *d, uint32_t index, enum ptx_type type);
+/* Any register or immediate, cut or, where narrower, refused: width as `type`'s. */
+uint32_t decode_loose(struct decoder *d, const struct ptx_operand *op, enum ptx_type type);
+/* Stores a value of `type` into a register that may be wider, extended by the type. */
+void decode_widen(struct decoder *d, const struct ptx_operand *to, uint32_t from,
+                  enum ptx_type type);
+/* A slot of 64-bit addresses for [operand]; *addend is to be added; the space as written. */
+uint32_t decode_address(struct decoder *d, const struct ptx_operand *op, enum ptx_space space,
+                        uint64_t *addend);
+uint32_t decode_carry(struct decoder *d);
+
+/* ---- ops ---- */
+struct op *decode_emit(struct decoder *d, uint32_t dst, uint32_t a, uint32_t b, uint32_t c);
+struct op *decode_value(struct decoder *d, enum value_id id, uint32_t width, uint32_t dst,
+                        uint32_t a, uint32_t b, uint32_t c);
+struct op *decode_special(struct decoder *d, exec_value *value, uint32_t width, uint32_t dst,
+                          uint32_t a, uint32_t b, uint32_t c);
+struct op *decode_action(struct decoder *d, exec_action *action, uint32_t dst, uint32_t a,
+                         uint32_t b, uint32_t c);
+/* dst = src for one lane width. */
+void decode_move(struct decoder *d, uint32_t width, uint32_t dst, uint32_t src);
+
+/* ---- instructions: true if the opcode is known to that file ---- */
+bool decode_arith(struct decoder *d);
+bool decode_logic(struct decoder *d);
+bool decode_convert(struct decoder *d);
+bool decode_memory(struct decoder *d);
+bool decode_group(struct decoder *d);
+
+#endif

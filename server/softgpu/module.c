@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/softgpu/module.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/softgpu/module_private.h"
+
+enum { INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, OUT_OF_MEMORY = 2 };
+enum { NEWEST_VERSION = 99 }; /* what is not understood is refused by name, not by version */
+
+static int fail(struct module_error *error, int result, uint32_t line, const char *text)
+{
+    error->result = result;
+    error->line = line;
+    snprintf(error->text, sizeof(error->text), "%s", text);
+    return -1;
+}
+
+static int fail_at(struct module_error *error, const struct ptx_variable *v, const char *what)
+{
+    error->result = INVALID_PTX;
+    error->line = v->line;
+    snprintf(error->text, sizeof(error->text), "line %u: '%.100s' %s", v->line, v->name, what);
+    return -1;
+}
+
+/* ---- shared memory: functions that reach the same variables lay them out together ---- */
+
+struct groups {
+    uint32_t *parent; /* functions, then variables, then the one of unknown callees */
+    uint32_t functions, all;
+};
+
+static uint32_t group_of(struct groups *g, uint32_t i)
+{
+    while (g->parent[i] != i) {
+        g->parent[i] = g->parent[g->parent[i]];
+        i = g->parent[i];
+    }
+    return i;
+}
+
+static void join(struct groups *g, uint32_t a, uint32_t b)
+{
+    a = group_of(g, a);
+    b = group_of(g, b);
+    /* Towards functions, so that a group with a function is named by one. */
+    if (a < b)
+        g->parent[b] = a;
+    else
+        g->parent[a] = b;
+}
+
+static uint32_t function_key(const struct ptx_function *f)
+{
+    return f->definition ? f->definition->id : f->id;
+}
+
+static void join_operand(struct groups *g, const struct ptx_function *f,
+                         const struct ptx_operand *op, bool called)
+{
+    if (op->kind == PTX_OPERAND_VARIABLE && op->variable->space == PTX_SPACE_SHARED)
+        join(g, f->id, g->functions + op->variable->id);
+    if (op->kind == PTX_OPERAND_FUNCTION)
+        join(g, called ? f->id : g->all, function_key(op->function));
+    for (uint32_t i = 0; i < op->count; i++)
+        join_operand(g, f, &op->items[i], called);
+}
+
+static void join_function(struct groups *g, const struct ptx_function *f)
+{
+    for (uint32_t i = 0; i < f->instruction_count; i++) {
+        const struct ptx_instruction *ins = &f->instructions[i];
+        bool call = strcmp(ins->opcode, "call") == 0, direct = false;
+        for (uint32_t k = 0; k < ins->operand_count; k++) {
+            direct |= ins->operands[k].kind == PTX_OPERAND_FUNCTION;
+            join_operand(g, f, &ins->operands[k], call);
+        }
+        if (call && !direct)
+            join(g, f->id, g->all);
+    }
+    for (uint32_t i = 0; i < f->variable_count; i++) {
+        if (f->variables[i]->space == PTX_SPACE_SHARED)
+            join(g, f->id, g->functions + f->variables[i]->id);
+    }
+}
+
+static void place_shared(struct module *m, struct groups *g, const struct ptx_variable *v,
+                         bool open)
+{
+    if (v->space != PTX_SPACE_SHARED || (v->bytes == 0) != open)
+        return;
+    uint64_t *bytes = &m->shared_bytes[group_of(g, g->functions + v->id)];
+    uint64_t align = open && v->align < 16 ? 16 : v->align;
+    uint64_t at = (*bytes + align - 1) & ~(align - 1);
+    m->places[v->id] = (struct placed){v, at};
+    *bytes = at + v->bytes;
+}
+
+static void each_variable(struct module *m, struct groups *g, bool open)
+{
+    const struct ptx_module *p = m->ptx;
+    for (uint32_t i = 0; i < p->variable_count; i++)
+        place_shared(m, g, p->variables[i], open);
+    for (uint32_t i = 0; i < p->function_count; i++) {
+        for (uint32_t k = 0; k < p->functions[i]->variable_count; k++)
+            place_shared(m, g, p->functions[i]->variables[k], open);
+    }
+}
+
+/*
+ * Open arrays (extern .shared name[]) begin where the static ones end, all at the
+ * same place: the second pass aligns the end of the group to the strictest, the
+ * third gives that end to all.
+ */
+static int place_all_shared(struct module *m, struct module_error *error)
+{
+    const struct ptx_module *p = m->ptx;
+    struct groups g = {.functions = p->function_count};
+    uint64_t total = (uint64_t)p->function_count + p->variable_ids + 1;
+    g.all = (uint32_t)total - 1;
+    g.parent = calloc(total, sizeof(*g.parent));
+    m->shared_bytes = calloc(total, sizeof(*m->shared_bytes));
+    m->groups = calloc((size_t)p->function_count + 1, sizeof(*m->groups));
+    if (!g.parent || !m->shared_bytes || !m->groups) {
+        free(g.parent);
+        return fail(error, OUT_OF_MEMORY, 0, "out of memory");
+    }
+    for (uint32_t i = 0; i < total; i++)
+        g.parent[i] = i;
+    for (uint32_t i = 0; i < p->function_count; i++)
+        join_function(&g, p->functions[i]);
+    each_variable(m, &g, false);
+    each_variable(m, &g, true);
+    each_variable(m, &g, true);
+    for (uint32_t i = 0; i < p->function_count; i++)
+        m->groups[i] = group_of(&g, i);
+    free(g.parent);
+    return 0;
+}
+
+/* ---- .global and .const ---- */
+
+static int place_memory(struct module *m, const struct ptx_variable *v, struct module_error *error)
+{
+    if (v->space != PTX_SPACE_GLOBAL && v->space != PTX_SPACE_CONST)
+        return 0;
+    if (v->linkage == PTX_LINK_EXTERN)
+        return fail_at(error, v, "is declared .extern and defined nowhere");
+    if (v->type == PTX_TEXREF || v->type == PTX_SAMPLERREF || v->type == PTX_SURFREF)
+        return fail_at(error, v, "is a texture, sampler or surface, which are not supported");
+    size_t *bytes = v->space == PTX_SPACE_GLOBAL ? &m->global_bytes : &m->const_bytes;
+    if (v->align > 256)
+        return fail_at(error, v, "asks for an alignment above 256");
+    uint64_t at = (*bytes + v->align - 1) & ~(uint64_t)(v->align - 1);
+    if (at + v->bytes > UINT64_C(1) << 40)
+        return fail_at(error, v, "is too large");
+    m->places[v->id] = (struct placed){v, at};
+    *bytes = at + v->bytes;
+    return 0;
+}
+
+static int place_all_memory(struct module *m, struct module_error *error)
+{
+    const struct ptx_module *p = m->ptx;
+    for (uint32_t i = 0; i < p->variable_count; i++) {
+        if (place_memory(m, p->variables[i], error))
+            return -1;
+    }
+    for (uint32_t i = 0; i < p->function_count; i++) {
+        for (uint32_t k = 0; k < p->functions[i]->variable_count; k++) {
+            if (place_memory(m, p->functions[i]->variables[k], error))
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- functions ---- */
+
+enum { CHAIN_UNKNOWN = 0, CHAIN_DEPTH = 64 };
+
+/*
+ * Local memory of the deepest chain of direct calls; known[] keeps 1 + the answer
+ * by function. A call back into the chain, or beyond CHAIN_DEPTH, counts nothing:
+ * the stack grows as it runs.
+ */
+static uint32_t chain_bytes(const struct module *m, uint32_t id, uint32_t depth, uint32_t *known)
+{
+    const struct code *code = m->codes[id];
+    uint32_t deepest = 0;
+    if (!code || depth == CHAIN_DEPTH)
+        return 0;
+    if (known[id] != CHAIN_UNKNOWN)
+        return known[id] - 1;
+    known[id] = 1;
+    for (uint32_t i = 0; i < code->call_count; i++) {
+        const struct ptx_function *callee = code->calls[i].callee;
+        uint32_t bytes = callee ? chain_bytes(m, callee->id, depth + 1, known) : 0;
+        deepest = bytes > deepest ? bytes : deepest;
+    }
+    uint32_t own = (code->local_bytes + 15) & ~15u;
+    known[id] = 1 + own + deepest;
+    return own + deepest;
+}
+
+static int add_function(struct module *m, uint32_t id, const uint32_t *known,
+                        struct module_error *error)
+{
+    const struct ptx_function *f = m->ptx->functions[id];
+    uint64_t shared = m->shared_bytes[m->groups[id]];
+    if (!f->entry || !m->codes[id])
+        return 0;
+    if (ptx_param_offset(f, f->param_count) > 32764)
+        return fail(error, INVALID_PTX, f->line, "a kernel's parameters exceed 32764 bytes");
+    if (shared > UINT32_MAX / 2)
+        return fail(error, INVALID_PTX, f->line, "a kernel's shared memory exceeds 2 GiB");
+    uint32_t words = m->codes[id]->register_words;
+    m->functions[m->function_count++] = (struct function){
+        .module = m,
+        .ptx = f,
+        .code = m->codes[id],
+        .static_shared_bytes = (uint32_t)shared,
+        .local_bytes = known[id] - 1,
+        .registers = words < 255 ? words : 255,
+    };
+    return 0;
+}
+
+static int decode_functions(struct module *m, struct module_error *error)
+{
+    const struct ptx_module *p = m->ptx;
+    m->codes = calloc((size_t)p->function_count + 1, sizeof(*m->codes));
+    m->functions = calloc((size_t)p->function_count + 1, sizeof(*m->functions));
+    if (!m->codes || !m->functions)
+        return fail(error, OUT_OF_MEMORY, 0, "out of memory");
+    for (uint32_t i = 0; i < p->function_count; i++) {
+        if (!p->functions[i]->defined)
+            continue;
+        m->codes[i] = code_create(m, p->functions[i], error);
+        if (!m->codes[i])
+            return -1;
+    }
+    uint32_t *known = calloc((size_t)p->function_count + 1, sizeof(*known));
+    if (!known)
+        return fail(error, OUT_OF_MEMORY, 0, "out of memory");
+    for (uint32_t i = 0; i < p->function_count; i++) {
+        if (p->functions[i]->entry && m->codes[i])
+            chain_bytes(m, i, 0, known);
+    }
+    int r = 0;
+    for (uint32_t i = 0; i < p->function_count && !r; i++)
+        r = add_function(m, i, known, error);
+    free(known);
+    return r;
+}
+
+int module_create(const char *text, size_t length, struct module **module,
+                  struct module_error *error)
+{
+    struct module_error unused;
+    struct ptx_error read = {0};
+    struct module *m = calloc(1, sizeof(*m));
+    error = error ? error : &unused;
+    *module = NULL;
+    *error = (struct module_error){0};
+    if (!m)
+        return fail(error, OUT_OF_MEMORY, 0, "out of memory");
+    /* Images are often handed over with their terminating NUL. */
+    while (length && text[length - 1] == '\0')
+        length--;
+    int r = ptx_read(text, length, &m->ptx, &read);
+    if (r) {
+        fail(error, r == -ENOMEM ? OUT_OF_MEMORY : INVALID_PTX, read.line, read.text);
+    } else if (m->ptx->version > NEWEST_VERSION) {
+        r = fail(error, UNSUPPORTED_PTX_VERSION, 1, "this PTX version is not known");
+    } else {
+        m->places = calloc((size_t)m->ptx->variable_ids + 1, sizeof(*m->places));
+        r = !m->places ? fail(error, OUT_OF_MEMORY, 0, "out of memory")
+            : place_all_shared(m, error) || place_all_memory(m, error) || decode_functions(m, error)
+                ? -1
+                : 0;
+    }
+    if (r) {
+        module_destroy(m);
+        return -1;
+    }
+    *module = m;
+    return 0;
+}
+
+void module_destroy(struct module *m)
+{
+    if (!m)
+        return;
+    for (uint32_t i = 0; m->codes && i < m->ptx->function_count; i++)
+        code_destroy(m->codes[i]);
+    free(m->codes);
+    free(m->functions);
+    free(m->places);
+    free(m->groups);
+    free(m->shared_bytes);
+    ptx_destroy(m->ptx);
+    free(m);
+}
+
+size_t module_global_bytes(const struct module *m)
+{
+    return m->global_bytes;
+}
+
+size_t module_const_bytes(const struct module *m)
+{
+    return m->const_bytes;
+}
+
+/* ---- placing ---- */
+
+static uint64_t variable_address(const struct module *m, const struct ptx_variable *v)
+{
+    uint64_t at = m->places[v->id].offset;
+    return v->space == PTX_SPACE_GLOBAL  ? m->global_base + at
+           : v->space == PTX_SPACE_CONST ? m->const_base + at
+                                         : at;
+}
+
+static void write_initial(const struct module *m, const struct ptx_variable *v)
+{
+    uint8_t *base = (uint8_t *)(uintptr_t)variable_address(m, v);
+    for (uint32_t i = 0; i < v->initialiser_count; i++) {
+        const struct ptx_initialiser *item = &v->initialisers[i];
+        uint64_t value = item->value;
+        if (item->variable) {
+            value += variable_address(m, item->variable);
+            if (item->generic && item->variable->space == PTX_SPACE_SHARED)
+                value += WINDOW_SHARED;
+        }
+        if (item->function)
+            value += module_function_address(item->function);
+        if (item->mask)
+            value = (value & item->mask) >> __builtin_ctzll(item->mask);
+        memcpy(base + item->offset, &value, item->bytes < 8 ? item->bytes : 8);
+    }
+}
+
+int module_place(struct module *m, uint64_t global_base, uint64_t const_base,
+                 struct module_error *error)
+{
+    if (m->placed)
+        return fail(error, INVALID_PTX, 0, "the module has its place already");
+    m->global_base = global_base;
+    m->const_base = const_base;
+    m->placed = true;
+    if (m->global_bytes)
+        memset((void *)(uintptr_t)global_base, 0, m->global_bytes);
+    if (m->const_bytes)
+        memset((void *)(uintptr_t)const_base, 0, m->const_bytes);
+    for (uint32_t i = 0; i < m->ptx->variable_ids; i++) {
+        const struct ptx_variable *v = m->places[i].variable;
+        if (v && v->space != PTX_SPACE_SHARED)
+            write_initial(m, v);
+    }
+    for (uint32_t i = 0; i < m->ptx->function_count; i++) {
+        struct code *c = m->codes[i];
+        for (uint32_t k = 0; c && k < c->relocation_count; k++) {
+            uint64_t *row = (uint64_t *)(void *)(c->constants + c->relocations[k].slot);
+            uint64_t value =
+                variable_address(m, c->relocations[k].variable) + c->relocations[k].addend;
+            for (int lane = 0; lane < LANES; lane++)
+                row[lane] = value;
+        }
+    }
+    return 0;
+}
+
+/* ---- looking things up ---- */
+
+const struct code *module_code(const struct module *m, const struct ptx_function *f)
+{
+    return f->definition ? m->codes[f->definition->id] : NULL;
+}
+
+uint64_t module_function_address(const struct ptx_function *f)
+{
+    return WINDOW_FUNCTION + ((uint64_t)function_key(f) + 1) * 16;
+}
+
+const struct code *module_code_at(const struct module *m, uint64_t address)
+{
+    uint64_t index = (address & ~WINDOW_MASK) / 16;
+    if ((address & WINDOW_MASK) != WINDOW_FUNCTION || address % 16 || index == 0 ||
+        index > m->ptx->function_count)
+        return NULL;
+    return m->codes[index - 1];
+}
+
+struct function *module_function(struct module *m, const char *name)
+{
+    for (size_t i = 0; i < m->function_count; i++) {
+        if (strcmp(m->functions[i].ptx->name, name) == 0)
+            return &m->functions[i];
+    }
+    return NULL;
+}
+
+size_t module_function_count(const struct module *m)
+{
+    return m->function_count;
+}
+
+struct function *module_function_at(struct module *m, size_t index)
+{
+    return index < m->function_count ? &m->functions[index] : NULL;
+}
+
+int module_variable(const struct module *m, const char *name, uint64_t *address, size_t *bytes)
+{
+    const struct ptx_variable *v = ptx_find_variable(m->ptx, name);
+    if (!v || (v->space != PTX_SPACE_GLOBAL && v->space != PTX_SPACE_CONST))
+        return -1;
+    if (address)
+        *address = variable_address(m, v);
+    if (bytes)
+        *bytes = v->bytes;
+    return 0;
+}
+
+void function_info(const struct function *f, struct function_info *info)
+{
+    const struct ptx_function *p = f->ptx;
+    uint32_t most = p->max_threads[0] * p->max_threads[1] * p->max_threads[2];
+    *info = (struct function_info){
+        .name = p->name,
+        .param_count = p->param_count,
+        .param_bytes = (uint32_t)ptx_param_offset(p, p->param_count),
+        .static_shared_bytes = f->static_shared_bytes,
+        .local_bytes = f->local_bytes,
+        .const_bytes = (uint32_t)f->module->const_bytes,
+        .registers = f->registers ? f->registers : 1,
+        .max_threads = most && most < 1024 ? most : 1024,
+        .ptx_version = f->module->ptx->version,
+        .target = f->module->ptx->target,
+    };
+}
+
+int function_param(const struct function *f, uint32_t index, uint32_t *offset, uint32_t *bytes)
+{
+    if (index >= f->ptx->param_count)
+        return -1;
+    if (offset)
+        *offset = (uint32_t)ptx_param_offset(f->ptx, index);
+    if (bytes)
+        *bytes = (uint32_t)f->ptx->params[index]->bytes;
+    return 0;
+}

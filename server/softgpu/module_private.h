@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* module_private: the inside of modules and functions, for module, decode and block. */
+#ifndef GPUSHARE_SERVER_SOFTGPU_MODULE_PRIVATE_H
+#define GPUSHARE_SERVER_SOFTGPU_MODULE_PRIVATE_H
+
+#include <stdbool.h>
+
+#include "common/ptx.h"
+#include "server/softgpu/exec.h"
+#include "server/softgpu/module.h"
+
+struct function {
+    struct module *module;
+    const struct ptx_function *ptx;
+    const struct code *code;
+    uint32_t static_shared_bytes, local_bytes, registers;
+};
+
+/* Where a variable stands: by ptx_variable.id. */
+struct placed {
+    const struct ptx_variable *variable; /* NULL: registers, parameters and locals */
+    uint64_t offset;                     /* in its space's range, or in shared memory */
+};
+
+struct module {
+    struct ptx_module *ptx;
+    struct placed *places;
+    struct code **codes;        /* by ptx_function.id; NULL without body */
+    struct function *functions; /* the entries */
+    size_t function_count;
+    size_t global_bytes, const_bytes;
+    uint64_t global_base, const_base;
+    bool placed;
+    uint32_t *groups;       /* by function id: its group of shared memory */
+    uint64_t *shared_bytes; /* by group */
+};
+
+/* ---- decode ---- */
+
+/*
+ * Decodes one function; places of shared variables must be known. Returns NULL
+ * with error filled in: text without the "line N: " that module_create() adds.
+ */
+struct code *code_create(const struct module *module, const struct ptx_function *function,
+                         struct module_error *error);
+void code_destroy(struct code *code);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * kernel: runs PTX in a unit test, without the device side: memory is what the
+ * test registered here, and blocks run one after the other.
+ */
+#ifndef GPUSHARE_TESTS_UNIT_SOFTGPU_KERNEL_H
+#define GPUSHARE_TESTS_UNIT_SOFTGPU_KERNEL_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/softgpu/block.h"
+#include "server/softgpu/memory.h"
+#include "server/softgpu/module.h"
+
+#define PTX_HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+
+static struct memory_range kernel_ranges[64];
+static size_t kernel_range_count;
+static uint64_t kernel_generation = 1;
+
+bool memory_find(uint64_t address, struct memory_range *range)
+{
+    for (size_t i = 0; i < kernel_range_count; i++) {
+        if (address >= kernel_ranges[i].start && address < kernel_ranges[i].end) {
+            *range = kernel_ranges[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t memory_generation(void)
+{
+    return kernel_generation;
+}
+
+__attribute__((unused)) static void kernel_allow(const void *start, size_t bytes, uint32_t access)
+{
+    assert_true(kernel_range_count < 64);
+    uint64_t at = (uint64_t)(uintptr_t)start;
+    kernel_ranges[kernel_range_count++] = (struct memory_range){at, at + bytes, access};
+    kernel_generation++;
+}
+
+__attribute__((unused)) static void kernel_forget(void)
+{
+    kernel_range_count = 0;
+    kernel_generation++;
+}
+
+/* Loads, or fails the test; variables get memory of their own. */
+__attribute__((unused)) static struct module *kernel_module(const char *text)
+{
+    struct module *m = NULL;
+    struct module_error error;
+    if (module_create(text, strlen(text), &m, &error))
+        fail_msg("%s", error.text);
+    size_t global = module_global_bytes(m), constant = module_const_bytes(m);
+    uint8_t *memory = aligned_alloc(256, (global + constant + 1024) & ~(size_t)255);
+    assert_non_null(memory);
+    uint64_t base = (uint64_t)(uintptr_t)memory;
+    uint64_t const_base = (base + global + 255) & ~UINT64_C(255);
+    assert_int_equal(module_place(m, base, const_base, &error), 0);
+    if (global)
+        kernel_allow(memory, global, MEMORY_READ | MEMORY_WRITE);
+    if (constant)
+        kernel_allow((void *)(uintptr_t)const_base, constant, MEMORY_READ | MEMORY_WRITE);
+    return m;
+}
+
+/* The memory that kernel_module() took stands in kernel_ranges; freed at exit by nobody but here.
+ */
+struct kernel_launch {
+    const char *name;
+    uint32_t grid, threads, shared;
+    const void *params;
+    uint64_t budget; /* per block_run(), 0: a million */
+    uint32_t rate;
+    uint64_t clock_ns, lane_instructions;
+    uint64_t runs;
+};
+
+__attribute__((unused)) static enum block_state
+kernel_run(struct module *m, struct kernel_launch *l, struct fault *fault)
+{
+    struct function *f = module_function(m, l->name);
+    assert_non_null(f);
+    struct block_launch launch = {.function = f,
+                                  .grid = {l->grid, 1, 1},
+                                  .threads = {l->threads, 1, 1},
+                                  .dynamic_shared_bytes = l->shared,
+                                  .params = l->params,
+                                  .grid_id = 7,
+                                  .sm_count = 132};
+    enum block_state state = BLOCK_DONE;
+    for (uint32_t i = 0; i < l->grid && state == BLOCK_DONE; i++) {
+        uint32_t index[3] = {i, 0, 0};
+        struct block *b = block_create(&launch, index, i % 132);
+        assert_non_null(b);
+        uint64_t clock = l->clock_ns, wake = 0;
+        do {
+            state = block_run(b, l->budget ? l->budget : 1000000, &clock, l->rate, &wake, fault);
+            l->runs++;
+            if (state == BLOCK_ASLEEP) {
+                assert_true(wake > clock);
+                clock = wake;
+            }
+        } while ((state == BLOCK_READY || state == BLOCK_ASLEEP) && l->runs < 100000);
+        l->lane_instructions += block_lane_instructions(b);
+        l->clock_ns = clock;
+        block_destroy(b);
+    }
+    return state;
+}
+
+#endif
