@@ -57,11 +57,21 @@ static inline void sm_set_add(struct sm_set *set, unsigned sm)
 
 unsigned sm_set_count(const struct sm_set *set);
 
+/* One block's stay: what it holds or held, and between which modelled times. */
+struct sm_stay {
+    uint64_t start, end; /* end: UINT64_MAX while it is there */
+    unsigned threads;    /* 0: an unused record */
+    uint32_t shared;
+};
+
 struct sm {
     unsigned blocks, threads;
     uint32_t shared;
-    uint64_t last_release; /* modelled time at which a block last left */
-    uint64_t busy_mark;    /* up to which busy time has been counted, while blocks > 0 */
+    struct sm_stay present[DEVICE_SM_BLOCKS];
+    struct sm_stay past[DEVICE_SM_BLOCKS]; /* the latest, in a ring */
+    unsigned next_past;
+    uint64_t last_end;  /* the latest among the past */
+    uint64_t busy_mark; /* up to which busy time has been counted, while blocks > 0 */
 };
 
 struct op;

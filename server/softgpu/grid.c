@@ -35,6 +35,8 @@ struct grid {
     uint32_t block_shared;
     uint64_t blocks, placed, ended;
     uint64_t ready_at, end;
+    bool sleeps; /* a block of it has slept: its time is modelled, not taken from the CPU */
+    struct resident *turns;
     void (*release)(void *owner);
     void *owner;
     uint8_t params[];
@@ -45,11 +47,15 @@ struct resident {
     struct engine_task task;
     struct grid *grid;
     unsigned sm;
+    struct sm_stay *stay;
     uint32_t index[3];
     uint64_t start, clock;
     bool slept;
     struct block *block;
-    struct resident *next; /* in the store */
+    struct resident *next; /* in the store, or among those held back by one */
+    struct resident *turn_next,
+        **turn_at;              /* among those of the grid whose turn is due or under way */
+    struct resident *held_back; /* ends that wait for this turn */
 };
 
 static struct resident *store;
@@ -109,6 +115,65 @@ static bool sm_fits(const struct sm *sm, const struct grid *grid)
            sm->shared + grid->block_shared <= DEVICE_SM_SHARED;
 }
 
+static void add_stay(struct sm *sum, const struct sm_stay *stay, uint64_t time)
+{
+    if (stay->threads > 0 && stay->start <= time && time < stay->end) {
+        sum->blocks++;
+        sum->threads += stay->threads;
+        sum->shared += stay->shared;
+    }
+}
+
+/*
+ * The modelled time, `time` at the earliest, at which the room was there that a
+ * block is about to take. Ends later than `time` may have been handled already,
+ * where the CPU lags behind: their room must not be used before it was free.
+ */
+static uint64_t room_since(const struct sm *sm, const struct grid *grid, uint64_t time)
+{
+    while (time < sm->last_end) {
+        struct sm then = {0};
+        uint64_t next = UINT64_MAX;
+
+        for (unsigned i = 0; i < DEVICE_SM_BLOCKS; i++) {
+            add_stay(&then, &sm->present[i], time);
+            add_stay(&then, &sm->past[i], time);
+            if (sm->past[i].end > time && sm->past[i].end < next)
+                next = sm->past[i].end;
+        }
+        if (next == UINT64_MAX || sm_fits(&then, grid))
+            break;
+        time = next;
+    }
+    return time;
+}
+
+static struct sm_stay *sm_take(struct sm *sm, const struct grid *grid, uint64_t start)
+{
+    struct sm_stay *stay = sm->present;
+
+    while (stay->threads > 0) /* sm_fits() has seen that one is unused */
+        stay++;
+    *stay = (struct sm_stay){start, UINT64_MAX, grid->block_threads, grid->block_shared};
+    sm->blocks++;
+    sm->threads += grid->block_threads;
+    sm->shared += grid->block_shared;
+    return stay;
+}
+
+static void sm_release(struct sm *sm, struct sm_stay *stay, uint64_t end)
+{
+    stay->end = end;
+    sm->past[sm->next_past] = *stay;
+    sm->next_past = (sm->next_past + 1) % DEVICE_SM_BLOCKS;
+    if (end > sm->last_end)
+        sm->last_end = end;
+    sm->blocks--;
+    sm->threads -= stay->threads;
+    sm->shared -= stay->shared;
+    stay->threads = 0;
+}
+
 static void sm_mark_busy(struct device *device, unsigned index, uint64_t time)
 {
     struct sm *sm = &device->sm[index];
@@ -128,18 +193,67 @@ static void out_of_memory(void)
     device_fail(CUDA_ERR_LAUNCH_FAILED, "a kernel failed: the software GPU is out of host memory");
 }
 
+static void set_event(struct engine_event *event, uint64_t time)
+{
+    if (engine_at(event, time) < 0)
+        out_of_memory();
+}
+
+/* ---- turns ------------------------------------------------------------------------- */
+
+static void turn_queue(struct resident *resident)
+{
+    struct grid *grid = resident->grid;
+
+    resident->turn_next = grid->turns;
+    resident->turn_at = &grid->turns;
+    if (grid->turns)
+        grid->turns->turn_at = &resident->turn_next;
+    grid->turns = resident;
+    engine_run(&resident->task);
+}
+
+static void turn_over(struct resident *resident)
+{
+    *resident->turn_at = resident->turn_next;
+    if (resident->turn_next)
+        resident->turn_next->turn_at = resident->turn_at;
+    while (resident->held_back) {
+        struct resident *other = resident->held_back;
+
+        resident->held_back = other->next;
+        set_event(&other->event, other->clock);
+    }
+}
+
+/*
+ * The next block of a grid goes where room appears first in modelled time. Where
+ * threads are held up, an end may be known while an earlier one, of a block whose
+ * turn is still to come, is not: then this end waits for that turn. Only among
+ * blocks that sleep, whose turns are short.
+ */
+static bool end_must_wait(struct resident *resident)
+{
+    struct grid *grid = resident->grid;
+    struct resident *other = grid->turns;
+
+    if (!grid->sleeps || grid->placed == grid->blocks)
+        return false;
+    while (other && other->clock >= resident->clock)
+        other = other->turn_next;
+    if (!other)
+        return false;
+    resident->next = other->held_back;
+    other->held_back = resident;
+    return true;
+}
+
 static void block_index(const struct grid *grid, uint64_t number, uint32_t index[3])
 {
     index[0] = (uint32_t)(number % grid->launch.grid[0]);
     number /= grid->launch.grid[0];
     index[1] = (uint32_t)(number % grid->launch.grid[1]);
     index[2] = (uint32_t)(number / grid->launch.grid[1]);
-}
-
-static void set_event(struct engine_event *event, uint64_t time)
-{
-    if (engine_at(event, time) < 0)
-        out_of_memory();
 }
 
 /* Puts the grid's next block on the multiprocessor, which has room. */
@@ -157,8 +271,7 @@ static void place(struct grid *grid, unsigned index, uint64_t time)
         out_of_memory();
         return;
     }
-    if (time < sm->last_release)
-        time = sm->last_release;
+    time = room_since(sm, grid, time);
     memset(resident, 0, sizeof(*resident));
     resident->event.happen = resident_happen;
     resident->task.run = turn;
@@ -169,10 +282,8 @@ static void place(struct grid *grid, unsigned index, uint64_t time)
     sm_mark_busy(device, index, time);
     if (sm->blocks == 0)
         sm->busy_mark = time;
-    sm->blocks++;
-    sm->threads += grid->block_threads;
-    sm->shared += grid->block_shared;
-    engine_run(&resident->task);
+    resident->stay = sm_take(sm, grid, time);
+    turn_queue(resident);
 }
 
 /* ---- which grid, which multiprocessor ----------------------------------------------------- */
@@ -314,18 +425,15 @@ static void resident_end(struct engine_event *event, uint64_t time)
     struct grid *grid = resident->grid;
     struct device *device = grid->device;
     unsigned index = resident->sm;
-    struct sm *sm = &device->sm[index];
     struct stats_sm *stats = &device->stats->sm[index];
 
+    if (end_must_wait(resident))
+        return;
     sm_mark_busy(device, index, time);
     stats_add(&stats->block_ns, time - resident->start);
     stats_add(&stats->thread_ns, (time - resident->start) * grid->block_threads);
     stats_add(&stats->blocks, 1);
-    sm->blocks--;
-    sm->threads -= grid->block_threads;
-    sm->shared -= grid->block_shared;
-    if (time > sm->last_release)
-        sm->last_release = time;
+    sm_release(&device->sm[index], resident->stay, time);
     resident->next = store;
     store = resident;
     if (time > grid->end)
@@ -340,24 +448,25 @@ static void resident_happen(struct engine_event *event, uint64_t time)
     struct resident *resident = (struct resident *)event;
 
     (void)time;
-    engine_run(&resident->task);
+    turn_queue(resident);
 }
 
 /* One call of block_run(), with the time that the instructions took where they cost what they take.
  */
-static enum block_state run_block(struct resident *resident, uint64_t *wake, struct fault *fault)
+static enum block_state run_block(struct resident *resident, uint64_t *clock, uint64_t *wake,
+                                  struct fault *fault)
 {
     const uint32_t rate = device_settings()->instruction_ps;
     uint64_t before = rate ? 0 : engine_thread_ns();
     enum block_state state;
     uint64_t took;
 
-    state = block_run(resident->block, TURN_INSTRUCTIONS, &resident->clock, rate, wake, fault);
+    state = block_run(resident->block, TURN_INSTRUCTIONS, clock, rate, wake, fault);
     took = rate ? 0 : engine_thread_ns() - before;
     if (state == BLOCK_ASLEEP)
         resident->slept = true;
     if (!resident->slept || took >= HIDDEN_NS)
-        resident->clock += took;
+        *clock += took;
     return state;
 }
 
@@ -366,28 +475,31 @@ static void turn(struct engine_task *task)
     struct resident *resident = (struct resident *)((char *)task - offsetof(struct resident, task));
     enum block_state state = BLOCK_FAULTED;
     struct fault fault = {0};
-    uint64_t wake = 0;
+    uint64_t clock = resident->clock, wake = 0;
 
     memory_enter();
     if (!resident->block)
         resident->block = block_create(&resident->grid->launch, resident->index, resident->sm);
     if (resident->block)
-        state = run_block(resident, &wake, &fault);
+        state = run_block(resident, &clock, &wake, &fault);
     memory_leave();
     if (resident->block && (state == BLOCK_DONE || state == BLOCK_FAULTED)) {
         block_destroy(resident->block);
         resident->block = NULL;
     }
     engine_lock();
+    turn_over(resident);
+    resident->clock = clock; /* only here: others look at it under the lock */
     if (state == BLOCK_DONE) {
         resident->event.happen = resident_end;
         set_event(&resident->event, resident->clock);
     } else if (state == BLOCK_ASLEEP) {
         if (wake > resident->clock)
             resident->clock = wake;
+        resident->grid->sleeps = true;
         set_event(&resident->event, resident->clock);
     } else if (state == BLOCK_READY && resident->clock <= engine_now() + AHEAD_NS) {
-        engine_run(&resident->task);
+        turn_queue(resident);
     } else if (state == BLOCK_READY) {
         set_event(&resident->event, resident->clock);
     } else if (fault.kind != FAULT_NONE) {

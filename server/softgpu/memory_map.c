@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * The objects behind live memory: reservations, handles (memfds), mappings,
- * plain allocations, host memory.
+ * Virtual memory management: reservations, handles (memfds), mappings.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "server/softgpu/memory.h"
-#include "server/softgpu/memory_table.h"
-#include "server/softgpu/report.h"
-
-enum { PAGE = 4096 };
+#include "server/softgpu/memory_extent.h"
 
 struct handle {
     struct handle *next;
@@ -33,175 +25,9 @@ struct handle {
     unsigned maps;
 };
 
-enum extent_kind { RESERVATION, MAPPING, ALLOCATION, HOST_REGISTERED, HOST_ALLOCATED };
-
-struct extent {
-    struct extent *next;
-    enum extent_kind kind;
-    uint64_t base, size;
-    struct handle *handle;  /* MAPPING */
-    bool live;              /* MAPPING: has a range in the table, since its first access was set */
-    unsigned device;        /* ALLOCATION */
-    uint64_t charged_bytes; /* ALLOCATION */
-};
-
-/* Pages that are dead but stay mapped until the stamp has passed. */
-struct deferred {
-    struct deferred *next;
-    uint64_t base, size, stamp;
-    bool keep_reserved; /* back to an inaccessible reservation, else unmapped */
-};
-
-static struct {
-    pthread_mutex_t lock;
-    const struct settings *settings;
-    struct ledger *ledger;
-    struct handle *handles;
-    struct extent *extents;
-    struct deferred *deferred;
-    cuda_mem_handle last_id;
-    uint64_t random;
-} memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-void memory_start(const struct settings *settings, struct ledger *ledger)
-{
-    memory.settings = settings;
-    memory.ledger = ledger;
-    memory.random = settings->seed * 2 + 1;
-}
-
-void memory_change_begin(void)
-{
-    pthread_mutex_lock(&memory.lock);
-    if (memory.settings->context_delay_us > 0) {
-        struct timespec delay = {.tv_sec = memory.settings->context_delay_us / 1000000,
-                                 .tv_nsec =
-                                     (long)(memory.settings->context_delay_us % 1000000) * 1000};
-
-        nanosleep(&delay, NULL);
-    }
-}
-
-void memory_change_end(void)
-{
-    pthread_mutex_unlock(&memory.lock);
-}
-
-static void *pointer(uint64_t address)
-{
-    return (void *)(uintptr_t)address;
-}
-
-static uint64_t address_of(const void *ptr)
-{
-    return (uintptr_t)ptr;
-}
-
-/* ---- deferred unmapping ------------------------------------------------------ */
-
-static void drop_pages(uint64_t base, uint64_t size, bool keep_reserved)
-{
-    if (!keep_reserved)
-        munmap(pointer(base), size);
-    else if (mmap(pointer(base), size, PROT_NONE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
-        report("cannot give pages at 0x%llx back: %s", (unsigned long long)base, strerror(errno));
-}
-
-static void deferred_drain(void)
-{
-    struct deferred **at = &memory.deferred;
-
-    while (*at) {
-        struct deferred *pages = *at;
-
-        if (!memory_passed(pages->stamp)) {
-            at = &pages->next;
-            continue;
-        }
-        drop_pages(pages->base, pages->size, pages->keep_reserved);
-        *at = pages->next;
-        free(pages);
-    }
-}
-
-/* Everything deferred in the range is done on return. */
-static void deferred_flush(uint64_t base, uint64_t size)
-{
-    deferred_drain();
-    for (struct deferred *pages = memory.deferred; pages; pages = pages->next)
-        if (pages->base < base + size && base < pages->base + pages->size) {
-            memory_quiesce();
-            deferred_drain();
-            return;
-        }
-}
-
-static void defer_drop(uint64_t base, uint64_t size, bool keep_reserved)
-{
-    struct deferred *pages = malloc(sizeof(*pages));
-
-    if (!pages) {
-        memory_quiesce();
-        drop_pages(base, size, keep_reserved);
-        return;
-    }
-    *pages = (struct deferred){memory.deferred, base, size, memory_stamp(), keep_reserved};
-    memory.deferred = pages;
-    deferred_drain();
-}
-
-/* ---- extents -------------------------------------------------------------------- */
-
-static struct extent *extent_at(enum extent_kind kind, uint64_t base)
-{
-    for (struct extent *extent = memory.extents; extent; extent = extent->next)
-        if (extent->kind == kind && extent->base == base)
-            return extent;
-    return NULL;
-}
-
-static struct extent *extent_around(enum extent_kind kind, uint64_t base, uint64_t size)
-{
-    for (struct extent *extent = memory.extents; extent; extent = extent->next)
-        if (extent->kind == kind && extent->base <= base && size <= extent->size &&
-            base - extent->base <= extent->size - size)
-            return extent;
-    return NULL;
-}
-
-static bool extent_overlaps(enum extent_kind kind, uint64_t base, uint64_t size)
-{
-    for (struct extent *extent = memory.extents; extent; extent = extent->next)
-        if (extent->kind == kind && extent->base < base + size &&
-            base < extent->base + extent->size)
-            return true;
-    return false;
-}
-
-static struct extent *extent_add(enum extent_kind kind, uint64_t base, uint64_t size)
-{
-    struct extent *extent = calloc(1, sizeof(*extent));
-
-    if (!extent)
-        return NULL;
-    extent->kind = kind;
-    extent->base = base;
-    extent->size = size;
-    extent->next = memory.extents;
-    memory.extents = extent;
-    return extent;
-}
-
-static void extent_remove(struct extent *extent)
-{
-    struct extent **at = &memory.extents;
-
-    while (*at != extent)
-        at = &(*at)->next;
-    *at = extent->next;
-    free(extent);
-}
+static struct handle *handles;
+static cuda_mem_handle last_id;
+static uint64_t random_state;
 
 /* ---- reservations ----------------------------------------------------------------- */
 
@@ -234,8 +60,10 @@ static void *reserve_anywhere(uint64_t size, uint64_t alignment)
 
 static bool hint_refused(void)
 {
-    memory.random = memory.random * 6364136223846793005u + 1442695040888963407u;
-    return (memory.random >> 33) % 100 < memory.settings->hint_refusal;
+    if (random_state == 0)
+        random_state = memory_settings()->seed * 2 + 1;
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state >> 33) % 100 < memory_settings()->hint_refusal;
 }
 
 cuda_result memory_reserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
@@ -292,7 +120,7 @@ cuda_result memory_unreserve(cuda_device_ptr ptr, size_t size)
 
 static struct handle *handle_find(cuda_mem_handle id)
 {
-    for (struct handle *handle = memory.handles; handle; handle = handle->next)
+    for (struct handle *handle = handles; handle; handle = handle->next)
         if (handle->id == id && !handle->released)
             return handle;
     return NULL;
@@ -305,20 +133,20 @@ static struct handle *handle_add(int fd, uint64_t size, uint64_t inode, unsigned
 
     if (!handle)
         return NULL;
-    *handle = (struct handle){.next = memory.handles,
-                              .id = ++memory.last_id,
+    *handle = (struct handle){.next = handles,
+                              .id = ++last_id,
                               .size = size,
                               .inode = inode,
                               .device = device,
                               .fd = fd,
                               .exportable = exportable};
-    memory.handles = handle;
+    handles = handle;
     return handle;
 }
 
 static void handle_drop_if_unused(struct handle *handle)
 {
-    struct handle **at = &memory.handles;
+    struct handle **at = &handles;
 
     if (!handle->released || handle->maps > 0)
         return;
@@ -326,7 +154,7 @@ static void handle_drop_if_unused(struct handle *handle)
         at = &(*at)->next;
     *at = handle->next;
     close(handle->fd);
-    ledger_release(memory.ledger, handle->device, handle->inode, handle->size);
+    ledger_release(memory_ledger(), handle->device, handle->inode, handle->size);
     free(handle);
 }
 
@@ -358,14 +186,14 @@ static cuda_result charge_result(int error)
 static cuda_result adopt(cuda_mem_handle *id, int fd, uint64_t size, uint64_t inode,
                          unsigned device, bool exportable)
 {
-    cuda_result result =
-        charge_result(ledger_charge(memory.ledger, device, memory.settings->memory, inode, size));
+    cuda_result result = charge_result(
+        ledger_charge(memory_ledger(), device, memory_settings()->memory, inode, size));
     struct handle *handle = NULL;
 
     if (result == CUDA_OK) {
         handle = handle_add(fd, size, inode, device, exportable);
         if (!handle) {
-            ledger_release(memory.ledger, device, inode, size);
+            ledger_release(memory_ledger(), device, inode, size);
             result = CUDA_ERR_OUT_OF_MEMORY;
         }
     }
@@ -388,12 +216,12 @@ cuda_result memory_create(cuda_mem_handle *handle, size_t size,
     if (!handle || !prop || size == 0 || size % MEMORY_GRANULARITY != 0 ||
         prop->type != CUDA_MEM_ALLOCATION_PINNED ||
         prop->location.type != CUDA_MEM_LOCATION_DEVICE || prop->location.id < 0 ||
-        (unsigned)prop->location.id >= memory.settings->devices || prop->win32_metadata ||
+        (unsigned)prop->location.id >= memory_settings()->devices || prop->win32_metadata ||
         prop->flags.usage != 0)
         return CUDA_ERR_INVALID_VALUE;
     if (prop->requested_handle_types & ~(unsigned)CUDA_MEM_HANDLE_POSIX_FD)
         return CUDA_ERR_NOT_SUPPORTED;
-    if (size > memory.settings->memory)
+    if (size > memory_settings()->memory)
         return CUDA_ERR_OUT_OF_MEMORY;
     device = (unsigned)prop->location.id;
     memory_change_begin();
@@ -432,7 +260,7 @@ cuda_result memory_export(int *fd, cuda_mem_handle id)
         *fd = fcntl(handle->fd, F_DUPFD_CLOEXEC, 0);
         result = *fd < 0 ? CUDA_ERR_OPERATING_SYSTEM : CUDA_OK;
         if (*fd >= 0)
-            ledger_exported(memory.ledger, handle->device, handle->inode);
+            ledger_exported(memory_ledger(), handle->device, handle->inode);
     }
     memory_change_end();
     return result;
@@ -450,7 +278,7 @@ static int memfd_device(int fd)
     if (length < 0)
         return -1;
     target[length] = '\0';
-    if (sscanf(target, "/memfd:softgpu-%u ", &device) != 1 || device >= memory.settings->devices)
+    if (sscanf(target, "/memfd:softgpu-%u ", &device) != 1 || device >= memory_settings()->devices)
         return -1;
     return (int)device;
 }
@@ -475,7 +303,7 @@ cuda_result memory_import(cuda_mem_handle *handle, int fd)
     memory_change_begin();
     result = adopt(handle, own, (uint64_t)status.st_size, status.st_ino, (unsigned)device, true);
     if (result == CUDA_OK)
-        ledger_exported(memory.ledger, (unsigned)device, status.st_ino);
+        ledger_exported(memory_ledger(), (unsigned)device, status.st_ino);
     memory_change_end();
     return result;
 }
@@ -578,7 +406,7 @@ cuda_result memory_set_access(cuda_device_ptr ptr, size_t size, const cuda_mem_a
         return CUDA_ERR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
         if (desc[i].location.type != CUDA_MEM_LOCATION_DEVICE || desc[i].location.id < 0 ||
-            (unsigned)desc[i].location.id >= memory.settings->devices ||
+            (unsigned)desc[i].location.id >= memory_settings()->devices ||
             (desc[i].flags != CUDA_MEM_ACCESS_NONE && desc[i].flags != CUDA_MEM_ACCESS_READ &&
              desc[i].flags != CUDA_MEM_ACCESS_READWRITE))
             return CUDA_ERR_INVALID_VALUE;
@@ -594,187 +422,4 @@ cuda_result memory_set_access(cuda_device_ptr ptr, size_t size, const cuda_mem_a
     }
     memory_change_end();
     return result;
-}
-
-/* ---- plain allocations -------------------------------------------------------------------- */
-
-static uint64_t round_up(uint64_t value, uint64_t to)
-{
-    return (value + to - 1) / to * to;
-}
-
-cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size)
-{
-    uint64_t bytes, live;
-    struct extent *extent = NULL;
-    void *base = MAP_FAILED;
-    cuda_result result;
-
-    if (!ptr || size == 0)
-        return CUDA_ERR_INVALID_VALUE;
-    if (size > memory.settings->memory)
-        return CUDA_ERR_OUT_OF_MEMORY;
-    bytes = round_up(size, PAGE);
-    live = round_up(size, 16);
-    memory_change_begin();
-    result = charge_result(ledger_charge(memory.ledger, device, memory.settings->memory, 0, bytes));
-    if (result == CUDA_OK) {
-        base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
-                    -1, 0);
-        if (base != MAP_FAILED)
-            extent = extent_add(ALLOCATION, address_of(base), bytes);
-        if (!extent || memory_table_add(address_of(base), address_of(base) + live,
-                                        MEMORY_READ | MEMORY_WRITE, false, device) < 0) {
-            if (extent)
-                extent_remove(extent);
-            if (base != MAP_FAILED)
-                munmap(base, bytes);
-            ledger_release(memory.ledger, device, 0, bytes);
-            result = CUDA_ERR_OUT_OF_MEMORY;
-        } else {
-            extent->device = device;
-            extent->charged_bytes = bytes;
-            *ptr = address_of(base);
-        }
-    }
-    memory_change_end();
-    return result;
-}
-
-cuda_result memory_free(cuda_device_ptr ptr)
-{
-    struct extent *extent;
-
-    memory_change_begin();
-    extent = extent_at(ALLOCATION, ptr);
-    if (extent) {
-        memory_table_remove(ptr);
-        ledger_release(memory.ledger, extent->device, 0, extent->charged_bytes);
-        defer_drop(ptr, extent->size, false);
-        extent_remove(extent);
-    }
-    memory_change_end();
-    return extent ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
-}
-
-void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-    uint64_t used = ledger_used(memory.ledger, device);
-
-    *total_bytes = memory.settings->memory;
-    *free_bytes = used < *total_bytes ? *total_bytes - used : 0;
-}
-
-/* ---- host memory ------------------------------------------------------------------------------
- */
-
-/* Whether every page of the range is mapped in this process. */
-static bool pages_exist(uint64_t base, uint64_t size)
-{
-    unsigned char state[1024];
-    const uint64_t step = sizeof(state) * PAGE;
-
-    for (uint64_t at = base; at < base + size; at += step) {
-        uint64_t left = base + size - at;
-
-        if (mincore(pointer(at), left < step ? left : step, state) < 0)
-            return false;
-    }
-    return true;
-}
-
-static cuda_result host_add(enum extent_kind kind, uint64_t base, uint64_t size, uint32_t access)
-{
-    struct extent *extent = extent_add(kind, base, size);
-
-    if (!extent || memory_table_add(base, base + size, access, true, 0) < 0) {
-        if (extent)
-            extent_remove(extent);
-        return CUDA_ERR_OUT_OF_MEMORY;
-    }
-    return CUDA_OK;
-}
-
-cuda_result memory_host_register(void *ptr, size_t size, unsigned flags)
-{
-    const unsigned known = CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP |
-                           CUDA_HOST_REGISTER_IOMEMORY | CUDA_HOST_REGISTER_READ_ONLY;
-    uint64_t base = address_of(ptr);
-    uint64_t end;
-    cuda_result result;
-
-    if (!ptr || size == 0 || (flags & ~known) || __builtin_add_overflow(base, size, &end))
-        return CUDA_ERR_INVALID_VALUE;
-    if (flags & CUDA_HOST_REGISTER_IOMEMORY)
-        return CUDA_ERR_NOT_SUPPORTED;
-    if (base % PAGE != 0 || size % PAGE != 0)
-        return CUDA_ERR_INVALID_VALUE;
-    memory_change_begin();
-    if (memory_table_overlaps(base, end))
-        result = CUDA_ERR_HOST_MEMORY_ALREADY_REGISTERED;
-    else if (!pages_exist(base, size))
-        result = CUDA_ERR_INVALID_VALUE;
-    else
-        result = host_add(HOST_REGISTERED, base, size,
-                          flags & CUDA_HOST_REGISTER_READ_ONLY ? MEMORY_READ
-                                                               : MEMORY_READ | MEMORY_WRITE);
-    memory_change_end();
-    return result;
-}
-
-static bool host_remove(enum extent_kind kind, uint64_t base, bool unmap)
-{
-    struct extent *extent = extent_at(kind, base);
-
-    if (!extent)
-        return false;
-    memory_table_remove(base);
-    /* The caller may unmap the pages as soon as we return. */
-    memory_quiesce();
-    if (unmap)
-        munmap(pointer(base), extent->size);
-    extent_remove(extent);
-    return true;
-}
-
-cuda_result memory_host_unregister(void *ptr)
-{
-    bool found;
-
-    memory_change_begin();
-    found = host_remove(HOST_REGISTERED, address_of(ptr), false);
-    memory_change_end();
-    return found ? CUDA_OK : CUDA_ERR_HOST_MEMORY_NOT_REGISTERED;
-}
-
-cuda_result memory_host_alloc(void **ptr, size_t size)
-{
-    uint64_t bytes;
-    cuda_result result;
-    void *base;
-
-    if (!ptr || size == 0 || size > SIZE_MAX - PAGE)
-        return CUDA_ERR_INVALID_VALUE;
-    bytes = round_up(size, PAGE);
-    base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED)
-        return CUDA_ERR_OUT_OF_MEMORY;
-    memory_change_begin();
-    result = host_add(HOST_ALLOCATED, address_of(base), bytes, MEMORY_READ | MEMORY_WRITE);
-    memory_change_end();
-    if (result != CUDA_OK)
-        munmap(base, bytes);
-    else
-        *ptr = base;
-    return result;
-}
-
-cuda_result memory_host_free(void *ptr)
-{
-    bool found;
-
-    memory_change_begin();
-    found = host_remove(HOST_ALLOCATED, address_of(ptr), true);
-    memory_change_end();
-    return found ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
 }

@@ -13,13 +13,43 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "server/softgpu/api.h"
 
 #define OK(call) assert_int_equal((call), CUDA_OK)
+
+/*
+ * A process of its own: for what ends a process's use of its devices, and for
+ * settings, which are read once. In there assertions are CHECKs.
+ */
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);          \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static inline void in_child(void (*body)(void))
+{
+    int status = -1;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        body();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
 
 /*
  * sleep(ns, times): sleeps. smid(counts, ns): counts[%smid] += 1, sleeps.
@@ -151,24 +181,32 @@ static struct kernels {
     cuda_function sleep, smid, store, spin, stamp, add, trapper;
 } kernels;
 
-static inline void kernels_load(void)
+/* Of the current context. 0, or the number of the step that failed. */
+static inline int kernels_load(void)
 {
-    OK(cuModuleLoadData(&kernels.module, kernels_ptx));
-    OK(cuModuleGetFunction(&kernels.sleep, kernels.module, "sleep"));
-    OK(cuModuleGetFunction(&kernels.smid, kernels.module, "smid"));
-    OK(cuModuleGetFunction(&kernels.store, kernels.module, "store"));
-    OK(cuModuleGetFunction(&kernels.spin, kernels.module, "spin"));
-    OK(cuModuleGetFunction(&kernels.stamp, kernels.module, "stamp"));
-    OK(cuModuleGetFunction(&kernels.add, kernels.module, "add"));
-    OK(cuModuleGetFunction(&kernels.trapper, kernels.module, "trapper"));
+    const struct {
+        cuda_function *function;
+        const char *name;
+    } wanted[] = {
+        {&kernels.sleep, "sleep"},     {&kernels.smid, "smid"},   {&kernels.store, "store"},
+        {&kernels.spin, "spin"},       {&kernels.stamp, "stamp"}, {&kernels.add, "add"},
+        {&kernels.trapper, "trapper"},
+    };
+
+    if (cuModuleLoadData(&kernels.module, kernels_ptx) != CUDA_OK)
+        return -1;
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+        if (cuModuleGetFunction(wanted[i].function, kernels.module, wanted[i].name) != CUDA_OK)
+            return (int)i + 1;
+    return 0;
 }
 
-static inline void kernels_open(void)
+static inline int kernels_open(void)
 {
-    OK(cuInit(0));
-    OK(cuDevicePrimaryCtxRetain(&kernels.context, 0));
-    OK(cuCtxSetCurrent(kernels.context));
-    kernels_load();
+    if (cuInit(0) != CUDA_OK || cuDevicePrimaryCtxRetain(&kernels.context, 0) != CUDA_OK ||
+        cuCtxSetCurrent(kernels.context) != CUDA_OK)
+        return -2;
+    return kernels_load();
 }
 
 static inline cuda_result launch(cuda_function function, unsigned blocks, unsigned threads,
