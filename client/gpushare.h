@@ -175,8 +175,8 @@ struct gpushare_dim {
 /* ---- connections ------------------------------------------------------------- */
 
 /*
- * What a program may wish for. Initialise with {sizeof(struct gpushare_options)}: a
- * member that is 0 or NULL is not wished for. Limits are wishes that can only tighten:
+ * What a program may wish for. Initialise with {.size = sizeof(struct gpushare_options)}:
+ * a member that is 0 or NULL is not wished for. Limits are wishes that can only tighten:
  * of this struct, the environment and the server's own, the strictest holds.
  */
 struct gpushare_options {

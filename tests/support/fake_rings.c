@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* The worker's half of the fake server: what is in the rings. */
+#include <string.h>
+
+#include "common/timeline.h"
+#include "tests/support/fake_state.h"
+
+struct fake_client *fake_nth(struct fake_server *server, unsigned n)
+{
+    if (n >= server->attached_count)
+        fake_die("fake: no such client");
+    return &server->clients[server->attached[n]];
+}
+
+static struct fake_client *by_number(struct fake_server *server, uint32_t number)
+{
+    for (unsigned i = 0; i < server->attached_count; i++)
+        if (fake_nth(server, i)->number == number)
+            return fake_nth(server, i);
+    fake_die("fake: no such number");
+    return NULL;
+}
+
+static bool reached(struct fake_server *server, struct fake_client *client, uint32_t link,
+                    uint32_t stream, uint64_t value)
+{
+    struct fake_client *source = link ? by_number(server, client->links[link - 1]) : client;
+    const struct proto_stream_status *status = source->consumers[stream].ring.status;
+    return __atomic_load_n(&status->completed, __ATOMIC_SEQ_CST) >= value;
+}
+
+static bool may_pass(struct fake_server *server, struct fake_client *client,
+                     const struct proto_command_wait *wait)
+{
+    return reached(server, client, wait->link0, wait->stream0, wait->value0) &&
+           (wait->count < 2 || reached(server, client, wait->link1, wait->stream1, wait->value1)) &&
+           (wait->count < 3 || reached(server, client, wait->link2, wait->stream2, wait->value2));
+}
+
+static void fill(const struct proto_command_fill *fill)
+{
+    uint8_t *to = (uint8_t *)(uintptr_t)fill->destination;
+    for (uint64_t i = 0; i < fill->count; i++)
+        memcpy(to + i * fill->width, &fill->value, fill->width);
+}
+
+/* False: a wait whose time has not come. */
+static bool carry_out(struct fake_server *server, struct fake_client *client,
+                      const struct ring_descriptor *descriptor)
+{
+    uint16_t opcode;
+    memcpy(&opcode, descriptor->bytes, sizeof opcode);
+    switch (opcode) {
+    case PROTO_COMMAND_WAIT:
+        return may_pass(server, client, (const struct proto_command_wait *)descriptor);
+    case PROTO_COMMAND_LAUNCH:
+        client->launches++;
+        return true;
+    case PROTO_COMMAND_COPY: {
+        const struct proto_command_copy *copy = (const struct proto_command_copy *)descriptor;
+        memcpy((void *)(uintptr_t)copy->destination, (const void *)(uintptr_t)copy->source,
+               copy->count);
+        return true;
+    }
+    case PROTO_COMMAND_FILL:
+        fill((const struct proto_command_fill *)descriptor);
+        return true;
+    case PROTO_COMMAND_EVENT_RECORD:
+        client->event_times[((const struct proto_command_event_record *)descriptor)->event] =
+            timeline_now();
+        return true;
+    case PROTO_COMMAND_NOP:
+        return true;
+    default:
+        fake_die("fake: unknown command");
+        return true;
+    }
+}
+
+static unsigned run_ring(struct fake_server *server, struct fake_client *client, uint32_t stream,
+                         unsigned most)
+{
+    struct ring_consumer *consumer = &client->consumers[stream];
+    unsigned n = 0;
+    while (n < most && ring_ready(consumer) > 0) {
+        struct ring_descriptor descriptor;
+        ring_peek(consumer, &descriptor);
+        if (!carry_out(server, client, &descriptor))
+            break;
+        ring_advance(consumer);
+        n++;
+    }
+    if (n) {
+        ring_consume(consumer);
+        __atomic_store_n(&consumer->ring.status->completed, consumer->value, __ATOMIC_SEQ_CST);
+        timeline_wake(timeline_word(consumer->ring.status));
+    }
+    return n;
+}
+
+unsigned fake_run_all(struct fake_server *server)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < server->attached_count; i++) {
+        struct fake_client *client = fake_nth(server, i);
+        for (uint32_t s = 0; s < client->granted.streams && client->fd >= 0; s++)
+            if (client->streams_open & (1u << s))
+                n += run_ring(server, client, s, 256);
+    }
+    return n;
+}
+
+/* ---- from the test ---- */
+
+void fake_work_error(struct fake_server *server, unsigned n, uint32_t stream, uint32_t error)
+{
+    pthread_mutex_lock(&server->lock);
+    struct proto_stream_status *status = fake_nth(server, n)->consumers[stream].ring.status;
+    __atomic_store_n(&status->error, error, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&status->error_count, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&server->lock);
+}
+
+bool fake_peek(struct fake_server *server, unsigned n, uint32_t stream,
+               struct ring_descriptor *descriptor)
+{
+    pthread_mutex_lock(&server->lock);
+    struct ring_consumer *consumer = &fake_nth(server, n)->consumers[stream];
+    bool there = ring_ready(consumer) > 0;
+    if (there)
+        ring_peek(consumer, descriptor);
+    pthread_mutex_unlock(&server->lock);
+    return there;
+}
+
+unsigned fake_run(struct fake_server *server, unsigned n, uint32_t stream, unsigned most)
+{
+    pthread_mutex_lock(&server->lock);
+    unsigned done = run_ring(server, fake_nth(server, n), stream, most);
+    pthread_mutex_unlock(&server->lock);
+    return done;
+}
+
+void fake_parameters(struct fake_server *server, unsigned n, uint32_t stream,
+                     const struct ring_descriptor *descriptor, void *to)
+{
+    const struct proto_command_launch *launch = (const struct proto_command_launch *)descriptor;
+    if (launch->parameter_bytes <= PROTO_PARAMETERS_INLINE) {
+        memcpy(to, launch->inline_parameters, launch->parameter_bytes);
+        return;
+    }
+    pthread_mutex_lock(&server->lock);
+    if (!ring_arena_copy(&fake_nth(server, n)->consumers[stream], launch->parameter_offset,
+                         launch->parameter_bytes, to))
+        fake_die("fake: parameters outside of the arena");
+    pthread_mutex_unlock(&server->lock);
+}
+
+void fake_automatic(struct fake_server *server, bool automatic)
+{
+    pthread_mutex_lock(&server->lock);
+    server->automatic = automatic;
+    pthread_mutex_unlock(&server->lock);
+}
+
+unsigned fake_launches(struct fake_server *server, unsigned n)
+{
+    pthread_mutex_lock(&server->lock);
+    unsigned launches = fake_nth(server, n)->launches;
+    pthread_mutex_unlock(&server->lock);
+    return launches;
+}

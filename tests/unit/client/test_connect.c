@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Connecting: environment and options, what is asked and granted, refusals, windows, forks. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/gpushare.h"
+#include "tests/support/fake_server.h"
+
+static const char *const variables[] = {
+    "GPUSHARE_ACTIVE_THREAD_PERCENTAGE",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+    "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+    "GPUSHARE_PINNED_HOST_MEM_LIMIT",
+    "GPUSHARE_CLIENT_PRIORITY",
+    "CUDA_MPS_CLIENT_PRIORITY",
+    "GPUSHARE_CLIENT_NAME",
+    "GPUSHARE_VISIBLE_DEVICES",
+    "CUDA_VISIBLE_DEVICES",
+    "GPUSHARE_SOCKET",
+    "XDG_RUNTIME_DIR",
+};
+
+static int clean(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        unsetenv(variables[i]);
+    return 0;
+}
+
+static struct fake_server *start(uint32_t devices)
+{
+    struct fake_options options = {.devices = devices};
+    struct fake_server *server = fake_start(&options);
+    setenv("GPUSHARE_SOCKET", fake_socket(server), 1);
+    return server;
+}
+
+static gpushare_connection *must_connect(const struct gpushare_options *options)
+{
+    gpushare_connection *connection = NULL;
+    gpushare_error error = gpushare_connect(options, &connection);
+    if (error)
+        print_error("connect: %s\n", gpushare_error_text());
+    assert_int_equal(error, GPUSHARE_SUCCESS);
+    assert_non_null(connection);
+    return connection;
+}
+
+static void test_nothing_wished_asks_for_nothing(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    gpushare_connection *gpu = must_connect(NULL);
+    struct proto_attach asked = fake_attach(server, 0);
+    assert_int_equal(asked.thread_percentage, 0);
+    assert_true(asked.memory_limit == PROTO_UNSET);
+    assert_true(asked.host_memory_limit == PROTO_UNSET);
+    assert_int_equal(asked.priority, 0);
+    assert_string_equal(asked.name, "test_connect");
+    gpushare_close(&gpu);
+    assert_null(gpu);
+    gpushare_close(&gpu);
+    gpushare_close(NULL);
+    fake_stop(server);
+}
+
+static void test_environment_reaches_the_server_and_limits(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "37.5", 1);
+    setenv("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=512M", 1);
+    setenv("GPUSHARE_PINNED_HOST_MEM_LIMIT", "32M", 1);
+    setenv("GPUSHARE_CLIENT_PRIORITY", "1", 1);
+    setenv("GPUSHARE_CLIENT_NAME", "renamed", 1);
+    gpushare_connection *gpu = must_connect(NULL);
+    struct proto_attach asked = fake_attach(server, 0);
+    assert_int_equal(asked.thread_percentage, 3750);
+    assert_int_equal(asked.memory_limit, 512 << 20);
+    assert_int_equal(asked.host_memory_limit, 32 << 20);
+    assert_int_equal(asked.priority, 1);
+    assert_string_equal(asked.name, "renamed");
+
+    struct gpushare_limits limits = {.size = sizeof limits};
+    assert_int_equal(gpushare_limits(gpu, &limits), GPUSHARE_SUCCESS);
+    assert_true(limits.thread_percentage_asked == 37.5 && limits.thread_percentage == 37.5);
+    assert_int_equal(limits.memory_limit_asked, 512 << 20);
+    assert_int_equal(limits.memory_limit, 512 << 20);
+    assert_int_equal(limits.host_memory_limit_asked, 32 << 20);
+    assert_int_equal(limits.priority_asked, 1);
+    assert_int_equal(limits.client, fake_attached(server, 0).client);
+    assert_int_equal(limits.multiprocessors, 132);
+    gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+static void test_namesakes_count_where_ours_are_unset(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50", 1);
+    setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1G", 1);
+    setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 1);
+    gpushare_connection *gpu = must_connect(NULL);
+    struct proto_attach asked = fake_attach(server, 0);
+    assert_int_equal(asked.thread_percentage, 5000);
+    assert_int_equal(asked.memory_limit, 1 << 30);
+    assert_int_equal(asked.priority, 1);
+    gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+static void test_options_and_environment_the_stricter_holds(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "40", 1);
+    setenv("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=512M", 1);
+    setenv("GPUSHARE_PINNED_HOST_MEM_LIMIT", "32M", 1);
+    setenv("GPUSHARE_CLIENT_PRIORITY", "1", 1);
+    struct gpushare_options options = {.size = sizeof options};
+    options.thread_percentage = 60;
+    options.memory_limit = 256 << 20;
+    options.host_memory_limit = 64 << 20;
+    options.priority = 2;
+    options.name = "from options";
+    gpushare_connection *gpu = must_connect(&options);
+    struct proto_attach asked = fake_attach(server, 0);
+    assert_int_equal(asked.thread_percentage, 4000);
+    assert_int_equal(asked.memory_limit, 256 << 20);
+    assert_int_equal(asked.host_memory_limit, 32 << 20);
+    assert_int_equal(asked.priority, 2);
+    assert_string_equal(asked.name, "from options");
+    gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+/* The text names variable and value, and nothing was sent. */
+static void refused(struct fake_server *server, const char *variable, const char *value)
+{
+    gpushare_connection *gpu = NULL;
+    setenv(variable, value, 1);
+    assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_INVALID_ENVIRONMENT);
+    assert_null(gpu);
+    assert_non_null(strstr(gpushare_error_text(), variable));
+    assert_non_null(strstr(gpushare_error_text(), value));
+    assert_int_equal(fake_count(server, PROTO_ATTACH), 0);
+    unsetenv(variable);
+}
+
+static void test_malformed_variables_are_refused_by_name(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    refused(server, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "101");
+    refused(server, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "many");
+    refused(server, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "-1");
+    refused(server, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "1G");
+    refused(server, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=1X");
+    refused(server, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=");
+    refused(server, "GPUSHARE_PINNED_HOST_MEM_LIMIT", "0=1G");
+    refused(server, "GPUSHARE_CLIENT_PRIORITY", "high");
+    refused(server, "CUDA_MPS_CLIENT_PRIORITY", "-3");
+    refused(server, "GPUSHARE_VISIBLE_DEVICES", "zero");
+    assert_int_equal(fake_open(server), 0);
+    fake_stop(server);
+}
+
+static void test_bad_options_are_refused(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    gpushare_connection *gpu = NULL;
+    struct gpushare_options no_size = {0};
+    assert_int_equal(gpushare_connect(&no_size, &gpu), GPUSHARE_ERROR_INVALID_VALUE);
+    struct gpushare_options percent = {.size = sizeof percent, .thread_percentage = 0.5};
+    assert_int_equal(gpushare_connect(&percent, &gpu), GPUSHARE_ERROR_INVALID_VALUE);
+    percent.thread_percentage = __builtin_nan("");
+    assert_int_equal(gpushare_connect(&percent, &gpu), GPUSHARE_ERROR_INVALID_VALUE);
+    struct gpushare_options priority = {.size = sizeof priority, .priority = 1001};
+    assert_int_equal(gpushare_connect(&priority, &gpu), GPUSHARE_ERROR_INVALID_VALUE);
+    struct gpushare_options name = {.size = sizeof name, .name = "line\nbreak"};
+    assert_int_equal(gpushare_connect(&name, &gpu), GPUSHARE_ERROR_INVALID_VALUE);
+    struct gpushare_options device = {.size = sizeof device, .device = 1};
+    assert_int_equal(gpushare_connect(&device, &gpu), GPUSHARE_ERROR_INVALID_DEVICE);
+    assert_int_equal(gpushare_connect(NULL, NULL), GPUSHARE_ERROR_INVALID_VALUE);
+    /* A struct of a later version whose unknown member is set. */
+    struct {
+        struct gpushare_options known;
+        uint64_t unknown;
+    } later = {{.size = sizeof later}, 1};
+    assert_int_equal(gpushare_connect(&later.known, &gpu), GPUSHARE_ERROR_INVALID_VALUE);
+    later.unknown = 0;
+    assert_int_equal(gpushare_connect(&later.known, &gpu), GPUSHARE_SUCCESS);
+    gpushare_close(&gpu);
+    /* One of an earlier version, which ended after the device. */
+    struct gpushare_options earlier = {.size = 12, .thread_percentage = 12345};
+    assert_int_equal(gpushare_connect(&earlier, &gpu), GPUSHARE_SUCCESS);
+    gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+static void test_no_server_is_connection_failed_with_the_path(void **state)
+{
+    (void)state;
+    gpushare_connection *gpu = NULL;
+    setenv("GPUSHARE_SOCKET", "/nonexistent/gpushare.sock", 1);
+    assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_CONNECTION_FAILED);
+    assert_non_null(strstr(gpushare_error_text(), "/nonexistent/gpushare.sock"));
+}
+
+static void test_socket_option_beats_the_environment(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    setenv("GPUSHARE_SOCKET", "/nonexistent/gpushare.sock", 1);
+    struct gpushare_options options = {.size = sizeof options, .socket = fake_socket(server)};
+    gpushare_connection *gpu = must_connect(&options);
+    gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+static void test_server_refusals_reach_the_caller_in_words(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    gpushare_connection *gpu = NULL;
+    fake_refuse(server, PROTO_HELLO, PROTO_ERROR_PROTOCOL_VERSION, "speak 2.0 or go");
+    assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_PROTOCOL_VERSION);
+    assert_string_equal(gpushare_error_text(), "speak 2.0 or go");
+    fake_refuse(server, PROTO_HELLO, 0, NULL);
+    fake_refuse(server, PROTO_ATTACH, PROTO_ERROR_TOO_MANY_CLIENTS, "1000 are enough");
+    assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_TOO_MANY_CLIENTS);
+    assert_string_equal(gpushare_error_text(), "1000 are enough");
+    fake_refuse(server, PROTO_ATTACH, 0, NULL);
+    fake_refuse(server, PROTO_DEVICE_QUERY, PROTO_ERROR_DEVICE_NOT_READY, "its worker is starting");
+    assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_DEVICE_NOT_READY);
+    assert_string_equal(gpushare_error_text(), "its worker is starting");
+    fake_refuse(server, PROTO_DEVICE_QUERY, 0, NULL);
+    /* Whatever dies on the way, at whatever point, leaves an error and nothing open. */
+    static const uint16_t opcodes[] = {PROTO_HELLO, PROTO_DEVICE_QUERY, PROTO_ATTACH};
+    for (size_t i = 0; i < 3; i++) {
+        fake_trick(server, opcodes[i], FAKE_HANG_UP);
+        assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_CONNECTION_LOST);
+        fake_trick(server, opcodes[i], FAKE_GARBAGE);
+        assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_PROTOCOL_VIOLATION);
+        fake_trick(server, opcodes[i], FAKE_WRONG_MESSAGE);
+        assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_PROTOCOL_VIOLATION);
+        fake_trick(server, opcodes[i], FAKE_END);
+        assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_KILLED);
+        assert_string_equal(gpushare_error_text(), "by the test");
+    }
+    assert_null(gpu);
+    fake_stop(server);
+}
+
+static void test_taken_windows_are_exchanged(void **state)
+{
+    (void)state;
+    struct fake_options taken = {.windows_taken = 3};
+    struct fake_server *server = fake_start(&taken);
+    setenv("GPUSHARE_SOCKET", fake_socket(server), 1);
+    gpushare_connection *gpu = must_connect(NULL);
+    assert_int_equal(fake_count(server, PROTO_WINDOW_MOVE), 3);
+    gpushare_address address;
+    assert_int_equal(gpushare_memory_alloc(gpu, 4096, &address), GPUSHARE_SUCCESS);
+    assert_true(address == fake_attached(server, 0).device_base);
+    gpushare_close(&gpu);
+    fake_stop(server);
+
+    struct fake_options all = {.windows_taken = 16};
+    server = fake_start(&all);
+    setenv("GPUSHARE_SOCKET", fake_socket(server), 1);
+    assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_WINDOW_TAKEN);
+    fake_stop(server);
+}
+
+static void test_visible_devices_choose_and_order(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(3);
+    uint32_t count = 0;
+    assert_int_equal(gpushare_device_count(NULL, &count), GPUSHARE_SUCCESS);
+    assert_int_equal(count, 3);
+    setenv("CUDA_VISIBLE_DEVICES", "2,0", 1);
+    setenv("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=64M,1=32M", 1);
+    assert_int_equal(gpushare_device_count(NULL, &count), GPUSHARE_SUCCESS);
+    assert_int_equal(count, 2);
+    struct gpushare_device device = {.size = sizeof device};
+    assert_int_equal(gpushare_device_query(NULL, &device), GPUSHARE_SUCCESS);
+    assert_string_equal(device.name, "fake device 2");
+    struct gpushare_options second = {.size = sizeof second, .device = 1};
+    gpushare_connection *gpu = must_connect(&second);
+    assert_int_equal(fake_attach(server, 0).device, 0);
+    assert_int_equal(fake_attach(server, 0).memory_limit, 32 << 20);
+    device.size = sizeof device;
+    assert_int_equal(gpushare_device(gpu, &device), GPUSHARE_SUCCESS);
+    assert_int_equal(device.ordinal, 1);
+    assert_string_equal(device.name, "fake device 0");
+    assert_int_equal(device.grid.y, 65535);
+    gpushare_close(&gpu);
+    setenv("GPUSHARE_VISIBLE_DEVICES", "", 1);
+    assert_int_equal(gpushare_device_count(NULL, &count), GPUSHARE_SUCCESS);
+    assert_int_equal(count, 0);
+    assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_NO_DEVICE);
+    fake_stop(server);
+}
+
+static void test_structs_of_other_sizes(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    gpushare_connection *gpu = must_connect(NULL);
+    struct {
+        struct gpushare_device device;
+        uint64_t behind;
+    } later;
+    memset(&later, 0xee, sizeof later);
+    later.device.size = sizeof later;
+    assert_int_equal(gpushare_device(gpu, &later.device), GPUSHARE_SUCCESS);
+    assert_int_equal(later.behind, 0);
+    memset(&later, 0xee, sizeof later);
+    later.device.size = offsetof(struct gpushare_device, uuid);
+    assert_int_equal(gpushare_device(gpu, &later.device), GPUSHARE_SUCCESS);
+    assert_string_equal(later.device.name, "fake device 0");
+    assert_int_equal(later.device.uuid[0], 0xee);
+    later.device.size = 0;
+    assert_int_equal(gpushare_device(gpu, &later.device), GPUSHARE_ERROR_INVALID_VALUE);
+    assert_int_equal(gpushare_device(gpu, NULL), GPUSHARE_ERROR_INVALID_VALUE);
+    gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+static void test_second_connection_joins_the_group(void **state)
+{
+    (void)state;
+    static const uint8_t none[16];
+    struct fake_server *server = start(2);
+    struct gpushare_options options = {.size = sizeof options, .device = 1};
+    gpushare_connection *first = must_connect(NULL), *second = must_connect(&options);
+    assert_memory_equal(fake_attach(server, 0).group, none, 16);
+    assert_memory_equal(fake_attach(server, 1).group, fake_attached(server, 0).group, 16);
+    gpushare_close(&first);
+    gpushare_close(&second);
+    gpushare_connection *third = must_connect(NULL);
+    assert_memory_equal(fake_attach(server, 2).group, none, 16);
+    gpushare_close(&third);
+    fake_stop(server);
+}
+
+/* Exit status of the child: 0, or the line that failed. */
+#define CHILD_CHECK(condition)                                                                     \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            _exit(__LINE__ % 255 ? __LINE__ % 255 : 1);                                            \
+    } while (0)
+
+static void test_forked_child_is_not_initialized(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    gpushare_connection *gpu = must_connect(NULL);
+    gpushare_module *module;
+    gpushare_function *kernel;
+    gpushare_stream *stream;
+    gpushare_event *event;
+    gpushare_address memory;
+    void *buffer;
+    struct gpushare_dim one = {1, 1, 1};
+    assert_int_equal(gpushare_module_load(gpu, "ptx text", 0, &module), 0);
+    assert_int_equal(gpushare_module_function(module, "k", &kernel), 0);
+    assert_int_equal(gpushare_stream_create(gpu, 0, 0, &stream), 0);
+    assert_int_equal(gpushare_event_create(gpu, 0, &event), 0);
+    assert_int_equal(gpushare_memory_alloc(gpu, 64, &memory), 0);
+    assert_int_equal(gpushare_host_alloc(gpu, 64, &buffer), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const gpushare_error expected = GPUSHARE_ERROR_NOT_INITIALIZED;
+        gpushare_address address;
+        CHILD_CHECK(gpushare_launch(kernel, one, one, 0, NULL, NULL) == expected);
+        CHILD_CHECK(strstr(gpushare_error_text(), "fork") != NULL);
+        CHILD_CHECK(gpushare_memory_alloc(gpu, 64, &address) == expected);
+        CHILD_CHECK(gpushare_memory_free(gpu, memory) == expected);
+        CHILD_CHECK(gpushare_host_free(gpu, buffer) == expected);
+        CHILD_CHECK(gpushare_copy_to_device(gpu, memory, "x", 1) == expected);
+        CHILD_CHECK(gpushare_synchronize(gpu) == expected);
+        CHILD_CHECK(gpushare_stream_synchronize(gpu, stream) == expected);
+        CHILD_CHECK(gpushare_stream_destroy(stream) == expected);
+        CHILD_CHECK(gpushare_event_record(event, stream) == expected);
+        CHILD_CHECK(gpushare_event_synchronize(event) == expected);
+        CHILD_CHECK(gpushare_module_unload(module) == expected);
+        CHILD_CHECK(gpushare_connection_error(gpu, NULL) == expected);
+        gpushare_close(&gpu);
+        CHILD_CHECK(gpu == NULL);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    /* The parent's connection is as it was. */
+    assert_int_equal(gpushare_launch(kernel, one, one, 0, NULL, NULL), GPUSHARE_SUCCESS);
+    assert_int_equal(gpushare_synchronize(gpu), GPUSHARE_SUCCESS);
+    gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+static void test_close_gives_the_socket_back(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    gpushare_connection *gpu = must_connect(NULL);
+    assert_int_equal(fake_open(server), 1);
+    gpushare_close(&gpu);
+    for (int i = 0; i < 2000 && fake_open(server); i++)
+        usleep(1000);
+    assert_int_equal(fake_open(server), 0);
+    fake_stop(server);
+}
+
+#define TEST(function) cmocka_unit_test_setup(function, clean)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_nothing_wished_asks_for_nothing),
+        TEST(test_environment_reaches_the_server_and_limits),
+        TEST(test_namesakes_count_where_ours_are_unset),
+        TEST(test_options_and_environment_the_stricter_holds),
+        TEST(test_malformed_variables_are_refused_by_name),
+        TEST(test_bad_options_are_refused),
+        TEST(test_no_server_is_connection_failed_with_the_path),
+        TEST(test_socket_option_beats_the_environment),
+        TEST(test_server_refusals_reach_the_caller_in_words),
+        TEST(test_taken_windows_are_exchanged),
+        TEST(test_visible_devices_choose_and_order),
+        TEST(test_structs_of_other_sizes),
+        TEST(test_second_connection_joins_the_group),
+        TEST(test_forked_child_is_not_initialized),
+        TEST(test_close_gives_the_socket_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
