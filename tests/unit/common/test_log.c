@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* log: one event, one line, whatever a client's text holds. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "common/log.h"
+
+static FILE *caught;
+static int real_stderr;
+
+static int catch (void **state)
+{
+    (void)state;
+    caught = tmpfile();
+    real_stderr = dup(STDERR_FILENO);
+    return dup2(fileno(caught), STDERR_FILENO) < 0;
+}
+
+static int release(void **state)
+{
+    (void)state;
+    dup2(real_stderr, STDERR_FILENO);
+    close(real_stderr);
+    fclose(caught);
+    return 0;
+}
+
+/* What was written since the start; static. */
+static const char *written(void)
+{
+    static char text[1 << 20];
+    ssize_t length = pread(fileno(caught), text, sizeof text - 1, 0);
+    text[length > 0 ? length : 0] = '\0';
+    return text;
+}
+
+static void a_terminal_sees_the_program(void **state)
+{
+    (void)state;
+    log_open("gpushared", LOG_LEVEL_DEBUG, false);
+    log_error("%d %s", 7, "sevens");
+    log_debug("last");
+    assert_string_equal(written(), "gpushared: 7 sevens\ngpushared: last\n");
+}
+
+static void journald_sees_the_priority(void **state)
+{
+    (void)state;
+    log_open("gpushared", LOG_LEVEL_DEBUG, true);
+    log_error("a");
+    log_warning("b");
+    log_notice("c");
+    log_info("d");
+    log_debug("e");
+    assert_string_equal(written(), "<3>a\n<4>b\n<5>c\n<6>d\n<7>e\n");
+}
+
+static void lines_above_the_level_are_dropped(void **state)
+{
+    (void)state;
+    log_open("p", LOG_LEVEL_WARNING, false);
+    log_info("no");
+    log_notice("no");
+    log_warning("yes");
+    assert_string_equal(written(), "p: yes\n");
+}
+
+static void a_clients_text_cannot_forge_a_line(void **state)
+{
+    (void)state;
+    log_open("p", LOG_LEVEL_INFO, false);
+    log_info("name=%s", "x\n<3>forged\r\x1b[31m\x7f\t");
+    assert_string_equal(written(), "p: name=x?<3>forged??[31m??\n");
+}
+
+static void a_long_text_is_cut_and_ends_in_a_newline(void **state)
+{
+    (void)state;
+    static char text[5000];
+    memset(text, 'x', sizeof text - 1);
+    log_open("p", LOG_LEVEL_INFO, false);
+    log_info("%s", text);
+    log_info("next");
+    const char *lines = written();
+    const char *newline = strchr(lines, '\n');
+    assert_non_null(newline);
+    assert_true(newline - lines > 900 && newline - lines < 1024);
+    assert_string_equal(newline + 1, "p: next\n");
+}
+
+enum { THREADS = 4, LINES = 300 };
+
+static void *write_lines(void *context)
+{
+    int self = (int)(intptr_t)context;
+    for (int i = 0; i < LINES; i++)
+        log_info("%d:%0*d", self, 60 + self, i);
+    return NULL;
+}
+
+static void lines_of_threads_do_not_mix(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    int next[THREADS] = {0};
+    log_open("p", LOG_LEVEL_INFO, false);
+    for (intptr_t i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, write_lines, (void *)i);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    char *copy = strdup(written()), *rest = copy, *line;
+    int count = 0;
+    while ((line = strsep(&rest, "\n")) && *line) {
+        int self, number;
+        assert_int_equal(sscanf(line, "p: %d:%d", &self, &number), 2);
+        assert_true(self >= 0 && self < THREADS);
+        assert_int_equal(number, next[self]++);
+        assert_int_equal(strlen(line), 5 + 60 + (size_t)self);
+        count++;
+    }
+    assert_int_equal(count, THREADS * LINES);
+    free(copy);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, catch, release)
+    const struct CMUnitTest tests[] = {
+        CASE(a_terminal_sees_the_program),
+        CASE(journald_sees_the_priority),
+        CASE(lines_above_the_level_are_dropped),
+        CASE(a_clients_text_cannot_forge_a_line),
+        CASE(a_long_text_is_cut_and_ends_in_a_newline),
+        CASE(lines_of_threads_do_not_mix),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
