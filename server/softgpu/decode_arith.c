@@ -127,7 +127,7 @@ static const struct {
 };
 
 /* f16x2: the two halves one after the other, by way of 16-bit rows. */
-static void packed_halves(struct decoder *d, enum value_id id, uint32_t sources)
+static void packed_halves(struct decoder *d, enum value_id id, uint32_t sources, bool sat)
 {
     uint32_t half[2][3], result[2];
     decode_count(d, sources + 1, sources + 1);
@@ -143,7 +143,7 @@ static void packed_halves(struct decoder *d, enum value_id id, uint32_t sources)
             half[h][i] = half[h][0];
         result[h] = half[h][0];
         decode_value(d, id, 2, result[h], half[h][0], half[h][1], half[h][2]);
-        if (decode_take(d, "sat"))
+        if (sat)
             decode_value(d, VALUE_sat_f16, 2, result[h], result[h], result[h], result[h]);
     }
     decode_value(d, VALUE_pack_16, 4, decode_out(d, 0, PTX_B32), result[0], result[1], result[1]);
@@ -157,10 +157,10 @@ static bool decode_float(struct decoder *d, size_t row, enum ptx_type type)
     struct float_how how = float_modifiers(d);
     if (packed || type == PTX_F16 || type == PTX_BF16) {
         enum value_id id = bf ? float_ops[row].bf16 : float_ops[row].f16;
-        if (!id || how.rounding != FE_TONEAREST || how.ftz)
+        if (!id || how.rounding != FE_TONEAREST || how.ftz || (bf && how.sat))
             return false;
-        if (packed && !(bf && how.sat)) {
-            packed_halves(d, id, sources);
+        if (packed) {
+            packed_halves(d, id, sources, how.sat);
             return true;
         }
         decode_count(d, sources + 1, sources + 1);
@@ -170,7 +170,7 @@ static bool decode_float(struct decoder *d, size_t row, enum ptx_type type)
         uint32_t dst = decode_out(d, 0, PTX_B16);
         decode_value(d, id, 2, dst, in[0], in[1], in[2]);
         if (how.sat)
-            decode_value(d, bf ? VALUE_sat_bf16 : VALUE_sat_f16, 2, dst, dst, dst, dst);
+            decode_value(d, VALUE_sat_f16, 2, dst, dst, dst, dst);
         return true;
     }
     enum value_id id = type == PTX_F32 ? float_ops[row].f32 : float_ops[row].f64;

@@ -108,6 +108,20 @@ static uint32_t round_integral(struct decoder *d, uint32_t a, enum ptx_type type
     return step(d, id, wide ? 8 : 4, a);
 }
 
+/* To 8 or 16 bits by way of 32; of a NaN that leaves 0, or the least signed number. */
+static uint32_t float_to_narrow(struct decoder *d, uint32_t a, bool wide, enum ptx_type to)
+{
+    uint32_t whole = step(d, wide ? VALUE_f64_s32 : VALUE_f32_s32, 4, a);
+    uint32_t t = clamp_wide(d, widen_integer(d, whole, PTX_S32, 8), PTX_S64, to);
+    t = fit_integer(d, t, PTX_S64, to);
+    if (wide && !type_is_signed(to)) {
+        uint32_t p = decode_temporary(d, 0), top = 8 * ptx_type_bytes(to) - 1;
+        decode_value(d, VALUE_notanumber_f64, 0, p, a, a, a);
+        decode_value(d, VALUE_sel_16, 2, t, decode_constant(d, UINT64_C(1) << top, 2), t, p);
+    }
+    return t;
+}
+
 static void float_to_integer(struct decoder *d, struct conversion *c)
 {
     uint32_t a = float_in(d, c);
@@ -123,9 +137,7 @@ static void float_to_integer(struct decoder *d, struct conversion *c)
                  wide ? (s ? VALUE_f64_s32 : VALUE_f64_u32) : (s ? VALUE_f32_s32 : VALUE_f32_u32),
                  4, a);
     else {
-        a = step(d, wide ? VALUE_f64_s64 : VALUE_f32_s64, 8, a);
-        a = clamp_wide(d, a, PTX_S64, to);
-        a = fit_integer(d, a, PTX_S64, to);
+        a = float_to_narrow(d, a, wide, to);
     }
     decode_widen(d, decode_operand(d, 0), a, to);
 }

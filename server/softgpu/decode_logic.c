@@ -310,6 +310,20 @@ static void decode_mask(struct decoder *d)
                  b);
 }
 
+static void decode_szext(struct decoder *d)
+{
+    bool wrap = decode_take(d, "wrap");
+    decode_take(d, "clamp");
+    enum ptx_type type = decode_need_type(d);
+    if (type != PTX_U32 && type != PTX_S32)
+        decode_fail(d, "szext is not for type %s", ptx_type_name(type));
+    decode_count(d, 3, 3);
+    uint32_t a = decode_in(d, 1, type), b = decode_in(d, 2, PTX_U32);
+    decode_value(d, type == PTX_S32 ? VALUE_szext_s32 : VALUE_szext_u32, 4, decode_out(d, 0, type),
+                 a, b, b)
+        ->aux = wrap;
+}
+
 static void decode_fns(struct decoder *d)
 {
     decode_take(d, "b32");
@@ -415,7 +429,7 @@ bool decode_logic(struct decoder *d)
         {"lop3", decode_lop3},       {"prmt", decode_prmt},        {"bfe", decode_field},
         {"bfi", decode_field},       {"popc", decode_count_bits},  {"clz", decode_count_bits},
         {"brev", decode_count_bits}, {"bfind", decode_count_bits}, {"bmsk", decode_mask},
-        {"fns", decode_fns},         {"mov", decode_mov},
+        {"szext", decode_szext},     {"fns", decode_fns},          {"mov", decode_mov},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (is(d, all[i].name)) {

@@ -67,7 +67,11 @@ static inline double both_64(double a, double b)
 #define ceil_32  __builtin_ceilf
 #define ceil_64  __builtin_ceil
 
-/* Out of range clamps, NaN is 0: as PTX says, where C says nothing. */
+/* A NaN gives 0 where binary32 goes to 32 bits, else the top bit alone (PTX ISA 9.0, cvt). */
+#define NAN_WORD_32(top) 0
+#define NAN_WORD_64(top) (top)
+
+/* Out of range clamps, as PTX says where C says nothing; of NaN its callers take care. */
 static inline int32_t to_s32(double x)
 {
     return x != x ? 0 : x >= 2147483647.0 ? INT32_MAX : x <= -2147483648.0 ? INT32_MIN : (int32_t)x;
@@ -118,6 +122,16 @@ static inline uint64_t extract(uint64_t a, uint32_t b, uint32_t c, uint32_t bits
     if (sign && have < 64)
         field |= ~UINT64_C(0) << have;
     return field;
+}
+
+/* szext: the low bits of a, as many as b says, extended by their sign or by zeros. */
+static inline uint32_t extend_low(uint32_t a, uint32_t b, bool wrap, bool is_signed)
+{
+    uint32_t length = wrap ? b & 31 : b > 32 ? 32 : b;
+    if (length == 0)
+        return 0;
+    uint32_t top = a << (32 - length);
+    return is_signed ? (uint32_t)((int32_t)top >> (32 - length)) : top >> (32 - length);
 }
 
 static inline uint32_t table_3(uint32_t a, uint32_t b, uint32_t c, uint32_t table)

@@ -74,29 +74,80 @@ enum exec_result exec_barrier_arrive(struct warp *w, const struct op *op, uint32
 
 /* ---- lanes together ---- */
 
-/*
- * True if all members that live are here. Else the split waits at this instruction,
- * and executes it again when the others have come.
- */
-static bool all_here(struct warp *w, const struct op *op, uint32_t mask, uint32_t *members)
+/* The masks that lanes name, one each; NULL where the instruction names none. */
+static const uint32_t *member_masks(const struct warp *w, const struct op *op)
 {
-    *members = mask;
-    if (op->d == SLOT_NONE)
-        return true;
-    *members = ((const uint32_t *)slot_at(w, op->d))[__builtin_ctz(mask)];
-    if ((*members & w->live & ~mask) == 0)
-        return true;
-    leave_rest(w, mask);
+    return op->d == SLOT_NONE ? NULL : slot_at(w, op->d);
+}
+
+/* The lanes of mask that name the same members as its lowest. */
+static uint32_t same_members(const uint32_t *members, uint32_t mask)
+{
+    uint32_t same = 0, first = members[__builtin_ctz(mask)];
+    for (uint32_t m = mask; m; m &= m - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(m);
+        same |= members[lane] == first ? 1u << lane : 0;
+    }
+    return same;
+}
+
+/* Lanes wait at this instruction, which they execute again when their members have come. */
+static void wait_for_members(struct warp *w, const uint32_t *members, uint32_t mask)
+{
+    while (mask) {
+        uint32_t group = same_members(members, mask);
+        w->splits[w->split_count++] = (struct split){.mask = group,
+                                                     .pc = w->pc,
+                                                     .frame = w->frame,
+                                                     .state = SPLIT_AT_SYNC,
+                                                     .wait = members[__builtin_ctz(group)],
+                                                     .ran = w->splits[w->current].ran};
+        mask &= ~group;
+    }
+}
+
+/*
+ * The lanes of mask whose members are all here or gone; the rest wait. Lanes may name
+ * different members in one instruction: groups that go their ways apart. *next: what the
+ * action is to return.
+ */
+static uint32_t gather(struct warp *w, const struct op *op, uint32_t mask, enum exec_result *next)
+{
+    const uint32_t *members = member_masks(w, op);
+    uint32_t missing = w->live & ~mask, waiting = 0;
+    *next = EXEC_NEXT;
+    for (uint32_t m = members && missing ? mask : 0; m; m &= m - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(m);
+        waiting |= members[lane] & missing ? 1u << lane : 0;
+    }
+    if (!waiting)
+        return mask;
+    *next = EXEC_MOVED;
+    wait_for_members(w, members, waiting);
     struct split *s = &w->splits[w->current];
-    s->state = SPLIT_AT_SYNC;
-    s->wait = *members;
-    return false;
+    s->mask = w->mask & ~waiting;
+    s->pc = w->pc + 1;
+    if (!s->mask)
+        *s = w->splits[--w->split_count];
+    return mask & ~waiting;
+}
+
+/* Takes the first group out of *left: returns its lanes, and in *members whom they name. */
+static uint32_t next_group(const struct warp *w, const struct op *op, uint32_t here, uint32_t *left,
+                           uint32_t *members)
+{
+    const uint32_t *masks = member_masks(w, op);
+    uint32_t group = masks ? same_members(masks, *left) : *left;
+    *members = masks ? masks[__builtin_ctz(group)] & here : here;
+    *left &= ~group;
+    return group;
 }
 
 enum exec_result exec_warp_sync(struct warp *w, const struct op *op, uint32_t mask)
 {
-    uint32_t members;
-    return all_here(w, op, mask, &members) ? EXEC_NEXT : EXEC_MOVED;
+    enum exec_result next;
+    gather(w, op, mask, &next);
+    return next;
 }
 
 static void set_rows32(const struct warp *w, uint32_t slot, const uint32_t *values, uint32_t mask)
@@ -121,9 +172,8 @@ static void set_same(const struct warp *w, uint32_t slot, uint32_t value, uint32
 
 enum exec_result exec_shuffle(struct warp *w, const struct op *op, uint32_t mask)
 {
-    uint32_t members, result[LANES], found = 0;
-    if (!all_here(w, op, mask, &members))
-        return EXEC_MOVED;
+    enum exec_result next;
+    uint32_t result[LANES], found = 0, here = gather(w, op, mask, &next);
     const uint32_t *a = slot_at(w, op->a), *b = slot_at(w, op->b), *c = slot_at(w, op->c);
     for (uint32_t lane = 0; lane < LANES; lane++) {
         uint32_t by = b[lane] & 31, clamp = c[lane] & 31, segment = c[lane] >> 8 & 31;
@@ -142,62 +192,73 @@ enum exec_result exec_shuffle(struct warp *w, const struct op *op, uint32_t mask
         found |= in ? 1u << lane : 0;
         result[lane] = a[from & 31];
     }
-    set_rows32(w, op->dst, result, mask);
+    set_rows32(w, op->dst, result, here);
     if (op->e != SLOT_NONE)
-        set_predicate(w, op->e, found, mask);
-    return EXEC_NEXT;
+        set_predicate(w, op->e, found, here);
+    return next;
 }
 
 enum exec_result exec_vote(struct warp *w, const struct op *op, uint32_t mask)
 {
-    uint32_t members;
-    if (!all_here(w, op, mask, &members))
-        return EXEC_MOVED;
-    uint32_t take = members & mask, p = *(const uint32_t *)slot_at(w, op->a) & take;
-    if (op->aux == 'b') {
-        set_same(w, op->dst, p, mask);
-        return EXEC_NEXT;
+    enum exec_result next;
+    uint32_t here = gather(w, op, mask, &next), left = here, members;
+    const uint32_t source = *(const uint32_t *)slot_at(w, op->a); /* may be where results go */
+    while (left) {
+        uint32_t group = next_group(w, op, here, &left, &members), p = source & members;
+        bool value = op->aux == 'a'   ? p == members
+                     : op->aux == 'o' ? p != 0
+                                      : p == members || p == 0;
+        if (op->aux == 'b')
+            set_same(w, op->dst, p, group);
+        else
+            set_predicate(w, op->dst, value ? ALL_LANES : 0, group);
     }
-    bool value = op->aux == 'a' ? p == take : op->aux == 'o' ? p != 0 : p == take || p == 0;
-    set_predicate(w, op->dst, value ? ALL_LANES : 0, mask);
-    return EXEC_NEXT;
+    return next;
+}
+
+/* The lanes of members whose value is that of lane i. */
+static uint32_t lanes_like(const struct warp *w, const struct op *op, uint32_t i, uint32_t members)
+{
+    const uint32_t *narrow = slot_at(w, op->a);
+    const uint64_t *wide = slot_at(w, op->a);
+    uint32_t same = 0;
+    for (uint32_t m = members; m; m &= m - 1) {
+        uint32_t k = (uint32_t)__builtin_ctz(m);
+        bool equal = (op->aux & 0xff) == 8 ? wide[i] == wide[k] : narrow[i] == narrow[k];
+        same |= equal ? 1u << k : 0;
+    }
+    return same;
 }
 
 enum exec_result exec_match(struct warp *w, const struct op *op, uint32_t mask)
 {
-    uint32_t members, result[LANES] = {0}, same_all = 0;
-    if (!all_here(w, op, mask, &members))
-        return EXEC_MOVED;
-    uint32_t take = members & mask;
-    const uint32_t *narrow = slot_at(w, op->a);
-    const uint64_t *wide = slot_at(w, op->a);
-    bool is_wide = (op->aux & 0xff) == 8;
-    for (uint32_t i = 0; i < LANES; i++) {
-        for (uint32_t k = 0; k < LANES; k++) {
-            bool same = is_wide ? wide[i] == wide[k] : narrow[i] == narrow[k];
-            result[i] |= same ? 1u << k & take : 0;
+    enum exec_result next;
+    uint32_t here = gather(w, op, mask, &next), left = here, members, all = 0;
+    uint32_t result[LANES] = {0};
+    while (left) {
+        for (uint32_t m = next_group(w, op, here, &left, &members); m; m &= m - 1) {
+            uint32_t i = (uint32_t)__builtin_ctz(m);
+            result[i] = lanes_like(w, op, i, members);
+            all |= result[i] == members ? 1u << i : 0;
+            if ((op->aux & 0x100) && result[i] != members)
+                result[i] = 0;
         }
-        same_all |= result[i] == take ? 1u << i : 0;
-        if (op->aux & 0x100)
-            result[i] = result[i] == take ? take : 0;
     }
-    set_rows32(w, op->dst, result, mask);
+    set_rows32(w, op->dst, result, here);
     if (op->e != SLOT_NONE)
-        set_predicate(w, op->e, same_all, mask);
-    return EXEC_NEXT;
+        set_predicate(w, op->e, all, here);
+    return next;
 }
 
-enum exec_result exec_redux(struct warp *w, const struct op *op, uint32_t mask)
+/* aux: the operation, | 0x100 for signed numbers. */
+static uint32_t reduce(const uint32_t *a, uint32_t members, uint32_t aux)
 {
-    uint32_t members, total = 0;
-    if (!all_here(w, op, mask, &members))
-        return EXEC_MOVED;
-    const uint32_t *a = slot_at(w, op->a);
+    uint32_t total = 0;
     bool first = true;
-    for (uint32_t m = members & mask; m; m &= m - 1) {
+    for (uint32_t m = members; m; m &= m - 1) {
         uint32_t x = a[__builtin_ctz(m)];
-        bool less = op->aux & 0x100 ? (int32_t)x < (int32_t)total : x < total;
-        switch (op->aux & 0xff) {
+        bool less = aux & 0x100 ? (int32_t)x < (int32_t)total : x < total;
+        switch (aux & 0xff) {
         case 0:
             total += x;
             break;
@@ -218,19 +279,34 @@ enum exec_result exec_redux(struct warp *w, const struct op *op, uint32_t mask)
         }
         first = false;
     }
-    set_same(w, op->dst, total, mask);
-    return EXEC_NEXT;
+    return total;
+}
+
+enum exec_result exec_redux(struct warp *w, const struct op *op, uint32_t mask)
+{
+    enum exec_result next;
+    uint32_t here = gather(w, op, mask, &next), left = here, members, result[LANES] = {0};
+    while (left) {
+        uint32_t group = next_group(w, op, here, &left, &members);
+        uint32_t total = reduce(slot_at(w, op->a), members, op->aux);
+        for (uint32_t m = group; m; m &= m - 1)
+            result[__builtin_ctz(m)] = total;
+    }
+    set_rows32(w, op->dst, result, here);
+    return next;
 }
 
 enum exec_result exec_elect(struct warp *w, const struct op *op, uint32_t mask)
 {
-    uint32_t members;
-    if (!all_here(w, op, mask, &members))
-        return EXEC_MOVED;
-    uint32_t take = members & mask ? members & mask : mask, leader = (uint32_t)__builtin_ctz(take);
-    set_same(w, op->dst, leader, mask);
-    set_predicate(w, op->e, 1u << leader, mask);
-    return EXEC_NEXT;
+    enum exec_result next;
+    uint32_t here = gather(w, op, mask, &next), left = here, members;
+    while (left) {
+        uint32_t group = next_group(w, op, here, &left, &members);
+        uint32_t leader = (uint32_t)__builtin_ctz(members ? members : group);
+        set_same(w, op->dst, leader, group);
+        set_predicate(w, op->e, 1u << leader, group);
+    }
+    return next;
 }
 
 /* ---- waiting ---- */
