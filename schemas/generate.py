@@ -32,6 +32,10 @@ ATTRIBUTES = {
     "field": ({"name", "type"}, {"count", "min", "max", "unit", "reserved", "text"}),
 }
 PEERS = {"client", "supervisor", "worker", "any"}
+KEYWORDS = set("""alignas alignof asm auto bool break case catch char class const constexpr continue default delete do
+double else enum explicit export extern false float for friend goto if inline int long mutable namespace new nullptr
+operator private protected public register restrict return short signed sizeof static struct switch template this throw
+true try typedef typeid typename typeof union unsigned using virtual void volatile while""".split())
 
 
 class SchemaError(Exception):
@@ -84,6 +88,10 @@ def parse(text):
         node = Node(kind, attributes, line)
         if "name" in attributes and not re.fullmatch(r"[a-z][a-z0-9_]*", attributes["name"]):
             raise SchemaError(line, f"name=\"{attributes['name']}\" is not lower_case_with_underscores")
+        if attributes.get("name") in KEYWORDS:
+            raise SchemaError(line, f"name=\"{attributes['name']}\" is a keyword of C or C++")
+        if attributes.get("reserved", "1") != "1":
+            raise SchemaError(line, f"reserved=\"{attributes['reserved']}\" is not 1")
         if stack:
             stack[-1].children.append(node)
         else:
@@ -95,6 +103,9 @@ def parse(text):
         node.text = " ".join(node.text.split())
         if node.kind != "protocol" and not node.text and not node.get("reserved"):
             raise SchemaError(node.line, f"<{node.kind}> has no description")
+        # Descriptions become comments, those of errors string literals too.
+        if re.search(r"\*/|/\*", node.text) or (node.kind == "error" and re.search(r'["\\]', node.text)):
+            raise SchemaError(node.line, f"the description of <{node.kind}> would not be C")
 
     def characters(data):
         if stack:
@@ -155,6 +166,8 @@ def check(root):
                     raise SchemaError(node.line, f"{side}=\"{node[side]}\" is none of {', '.join(sorted(PEERS))}")
             node.tail = node.number("tail", 0, 65536, 0)
             node.fds = node.number("fds", 0, 8, 0)
+        if node.kind == "constant":
+            node.number("value", 0, 2**64 - 1)
         key = "number" if node.kind in ("error", "command", "message") else None
         if key:
             number = node.number(key, 0, 65535)
@@ -369,6 +382,9 @@ def main():
         check(root)
     except SchemaError as error:
         print(f"{args.schema}:{error.line}: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"{args.schema}: {error.strerror}", file=sys.stderr)
         return 1
     for path, make in ((args.header, header), (args.source, source), (args.reference, reference)):
         if path:

@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""schemas/generate.py: malformed schemas fail naming their line; what it makes compiles
+and says what the schema says, judged by an own reading of the XML."""
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+GENERATE = os.path.join(ROOT, "schemas/generate.py")
+SCHEMA = os.path.join(ROOT, "schemas/protocol.xml")
+CC = os.environ.get("CC", "cc").split()[0]
+
+GOOD = """<?xml version="1.0"?>
+<protocol name="p" major="1" minor="2">
+  About it.
+  <constant name="c" value="7">a constant</constant>
+  <error name="bad" number="3">it is bad</error>
+  <layout name="l" size="16">
+    A layout.
+    <field name="a" type="u32">first</field>
+    <field name="b" type="u32" reserved="1"/>
+    <field name="d" type="u64">third</field>
+  </layout>
+  <command name="go" number="1" since="1.0">
+    A command.
+    <field name="opcode" type="u16">1</field>
+    <field name="flags" type="u16" reserved="1"/>
+    <field name="pad0" type="u32" count="15" reserved="1"/>
+  </command>
+  <message name="ask" number="1" since="1.1" from="client" to="supervisor" reply="said" errors="bad">
+    A question.
+    <field name="size" type="u64" min="1" max="100">how much</field>
+  </message>
+  <message name="said" number="2" since="1.2" from="any" to="any" tail="10" fds="1">
+    An answer.
+    <field name="text" type="char" count="8">words</field>
+    <field name="sign" type="i32" min="-5" max="5">signed</field>
+    <field name="few" type="u8" count="4" max="9">array</field>
+  </message>
+</protocol>
+"""
+
+# (what to replace, with what, line that must be named, words of the sentence)
+MALFORMED = [
+    ('name="p" major', 'major', 2, 'lacks name='),
+    ('<constant name="c" value="7">', '<constant name="c">', 4, 'lacks value='),
+    ('<constant name="c" value="7">a constant</constant>', '<constant name="c" value="7"/>', 4, 'no description'),
+    ('<constant name="c" value="7">', '<constant name="C" value="7">', 4, 'not lower_case'),
+    ('<constant name="c" value="7">', '<constant name="c" value="seven">', 4, 'not a number'),
+    ('<constant name="c" value="7">', '<constant name="c" value="0x10000000000000000">', 4, 'outside'),
+    ('<error name="bad" number="3">', '<error name="bad" number="three">', 5, 'not a number'),
+    ('<error name="bad" number="3">', '<error name="bad" number="65536">', 5, 'outside'),
+    ('<error name="bad" number="3">', '<error name="bad" number="-1">', 5, 'outside'),
+    ('<error name="bad" number="3">', '<error name="1bad" number="3">', 5, 'not lower_case'),
+    ('<error name="bad" number="3">it is bad</error>',
+     '<error name="bad" number="3">it "is" bad</error>', 5, 'would not be C'),
+    ('<error name="bad" number="3">it is bad</error>',
+     '<error name="bad" number="3">it is */ bad</error>', 5, 'would not be C'),
+    ('<constant name="c" value="7">', '<error name="worse" number="3">x</error><constant name="c" value="7">', 5,
+     'number 3, as worse on line 4'),
+    ('size="16"', 'size="20"', 6, 'says size 20, its fields take 16'),
+    ('<field name="a" type="u32">', '<field name="a" type="u33">', 8, 'unknown type "u33"'),
+    ('<field name="a" type="u32">first</field>', '<message name="m"/>', 8, 'has no place in <layout>'),
+    ('<field name="a" type="u32">', '<field name="a" type="u32" colour="red">', 8, 'unknown attribute colour'),
+    ('<field name="b" type="u32" reserved="1"/>', '<field name="a" type="u32" reserved="1"/>', 9, 'two fields named a'),
+    ('<field name="b" type="u32" reserved="1"/>', '<field name="b" type="u32" reserved="yes"/>', 9, 'reserved'),
+    ('    <field name="b" type="u32" reserved="1"/>\n', '', 9, 'd at offset 4 is not aligned to 8'),
+    ('<field name="d" type="u64">third</field>', '<field name="d" type="u32">third</field>', 6, 'says size 16'),
+    ('count="15"', 'count="14"', 12, 'takes 60 bytes'),
+    ('count="15"', 'count="0"', 16, 'outside'),
+    ('count="15"', 'count="65537"', 16, 'outside'),
+    ('<command name="go" number="1" since="1.0">', '<command name="go" number="1" since="1">', 12, 'not MAJOR.MINOR'),
+    ('<command name="go" number="1" since="1.0">', '<command name="go" number="1" since="1.3">', 12,
+     'newer than the protocol'),
+    ('from="client"', 'from="nobody"', 18, 'is none of'),
+    ('to="supervisor"', 'to="all"', 18, 'is none of'),
+    ('reply="said"', 'reply="spoke"', 18, 'is no message'),
+    ('errors="bad"', 'errors="bad worse"', 18, '"worse", which is no error'),
+    ('min="1" max="100"', 'min="101" max="100"', 20, 'min is above max'),
+    ('min="1" max="100"', 'min="-1" max="100"', 20, 'outside'),
+    ('type="u64" min="1" max="100"', 'type="u8" min="1" max="256"', 20, 'outside'),
+    ('name="said" number="2"', 'name="said" number="1"', 22, 'number 1, as ask on line 18'),
+    ('name="said" number="2"', 'name="ask" number="2"', 22, 'stands on line 18 already'),
+    ('tail="10"', 'tail="99999999"', 22, 'outside'),
+    ('fds="1"', 'fds="9"', 22, 'outside'),
+    ('<field name="text" type="char" count="8">', '<field name="text" type="char">', 24, 'needs count'),
+    ('<field name="text" type="char" count="8">', '<field name="text" type="char" count="8" max="3">', 24,
+     'no min or max'),
+    ('<field name="few" type="u8" count="4" max="9">', '<field name="few" type="u8" count="3" max="9">', 22,
+     'not a multiple of 4'),
+    ('<field name="few" type="u8" count="4" max="9">', '<field name="int" type="u8" count="4" max="9">', 26,
+     'keyword'),
+    ('</protocol>', '', 29, 'not well-formed XML'),
+    ('<protocol name', '<protocoll name', 2, 'has no place in the document'),
+    ('</message>\n</protocol>', '</mesage>\n</protocol>', 27, 'not well-formed XML'),
+]
+
+
+def generate(schema_text, folder, *options):
+    path = os.path.join(folder, "schema.xml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(schema_text)
+    return subprocess.run([sys.executable, GENERATE, *options, path], capture_output=True, text=True, check=False)
+
+
+class Malformed(unittest.TestCase):
+    def test_the_base_is_well_formed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            result = generate(GOOD, folder)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_each_fails_naming_its_line(self):
+        for old, new, line, words in MALFORMED:
+            with self.subTest(new or f"without {old}"), tempfile.TemporaryDirectory() as folder:
+                self.assertIn(old, GOOD)
+                header = os.path.join(folder, "made.h")
+                result = generate(GOOD.replace(old, new, 1), folder, "--header", header)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                lines = result.stderr.splitlines()
+                self.assertEqual(len(lines), 1, "one line, no traceback: " + result.stderr)
+                self.assertRegex(lines[0], rf"^{re.escape(folder)}/schema\.xml:{line}: ")
+                self.assertIn(words, lines[0])
+                self.assertFalse(os.path.exists(header), "nothing is written from a malformed schema")
+
+    def test_a_file_that_is_not_there(self):
+        result = subprocess.run([sys.executable, GENERATE, "/nonexistent/schema.xml"], capture_output=True, text=True,
+                                check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assertIn("/nonexistent/schema.xml", result.stderr)
+
+
+class Golden(unittest.TestCase):
+    def test_the_reference_is_what_the_schema_says(self):
+        with tempfile.TemporaryDirectory() as folder:
+            fresh = os.path.join(folder, "protocol.md")
+            subprocess.run([sys.executable, GENERATE, "--reference", fresh, SCHEMA], check=True)
+            with open(fresh, encoding="utf-8") as new, open(os.path.join(ROOT, "docs/protocol.md"), encoding="utf-8") as old:
+                self.assertEqual(new.read(), old.read(), "run: make protocol-reference")
+
+    def test_generating_twice_gives_the_same(self):
+        with tempfile.TemporaryDirectory() as folder:
+            texts = []
+            for i in range(2):
+                files = [os.path.join(folder, f"{i}{kind}") for kind in (".h", ".c")]
+                subprocess.run([sys.executable, GENERATE, "--header", files[0], "--source", files[1], SCHEMA], check=True)
+                texts.append([])
+                for name in files:
+                    with open(name, encoding="utf-8") as file:
+                        texts[-1].append(file.read())
+            self.assertEqual(texts[0], texts[1])
+
+
+class Compiled(unittest.TestCase):
+    """The generated C, called from a program that is written from an own reading of the XML."""
+
+    def build(self, folder, program, schema, libraries=()):
+        header, source = os.path.join(folder, "protocol.h"), os.path.join(folder, "protocol.c")
+        subprocess.run([sys.executable, GENERATE, "--header", header, "--source", source, schema], check=True)
+        main = os.path.join(folder, "main.c")
+        with open(main, "w", encoding="utf-8") as file:
+            file.write(program)
+        flags = "-std=c17 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror".split()
+        binary = os.path.join(folder, "main")
+        subprocess.run([CC, *flags, "-I", folder, "-o", binary, main, source, *libraries], check=True)
+        return binary
+
+    def test_the_header_stands_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            header = os.path.join(folder, "protocol.h")
+            subprocess.run([sys.executable, GENERATE, "--header", header, SCHEMA], check=True)
+            result = subprocess.run([CC, "-std=c17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", header],
+                                    capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_offsets_and_constants(self):
+        """Every field's offset as Python's struct module lays it out."""
+        codes = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "char": "s"}
+        lines = []
+        root = ElementTree.parse(SCHEMA).getroot()
+        for node in root:
+            if node.tag == "constant":
+                lines.append(f"    check({int(node.get('value'), 0)}ull, PROTO_{node.get('name').upper()}, "
+                             f"\"{node.get('name')}\");")
+            if node.tag == "error":
+                lines.append(f"    check({node.get('number')}, PROTO_ERROR_{node.get('name').upper()}, "
+                             f"\"{node.get('name')}\");")
+            if node.tag not in ("layout", "command", "message"):
+                continue
+            name = ("proto_command_" if node.tag == "command" else "proto_") + node.get("name")
+            layout = "<"
+            for field in node.findall("field"):
+                lines.append(f"    check({struct.calcsize(layout)}, offsetof(struct {name}, {field.get('name')}), "
+                             f"\"{name}.{field.get('name')}\");")
+                layout += f"{int(field.get('count', '1'))}{codes[field.get('type')]}"
+            lines.append(f"    check({struct.calcsize(layout)}, sizeof(struct {name}), \"{name}\");")
+        program = ("#include <stdio.h>\n#include \"protocol.h\"\nstatic int failed;\n"
+                   "static void check(unsigned long long want, unsigned long long got, const char *what)\n"
+                   "{\n    if (want != got) {\n        printf(\"%s: %llu, not %llu\\n\", what, got, want);\n"
+                   "        failed = 1;\n    }\n}\n"
+                   "int main(void)\n{\n" + "\n".join(lines) + "\n    return failed;\n}\n")
+        with tempfile.TemporaryDirectory() as folder:
+            result = subprocess.run([self.build(folder, program, SCHEMA)], capture_output=True, text=True, check=False)
+            self.assertEqual((result.returncode, result.stdout), (0, ""))
+            self.assertGreater(len(lines), 300)
+
+    def test_checks_at_their_edges(self):
+        program = r"""
+#include <stdio.h>
+#include <string.h>
+#include "protocol.h"
+#define EXPECT(want) do { const char *why = type->check(&m); int ok = (want) ? why && strstr(why, (want)) != NULL : !why; \
+    if (!ok) { printf("line %d: %s\n", __LINE__, why ? why : "accepted"); failed = 1; } } while (0)
+static int failed;
+static void ask(void)
+{
+    const struct proto_message *type = proto_message_find(1);
+    struct proto_ask m = {1};
+    const char *none = NULL;
+    EXPECT(none);
+    m.size = 100; EXPECT(none);
+    m.size = 0; EXPECT("ask.size is below 1");
+    m.size = 101; EXPECT("ask.size is above 100");
+    m.size = ~0ull; EXPECT("ask.size is above 100");
+}
+static void said(void)
+{
+    const struct proto_message *type = proto_message_find(2);
+    struct proto_said m = {.text = "1234567"};
+    const char *none = NULL;
+    EXPECT(none);
+    m.text[7] = 'x'; EXPECT("said.text is not");
+    m.text[7] = 0; m.text[2] = '\n'; EXPECT("said.text is not");
+    m.text[2] = 0; m.text[3] = '\n'; EXPECT(none);
+    m.text[0] = 0x7f; EXPECT("said.text is not");
+    m.text[0] = 0;
+    m.sign = -5; EXPECT(none);
+    m.sign = 5; EXPECT(none);
+    m.sign = -6; EXPECT("said.sign is below -5");
+    m.sign = 6; EXPECT("said.sign is above 5");
+    m.sign = 0;
+    m.few[3] = 9; EXPECT(none);
+    m.few[3] = 10; EXPECT("said.few is above 9");
+}
+int main(void)
+{
+    uint16_t descriptor[32] = {1};
+    ask();
+    said();
+    if (proto_message_find(1)->from != PROTO_PEER_CLIENT || proto_message_find(1)->to != PROTO_PEER_SUPERVISOR ||
+        proto_message_find(2)->tail != 10 || proto_message_find(2)->fds != 1 || proto_message_find(3) || proto_message_find(0))
+        failed = 2;
+    if (proto_command_check(descriptor) || strcmp(proto_command_name(1), "go") || proto_command_name(2))
+        failed = 3;
+    descriptor[31] = 1;
+    if (!proto_command_check(descriptor))
+        failed = 4;
+    descriptor[31] = 0; descriptor[1] = 1;
+    if (!proto_command_check(descriptor))
+        failed = 5;
+    descriptor[0] = 2;
+    if (strcmp(proto_command_check(descriptor), "unknown command"))
+        failed = 6;
+    return failed;
+}
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            schema = os.path.join(folder, "good.xml")
+            with open(schema, "w", encoding="utf-8") as file:
+                file.write(GOOD)
+            result = subprocess.run([self.build(folder, program, schema)], capture_output=True, text=True, check=False)
+            self.assertEqual((result.returncode, result.stdout), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
