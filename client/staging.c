@@ -75,7 +75,7 @@ static gpushare_error grow(gpushare_connection *connection, struct staging_pool 
     if (!error)
         cut(pool, slab, bytes);
     /* What had to be smaller, or was refused, shows that there is no more. */
-    if (error || bytes < pool->slab_bytes)
+    if (error == GPUSHARE_ERROR_OUT_OF_MEMORY || (!error && bytes < pool->slab_bytes))
         pool->full = true;
     return error;
 }

@@ -631,3 +631,12 @@ void fake_fault(struct fake_server *server, unsigned n, uint32_t error, const ch
         set_fault(fake_nth(server, n), error);
     pthread_mutex_unlock(&server->lock);
 }
+
+void fake_drop(struct fake_server *server, unsigned n)
+{
+    pthread_mutex_lock(&server->lock);
+    struct fake_client *client = fake_nth(server, n);
+    /* The serving thread may be polling it: it sees the end and closes. */
+    shutdown(client->fd, SHUT_RDWR);
+    pthread_mutex_unlock(&server->lock);
+}

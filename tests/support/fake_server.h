@@ -68,6 +68,9 @@ unsigned fake_open(struct fake_server *server);
  */
 void fake_fault(struct fake_server *server, unsigned n, uint32_t error, const char *words);
 
+/* Closes client n's socket without a word, as a server that was killed does. */
+void fake_drop(struct fake_server *server, unsigned n);
+
 /* Reports an error of work in a stream that is not fatal. */
 void fake_work_error(struct fake_server *server, unsigned n, uint32_t stream, uint32_t error);
 
