@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * fake: a supervisor in this process with clients and workers that are scripts on
+ * socket pairs. One thread: whoever waits for a message turns the loop meanwhile.
+ *
+ * The fake worker keeps books: what it was asked to map and has not been asked to
+ * unmap. fake_close checks that supervisor, worker and this process end with nothing.
+ */
+#ifndef GPUSHARE_TESTS_UNIT_SUPERVISOR_FAKE_H
+#define GPUSHARE_TESTS_UNIT_SUPERVISOR_FAKE_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <uv.h>
+#include <cmocka.h>
+
+#include "common/channel.h"
+#include "common/timeline.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+#define MIB          (UINT64_C(1) << 20)
+#define FAKE_GRAIN   (2 * MIB)
+#define FAKE_DEVICES 2
+
+struct fake_worker {
+    int fd;
+    bool automatic;  /* answers by itself */
+    bool hold_frees; /* but not unmap, quiesce and host_unmap */
+    bool hold_detach;
+    uint32_t refuse_map;   /* this many maps are answered out_of_memory */
+    uint64_t refuse_above; /* maps larger than this are, if not 0 */
+    uint64_t mapped, host_mapped;
+    uint64_t global_bytes; /* of every module */
+    uint32_t attached, detached, inspected, modules, quiesces, unloads;
+    struct channel_message held[256]; /* frees and detaches not answered yet */
+    unsigned held_count;
+    struct channel_message message;
+};
+
+struct fake {
+    uv_loop_t loop;
+    struct settings settings;
+    struct supervisor *supervisor;
+    struct fake_worker worker[FAKE_DEVICES];
+    uint32_t devices;
+    bool ready, stopped, unusable;
+    int fds_before;
+    uint32_t next_serial;
+    struct channel_message message; /* the latest that a client got */
+};
+
+static inline int fake_count_fds(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static inline void fake_ready(void *context)
+{
+    ((struct fake *)context)->ready = true;
+}
+
+static inline void fake_stopped(void *context)
+{
+    ((struct fake *)context)->stopped = true;
+}
+
+static inline void fake_unusable(void *context, const char *text)
+{
+    (void)text;
+    ((struct fake *)context)->unusable = true;
+}
+
+/* A worker that has just started: adopted, and ready once the loop has turned. */
+static inline void fake_start_worker(struct fake *fake, uint32_t device, uint64_t memory)
+{
+    int pair[2];
+    struct fake_worker *worker = &fake->worker[device];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    memset(worker, 0, sizeof *worker);
+    worker->fd = pair[0];
+    worker->automatic = true;
+    assert_int_equal(device_adopt(&fake->supervisor->devices[device], pair[1]), 0);
+    struct proto_device_info info = {.memory = memory,
+                                     .granularity = FAKE_GRAIN,
+                                     .multiprocessors = 132,
+                                     .partition_multiprocessors = 8,
+                                     .name = "fake"};
+    assert_int_equal(channel_send(worker->fd, PROTO_DEVICE_INFO, 0, 0, &info, NULL, 0, NULL, 0), 0);
+}
+
+static inline void fake_settle(struct fake *fake)
+{
+    for (int i = 0; i < 20; i++)
+        uv_run(&fake->loop, UV_RUN_NOWAIT);
+}
+
+static inline void fake_open(struct fake *fake, uint32_t devices, uint64_t memory)
+{
+    uv_loop_t warm; /* libuv keeps descriptors of its own from the first loop on */
+    uv_loop_init(&warm);
+    uv_loop_close(&warm);
+    memset(fake, 0, sizeof *fake);
+    fake->fds_before = fake_count_fds();
+    settings_default(&fake->settings);
+    fake->settings.host_total = 64 * MIB;
+    fake->settings.host_client = 16 * MIB;
+    fake->settings.streams = 4;
+    fake->settings.max_clients = 40;
+    fake->devices = devices;
+    uv_loop_init(&fake->loop);
+    struct supervisor_events events = {
+        .ready = fake_ready, .stopped = fake_stopped, .unusable = fake_unusable, .context = fake};
+    struct discovery discovery = {.count = devices};
+    char why[256];
+    for (uint32_t i = 0; i < devices; i++)
+        discovery.devices[i] = (struct discovery_device){.ordinal = i, .uuid = {(uint8_t)(i + 1)}};
+    assert_int_equal(supervisor_create(&fake->supervisor, &fake->loop, &fake->settings, &events),
+                     0);
+    assert_int_equal(supervisor_add_devices(fake->supervisor, &discovery, why, sizeof why), 0);
+    for (uint32_t i = 0; i < devices; i++)
+        fake_start_worker(fake, i, memory);
+    fake_settle(fake);
+    assert_true(fake->ready);
+}
+
+/* ---- the worker's side ---- */
+
+static inline void fake_reply(struct fake_worker *worker, const struct channel_message *request,
+                              uint16_t opcode, const void *body, const int *fds, unsigned fd_count)
+{
+    assert_int_equal(channel_send(worker->fd, opcode, request->header.serial,
+                                  request->header.client, body, NULL, 0, fds, fd_count),
+                     0);
+}
+
+static inline void fake_answer_map(struct fake_worker *worker,
+                                   const struct channel_message *message)
+{
+    struct proto_worker_map body;
+    memcpy(&body, message->body, sizeof body);
+    if (worker->refuse_map || (worker->refuse_above && body.count > worker->refuse_above)) {
+        if (worker->refuse_map)
+            worker->refuse_map--;
+        channel_send_failed(worker->fd, message->header.serial, message->header.client,
+                            PROTO_ERROR_OUT_OF_MEMORY, "the device is full");
+        return;
+    }
+    int fd = memfd_create("fake-device", MFD_CLOEXEC);
+    struct proto_worker_mapped answer = {.address = body.address};
+    worker->mapped += body.count;
+    fake_reply(worker, message, PROTO_WORKER_MAPPED, &answer, &fd, 1);
+    close(fd);
+}
+
+static inline void fake_answer_free(struct fake_worker *worker,
+                                    const struct channel_message *message)
+{
+    struct proto_worker_unmap body = {0};
+    memcpy(&body, message->data + 16, message->type->bytes);
+    if (message->header.opcode == PROTO_WORKER_UNMAP)
+        worker->mapped -= body.count;
+    else if (message->header.opcode == PROTO_WORKER_HOST_UNMAP)
+        worker->host_mapped -= body.count;
+    else if (message->header.opcode == PROTO_WORKER_QUIESCE)
+        worker->quiesces++;
+    else
+        worker->detached++;
+    fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+}
+
+static inline bool fake_holds(const struct fake_worker *worker, uint16_t opcode)
+{
+    return (worker->hold_detach && opcode == PROTO_WORKER_DETACH) ||
+           (worker->hold_frees && (opcode == PROTO_WORKER_UNMAP || opcode == PROTO_WORKER_QUIESCE ||
+                                   opcode == PROTO_WORKER_HOST_UNMAP));
+}
+
+static inline void fake_answer_module(struct fake_worker *worker,
+                                      const struct channel_message *message)
+{
+    if (message->header.opcode == PROTO_WORKER_MODULE_INSPECT) {
+        struct proto_worker_module_needs needs = {.global_bytes = worker->global_bytes};
+        worker->inspected++;
+        fake_reply(worker, message, PROTO_WORKER_MODULE_NEEDS, &needs, NULL, 0);
+    } else if (message->header.opcode == PROTO_WORKER_MODULE_LOAD) {
+        struct proto_worker_module_load body;
+        memcpy(&body, message->body, sizeof body);
+        struct proto_module_loaded loaded = {.module = body.module, .functions = 1};
+        worker->modules++;
+        fake_reply(worker, message, PROTO_MODULE_LOADED, &loaded, NULL, 0);
+    } else {
+        worker->unloads++;
+        fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+    }
+}
+
+static inline void fake_answer(struct fake_worker *worker, const struct channel_message *message)
+{
+    struct proto_worker_attached attached = {.multiprocessors = 64, .partitioned = 1, .atoms = {5}};
+    struct proto_worker_usage usage = {.launches = 17};
+    struct proto_linked linked = {.link = 1};
+    struct proto_worker_host_map map;
+    if (fake_holds(worker, message->header.opcode)) {
+        assert_true(worker->held_count < 256);
+        worker->held[worker->held_count++] = *message;
+        return;
+    }
+    switch (message->header.opcode) {
+    case PROTO_WORKER_ATTACH:
+        worker->attached++;
+        fake_reply(worker, message, PROTO_WORKER_ATTACHED, &attached, NULL, 0);
+        break;
+    case PROTO_WORKER_MAP:
+        fake_answer_map(worker, message);
+        break;
+    case PROTO_WORKER_HOST_MAP:
+        memcpy(&map, message->body, sizeof map);
+        worker->host_mapped += map.count;
+        fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+        break;
+    case PROTO_WORKER_UNMAP:
+    case PROTO_WORKER_HOST_UNMAP:
+    case PROTO_WORKER_QUIESCE:
+    case PROTO_WORKER_DETACH:
+        fake_answer_free(worker, message);
+        break;
+    case PROTO_WORKER_MODULE_INSPECT:
+    case PROTO_WORKER_MODULE_LOAD:
+    case PROTO_MODULE_UNLOAD:
+        fake_answer_module(worker, message);
+        break;
+    case PROTO_WORKER_USAGE_QUERY:
+        fake_reply(worker, message, PROTO_WORKER_USAGE, &usage, NULL, 0);
+        break;
+    case PROTO_WORKER_LINK:
+        fake_reply(worker, message, PROTO_LINKED, &linked, NULL, 0);
+        break;
+    default:
+        fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+    }
+}
+
+/* Takes the next request of a worker that is not automatic; false if there is none. */
+static inline bool fake_worker_take(struct fake_worker *worker)
+{
+    int result =
+        channel_receive(worker->fd, PROTO_PEER_WORKER, PROTO_PEER_SUPERVISOR, &worker->message);
+    if (result == CHANNEL_EMPTY || result == CHANNEL_CLOSED)
+        return false;
+    assert_int_equal(result, 0);
+    return true;
+}
+
+static inline void fake_turn(struct fake *fake)
+{
+    uv_run(&fake->loop, UV_RUN_NOWAIT);
+    for (uint32_t i = 0; i < fake->devices; i++) {
+        struct fake_worker *worker = &fake->worker[i];
+        while (worker->automatic && worker->fd >= 0 && fake_worker_take(worker)) {
+            fake_answer(worker, &worker->message);
+            channel_close_fds(&worker->message);
+        }
+    }
+}
+
+/* Answers what was held back, and nothing later is. */
+static inline void fake_release(struct fake_worker *worker)
+{
+    worker->hold_frees = worker->hold_detach = false;
+    for (unsigned i = 0; i < worker->held_count; i++) {
+        /* The copy's body stands in the copy. */
+        worker->held[i].body = worker->held[i].data + 16;
+        fake_answer(worker, &worker->held[i]);
+    }
+    worker->held_count = 0;
+}
+
+#define FAKE_WAIT(fake, condition)                                                                 \
+    do {                                                                                           \
+        uint64_t fake_end = timeline_now() + UINT64_C(10000000000);                                \
+        while (!(condition)) {                                                                     \
+            assert_true(timeline_now() < fake_end);                                                \
+            fake_turn(fake);                                                                       \
+        }                                                                                          \
+    } while (0)
+
+/* Waits for a request to a worker that is not automatic. */
+static inline struct channel_message *fake_worker_expect(struct fake *fake, uint32_t device,
+                                                         uint16_t opcode)
+{
+    struct fake_worker *worker = &fake->worker[device];
+    FAKE_WAIT(fake, fake_worker_take(worker));
+    assert_int_equal(worker->message.header.opcode, opcode);
+    return &worker->message;
+}
+
+static inline void fake_kill_worker(struct fake *fake, uint32_t device)
+{
+    close(fake->worker[device].fd);
+    fake->worker[device].fd = -1;
+}
+
+/* ---- the clients' side ---- */
+
+static inline int fake_connect(struct fake *fake)
+{
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    supervisor_accept(fake->supervisor, pair[1]);
+    return pair[0];
+}
+
+static inline uint32_t fake_send_fd(struct fake *fake, int fd, uint16_t opcode, const void *body,
+                                    const int *fds, unsigned fd_count)
+{
+    uint32_t serial = ++fake->next_serial;
+    assert_int_equal(channel_send(fd, opcode, serial, 0, body, NULL, 0, fds, fd_count), 0);
+    return serial;
+}
+
+static inline uint32_t fake_send(struct fake *fake, int fd, uint16_t opcode, const void *body)
+{
+    return fake_send_fd(fake, fd, opcode, body, NULL, 0);
+}
+
+static inline int fake_take(struct fake *fake, int fd)
+{
+    return channel_receive(fd, PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &fake->message);
+}
+
+/* Waits for one message of this opcode; its body. Descriptors are the test's to close. */
+static inline const void *fake_expect(struct fake *fake, int fd, uint16_t opcode)
+{
+    int result = CHANNEL_EMPTY;
+    FAKE_WAIT(fake, (result = fake_take(fake, fd)) != CHANNEL_EMPTY);
+    assert_int_equal(result, 0);
+    if (fake->message.header.opcode == PROTO_FAILED && opcode != PROTO_FAILED)
+        print_message("failed: %s\n", ((const struct proto_failed *)fake->message.body)->text);
+    assert_int_equal(fake->message.header.opcode, opcode);
+    return fake->message.body;
+}
+
+static inline void fake_expect_failed(struct fake *fake, int fd, uint32_t error, const char *word)
+{
+    const struct proto_failed *failed = fake_expect(fake, fd, PROTO_FAILED);
+    assert_int_equal(failed->error, error);
+    if (!strstr(failed->text, word))
+        print_message("no \"%s\" in: %s\n", word, failed->text);
+    assert_non_null(strstr(failed->text, word));
+}
+
+/* Waits for `ended` with this error, the word in its text, then for the end; closes. */
+static inline void fake_expect_ended(struct fake *fake, int fd, uint32_t error, const char *word)
+{
+    const struct proto_ended *ended = fake_expect(fake, fd, PROTO_ENDED);
+    assert_int_equal(ended->error, error);
+    if (!strstr(ended->text, word))
+        print_message("no \"%s\" in: %s\n", word, ended->text);
+    assert_non_null(strstr(ended->text, word));
+    FAKE_WAIT(fake, fake_take(fake, fd) == CHANNEL_CLOSED);
+    close(fd);
+}
+
+static inline int fake_greet(struct fake *fake)
+{
+    int fd = fake_connect(fake);
+    struct proto_hello hello = {.major = PROTO_MAJOR, .minor = PROTO_MINOR};
+    fake_send(fake, fd, PROTO_HELLO, &hello);
+    fake_expect(fake, fd, PROTO_WELCOME);
+    return fd;
+}
+
+/* Attaches with a memory limit (0: none asked) and a group (NULL: none). */
+static inline int fake_attach(struct fake *fake, uint32_t device, uint64_t limit,
+                              const uint8_t *group, struct proto_attached *attached)
+{
+    int fd = fake_greet(fake);
+    struct proto_attach body = {.device = device,
+                                .memory_limit = limit ? limit : PROTO_UNSET,
+                                .host_memory_limit = PROTO_UNSET,
+                                .name = "test"};
+    if (group)
+        memcpy(body.group, group, sizeof body.group);
+    fake_send(fake, fd, PROTO_ATTACH, &body);
+    const struct proto_attached *got = fake_expect(fake, fd, PROTO_ATTACHED);
+    if (attached)
+        *attached = *got;
+    channel_close_fds(&fake->message);
+    return fd;
+}
+
+static inline uint64_t fake_alloc(struct fake *fake, int fd, uint64_t count)
+{
+    struct proto_memory_alloc body = {.count = count};
+    fake_send(fake, fd, PROTO_MEMORY_ALLOC, &body);
+    const struct proto_memory_allocated *got = fake_expect(fake, fd, PROTO_MEMORY_ALLOCATED);
+    assert_true(got->count >= count);
+    return got->address;
+}
+
+static inline void fake_alloc_refused(struct fake *fake, int fd, uint64_t count, uint32_t error,
+                                      const char *word)
+{
+    struct proto_memory_alloc body = {.count = count};
+    fake_send(fake, fd, PROTO_MEMORY_ALLOC, &body);
+    fake_expect_failed(fake, fd, error, word);
+}
+
+static inline void fake_free(struct fake *fake, int fd, uint64_t address)
+{
+    struct proto_memory_free body = {.address = address};
+    fake_send(fake, fd, PROTO_MEMORY_FREE, &body);
+    fake_expect(fake, fd, PROTO_DONE);
+}
+
+static inline struct proto_memory_info fake_usage(struct fake *fake, int fd)
+{
+    fake_send(fake, fd, PROTO_MEMORY_QUERY, NULL);
+    return *(const struct proto_memory_info *)fake_expect(fake, fd, PROTO_MEMORY_INFO);
+}
+
+/* Everybody is gone and everything is back, before the workers are stopped. */
+static inline void fake_expect_nothing_left(struct fake *fake)
+{
+    FAKE_WAIT(fake, fake->supervisor->sessions == 0);
+    assert_int_equal(fake->supervisor->host.used, 0);
+    assert_int_equal(fake->supervisor->fds.used, 0);
+    assert_int_equal(fake->supervisor->images.used, 0);
+    assert_int_equal(fake->supervisor->cache.images, 0);
+    assert_int_equal(fake->supervisor->plan.windows, 0);
+    for (uint32_t i = 0; i < fake->devices; i++) {
+        struct device *device = &fake->supervisor->devices[i];
+        if (device->link)
+            assert_int_equal(worker_link_outstanding(device->link), 0);
+    }
+}
+
+static inline void fake_close(struct fake *fake)
+{
+    supervisor_stop(fake->supervisor);
+    FAKE_WAIT(fake, fake->stopped && fake->supervisor->sessions == 0);
+    uv_run(&fake->loop, UV_RUN_DEFAULT);
+    supervisor_free(fake->supervisor);
+    assert_int_equal(uv_loop_close(&fake->loop), 0);
+    for (uint32_t i = 0; i < fake->devices; i++)
+        if (fake->worker[i].fd >= 0)
+            close(fake->worker[i].fd);
+    assert_int_equal(fake_count_fds(), fake->fds_before);
+}
+
+#endif

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* A connection's states: what is allowed when, and how each of them ends. */
+#include "tests/unit/supervisor/fake.h"
+
+static struct fake fake;
+
+static void an_attached_client_is_told_what_it_was_granted(void **state)
+{
+    (void)state;
+    struct proto_attached got;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_greet(&fake);
+    struct proto_attach body = {.memory_limit = 64 * MIB,
+                                .host_memory_limit = PROTO_UNSET,
+                                .thread_percentage = 2500,
+                                .priority = 1};
+    fake_send(&fake, fd, PROTO_ATTACH, &body);
+    memcpy(&got, fake_expect(&fake, fd, PROTO_ATTACHED), sizeof got);
+    assert_int_equal(fake.message.fd_count, 3);
+    assert_int_equal(fcntl(fake.message.fds[1], F_GETFL) & O_ACCMODE, O_RDONLY);
+    channel_close_fds(&fake.message);
+    assert_int_equal(got.memory_limit, 64 * MIB);
+    assert_int_equal(got.host_memory_limit, 16 * MIB);
+    assert_int_equal(got.window_bytes, 128 * MIB);
+    assert_int_equal(got.device_base % got.window_bytes, 0);
+    assert_int_equal(got.device_base - fake.settings.device_base,
+                     got.host_base - fake.settings.host_base);
+    assert_int_equal(got.thread_percentage, 2500);
+    assert_int_equal(got.multiprocessors, 64);
+    assert_int_equal(got.priority, 1);
+    assert_int_equal(got.streams, 4);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    assert_int_equal(fake.worker[0].detached, 1);
+    fake_close(&fake);
+}
+
+/* Fills a body that passes the schema's checks: the state alone decides then. */
+static void fill(const struct proto_message *type, uint8_t *body)
+{
+    memset(body, 0, type->bytes);
+    for (size_t words = 0; type->check(body); words++) {
+        assert_true(words < 3);
+        memset(body, 0, type->bytes);
+        for (size_t i = 0; i <= words; i++)
+            body[4 * i] = 1;
+    }
+}
+
+static void every_message_too_early_ends_the_connection(void **state)
+{
+    (void)state;
+    unsigned refused = 0;
+    fake_open(&fake, 1, 256 * MIB);
+    for (uint16_t opcode = 1; opcode < 200; opcode++) {
+        const struct proto_message *type = proto_message_find(opcode);
+        if (!type || !(type->from & PROTO_PEER_CLIENT))
+            continue;
+        for (int greeted = 0; greeted < 2; greeted++) {
+            bool allowed = greeted ? opcode == PROTO_DEVICE_QUERY || opcode == PROTO_ATTACH
+                                   : opcode == PROTO_HELLO;
+            if (allowed)
+                continue;
+            _Alignas(16) uint8_t body[PROTO_MESSAGE_MAX];
+            fill(type, body);
+            int fd = greeted ? fake_greet(&fake) : fake_connect(&fake);
+            int image = memfd_create("x", MFD_CLOEXEC);
+            fake_send_fd(&fake, fd, opcode, body, &image, type->fds);
+            close(image);
+            const struct proto_ended *ended = fake_expect(&fake, fd, PROTO_ENDED);
+            assert_int_equal(ended->error, PROTO_ERROR_PROTOCOL_VIOLATION);
+            assert_true(strstr(ended->text, "is not allowed in the state") ||
+                        strstr(ended->text, "may not send"));
+            close(fd);
+            refused++;
+        }
+    }
+    assert_true(refused > 40);
+    fake_expect_nothing_left(&fake);
+    assert_int_equal(fake.worker[0].attached, 0);
+    fake_close(&fake);
+}
+
+static void a_second_hello_or_attach_ends_the_connection(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    struct proto_hello hello = {.major = PROTO_MAJOR};
+    struct proto_attach attach = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    int fd = fake_greet(&fake);
+    fake_send(&fake, fd, PROTO_HELLO, &hello);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "'greeted'");
+    fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake_send(&fake, fd, PROTO_ATTACH, &attach);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "'attached'");
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void another_major_version_is_refused_in_words(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_connect(&fake);
+    struct proto_hello hello = {.major = PROTO_MAJOR + 1, .minor = 7};
+    fake_send(&fake, fd, PROTO_HELLO, &hello);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "2.7");
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "2.7");
+    fake_close(&fake);
+}
+
+static void headers_are_checked(void **state)
+{
+    (void)state;
+    struct proto_hello hello = {.major = PROTO_MAJOR};
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_connect(&fake);
+    channel_send(fd, PROTO_HELLO, 1, 5, &hello, NULL, 0, NULL, 0);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "client");
+    fd = fake_connect(&fake);
+    channel_send(fd, PROTO_HELLO, 0, 0, &hello, NULL, 0, NULL, 0);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "serial");
+    fd = fake_connect(&fake);
+    assert_int_equal(send(fd, "short", 5, 0), 5);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "shorter");
+    fd = fake_connect(&fake);
+    static char large[PROTO_MESSAGE_MAX + 100];
+    assert_int_equal(send(fd, large, sizeof large, 0), sizeof large);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "longer");
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void a_device_that_is_not_there_costs_nothing(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_greet(&fake);
+    struct proto_device_query query = {.device = 1};
+    struct proto_attach attach = {.device = UINT32_MAX};
+    fake_send(&fake, fd, PROTO_DEVICE_QUERY, &query);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_DEVICE, "device 1");
+    fake_send(&fake, fd, PROTO_ATTACH, &attach);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_DEVICE, "4294967295");
+    query.device = 0;
+    fake_send(&fake, fd, PROTO_DEVICE_QUERY, &query);
+    const struct proto_device_info *info = fake_expect(&fake, fd, PROTO_DEVICE_INFO);
+    assert_int_equal(info->memory, 256 * MIB);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void silent_clients_go_away(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    fake.settings.hello_timeout_ms = 20;
+    int silent = fake_connect(&fake);
+    int greeted = fake_greet(&fake);
+    fake_expect_ended(&fake, silent, PROTO_ERROR_CONNECTION_LOST, "said nothing");
+    fake_expect_ended(&fake, greeted, PROTO_ERROR_CONNECTION_LOST, "did not attach");
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void one_client_too_many_is_refused_by_name(void **state)
+{
+    (void)state;
+    enum { MOST = 40 };
+    int fds[MOST];
+    struct proto_hello hello = {.major = PROTO_MAJOR};
+    fake_open(&fake, 1, 256 * MIB);
+    for (unsigned i = 0; i < MOST; i++)
+        fds[i] = fake_greet(&fake);
+    int late = fake_connect(&fake);
+    fake_send(&fake, late, PROTO_HELLO, &hello);
+    fake_expect_failed(&fake, late, PROTO_ERROR_TOO_MANY_CLIENTS, "40");
+    close(late);
+    FAKE_WAIT(&fake, fake.supervisor->sessions == MOST);
+    close(fds[7]);
+    FAKE_WAIT(&fake, fake.supervisor->sessions == MOST - 1);
+    fds[7] = fake_greet(&fake);
+    for (unsigned i = 0; i < MOST; i++)
+        close(fds[i]);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void an_early_client_waits_for_the_device(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    fake_kill_worker(&fake, 0);
+    FAKE_WAIT(&fake, fake.supervisor->devices[0].state == SUPERVISOR_DEVICE_WAITING);
+    int fd = fake_greet(&fake);
+    struct proto_attach attach = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    fake_send(&fake, fd, PROTO_ATTACH, &attach);
+    fake_settle(&fake);
+    assert_int_equal(fake_take(&fake, fd), CHANNEL_EMPTY);
+    int other = fake_greet(&fake); /* vanishes while it waits */
+    fake_send(&fake, other, PROTO_ATTACH, &attach);
+    fake_settle(&fake);
+    close(other);
+    uv_timer_stop(&fake.supervisor->devices[0].timer);
+    fake_start_worker(&fake, 0, 256 * MIB);
+    fake_expect(&fake, fd, PROTO_ATTACHED);
+    channel_close_fds(&fake.message);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    assert_int_equal(fake.worker[0].attached, 1);
+    fake_close(&fake);
+}
+
+static void a_client_that_vanishes_while_it_attaches_leaves_nothing(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    fake.worker[0].automatic = false;
+    int fd = fake_greet(&fake);
+    struct proto_attach attach = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    fake_send(&fake, fd, PROTO_ATTACH, &attach);
+    struct channel_message *message = fake_worker_expect(&fake, 0, PROTO_WORKER_ATTACH);
+    channel_close_fds(message);
+    static struct channel_message request;
+    request = *message;
+    close(fd);
+    fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
+    assert_int_equal(fake.supervisor->sessions, 1); /* not before the worker says so */
+    assert_int_equal(fake.supervisor->plan.windows, 1);
+    struct proto_worker_attached attached = {.multiprocessors = 8};
+    fake_reply(&fake.worker[0], &request, PROTO_WORKER_ATTACHED, &attached, NULL, 0);
+    fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void requests_beyond_the_limit_wait_in_the_socket(void **state)
+{
+    (void)state;
+    enum { SENT = SESSION_REQUESTS_MOST + 20 };
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake.worker[0].automatic = false;
+    uint32_t first = fake.next_serial + 1;
+    for (unsigned i = 0; i < SENT; i++)
+        fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
+    fake_settle(&fake);
+    assert_int_equal(fake.supervisor->first->requests, SESSION_REQUESTS_MOST);
+    for (unsigned i = 0; i < SENT; i++) {
+        struct proto_event_created created = {.event = i + 1};
+        struct channel_message *message = fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
+        fake_reply(&fake.worker[0], message, PROTO_EVENT_CREATED, &created, NULL, 0);
+        const struct proto_event_created *got = fake_expect(&fake, fd, PROTO_EVENT_CREATED);
+        assert_int_equal(got->event, i + 1);
+        assert_int_equal(fake.message.header.serial, first + i);
+    }
+    fake.worker[0].automatic = true;
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void answers_come_back_under_their_own_serials(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake.worker[0].automatic = false;
+    static struct channel_message one, two;
+    uint32_t first = fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
+    uint32_t second = fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
+    one = *fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
+    two = *fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
+    struct proto_event_created created = {.event = 22};
+    fake_reply(&fake.worker[0], &two, PROTO_EVENT_CREATED, &created, NULL, 0);
+    fake_expect(&fake, fd, PROTO_EVENT_CREATED);
+    assert_int_equal(fake.message.header.serial, second);
+    /* A second answer to the same question, and one to a question never asked. */
+    fake_reply(&fake.worker[0], &two, PROTO_EVENT_CREATED, &created, NULL, 0);
+    channel_send(fake.worker[0].fd, PROTO_DONE, 0xfffffff0, 1, NULL, NULL, 0, NULL, 0);
+    fake_settle(&fake);
+    assert_int_equal(fake_take(&fake, fd), CHANNEL_EMPTY);
+    fake_reply(&fake.worker[0], &one, PROTO_EVENT_CREATED, &created, NULL, 0);
+    fake_expect(&fake, fd, PROTO_EVENT_CREATED);
+    assert_int_equal(fake.message.header.serial, first);
+    fake.worker[0].automatic = true;
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void who_asks_and_never_reads_is_disconnected(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    struct proto_memory_free wrong = {.address = 1};
+    FAKE_WAIT(&fake,
+              fake.supervisor->sessions == 0 ||
+                  channel_send(fd, PROTO_MEMORY_FREE, 1, 0, &wrong, NULL, 0, NULL, 0) == -EPIPE);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void killed_clients_are_told(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, &attached);
+    fake_alloc(&fake, fd, 5 * MIB);
+    assert_int_equal(supervisor_kill(fake.supervisor, attached.client + 1, "uid 0"), -ENOENT);
+    assert_int_equal(supervisor_kill(fake.supervisor, attached.client, "uid 0"), 0);
+    assert_int_equal(supervisor_kill(fake.supervisor, attached.client, "uid 0"), -ENOENT);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_KILLED, "uid 0");
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void the_workers_complaint_ends_its_client_alone(void **state)
+{
+    (void)state;
+    struct proto_attached bad;
+    fake_open(&fake, 1, 256 * MIB);
+    int good = fake_attach(&fake, 0, 0, NULL, NULL);
+    int fd = fake_attach(&fake, 0, 0, NULL, &bad);
+    struct proto_worker_misbehaved complaint = {.error = PROTO_ERROR_PROTOCOL_VIOLATION,
+                                                .text = "the tail of ring 0 lies"};
+    channel_send(fake.worker[0].fd, PROTO_WORKER_MISBEHAVED, 0, bad.client, &complaint, NULL, 0,
+                 NULL, 0);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "tail of ring 0");
+    /* Once more, about a client that is gone. */
+    channel_send(fake.worker[0].fd, PROTO_WORKER_MISBEHAVED, 0, bad.client, &complaint, NULL, 0,
+                 NULL, 0);
+    fake_settle(&fake);
+    fake_usage(&fake, good);
+    close(good);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static bool count_view(void *context, const struct supervisor_client_view *view)
+{
+    unsigned *seen = context;
+    assert_true(view->attached);
+    assert_string_equal(view->name, "test");
+    assert_int_equal(view->pid, getpid());
+    assert_int_equal(view->memory_limit, 32 * MIB);
+    assert_int_equal(view->memory_charged, 2 * MIB);
+    (*seen)++;
+    return true;
+}
+
+static void take_usage(void *context, uint32_t client, const struct proto_worker_usage *usage)
+{
+    (void)client;
+    *(int *)context = usage ? (int)usage->launches : -1;
+}
+
+static void views_show_what_is_charged(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    struct supervisor_device_view device;
+    struct supervisor_totals totals;
+    unsigned seen = 0;
+    int launches = 0;
+    fake_open(&fake, 2, 256 * MIB);
+    int fd = fake_attach(&fake, 1, 32 * MIB, NULL, &attached);
+    fake_alloc(&fake, fd, 1000);
+    supervisor_each_client(fake.supervisor, count_view, &seen);
+    assert_int_equal(seen, 1);
+    supervisor_device_view(fake.supervisor, 1, &device);
+    assert_int_equal(device.clients, 1);
+    assert_int_equal(device.partitions, 1);
+    assert_int_equal(device.memory_charged, 2 * MIB);
+    supervisor_device_view(fake.supervisor, 0, &device);
+    assert_int_equal(device.clients, 0);
+    supervisor_totals(fake.supervisor, &totals);
+    assert_int_equal(totals.clients, 1);
+    assert_true(totals.fds >= 6);
+    assert_int_equal(supervisor_usage(fake.supervisor, attached.client, take_usage, &launches), 0);
+    assert_int_equal(launches, 0);
+    FAKE_WAIT(&fake, launches);
+    assert_int_equal(launches, 17);
+    fake.worker[1].automatic = false;
+    assert_int_equal(supervisor_usage(fake.supervisor, attached.client, take_usage, &launches), 0);
+    close(fd);
+    fake_worker_expect(&fake, 1, PROTO_WORKER_USAGE_QUERY);
+    fake_worker_expect(&fake, 1, PROTO_WORKER_DETACH);
+    fake_reply(&fake.worker[1], &fake.worker[1].message, PROTO_DONE, NULL, NULL, 0);
+    FAKE_WAIT(&fake, launches == -1);
+    assert_int_equal(supervisor_usage(fake.supervisor, attached.client, take_usage, &launches),
+                     -ENOENT);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_attached_client_is_told_what_it_was_granted),
+        cmocka_unit_test(every_message_too_early_ends_the_connection),
+        cmocka_unit_test(a_second_hello_or_attach_ends_the_connection),
+        cmocka_unit_test(another_major_version_is_refused_in_words),
+        cmocka_unit_test(headers_are_checked),
+        cmocka_unit_test(a_device_that_is_not_there_costs_nothing),
+        cmocka_unit_test(silent_clients_go_away),
+        cmocka_unit_test(one_client_too_many_is_refused_by_name),
+        cmocka_unit_test(an_early_client_waits_for_the_device),
+        cmocka_unit_test(a_client_that_vanishes_while_it_attaches_leaves_nothing),
+        cmocka_unit_test(requests_beyond_the_limit_wait_in_the_socket),
+        cmocka_unit_test(answers_come_back_under_their_own_serials),
+        cmocka_unit_test(who_asks_and_never_reads_is_disconnected),
+        cmocka_unit_test(killed_clients_are_told),
+        cmocka_unit_test(the_workers_complaint_ends_its_client_alone),
+        cmocka_unit_test(views_show_what_is_charged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
