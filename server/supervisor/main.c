@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "common/log.h"
+#include "server/supervisor/admin.h"
 #include "server/supervisor/discovery.h"
 #include "server/supervisor/listener.h"
 #include "server/supervisor/notify.h"
@@ -23,6 +24,7 @@ struct server {
     struct discovery discovery;
     struct supervisor *supervisor;
     struct listener *listener;
+    struct admin *admin;
     struct notify notify;
     int status; /* to exit with */
 };
@@ -44,6 +46,7 @@ static void stop(struct server *server)
 {
     notify_stopping(&server->notify);
     listener_close(&server->listener);
+    admin_close(&server->admin);
     supervisor_stop(server->supervisor);
 }
 
@@ -108,6 +111,8 @@ static int open_all(struct server *server)
     watch_signals(server);
     result = listener_open(&server->listener, &server->loop, server->settings.socket,
                            server->settings.socket_fd, accepted, server, why, sizeof why);
+    if (result == 0)
+        result = admin_open(&server->admin, server->supervisor, why, sizeof why);
     if (result == 0)
         result = supervisor_start(server->supervisor, &server->discovery, why, sizeof why);
     if (result < 0) {

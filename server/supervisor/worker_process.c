@@ -80,6 +80,8 @@ static void become(const char *program, char *const words[], char *const environ
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
+    /* The supervisor alone decides when a worker ends: signals to its group are not for them. */
+    setpgid(0, 0);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         _exit(126);
     /* The supervisor may have died before that took hold. */

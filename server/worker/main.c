@@ -12,6 +12,7 @@
 #include "common/channel.h"
 #include "common/log.h"
 #include "server/worker/control.h"
+#include "server/worker/list.h"
 #include "server/worker/worker.h"
 
 struct options {
@@ -19,11 +20,13 @@ struct options {
     int device;
     uint64_t device_base, host_base, arena_bytes;
     int channel;
+    bool list;
 };
 
 static const char usage[] =
     "usage: gpushare-worker --driver PATH --device N --device-base ADDRESS --host-base ADDRESS\n"
     "                       --arena-bytes BYTES --channel-fd FD\n"
+    "       gpushare-worker --driver PATH --list\n"
     "Started by gpushared; not meant to be started by hand.\n";
 
 static bool parse_number(const char *text, uint64_t most, uint64_t *number)
@@ -60,6 +63,9 @@ static bool parse_option(struct options *options, int option, const char *value)
             return false;
         options->channel = (int)number;
         return true;
+    case 'l':
+        options->list = true;
+        return true;
     default:
         return false;
     }
@@ -74,6 +80,7 @@ static bool parse(int argc, char *argv[], struct options *options)
         {"host-base", required_argument, NULL, 'h'},
         {"arena-bytes", required_argument, NULL, 'a'},
         {"channel-fd", required_argument, NULL, 'c'},
+        {"list", no_argument, NULL, 'l'},
         {NULL, 0, NULL, 0},
     };
     int option;
@@ -83,6 +90,8 @@ static bool parse(int argc, char *argv[], struct options *options)
             fputs(usage, stderr);
             return false;
         }
+    if (options->list && options->driver && optind == argc)
+        return true;
     if (!options->driver || options->device < 0 || !options->device_base || !options->host_base ||
         !options->arena_bytes || options->channel < 0 || optind != argc) {
         fputs(usage, stderr);
@@ -130,6 +139,8 @@ int main(int argc, char *argv[])
     char why[300];
     if (!parse(argc, argv, &options))
         return 2;
+    if (options.list)
+        return list_print(options.driver, stdout);
     log_open("gpushare-worker", LOG_LEVEL_INFO, getenv("JOURNAL_STREAM") != NULL);
     signal(SIGPIPE, SIG_IGN);
     /* The supervisor decides when a worker ends; a terminal's Ctrl-C reaches the whole group. */
