@@ -154,7 +154,8 @@ void device_fail(cuda_result error, const char *text)
 
 void device_fault(struct fault *fault)
 {
-    fault_describe(fault);
+    if (fault->text[0] == '\0')
+        fault_describe(fault);
     device_fail((cuda_result)fault_result(fault->kind), fault->text);
 }
 

@@ -9,17 +9,30 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+/* An event waits for turns that are at most this far behind it, and no longer than this in truth.
+ */
+enum { ORDER_NS = 5000000, HOLD_NS = 5000000 };
+
+struct heap {
+    struct engine_event **at;
+    size_t count, capacity;
+};
+
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work; /* for engine threads */
     pthread_cond_t done; /* for callers that wait */
-    struct engine_event **heap;
-    size_t events, capacity;
+    struct heap events;
+    struct heap turns; /* ordered tasks that have not begun, by their keys */
     uint64_t order;
-    struct engine_task *first, **last;
-    unsigned idle;    /* engine threads that wait */
-    unsigned waiting; /* callers that wait */
-    uint64_t watched; /* the earliest time that an idle thread will wake for by itself */
+    struct engine_task *first, **last; /* other tasks */
+    uint64_t *running; /* for each thread, the time of its ordered task, or UINT64_MAX */
+    unsigned threads;
+    unsigned idle;       /* engine threads that wait */
+    unsigned waiting;    /* callers that wait */
+    uint64_t watched;    /* the earliest time that an idle thread will wake for by itself */
+    uint64_t held_since; /* real time since which the next event is held back, or 0 */
+    uint64_t given_up;   /* turns up to this time hold nothing back any more */
     bool stopped;
 } engine = {.lock = PTHREAD_MUTEX_INITIALIZER, .watched = UINT64_MAX};
 
@@ -58,47 +71,49 @@ static bool earlier(const struct engine_event *a, const struct engine_event *b)
     return a->time != b->time ? a->time < b->time : a->order < b->order;
 }
 
-static int heap_push(struct engine_event *event)
+static int heap_push(struct heap *heap, struct engine_event *event, uint64_t time)
 {
     size_t at;
 
-    if (engine.events == engine.capacity) {
-        size_t capacity = engine.capacity ? 2 * engine.capacity : 1024;
-        struct engine_event **heap = realloc(engine.heap, capacity * sizeof(*heap));
+    event->time = time;
+    event->order = engine.order++;
+    if (heap->count == heap->capacity) {
+        size_t capacity = heap->capacity ? 2 * heap->capacity : 1024;
+        struct engine_event **larger = realloc(heap->at, capacity * sizeof(struct engine_event *));
 
-        if (!heap)
+        if (!larger)
             return -ENOMEM;
-        engine.heap = heap;
-        engine.capacity = capacity;
+        heap->at = larger;
+        heap->capacity = capacity;
     }
-    at = engine.events++;
-    while (at > 0 && earlier(event, engine.heap[(at - 1) / 2])) {
-        engine.heap[at] = engine.heap[(at - 1) / 2];
+    at = heap->count++;
+    while (at > 0 && earlier(event, heap->at[(at - 1) / 2])) {
+        heap->at[at] = heap->at[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    engine.heap[at] = event;
+    heap->at[at] = event;
     return 0;
 }
 
-static struct engine_event *heap_pop(void)
+static struct engine_event *heap_pop(struct heap *heap)
 {
-    struct engine_event *top = engine.heap[0];
-    struct engine_event *last = engine.heap[--engine.events];
+    struct engine_event *top = heap->at[0];
+    struct engine_event *last = heap->at[--heap->count];
     size_t at = 0;
 
     for (;;) {
         size_t child = 2 * at + 1;
 
-        if (child >= engine.events)
+        if (child >= heap->count)
             break;
-        if (child + 1 < engine.events && earlier(engine.heap[child + 1], engine.heap[child]))
+        if (child + 1 < heap->count && earlier(heap->at[child + 1], heap->at[child]))
             child++;
-        if (!earlier(engine.heap[child], last))
+        if (!earlier(heap->at[child], last))
             break;
-        engine.heap[at] = engine.heap[child];
+        heap->at[at] = heap->at[child];
         at = child;
     }
-    engine.heap[at] = last;
+    heap->at[at] = last;
     return top;
 }
 
@@ -112,12 +127,18 @@ static void wake_one(void)
 
 int engine_at(struct engine_event *event, uint64_t time)
 {
-    event->time = time;
-    event->order = engine.order++;
-    if (heap_push(event) < 0)
+    if (heap_push(&engine.events, event, time) < 0)
         return -ENOMEM;
     if (time < engine.watched)
         wake_one();
+    return 0;
+}
+
+int engine_run_ordered(struct engine_task *task, uint64_t time)
+{
+    if (heap_push(&engine.turns, &task->key, time) < 0)
+        return -ENOMEM;
+    wake_one();
     return 0;
 }
 
@@ -153,18 +174,59 @@ void engine_announce(void)
         pthread_cond_broadcast(&engine.done);
 }
 
-static void happen_due(void)
+static bool holds_back(uint64_t turn, uint64_t time)
 {
-    while (!engine.stopped && engine.events > 0 && engine.heap[0]->time <= engine_now()) {
-        struct engine_event *event = heap_pop();
-
-        event->happen(event, event->time);
-    }
+    return turn < time && time - turn <= ORDER_NS && turn > engine.given_up;
 }
 
-static struct engine_task *take_task(void)
+/* Whether what a turn under way leads to may come before the time. */
+static bool is_held_back(uint64_t time)
 {
-    struct engine_task *task = engine.stopped ? NULL : engine.first;
+    if (engine.turns.count > 0 && holds_back(engine.turns.at[0]->time, time))
+        return true;
+    for (unsigned i = 0; i < engine.threads; i++)
+        if (holds_back(engine.running[i], time))
+            return true;
+    return false;
+}
+
+/* Handles what is due. The time of the next event to wait for, UINT64_MAX for none. */
+static uint64_t happen_due(void)
+{
+    while (!engine.stopped && engine.events.count > 0) {
+        struct engine_event *event = engine.events.at[0];
+        uint64_t now = engine_now();
+
+        if (event->time > now)
+            return event->time;
+        if (is_held_back(event->time)) {
+            if (engine.held_since == 0)
+                engine.held_since = now;
+            if (now - engine.held_since < HOLD_NS)
+                return UINT64_MAX; /* who ends that turn will come here */
+            engine.given_up = event->time;
+        }
+        engine.held_since = 0;
+        heap_pop(&engine.events);
+        event->happen(event, event->time);
+    }
+    return UINT64_MAX;
+}
+
+static struct engine_task *take_turn(uint64_t *running)
+{
+    struct engine_task *task;
+
+    if (engine.turns.count == 0)
+        return NULL;
+    task = (struct engine_task *)heap_pop(&engine.turns); /* its first member */
+    *running = task->key.time;
+    return task;
+}
+
+static struct engine_task *take_other(void)
+{
+    struct engine_task *task = engine.first;
 
     if (task) {
         engine.first = task->next;
@@ -174,11 +236,25 @@ static struct engine_task *take_task(void)
     return task;
 }
 
-/* Waits for a signal, and for the next event unless another thread does so already. */
-static void idle(void)
+/* From both kinds in turn, so that neither starves the other. */
+static struct engine_task *take_task(uint64_t *running, bool *other_first)
 {
-    uint64_t next = !engine.stopped && engine.events > 0 ? engine.heap[0]->time : UINT64_MAX;
+    struct engine_task *task;
 
+    if (engine.stopped)
+        return NULL;
+    *other_first = !*other_first;
+    if (*other_first) {
+        task = take_other();
+        return task ? task : take_turn(running);
+    }
+    task = take_turn(running);
+    return task ? task : take_other();
+}
+
+/* Waits for a signal, and until `next` unless another thread does so already. */
+static void idle(uint64_t next)
+{
     engine.idle++;
     if (next < engine.watched) {
         struct timespec until = {.tv_sec = (time_t)(next / 1000000000u),
@@ -194,29 +270,32 @@ static void idle(void)
     engine.idle--;
 }
 
-static void *engine_main(void *unused)
+static void *engine_main(void *number)
 {
+    uint64_t *running = &engine.running[(uintptr_t)number];
+    bool other_first = false;
+
     /* The default slack of 50 us would be the error of every modelled wait. */
     prctl(PR_SET_TIMERSLACK, 1);
     prctl(PR_SET_NAME, "softgpu");
     engine_lock();
     for (;;) {
-        struct engine_task *task;
+        uint64_t next = happen_due();
+        struct engine_task *task = take_task(running, &other_first);
 
-        happen_due();
-        task = take_task();
         if (!task) {
-            idle();
+            idle(next);
             continue;
         }
-        /* Others can go on with what is due while this one is busy. */
-        if (engine.first || (engine.events > 0 && engine.heap[0]->time < engine.watched))
+        /* Others can go on with what there is while this one is busy. */
+        if (engine.first || engine.turns.count > 0 || next < engine.watched)
             wake_one();
         engine_unlock();
         task->run(task);
         engine_lock();
+        *running = UINT64_MAX;
     }
-    return unused;
+    return NULL;
 }
 
 int engine_start(unsigned threads)
@@ -232,6 +311,12 @@ int engine_start(unsigned threads)
     pthread_cond_init(&engine.done, &monotonic);
     pthread_condattr_destroy(&monotonic);
     engine.last = &engine.first;
+    engine.running = malloc(threads * sizeof(*engine.running));
+    if (!engine.running)
+        return -ENOMEM;
+    for (unsigned i = 0; i < threads; i++)
+        engine.running[i] = UINT64_MAX;
+    engine.threads = threads;
 
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
@@ -241,7 +326,7 @@ int engine_start(unsigned threads)
     for (unsigned i = 0; i < threads && error == 0; i++) {
         pthread_t thread;
 
-        error = pthread_create(&thread, &detached, engine_main, NULL);
+        error = pthread_create(&thread, &detached, engine_main, (void *)(uintptr_t)i);
         if (error != 0 && i > 0)
             error = 0, threads = i; /* fewer threads are slower, not wrong */
     }

@@ -20,6 +20,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * Exact order needs one thing more: while a turn is under way, what it will lead
+ * to is not known yet. So an event waits for turns that began at an earlier
+ * modelled time, unless they lag too far behind it (then the CPU is short, and
+ * nobody is to wait for a backlog of somebody else's) or are known to be long.
+ */
+
 /* Embedded in what it is about; in the heap at most once at a time. */
 struct engine_event {
     uint64_t time;
@@ -28,6 +35,7 @@ struct engine_event {
 };
 
 struct engine_task {
+    struct engine_event key; /* when it began, on the modelled clock; happen is unused */
     struct engine_task *next;
     void (*run)(struct engine_task *task); /* without the lock */
 };
@@ -46,6 +54,12 @@ uint64_t engine_thread_ns(void);
 /* All below: lock held. */
 /* -ENOMEM when the event could not be set. */
 int engine_at(struct engine_event *event, uint64_t time);
+/*
+ * Runs the task on a thread. engine_run_ordered(): before others of a later
+ * modelled time, and events behind that time wait for it; it must be short.
+ * Both kinds get their share of the threads.
+ */
+int engine_run_ordered(struct engine_task *task, uint64_t time);
 void engine_run(struct engine_task *task);
 
 /* A fault: no event or task begins any more. */

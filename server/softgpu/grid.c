@@ -17,13 +17,6 @@ enum { TURN_INSTRUCTIONS = 20000 };
 /* A modelled clock this far ahead of real time makes the block pause until real time is there. */
 enum { AHEAD_NS = 50000 };
 
-/*
- * Where the time of instructions is what they really took, this is not counted in
- * a block that sleeps: it lasts as long as it sleeps, and what the interpreter
- * spends around that would be an error of the model.
- */
-enum { HIDDEN_NS = 50000 };
-
 struct grid {
     struct block_launch launch;
     struct grid *next;        /* in device.pending */
@@ -35,8 +28,6 @@ struct grid {
     uint32_t block_shared;
     uint64_t blocks, placed, ended;
     uint64_t ready_at, end;
-    bool sleeps; /* a block of it has slept: its time is modelled, not taken from the CPU */
-    struct resident *turns;
     void (*release)(void *owner);
     void *owner;
     uint8_t params[];
@@ -50,12 +41,9 @@ struct resident {
     struct sm_stay *stay;
     uint32_t index[3];
     uint64_t start, clock;
-    bool slept;
+    bool slept, computes;
     struct block *block;
-    struct resident *next; /* in the store, or among those held back by one */
-    struct resident *turn_next,
-        **turn_at;              /* among those of the grid whose turn is due or under way */
-    struct resident *held_back; /* ends that wait for this turn */
+    struct resident *next; /* in the store */
 };
 
 static struct resident *store;
@@ -124,28 +112,49 @@ static void add_stay(struct sm *sum, const struct sm_stay *stay, uint64_t time)
     }
 }
 
-/*
- * The modelled time, `time` at the earliest, at which the room was there that a
- * block is about to take. Ends later than `time` may have been handled already,
- * where the CPU lags behind: their room must not be used before it was free.
- */
-static uint64_t room_since(const struct sm *sm, const struct grid *grid, uint64_t time)
+/* What was on the multiprocessor at a modelled time that may be past; the next end behind it in
+ * *next. */
+static struct sm load_at(const struct sm *sm, uint64_t time, uint64_t *next)
 {
-    while (time < sm->last_end) {
-        struct sm then = {0};
-        uint64_t next = UINT64_MAX;
+    struct sm then = {0};
 
-        for (unsigned i = 0; i < DEVICE_SM_BLOCKS; i++) {
-            add_stay(&then, &sm->present[i], time);
-            add_stay(&then, &sm->past[i], time);
-            if (sm->past[i].end > time && sm->past[i].end < next)
-                next = sm->past[i].end;
-        }
+    *next = UINT64_MAX;
+    if (time >= sm->last_end) {
+        then.blocks = sm->blocks;
+        then.threads = sm->threads;
+        then.shared = sm->shared;
+        return then;
+    }
+    for (unsigned i = 0; i < DEVICE_SM_BLOCKS; i++) {
+        add_stay(&then, &sm->present[i], time);
+        add_stay(&then, &sm->past[i], time);
+        if (sm->past[i].end > time && sm->past[i].end < *next)
+            *next = sm->past[i].end;
+    }
+    return then;
+}
+
+/* Where and when a block would begin on a multiprocessor, and how loaded it is then. */
+struct room {
+    uint64_t start;
+    unsigned threads;
+};
+
+/*
+ * The room for a block from `time` on, at the earliest. Ends later than `time`
+ * may have been handled already, where the CPU lags behind: what they freed must
+ * not be used before it was free.
+ */
+static struct room room_from(const struct sm *sm, const struct grid *grid, uint64_t time)
+{
+    for (;;) {
+        uint64_t next;
+        struct sm then = load_at(sm, time, &next);
+
         if (next == UINT64_MAX || sm_fits(&then, grid))
-            break;
+            return (struct room){time, then.threads};
         time = next;
     }
-    return time;
 }
 
 static struct sm_stay *sm_take(struct sm *sm, const struct grid *grid, uint64_t start)
@@ -199,53 +208,13 @@ static void set_event(struct engine_event *event, uint64_t time)
         out_of_memory();
 }
 
-/* ---- turns ------------------------------------------------------------------------- */
-
+/* A block that is known to compute for long is nobody's to wait for. */
 static void turn_queue(struct resident *resident)
 {
-    struct grid *grid = resident->grid;
-
-    resident->turn_next = grid->turns;
-    resident->turn_at = &grid->turns;
-    if (grid->turns)
-        grid->turns->turn_at = &resident->turn_next;
-    grid->turns = resident;
-    engine_run(&resident->task);
-}
-
-static void turn_over(struct resident *resident)
-{
-    *resident->turn_at = resident->turn_next;
-    if (resident->turn_next)
-        resident->turn_next->turn_at = resident->turn_at;
-    while (resident->held_back) {
-        struct resident *other = resident->held_back;
-
-        resident->held_back = other->next;
-        set_event(&other->event, other->clock);
-    }
-}
-
-/*
- * The next block of a grid goes where room appears first in modelled time. Where
- * threads are held up, an end may be known while an earlier one, of a block whose
- * turn is still to come, is not: then this end waits for that turn. Only among
- * blocks that sleep, whose turns are short.
- */
-static bool end_must_wait(struct resident *resident)
-{
-    struct grid *grid = resident->grid;
-    struct resident *other = grid->turns;
-
-    if (!grid->sleeps || grid->placed == grid->blocks)
-        return false;
-    while (other && other->clock >= resident->clock)
-        other = other->turn_next;
-    if (!other)
-        return false;
-    resident->next = other->held_back;
-    other->held_back = resident;
-    return true;
+    if (resident->computes)
+        engine_run(&resident->task);
+    else if (engine_run_ordered(&resident->task, resident->clock) < 0)
+        out_of_memory();
 }
 
 static void block_index(const struct grid *grid, uint64_t number, uint32_t index[3])
@@ -271,7 +240,7 @@ static void place(struct grid *grid, unsigned index, uint64_t time)
         out_of_memory();
         return;
     }
-    time = room_since(sm, grid, time);
+    time = room_from(sm, grid, time).start;
     memset(resident, 0, sizeof(*resident));
     resident->event.happen = resident_happen;
     resident->task.run = turn;
@@ -343,16 +312,28 @@ static struct sm_set unclaimed(const struct grid *grid)
     return set;
 }
 
-/* Threads on the least loaded multiprocessor that has room; UINT_MAX if none has. */
-static unsigned least_load(const struct grid *grid, const struct sm_set *set)
+static bool better(struct room a, struct room b)
 {
-    unsigned least = ~0u;
+    return a.start != b.start ? a.start < b.start : a.threads < b.threads;
+}
 
-    for (unsigned i = 0; i < grid->launch.sm_count; i++)
-        if (sm_set_has(set, i) && sm_fits(&grid->device->sm[i], grid) &&
-            grid->device->sm[i].threads < least)
-            least = grid->device->sm[i].threads;
-    return least;
+/*
+ * The best room that any multiprocessor of the set has now for a block of the
+ * grid, and in rooms[] what each has: start UINT64_MAX for none.
+ */
+static struct room find_rooms(const struct grid *grid, const struct sm_set *set, struct room *rooms)
+{
+    struct room best = {UINT64_MAX, 0};
+
+    for (unsigned i = 0; i < grid->launch.sm_count; i++) {
+        rooms[i].start = UINT64_MAX;
+        if (!sm_set_has(set, i) || !sm_fits(&grid->device->sm[i], grid))
+            continue;
+        rooms[i] = room_from(&grid->device->sm[i], grid, grid->ready_at);
+        if (better(rooms[i], best))
+            best = rooms[i];
+    }
+    return best;
 }
 
 /* A grid appeared: places what fits, evenly. */
@@ -362,17 +343,19 @@ static void spread(struct grid *grid)
     /* Nobody promises that blocks begin at multiprocessor 0. */
     const unsigned first = device_settings()->friendly ? 0 : device_random() % count;
     const struct sm_set set = unclaimed(grid);
-    unsigned load;
+    struct room rooms[SETTINGS_MAX_SMS], best;
 
-    while (grid->placed < grid->blocks && !engine_stopped() &&
-           (load = least_load(grid, &set)) != ~0u)
+    while (grid->placed < grid->blocks && !engine_stopped()) {
+        best = find_rooms(grid, &set, rooms);
+        if (best.start == UINT64_MAX)
+            break;
         for (unsigned i = 0; i < count && grid->placed < grid->blocks && !engine_stopped(); i++) {
             unsigned index = (first + i) % count;
-            struct sm *sm = &grid->device->sm[index];
 
-            if (sm_set_has(&set, index) && sm->threads == load && sm_fits(sm, grid))
-                place(grid, index, grid->ready_at);
+            if (rooms[index].start == best.start && rooms[index].threads == best.threads)
+                place(grid, index, best.start);
         }
+    }
 }
 
 static void run_grid(struct grid *grid, uint64_t time)
@@ -427,8 +410,6 @@ static void resident_end(struct engine_event *event, uint64_t time)
     unsigned index = resident->sm;
     struct stats_sm *stats = &device->stats->sm[index];
 
-    if (end_must_wait(resident))
-        return;
     sm_mark_busy(device, index, time);
     stats_add(&stats->block_ns, time - resident->start);
     stats_add(&stats->thread_ns, (time - resident->start) * grid->block_threads);
@@ -465,7 +446,9 @@ static enum block_state run_block(struct resident *resident, uint64_t *clock, ui
     took = rate ? 0 : engine_thread_ns() - before;
     if (state == BLOCK_ASLEEP)
         resident->slept = true;
-    if (!resident->slept || took >= HIDDEN_NS)
+    /* A block that sleeps lasts as long as it sleeps: what the interpreter spends around that would
+     * be an error of the model. A whole turn without sleep is work, though. */
+    if (!resident->slept || state == BLOCK_READY)
         *clock += took;
     return state;
 }
@@ -488,15 +471,14 @@ static void turn(struct engine_task *task)
         resident->block = NULL;
     }
     engine_lock();
-    turn_over(resident);
-    resident->clock = clock; /* only here: others look at it under the lock */
+    resident->clock = clock;
+    resident->computes = state == BLOCK_READY;
     if (state == BLOCK_DONE) {
         resident->event.happen = resident_end;
         set_event(&resident->event, resident->clock);
     } else if (state == BLOCK_ASLEEP) {
         if (wake > resident->clock)
             resident->clock = wake;
-        resident->grid->sleeps = true;
         set_event(&resident->event, resident->clock);
     } else if (state == BLOCK_READY && resident->clock <= engine_now() + AHEAD_NS) {
         turn_queue(resident);
