@@ -67,6 +67,12 @@ const struct ptx_operand *decode_operand(struct decoder *d, uint32_t index);
 void decode_count(struct decoder *d, uint32_t least, uint32_t most);
 uint32_t decode_constant(struct decoder *d, uint64_t value, uint32_t width);
 uint32_t decode_temporary(struct decoder *d, uint32_t width);
+/* The row of a register, of its own from the first use on. */
+uint32_t decode_register(struct decoder *d, const struct ptx_variable *variable, uint32_t index);
+/* A constant that is nobody else's, to be written later. */
+uint32_t decode_fresh_constant(struct decoder *d, uint64_t value, uint32_t width);
+/* Room for one more item; NULL, with an error, when memory is short. */
+void *decode_grow(struct decoder *d, void *items, uint32_t count, uint32_t *capacity, size_t bytes);
 /* A source of exactly this type's width. */
 uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx_type type);
 uint32_t decode_in(struct decoder *d, uint32_t index, enum ptx_type type);

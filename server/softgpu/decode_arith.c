@@ -49,7 +49,8 @@ struct float_how {
 static struct float_how float_modifiers(struct decoder *d)
 {
     struct float_how how = {.ftz = decode_take(d, "ftz"), .sat = decode_take(d, "sat")};
-    how.approx = decode_take(d, "approx") | decode_take(d, "full");
+    how.approx = decode_take(d, "approx");
+    how.approx |= decode_take(d, "full");
     how.rounding = decode_rounding(d);
     if (how.rounding < 0)
         how.rounding = FE_TONEAREST;
@@ -352,6 +353,19 @@ static void decode_video(struct decoder *d)
     op->aux = (ta == PTX_S32) | (uint32_t)(tb == PTX_S32) << 1 | (uint32_t)add << 3;
 }
 
+/* add, min and max of two 16-bit halves. */
+static bool packed_integers(struct decoder *d, enum ptx_type type)
+{
+    bool s = type == PTX_S16X2;
+    enum value_id id = is(d, "add")   ? VALUE_add_16
+                       : is(d, "min") ? (s ? VALUE_min_s16 : VALUE_min_u16)
+                       : is(d, "max") ? (s ? VALUE_max_s16 : VALUE_max_u16)
+                                      : VALUE_NONE;
+    if (id)
+        packed_halves(d, id, 2, false);
+    return id != VALUE_NONE;
+}
+
 static void decode_integer(struct decoder *d, enum ptx_type type)
 {
     if (is(d, "add") || is(d, "addc") || is(d, "sub") || is(d, "subc")) {
@@ -440,6 +454,8 @@ bool decode_arith(struct decoder *d)
     if (type_is_float(type) || type == PTX_F16X2 || type == PTX_BF16X2) {
         return row < floats && decode_float(d, row, type);
     }
+    if (type == PTX_U16X2 || type == PTX_S16X2)
+        return packed_integers(d, type);
     if (!integer || type == PTX_NONE)
         return false;
     decode_integer(d, type);

@@ -55,29 +55,32 @@ static uint32_t compare_in(struct decoder *d, uint32_t index, enum ptx_type type
     return t;
 }
 
-/* The comparison alone, into a temporary. */
-static uint32_t compare(struct decoder *d, enum ptx_type type, uint32_t first)
+/* The comparison that the instruction names, for values of this type. */
+static enum value_id compare_of(struct decoder *d, enum ptx_type type)
 {
     size_t row = 0, rows = sizeof(compares) / sizeof(compares[0]);
     while (row < rows && !decode_take(d, compares[row].name))
         row++;
+    uint32_t width = type_width(type), class = width == 2 ? 0 : width == 4 ? 1 : 2;
+    enum value_id id = row == rows || width == 0 || width > 8 ? VALUE_NONE
+                       : type == PTX_F64                      ? compares[row].f64
+                       : type_is_float(type)                  ? compares[row].f32
+                       : type_is_signed(type)                 ? compares[row].s[class]
+                                                              : compares[row].u[class];
+    if (!id || ptx_type_bytes(type) < 2)
+        decode_fail(d, "'%.60s' has no such comparison for type %s", d->ins->opcode,
+                    ptx_type_name(type));
+    return id;
+}
+
+/* The comparison alone, into a temporary. */
+static uint32_t compare(struct decoder *d, enum ptx_type type, uint32_t first)
+{
     bool ftz = decode_take(d, "ftz");
+    enum value_id id = compare_of(d, type);
     uint32_t t = decode_temporary(d, 0);
-    if (row == rows || type == PTX_PRED || type_width(type) > 8) {
-        decode_fail(d, "'%.60s' without a comparison for type %s", d->ins->opcode,
-                    ptx_type_name(type));
-        return t;
-    }
-    uint32_t class = type_width(type) == 2 ? 0 : type_width(type) == 4 ? 1 : 2;
-    enum value_id id = type == PTX_F64        ? compares[row].f64
-                       : type_is_float(type)  ? compares[row].f32
-                       : type_is_signed(type) ? compares[row].s[class]
-                                              : compares[row].u[class];
-    if (!id || type == PTX_F16X2 || type == PTX_BF16X2 || ptx_type_bytes(type) < 2)
-        decode_fail(d, "'%.60s.%s' is not for type %s", d->ins->opcode, compares[row].name,
-                    ptx_type_name(type));
     uint32_t a = compare_in(d, first, type, ftz), b = compare_in(d, first + 1, type, ftz);
-    decode_value(d, id, 0, t, a, b, a);
+    decode_value(d, id ? id : VALUE_eq_32, 0, t, a, b, a);
     return t;
 }
 
@@ -95,15 +98,66 @@ static int bool_modifier(struct decoder *d)
     return decode_take(d, "and") ? 1 : decode_take(d, "or") ? 2 : decode_take(d, "xor") ? 3 : 0;
 }
 
+/* The low and the high half of two packed sources, each compared on its own. */
+static void compare_packed(struct decoder *d, enum ptx_type type, uint32_t result[2])
+{
+    uint32_t wide[2] = {decode_in(d, 1, PTX_B32), decode_in(d, 2, PTX_B32)};
+    bool bf = type == PTX_BF16X2;
+    enum value_id id = compare_of(d, PTX_F32);
+    decode_take(d, "ftz");
+    for (int h = 0; h < 2; h++) {
+        uint32_t in[2];
+        for (int i = 0; i < 2; i++) {
+            uint32_t half = decode_temporary(d, 2);
+            in[i] = decode_temporary(d, 4);
+            decode_value(d, h ? VALUE_high_32 : VALUE_cv_32_16, 2, half, wide[i], wide[i], wide[i]);
+            decode_value(d, bf ? VALUE_bf16_f32 : VALUE_f16_f32, 4, in[i], half, half, half);
+        }
+        result[h] = decode_temporary(d, 0);
+        decode_value(d, id, 0, result[h], in[0], in[1], in[1]);
+    }
+}
+
+/* p|q: if either is the guard it is written last, for the other step needs it. */
+static void give_two(struct decoder *d, const struct ptx_operand *to, uint32_t p, uint32_t q)
+{
+    uint32_t width[2] = {0, 0};
+    uint32_t dp = decode_target(d, &to->items[0], &width[0]);
+    uint32_t dq = decode_target(d, &to->items[1], &width[1]);
+    if (width[0] || width[1])
+        decode_fail(d, "setp needs predicates");
+    bool guards_p = d->ins->guard && d->ins->guard->variable == to->items[0].variable &&
+                    d->ins->guard->index == to->items[0].index;
+    decode_move(d, 0, guards_p ? dq : dp, guards_p ? q : p);
+    decode_move(d, 0, guards_p ? dp : dq, guards_p ? p : q);
+}
+
+static void setp_packed(struct decoder *d, enum ptx_type type, int bool_op)
+{
+    uint32_t t[2];
+    const struct ptx_operand *to = decode_operand(d, 0);
+    if (to->kind != PTX_OPERAND_PAIR) {
+        decode_fail(d, "setp of packed halves needs two predicates");
+        return;
+    }
+    compare_packed(d, type, t);
+    for (int h = 0; h < 2 && bool_op; h++)
+        combine(d, t[h], t[h], bool_op, decode_predicate(d, decode_operand(d, 3)), false);
+    give_two(d, to, t[0], t[1]);
+}
+
 static void decode_setp(struct decoder *d)
 {
     int bool_op = bool_modifier(d);
     enum ptx_type type = decode_need_type(d);
     decode_count(d, bool_op ? 4 : 3, bool_op ? 4 : 3);
+    if (type == PTX_F16X2 || type == PTX_BF16X2) {
+        setp_packed(d, type, bool_op);
+        return;
+    }
     uint32_t t = compare(d, type, 1);
     uint32_t c = bool_op ? decode_predicate(d, decode_operand(d, 3)) : t;
     const struct ptx_operand *to = decode_operand(d, 0);
-    uint32_t width = 0;
     if (to->kind != PTX_OPERAND_PAIR) {
         combine(d, decode_out(d, 0, PTX_PRED), t, bool_op, c, false);
         return;
@@ -112,31 +166,51 @@ static void decode_setp(struct decoder *d)
     uint32_t p = decode_temporary(d, 0), q = decode_temporary(d, 0);
     combine(d, p, t, bool_op, c, false);
     combine(d, q, t, bool_op, c, true);
-    uint32_t dp = decode_target(d, &to->items[0], &width), wp = width;
-    width = 0;
-    uint32_t dq = decode_target(d, &to->items[1], &width);
-    if (wp || width)
-        decode_fail(d, "setp needs predicates");
-    bool guards_p = d->ins->guard && d->ins->guard->variable == to->items[0].variable &&
-                    d->ins->guard->index == to->items[0].index;
-    decode_move(d, 0, guards_p ? dq : dp, guards_p ? q : p);
-    decode_move(d, 0, guards_p ? dp : dq, guards_p ? p : q);
+    give_two(d, to, p, q);
+}
+
+/* What a type calls true: 1.0, or all ones. */
+static uint64_t true_value(enum ptx_type type)
+{
+    return type == PTX_F32                          ? 0x3f800000
+           : type == PTX_F16 || type == PTX_F16X2   ? 0x3c00
+           : type == PTX_BF16 || type == PTX_BF16X2 ? 0x3f80
+                                                    : 0xffffffff;
+}
+
+static void set_packed(struct decoder *d, enum ptx_type to, enum ptx_type type)
+{
+    uint32_t t[2], half[2];
+    compare_packed(d, type, t);
+    bool whole = to == PTX_U32 || to == PTX_S32; /* 0xffff in each half */
+    uint32_t yes = decode_constant(d, whole ? 0xffff : true_value(to), 2);
+    uint32_t no = decode_constant(d, 0, 2);
+    for (int h = 0; h < 2; h++) {
+        half[h] = decode_temporary(d, 2);
+        decode_value(d, VALUE_sel_16, 2, half[h], yes, no, t[h]);
+    }
+    decode_value(d, VALUE_pack_16, 4, decode_out(d, 0, PTX_B32), half[0], half[1], half[1]);
 }
 
 static void decode_set(struct decoder *d)
 {
     int bool_op = bool_modifier(d);
     enum ptx_type to = decode_need_type(d), type = decode_type(d);
-    if (type == PTX_NONE)
-        type = to; /* set.lt.f32.f32 names one word twice, taken at once */
-    if (to != PTX_U32 && to != PTX_S32 && to != PTX_F32)
+    if (type == PTX_F16X2 || type == PTX_BF16X2) {
+        if (bool_op)
+            decode_fail(d, "set of packed halves with a third operand is not supported");
+        set_packed(d, to, type);
+        return;
+    }
+    bool half = to == PTX_F16 || to == PTX_BF16;
+    if (to != PTX_U32 && to != PTX_S32 && to != PTX_F32 && !half)
         decode_fail(d, "set to %s is not supported", ptx_type_name(to));
     uint32_t t = compare(d, type, 1);
     if (bool_op)
         combine(d, t, t, bool_op, decode_predicate(d, decode_operand(d, 3)), false);
-    uint32_t yes = decode_constant(d, to == PTX_F32 ? 0x3f800000 : 0xffffffff, 4);
-    uint32_t no = decode_constant(d, 0, 4);
-    decode_value(d, VALUE_sel_32, 4, decode_out(d, 0, to), yes, no, t);
+    uint32_t width = half ? 2 : 4;
+    uint32_t yes = decode_constant(d, true_value(to), width), no = decode_constant(d, 0, width);
+    decode_value(d, half ? VALUE_sel_16 : VALUE_sel_32, width, decode_out(d, 0, to), yes, no, t);
 }
 
 static void decode_selp(struct decoder *d)

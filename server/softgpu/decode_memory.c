@@ -248,7 +248,8 @@ static void decode_copy_async(struct decoder *d)
     }
     decode_take(d, "ca");
     decode_take(d, "cg");
-    bool shared = decode_take(d, "shared") | decode_take(d, "shared::cta");
+    bool shared = decode_take(d, "shared");
+    shared |= decode_take(d, "shared::cta");
     take_hints(d);
     decode_count(d, 3, 5);
     if (!shared || !decode_take(d, "global"))
