@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/fatbin.h"
 #include "protocol.h"
 
 static int read_all(int fd, uint8_t *to, size_t count)
@@ -35,14 +36,73 @@ static bool looks_like_ptx(const struct image *image)
     return memmem(image->bytes, look, ".version", 8) != NULL;
 }
 
+/* Of a fatbin the best PTX: its variables can be moved. Else the cubin made for this device. */
+static int select_entry(const struct image *image, uint32_t compute, struct fatbin_entry *entry)
+{
+    int found = fatbin_select_ptx(image->bytes, image->count, compute, entry);
+    if (found)
+        return found;
+    struct fatbin fatbin;
+    struct fatbin_entry next;
+    int best = 0;
+    int error = fatbin_open(&fatbin, image->bytes, image->count);
+    if (error < 0)
+        return error;
+    while ((error = fatbin_next(&fatbin, &next)) > 0) {
+        /* A cubin runs on its own and on later minor versions of the same major one. */
+        bool fits = next.kind == FATBIN_CUBIN && next.arch / 10 == compute / 10 &&
+                    next.arch <= compute &&
+                    (!(next.flags & FATBIN_FLAG_ARCH_SPECIFIC) || next.arch == compute);
+        if (!fits || (best && next.arch <= entry->arch))
+            continue;
+        *entry = next;
+        best = 1;
+    }
+    return error < 0 ? error : best;
+}
+
+static uint32_t unpack(struct image *image, uint32_t compute, char *why, size_t why_size)
+{
+    struct fatbin_entry entry;
+    char *payload = NULL;
+    size_t bytes = 0;
+    int found = select_entry(image, compute, &entry);
+    if (found == 0) {
+        snprintf(why, why_size,
+                 "the fatbin has neither PTX nor a cubin for compute capability "
+                 "%u.%u",
+                 compute / 10, compute % 10);
+        return PROTO_ERROR_NO_BINARY_FOR_GPU;
+    }
+    if (found > 0)
+        found = fatbin_payload(&entry, &payload, &bytes);
+    if (found == -ENOMEM) {
+        snprintf(why, why_size, "no memory for the fatbin's contents");
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    if (found < 0) {
+        snprintf(why, why_size, "the fatbin %s",
+                 found == -E2BIG     ? "claims to hold more than an image may have"
+                 : found == -ENOTSUP ? "is compressed in a way that is not known"
+                                     : "is damaged");
+        return PROTO_ERROR_INVALID_IMAGE;
+    }
+    free(image->bytes);
+    image->bytes = (uint8_t *)payload;
+    image->count = bytes;
+    image->kind = entry.kind == FATBIN_PTX ? IMAGE_PTX : IMAGE_CUBIN;
+    return 0;
+}
+
 static uint32_t classify(struct image *image, uint32_t compute, char *why, size_t why_size)
 {
     static const uint8_t elf[4] = {0x7f, 'E', 'L', 'F'};
-    (void)compute;
     if (image->count >= sizeof elf && memcmp(image->bytes, elf, sizeof elf) == 0) {
         image->kind = IMAGE_CUBIN;
         return 0;
     }
+    if (image->count >= FATBIN_HEADER_BYTES && fatbin_size(image->bytes))
+        return unpack(image, compute, why, why_size);
     /* A text may come with the NUL that ends it in C. */
     while (image->count && image->bytes[image->count - 1] == 0)
         image->count--;

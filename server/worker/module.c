@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "server/worker/image.h"
 #include "server/worker/memory.h"
 #include "server/worker/rewrite.h"
@@ -68,6 +69,18 @@ void module_mark_dying(struct client *client, struct module *module,
             client->ranges[i].dying = request;
 }
 
+static void say_what_stays(const struct client *client, const struct module *module)
+{
+    const struct rewrite *rewrite = module->rewrite;
+    const char *stays = rewrite_first_that_stays(rewrite);
+    if (rewrite_unread(rewrite))
+        log_notice("client %u, module %u: its variables stay with the driver: %s", client->number,
+                   module->number, rewrite_unread(rewrite));
+    else if (stays)
+        log_notice("client %u, module %u: variable %s stays with the driver: %s", client->number,
+                   module->number, stays, rewrite_why_stays(rewrite, stays));
+}
+
 uint32_t module_inspect(struct client *client, uint32_t number, int fd, uint64_t count,
                         uint64_t *global_bytes, struct module_why *why)
 {
@@ -90,6 +103,7 @@ uint32_t module_inspect(struct client *client, uint32_t number, int fd, uint64_t
         if (error)
             goto release;
         *global_bytes = rewrite_global_bytes(module->rewrite);
+        say_what_stays(client, module);
     }
     module->next = client->modules;
     client->modules = module;
@@ -132,6 +146,65 @@ static uint32_t load(struct client *client, struct module *module, const void *c
                   words[0] ? ": " : "", words);
 }
 
+/* Zeroes and initial values into the memory that the variables have moved to. */
+static cuda_result write_variables(const struct cuda_driver *cuda, const struct rewrite *rewrite,
+                                   uint64_t base)
+{
+    uint64_t bytes = rewrite_global_bytes(rewrite);
+    if (bytes == 0)
+        return CUDA_OK;
+    cuda_result result = cuda->cuMemsetD8(base, 0, bytes);
+    uint32_t next = 0;
+    uint64_t address;
+    uint8_t *values;
+    size_t count;
+    while (result == CUDA_OK && rewrite_initial(rewrite, &next, &address, &values, &count)) {
+        result = values ? cuda->cuMemcpyHtoD(address, values, count) : CUDA_ERR_OUT_OF_MEMORY;
+        free(values);
+    }
+    /* Neither call promises to be done when it returns, and clients' streams don't wait for them.
+     */
+    if (result == CUDA_OK)
+        result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
+    return result;
+}
+
+static bool is_place(struct client *client, uint64_t base, uint64_t bytes)
+{
+    if (bytes == 0)
+        return true;
+    pthread_mutex_lock(&client->lock);
+    const struct range *range = memory_range_find(client, base, bytes);
+    bool ours = range && range->kind == RANGE_DEVICE && !range->dying;
+    pthread_mutex_unlock(&client->lock);
+    return ours && base % REWRITE_ALIGN == 0;
+}
+
+static uint32_t load_rewritten(struct client *client, struct module *module, uint64_t base,
+                               struct module_why *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    uint64_t bytes = rewrite_global_bytes(module->rewrite);
+    if (!is_place(client, base, bytes))
+        return refuse(why, PROTO_ERROR_INVALID_VALUE,
+                      "0x%llx is no place for %llu bytes of variables", (unsigned long long)base,
+                      (unsigned long long)bytes);
+    char *text = NULL;
+    uint32_t error = rewrite_place(module->rewrite, base, &text, why->text, sizeof why->text);
+    if (error)
+        return error;
+    error = load(client, module, text, why);
+    free(text);
+    if (error)
+        return error;
+    cuda_result written = write_variables(cuda, module->rewrite, base);
+    if (written == CUDA_OK)
+        return 0;
+    cuda->cuModuleUnload(module->handle);
+    module->handle = NULL;
+    return refuse_cuda(why, "writing the variables' initial values", written);
+}
+
 uint32_t module_load(struct client *client, uint32_t number, uint64_t global_base,
                      uint32_t *functions, struct module_why *why)
 {
@@ -139,35 +212,8 @@ uint32_t module_load(struct client *client, uint32_t number, uint64_t global_bas
     struct module *module = module_find(client, number);
     if (!module || module->handle)
         return refuse(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u to load", number);
-    uint32_t error;
-    if (module->rewrite) {
-        uint64_t bytes = rewrite_global_bytes(module->rewrite);
-        pthread_mutex_lock(&client->lock);
-        const struct range *range = memory_range_find(client, global_base, bytes);
-        bool ours = bytes == 0 || (range && range->kind == RANGE_DEVICE && !range->dying);
-        pthread_mutex_unlock(&client->lock);
-        if (!ours || global_base % REWRITE_ALIGN)
-            return refuse(why, PROTO_ERROR_INVALID_VALUE,
-                          "0x%llx is no place for %llu bytes of variables",
-                          (unsigned long long)global_base, (unsigned long long)bytes);
-        char *text = NULL;
-        error = rewrite_place(module->rewrite, global_base, &text, why->text, sizeof why->text);
-        if (error)
-            return error;
-        error = load(client, module, text, why);
-        free(text);
-        if (!error && bytes) {
-            const void *initial = rewrite_initial(module->rewrite);
-            cuda_result copied = cuda->cuMemcpyHtoD(global_base, initial, bytes);
-            if (copied != CUDA_OK) {
-                cuda->cuModuleUnload(module->handle);
-                module->handle = NULL;
-                error = refuse_cuda(why, "writing the variables' initial values", copied);
-            }
-        }
-    } else {
-        error = load(client, module, module->image.bytes, why);
-    }
+    uint32_t error = module->rewrite ? load_rewritten(client, module, global_base, why)
+                                     : load(client, module, module->image.bytes, why);
     if (error)
         return error;
     image_release(&module->image);

@@ -3,10 +3,11 @@
 /*
  * rewrite: moves a PTX module's .global variables into memory of its client.
  *
- * Their declarations go, their uses become absolute addresses, and their initial
- * contents (addresses of one another included) are written there by the caller.
- * What can't be moved stays a variable of the module: see rewrite_why_stays.
- * .const variables always stay.
+ * Their declarations go, their uses become absolute addresses, and the caller
+ * writes their initial contents (addresses of one another included) there. Every
+ * line stays the line it was, so that the compiler's messages fit the client's
+ * text. What can't be moved stays a variable of the module, and
+ * rewrite_why_stays() says why. .const variables always stay.
  *
  * One thread.
  */
@@ -22,13 +23,16 @@ struct rewrite;
 enum { REWRITE_ALIGN = 512 }; /* of the memory the variables move to */
 
 /*
- * Reads PTX text, which must live as long as the rewrite. 0 or an error number with
- * a sentence. Text that the reader does not understand is no error: nothing moves,
- * and the driver's compiler judges it.
+ * Reads PTX text, which must live until rewrite_place and end with a NUL. 0 or an error number with
+ * a sentence. Text that the reader does not understand is no error: nothing moves (rewrite_unread
+ * says why), and the driver's compiler judges it.
  */
 uint32_t rewrite_open(struct rewrite **rewrite, const char *text, size_t length, char *why,
                       size_t why_size);
 void rewrite_close(struct rewrite *rewrite); /* NULL allowed */
+
+/* What the reader did not understand, or NULL. */
+const char *rewrite_unread(const struct rewrite *rewrite);
 
 /* Bytes that the moved variables need. */
 uint64_t rewrite_global_bytes(const struct rewrite *rewrite);
@@ -37,8 +41,12 @@ uint64_t rewrite_global_bytes(const struct rewrite *rewrite);
 uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, char *why,
                        size_t why_size);
 
-/* The variables' initial contents after rewrite_place, rewrite_global_bytes of them. */
-const void *rewrite_initial(const struct rewrite *rewrite);
+/*
+ * After rewrite_place: what to write into the memory, which is otherwise zero.
+ * Call with *next = 0 first; false at the end. *bytes is malloc'ed; NULL: no memory.
+ */
+bool rewrite_initial(const struct rewrite *rewrite, uint32_t *next, uint64_t *address,
+                     uint8_t **bytes, size_t *count);
 
 /* A moved variable's place after rewrite_place. False if there is none of that name. */
 bool rewrite_find(const struct rewrite *rewrite, const char *name, uint64_t *address,
@@ -50,7 +58,10 @@ uint32_t rewrite_kernel_count(const struct rewrite *rewrite);
 bool rewrite_layout(const struct rewrite *rewrite, const char *kernel, uint32_t *pairs,
                     uint32_t *count, uint64_t *end);
 
-/* Why a .global variable stays in the module, or NULL if it moves (or is unknown). Static. */
+/* Why a .global variable stays in the module; NULL if it moves or is unknown. Static. */
 const char *rewrite_why_stays(const struct rewrite *rewrite, const char *name);
+
+/* The first variable that stays, for a log; NULL if all move. */
+const char *rewrite_first_that_stays(const struct rewrite *rewrite);
 
 #endif

@@ -374,6 +374,18 @@ static inline cuda_result fake_cuMemcpyHtoD(cuda_device_ptr dst, const void *src
     return CUDA_OK;
 }
 
+static inline cuda_result fake_cuMemsetD8(cuda_device_ptr dst, unsigned char value, size_t count)
+{
+    memset((void *)(uintptr_t)dst, value, count);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuStreamSynchronize(cuda_stream stream)
+{
+    (void)stream;
+    return CUDA_OK;
+}
+
 static inline cuda_result fake_cuMemcpyDtoH(void *dst, cuda_device_ptr src, size_t size)
 {
     memcpy(dst, (const void *)(uintptr_t)src, size);
@@ -767,6 +779,8 @@ static inline struct cuda_driver fake_driver(void)
         E(cuMemHostUnregister),
         E(cuMemHostGetDevicePointer),
         E(cuMemcpyHtoD),
+        E(cuMemsetD8),
+        E(cuStreamSynchronize),
         E(cuMemcpyDtoH),
         E(cuMemcpyAsync),
         E(cuMemsetD8Async),

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/splice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void splice_open(struct splice *splice, const char *text, size_t length)
+{
+    *splice = (struct splice){.text = text, .length = length};
+}
+
+void splice_replace(struct splice *splice, uint32_t start, uint32_t end, const char *text)
+{
+    if (splice->count == splice->room) {
+        uint32_t room = splice->room ? splice->room * 2 : 64;
+        struct splice_piece *pieces = realloc(splice->pieces, room * sizeof *pieces);
+        if (!pieces) {
+            splice->failed = true;
+            return;
+        }
+        splice->pieces = pieces;
+        splice->room = room;
+    }
+    char *copy = strdup(text);
+    if (!copy) {
+        splice->failed = true;
+        return;
+    }
+    splice->pieces[splice->count] =
+        (struct splice_piece){.start = start, .end = end, .order = splice->count, .text = copy};
+    splice->count++;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct splice_piece *one = a, *other = b;
+    if (one->start != other->start)
+        return one->start < other->start ? -1 : 1;
+    bool one_empty = one->end == one->start, other_empty = other->end == other->start;
+    if (one_empty != other_empty)
+        return one_empty ? -1 : 1;
+    return one->order < other->order ? -1 : 1;
+}
+
+static size_t new_length(const struct splice *splice)
+{
+    size_t length = splice->length;
+    for (uint32_t i = 0; i < splice->count; i++)
+        length += strlen(splice->pieces[i].text);
+    return length;
+}
+
+char *splice_finish(struct splice *splice)
+{
+    char *out = splice->failed ? NULL : malloc(new_length(splice) + 1);
+    size_t from = 0, to = 0;
+    if (out && splice->count)
+        qsort(splice->pieces, splice->count, sizeof *splice->pieces, by_place);
+    for (uint32_t i = 0; i < splice->count; i++) {
+        struct splice_piece *piece = &splice->pieces[i];
+        if (out) {
+            memcpy(out + to, splice->text + from, piece->start - from);
+            to += piece->start - from;
+            size_t length = strlen(piece->text);
+            memcpy(out + to, piece->text, length);
+            to += length;
+            from = piece->end;
+        }
+        free(piece->text);
+    }
+    if (out) {
+        memcpy(out + to, splice->text + from, splice->length - from);
+        out[to + splice->length - from] = 0;
+    }
+    free(splice->pieces);
+    *splice = (struct splice){.text = splice->text};
+    return out;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * splice: replaces pieces of a text by others, collected first in any order.
+ *
+ * Pieces may not overlap. Insertions (empty pieces) at one place come out in the
+ * order in which they were added, before a piece that begins there.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_SPLICE_H
+#define GPUSHARE_SERVER_WORKER_SPLICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct splice_piece {
+    uint32_t start, end;
+    uint32_t order;
+    char *text;
+};
+
+struct splice {
+    const char *text;
+    size_t length;
+    struct splice_piece *pieces;
+    uint32_t count, room;
+    bool failed; /* memory was short: splice_finish returns NULL */
+};
+
+void splice_open(struct splice *splice, const char *text, size_t length);
+void splice_replace(struct splice *splice, uint32_t start, uint32_t end, const char *text);
+
+/* The new text, malloc'ed and NUL-terminated, or NULL without memory. Frees the pieces. */
+char *splice_finish(struct splice *splice);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Moving a module's .global variables: the new text, the values, and what stays. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/worker/rewrite.h"
+
+#define BASE UINT64_C(0x200000000000) /* 35184372088832 */
+#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+
+static struct rewrite *open_text(const char *text)
+{
+    struct rewrite *rewrite;
+    char why[300] = "";
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), why, sizeof why), 0);
+    if (rewrite_unread(rewrite))
+        print_message("%s\n", rewrite_unread(rewrite));
+    assert_null(rewrite_unread(rewrite));
+    return rewrite;
+}
+
+static void check(const char *text, const char *expected, uint64_t bytes)
+{
+    char why[300], *out = NULL;
+    struct rewrite *rewrite = open_text(text);
+    assert_int_equal(rewrite_global_bytes(rewrite), bytes);
+    assert_int_equal(rewrite_place(rewrite, BASE, &out, why, sizeof why), 0);
+    assert_string_equal(out, expected);
+    free(out);
+    rewrite_close(rewrite);
+}
+
+static void test_without_variables_the_text_stays(void **state)
+{
+    (void)state;
+    const char *text = HEAD ".visible .entry k(.param .u64 p)\n{\n\tret;\n}\n";
+    check(text, text, 0);
+}
+
+static void test_mov_gets_the_address(void **state)
+{
+    (void)state;
+    check(HEAD ".global .align 4 .u32 a = 5;\n"
+               ".global .align 8 .b8 b[16];\n"
+               ".visible .entry k()\n{\n\t.reg .b64 %rd<3>;\n"
+               "\tmov.u64 %rd1, a;\n\tmov.u64 %rd2, b+4;\n\tret;\n}\n",
+          HEAD "\n\n"
+               ".visible .entry k()\n{\n\t.reg .b64 %rd<3>;\n"
+               "\tmov.u64 %rd1, 35184372088832;\n\tmov.u64 %rd2, 35184372088844;\n\tret;\n}\n",
+          24);
+}
+
+static void test_other_instructions_get_a_register(void **state)
+{
+    (void)state;
+    check(HEAD ".visible .global .u64 a;\n"
+               ".visible .entry k()\n{\n\t.reg .b64 %rd<3>; .reg .pred %p;\n"
+               "L:\t@%p ld.global.u64 %rd1, [a+8];\n\tst.global.u64 [a], %rd1;\n\tret;\n}\n",
+          HEAD "\n"
+               ".visible .entry k()\n{ .reg .b64 %gpushare0_<2>; \n\t.reg .b64 %rd<3>; .reg .pred "
+               "%p;\n"
+               "L:\tmov.u64 %gpushare0_0, 35184372088832; @%p ld.global.u64 %rd1, "
+               "[%gpushare0_0+8];\n"
+               "\tmov.u64 %gpushare0_1, 35184372088832; st.global.u64 [%gpushare0_1], "
+               "%rd1;\n\tret;\n}\n",
+          8);
+}
+
+static void test_a_name_like_ours_is_avoided(void **state)
+{
+    (void)state;
+    check(HEAD ".global .u32 a;\n"
+               ".visible .entry k()\n{\n\t.reg .b32 %gpushare0_<2>;\n"
+               "\tld.global.u32 %gpushare0_1, [a];\n\tret;\n}\n",
+          HEAD "\n"
+               ".visible .entry k()\n{ .reg .b64 %gpushare1_<1>; \n\t.reg .b32 %gpushare0_<2>;\n"
+               "\tmov.u64 %gpushare1_0, 35184372088832; ld.global.u32 %gpushare0_1, "
+               "[%gpushare1_0];\n\tret;\n}\n",
+          4);
+}
+
+static void test_lines_keep_their_numbers(void **state)
+{
+    (void)state;
+    const char *text = HEAD ".global .align 4 .b8 a[4] = {1,\n2,\n3, 4};\n.visible .entry k()\n{\n"
+                            "\tret;\n}\n";
+    char why[300], *out;
+    struct rewrite *rewrite = open_text(text);
+    assert_int_equal(rewrite_place(rewrite, BASE, &out, why, sizeof why), 0);
+    assert_string_equal(out, HEAD "\n\n\n.visible .entry k()\n{\n\tret;\n}\n");
+    free(out);
+    rewrite_close(rewrite);
+}
+
+/* Collects everything that rewrite_initial says into one image. */
+static void image_of(const struct rewrite *rewrite, uint8_t *image, size_t size)
+{
+    uint32_t next = 0;
+    uint64_t address;
+    uint8_t *bytes;
+    size_t count;
+    memset(image, 0, size);
+    while (rewrite_initial(rewrite, &next, &address, &bytes, &count)) {
+        assert_non_null(bytes);
+        assert_true(address >= BASE && address - BASE + count <= size);
+        memcpy(image + (address - BASE), bytes, count);
+        free(bytes);
+    }
+}
+
+static void test_initial_values_and_addresses(void **state)
+{
+    (void)state;
+    struct rewrite *rewrite =
+        open_text(HEAD ".global .align 4 .u32 a = 5;\n"
+                       ".global .align 4 .f32 f[2] = {0f3F800000, 0f40000000};\n"
+                       ".global .align 8 .u64 p[3] = {generic(a), f+4, 7};\n"
+                       ".global .align 8 .u64 zero;\n"
+                       ".global .align 1 .b8 bytes[8] = {0xFF(a), 0xFF00(a), 0xFF0000(a),\n"
+                       "0xFF000000(a), 0xFF00000000(a), 0xFF0000000000(a)};\n"
+                       ".visible .entry k()\n{\n\tret;\n}\n");
+    char why[300], *out;
+    uint8_t image[64];
+    uint64_t address, count, expected;
+    float floats[2];
+    assert_int_equal(rewrite_place(rewrite, BASE, &out, why, sizeof why), 0);
+    free(out);
+    image_of(rewrite, image, sizeof image);
+    assert_true(rewrite_find(rewrite, "a", &address, &count));
+    assert_int_equal(count, 4);
+    uint64_t a = address;
+    assert_int_equal(image[a - BASE], 5);
+    assert_true(rewrite_find(rewrite, "f", &address, &count));
+    assert_int_equal(count, 8);
+    memcpy(floats, image + (address - BASE), 8);
+    assert_true(floats[0] == 1.0f && floats[1] == 2.0f);
+    uint64_t f = address;
+    assert_true(rewrite_find(rewrite, "p", &address, &count));
+    assert_int_equal(count, 24);
+    assert_int_equal(address % 8, 0);
+    memcpy(&expected, image + (address - BASE), 8);
+    assert_int_equal(expected, a);
+    memcpy(&expected, image + (address - BASE) + 8, 8);
+    assert_int_equal(expected, f + 4);
+    assert_int_equal(image[address - BASE + 16], 7);
+    assert_true(rewrite_find(rewrite, "bytes", &address, &count));
+    expected = 0;
+    memcpy(&expected, image + (address - BASE), 6);
+    assert_int_equal(expected, a);
+    assert_true(rewrite_find(rewrite, "zero", &address, &count));
+    assert_false(rewrite_find(rewrite, "nobody", &address, &count));
+    rewrite_close(rewrite);
+}
+
+static void stays(const char *declarations, const char *name, const char *why)
+{
+    char text[1024];
+    snprintf(text, sizeof text, HEAD "%s\n.visible .entry k()\n{\n\tret;\n}\n", declarations);
+    struct rewrite *rewrite = open_text(text);
+    const char *said = rewrite_why_stays(rewrite, name);
+    if (why) {
+        assert_non_null(said);
+        assert_non_null(strstr(said, why));
+    } else {
+        assert_null(said);
+    }
+    rewrite_close(rewrite);
+}
+
+static void test_what_cannot_be_moved_stays_and_says_why(void **state)
+{
+    (void)state;
+    stays(".extern .global .u32 a;", "a", "another module");
+    stays(".global .texref a;", "a", "texture");
+    stays(".global .attribute(.managed) .u32 a;", "a", "managed");
+    stays(".func f() { ret; }\n.global .u64 a = f;", "a", "function");
+    stays(".global .u32 a = 1;\n.const .u64 c = a;", "a", "holds its address");
+    stays(".const .u32 c = 1;\n.global .u64 a = c;", "a", "address of one that stays");
+    stays(".func f() { ret; }\n.global .u32 a;\n.global .u64 b[2] = {f, a};", "a",
+          "holds its address");
+    stays(".global .align 1024 .b8 a[1024];", "a", "alignment");
+    stays(".global .u32 a;", "a", NULL);
+    stays(".global .u32 a;\n.section .debug_info\n{\n.b64 a\n}", "a", "debugging");
+    stays(".global .u32 a;\n.section .debug_info\n{\n.b64 ab\n}", "a", NULL);
+}
+
+static void test_what_stays_is_left_in_the_text(void **state)
+{
+    (void)state;
+    check(HEAD ".extern .global .u32 e;\n.global .u32 a;\n.visible .entry k()\n{\n\t.reg .b64 "
+               "%rd<3>;\n\tmov.u64 %rd1, e;\n\tmov.u64 %rd2, a;\n\tret;\n}\n",
+          HEAD ".extern .global .u32 e;\n\n.visible .entry k()\n{\n\t.reg .b64 "
+               "%rd<3>;\n\tmov.u64 %rd1, e;\n\tmov.u64 %rd2, 35184372088832;\n\tret;\n}\n",
+          4);
+}
+
+static void test_const_stays(void **state)
+{
+    (void)state;
+    const char *text = HEAD ".const .u32 c = 3;\n.visible .entry k()\n{\n\t.reg .b32 %r;\n"
+                            "\tld.const.u32 %r, [c];\n\tret;\n}\n";
+    check(text, text, 0);
+}
+
+static void test_text_that_is_not_understood_is_left_to_the_driver(void **state)
+{
+    (void)state;
+    const char *text = HEAD ".visible .entry k(\n{ nonsense";
+    struct rewrite *rewrite;
+    char why[300];
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), why, sizeof why), 0);
+    assert_non_null(rewrite_unread(rewrite));
+    assert_int_equal(rewrite_global_bytes(rewrite), 0);
+    char *out;
+    assert_int_equal(rewrite_place(rewrite, 0, &out, why, sizeof why), 0);
+    assert_string_equal(out, text);
+    free(out);
+    rewrite_close(rewrite);
+}
+
+static void test_layout_of_parameters(void **state)
+{
+    (void)state;
+    struct rewrite *rewrite =
+        open_text(HEAD ".visible .entry k(.param .u32 a, .param .u64 b, "
+                       ".param .align 16 .b8 c[24], .param .u8 d)\n{\n\tret;\n"
+                       "}\n");
+    uint32_t pairs[16], count;
+    uint64_t end;
+    assert_true(rewrite_layout(rewrite, "k", pairs, &count, &end));
+    const uint32_t expected[8] = {0, 4, 8, 8, 16, 24, 40, 1};
+    assert_int_equal(count, 4);
+    assert_memory_equal(pairs, expected, sizeof expected);
+    assert_int_equal(end, 41);
+    assert_int_equal(rewrite_kernel_count(rewrite), 1);
+    assert_false(rewrite_layout(rewrite, "none", pairs, &count, &end));
+    rewrite_close(rewrite);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_variables_the_text_stays),
+        cmocka_unit_test(test_mov_gets_the_address),
+        cmocka_unit_test(test_other_instructions_get_a_register),
+        cmocka_unit_test(test_a_name_like_ours_is_avoided),
+        cmocka_unit_test(test_lines_keep_their_numbers),
+        cmocka_unit_test(test_initial_values_and_addresses),
+        cmocka_unit_test(test_what_cannot_be_moved_stays_and_says_why),
+        cmocka_unit_test(test_what_stays_is_left_in_the_text),
+        cmocka_unit_test(test_const_stays),
+        cmocka_unit_test(test_text_that_is_not_understood_is_left_to_the_driver),
+        cmocka_unit_test(test_layout_of_parameters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
