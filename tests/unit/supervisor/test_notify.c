@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* notify: what systemd would receive, and which sockets are taken from it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "server/supervisor/notify.h"
+
+static char folder[64];
+static struct sockaddr_un address;
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/notify-XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    return mkdtemp(folder) == NULL;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    if (address.sun_path[0])
+        unlink(address.sun_path);
+    return rmdir(folder);
+}
+
+/* systemd's end: a datagram socket at a path, or with an abstract name. */
+static int listen_at(const char *name, size_t length)
+{
+    address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(address.sun_path, name, length);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+    return fd;
+}
+
+static void heard(int fd, const char *want)
+{
+    static char text[1000];
+    ssize_t length = recv(fd, text, sizeof text - 1, 0);
+    assert_true(length >= 0);
+    text[length] = '\0';
+    assert_string_equal(text, want);
+}
+
+static void say_everything(const struct notify *notify, int fd)
+{
+    assert_int_equal(notify_ready(notify), 0);
+    heard(fd, "READY=1");
+    assert_int_equal(notify_status(notify, "3 clients"), 0);
+    heard(fd, "STATUS=3 clients");
+    assert_int_equal(notify_watchdog(notify), 0);
+    heard(fd, "WATCHDOG=1");
+    assert_int_equal(notify_stopping(notify), 0);
+    heard(fd, "STOPPING=1");
+}
+
+static void states_reach_a_path(void **state)
+{
+    (void)state;
+    struct notify notify;
+    char path[100];
+    snprintf(path, sizeof path, "%s/socket", folder);
+    int fd = listen_at(path, strlen(path));
+    assert_int_equal(notify_open(&notify, path), 0);
+    assert_int_equal(fcntl(notify.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    say_everything(&notify, fd);
+    close(fd);
+    assert_int_equal(notify_ready(&notify), -ECONNREFUSED); /* and no signal */
+    notify_close(&notify);
+    notify_close(&notify);
+    assert_int_equal(notify.fd, -1);
+}
+
+static void states_reach_an_abstract_name(void **state)
+{
+    (void)state;
+    struct notify notify;
+    char name[100];
+    int length = snprintf(name, sizeof name, "@gpushare-test-%d", (int)getpid());
+    name[0] = '\0';
+    int fd = listen_at(name, (size_t)length);
+    name[0] = '@';
+    assert_int_equal(notify_open(&notify, name), 0);
+    say_everything(&notify, fd);
+    notify_close(&notify);
+    close(fd);
+}
+
+static void nobody_listens(void **state)
+{
+    (void)state;
+    struct notify notify;
+    assert_int_equal(notify_open(&notify, NULL), 0);
+    assert_int_equal(notify_ready(&notify), 0);
+    assert_int_equal(notify_open(&notify, ""), 0);
+    assert_int_equal(notify_status(&notify, "x"), 0);
+    notify_close(&notify);
+}
+
+static void names_that_are_none(void **state)
+{
+    (void)state;
+    struct notify notify;
+    static char text[200];
+    assert_int_equal(notify_open(&notify, "relative"), -EINVAL);
+    assert_int_equal(notify_open(&notify, "@"), -EINVAL);
+    memset(text, 'x', sizeof text - 1);
+    text[0] = '/';
+    assert_int_equal(notify_open(&notify, text), -EINVAL);
+    text[108] = '\0';
+    assert_int_equal(notify_open(&notify, text), -EINVAL);
+    text[107] = '\0';
+    assert_int_equal(notify_open(&notify, text), -ENOENT);
+    assert_int_equal(notify.fd, -1);
+}
+
+static void a_status_is_one_line(void **state)
+{
+    (void)state;
+    struct notify notify;
+    static char path[100], text[1000];
+    snprintf(path, sizeof path, "%s/socket", folder);
+    int fd = listen_at(path, strlen(path));
+    assert_int_equal(notify_open(&notify, path), 0);
+    notify_status(&notify, "a\nREADY=1\x1b");
+    heard(fd, "STATUS=a?READY=1?");
+    memset(text, 's', sizeof text - 1);
+    notify_status(&notify, text);
+    ssize_t length = recv(fd, text, sizeof text, 0);
+    assert_true(length > 390 && length <= 7 + 400);
+    notify_close(&notify);
+    close(fd);
+}
+
+static void a_full_listener_does_not_block(void **state)
+{
+    (void)state;
+    struct notify notify;
+    char path[100];
+    snprintf(path, sizeof path, "%s/socket", folder);
+    int fd = listen_at(path, strlen(path));
+    assert_int_equal(notify_open(&notify, path), 0);
+    int result = 0;
+    for (int i = 0; i < 100000 && result == 0; i++)
+        result = notify_watchdog(&notify);
+    assert_int_equal(result, -EAGAIN);
+    notify_close(&notify);
+    close(fd);
+}
+
+static void watchdog_intervals(void **state)
+{
+    (void)state;
+    assert_int_equal(notify_watchdog_interval(NULL, NULL, 5), 0);
+    assert_int_equal(notify_watchdog_interval("30000000", NULL, 5), 15000000);
+    assert_int_equal(notify_watchdog_interval("30000000", "5", 5), 15000000);
+    assert_int_equal(notify_watchdog_interval("30000000", "6", 5), 0);
+    assert_int_equal(notify_watchdog_interval("30000000", "five", 5), 0);
+    assert_int_equal(notify_watchdog_interval("soon", NULL, 5), 0);
+}
+
+/* ---- sockets; each case in a child, for the descriptors begin at 3 ---- */
+
+enum kind { NONE, PACKET, STREAM, DATAGRAM, PACKET_NOT_LISTENING, FILE_FD };
+
+static int make_fd(enum kind kind)
+{
+    static const int types[] = {[PACKET] = SOCK_SEQPACKET,
+                                [STREAM] = SOCK_STREAM,
+                                [DATAGRAM] = SOCK_DGRAM,
+                                [PACKET_NOT_LISTENING] = SOCK_SEQPACKET};
+    if (kind == FILE_FD)
+        return open("/dev/null", O_RDWR);
+    int fd = socket(AF_UNIX, types[kind], 0);
+    struct sockaddr_un any = {.sun_family = AF_UNIX};
+    if (kind != PACKET_NOT_LISTENING && kind != DATAGRAM &&
+        (bind(fd, (struct sockaddr *)&any, sizeof any.sun_family) < 0 || listen(fd, 5) < 0))
+        _exit(90);
+    return fd;
+}
+
+/* Words expected in the refusal; NULL: taken, as client and admin. */
+struct passing {
+    enum kind kinds[3];
+    const char *fds, *names, *words;
+    int client, admin;
+};
+
+static void try_in_child(const struct passing *passing)
+{
+    struct notify_sockets sockets;
+    char why[300] = "", pid[16];
+    /* Descriptor 3 and up are what is passed; everything else there goes away first. */
+    for (int fd = 3; fd < 200; fd++)
+        close(fd);
+    for (int i = 0; i < 3 && passing->kinds[i] != NONE; i++)
+        if (make_fd(passing->kinds[i]) != 3 + i)
+            _exit(91);
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    int result =
+        notify_take_sockets(&sockets, pid, passing->fds, passing->names, getpid(), why, sizeof why);
+    if (passing->words)
+        _exit(result == -EINVAL && strstr(why, passing->words) ? 0 : 92);
+    if (result != 0 || sockets.client != passing->client || sockets.admin != passing->admin)
+        _exit(93);
+    if (sockets.client >= 0 && !(fcntl(sockets.client, F_GETFD) & FD_CLOEXEC))
+        _exit(94);
+    _exit(0);
+}
+
+static void sockets_are_taken_by_name_or_kind(void **state)
+{
+    (void)state;
+    static const struct passing rows[] = {
+        {{PACKET, STREAM}, "2", "client:admin", NULL, 3, 4},
+        {{STREAM, PACKET}, "2", "admin:client", NULL, 4, 3},
+        {{PACKET}, "1", "client", NULL, 3, -1},
+        {{STREAM}, "1", "admin", NULL, -1, 3},
+        {{STREAM, PACKET}, "2", NULL, NULL, 4, 3},
+        {{STREAM, PACKET}, "2", "", NULL, 4, 3},
+        {{NONE}, "0", NULL, NULL, -1, -1},
+        {{NONE}, NULL, NULL, NULL, -1, -1},
+        {{STREAM, PACKET},
+         "2",
+         "client:admin",
+         "descriptor 3 (\"client\") is not a listening",
+         -1,
+         -1},
+        {{PACKET}, "1", "unknown", "\"unknown\" is neither", -1, -1},
+        {{PACKET, PACKET}, "2", "client:client", "two sockets are named \"client\"", -1, -1},
+        {{PACKET, STREAM}, "2", "client", "fewer names", -1, -1},
+        {{PACKET_NOT_LISTENING}, "1", "client", "not a listening", -1, -1},
+        {{DATAGRAM}, "1", NULL, "neither", -1, -1},
+        {{FILE_FD}, "1", "client", "not a socket", -1, -1},
+        {{PACKET}, "2", "client:admin", "descriptor 4 is not open", -1, -1},
+        {{NONE}, "1000", NULL, "LISTEN_FDS=\"1000\"", -1, -1},
+        {{NONE}, "two", NULL, "LISTEN_FDS=\"two\"", -1, -1},
+        {{NONE}, "-1", NULL, "LISTEN_FDS=\"-1\"", -1, -1},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pid_t child = fork();
+        int status;
+        if (child == 0)
+            try_in_child(&rows[i]);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (!WIFEXITED(status) || WEXITSTATUS(status))
+            fail_msg("row %u: status %d", i, WEXITSTATUS(status));
+    }
+}
+
+static void anothers_sockets_are_left_alone(void **state)
+{
+    (void)state;
+    struct notify_sockets sockets;
+    char why[300];
+    assert_int_equal(
+        notify_take_sockets(&sockets, "1", "2", "client:admin", getpid(), why, sizeof why), 0);
+    assert_int_equal(sockets.client, -1);
+    assert_int_equal(sockets.admin, -1);
+    assert_int_equal(notify_take_sockets(&sockets, "x", "2", NULL, getpid(), why, sizeof why),
+                     -EINVAL);
+    assert_non_null(strstr(why, "LISTEN_PID=\"x\""));
+    assert_int_equal(notify_take_sockets(&sockets, NULL, "2", NULL, getpid(), NULL, 0), 0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(states_reach_a_path),
+        CASE(states_reach_an_abstract_name),
+        CASE(nobody_listens),
+        CASE(names_that_are_none),
+        CASE(a_status_is_one_line),
+        CASE(a_full_listener_does_not_block),
+        CASE(watchdog_intervals),
+        CASE(sockets_are_taken_by_name_or_kind),
+        CASE(anothers_sockets_are_left_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
