@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* What waits for what: rings for rings, frees for work, clients for nobody. */
+#include "tests/unit/worker/harness.h"
+
+enum { GRANULE = FAKE_GRANULE };
+
+static struct peer *peer;
+
+static int setup(void **state)
+{
+    if (harness_setup(state) < 0)
+        return -1;
+    peer = peer_attach(1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fake_release();
+    peer_detach(peer);
+    return harness_stop(state);
+}
+
+static void hold(bool on)
+{
+    if (!on) {
+        fake_release();
+        return;
+    }
+    pthread_mutex_lock(&fake.lock);
+    fake.hold = true;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+/* ---- dependencies ---- */
+
+static void test_wait_for_what_is_reached_needs_no_event(void **state)
+{
+    (void)state;
+    uint32_t other = peer_stream(peer, 0);
+    uint64_t value = peer_push_nop(peer, 0);
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+    assert_int_equal(peer_wait(peer, other, peer_push_wait(peer, other, 0, value)), 0);
+    assert_int_equal(fake_count(FAKE_WAIT), 0);
+}
+
+static void test_wait_for_what_is_in_flight_uses_an_event(void **state)
+{
+    (void)state;
+    uint32_t other = peer_stream(peer, 0);
+    hold(true);
+    uint64_t value = peer_push_nop(peer, 0);
+    peer_wait_head(peer, 0, value);
+    uint64_t after = peer_push_wait(peer, other, 0, value);
+    peer_wait_head(peer, other, after);
+    struct fake_call record = fake_call(FAKE_RECORD, 0), wait = fake_call(FAKE_WAIT, 0);
+    assert_ptr_equal(record.object, wait.object);
+    assert_ptr_not_equal(record.stream, wait.stream);
+    hold(false);
+    assert_int_equal(peer_wait(peer, other, after), 0);
+}
+
+static void test_wait_for_what_was_not_pushed_holds_the_ring(void **state)
+{
+    (void)state;
+    uint32_t other = peer_stream(peer, 0);
+    peer_push_wait(peer, other, 0, 2);
+    uint64_t after = peer_push_nop(peer, other);
+    peer_push_nop(peer, 0);
+    assert_int_equal(peer_wait(peer, 0, 1), 0);
+    assert_int_equal(peer_completed(peer, other), 0);
+    peer_push_nop(peer, 0);
+    assert_int_equal(peer_wait(peer, other, after), 0);
+}
+
+static void test_a_sleeper_on_a_held_ring_is_woken(void **state)
+{
+    (void)state;
+    uint32_t other = peer_stream(peer, 0);
+    uint64_t after = peer_push_wait(peer, other, 0, 1);
+    struct ring *ring = &peer->producers[other].ring;
+    struct timeline timeline = {.stream = ring->status,
+                                .status = ring_status_header(peer->status.base),
+                                .ring = ring->header,
+                                .header = ring_client_header(peer->rings.base),
+                                .index = other,
+                                .eventfd = peer->doorbell};
+    assert_false(timeline_wait_prepare(&timeline, after));
+    doorbell_ring(timeline.header, other, peer->doorbell);
+    peer_push_nop(peer, 0);
+    /* No look at the word in between: only the wake ends this early. */
+    uint64_t start = timeline_now();
+    while (timeline_reached(&timeline) < after) {
+        timeline_sleep(timeline_word(ring->status), 0, 5000000000);
+        assert_true(timeline_now() - start < 4000000000u);
+    }
+    timeline_wait_done(&timeline);
+}
+
+static void test_chain_of_waits(void **state)
+{
+    (void)state;
+    uint32_t streams[5] = {0};
+    for (int i = 1; i < 5; i++)
+        streams[i] = peer_stream(peer, 0);
+    for (int i = 4; i > 0; i--)
+        peer_push_wait(peer, streams[i], streams[i - 1], 1);
+    peer_push_nop(peer, 0);
+    assert_int_equal(peer_wait(peer, streams[4], 1), 0);
+}
+
+static void test_three_dependencies_at_once(void **state)
+{
+    (void)state;
+    uint32_t a = peer_stream(peer, 0), b = peer_stream(peer, 0), c = peer_stream(peer, 0);
+    struct proto_command_wait wait = {.opcode = PROTO_COMMAND_WAIT,
+                                      .count = 3,
+                                      .stream0 = a,
+                                      .value0 = 1,
+                                      .stream1 = b,
+                                      .value1 = 1,
+                                      .stream2 = c,
+                                      .value2 = 1};
+    peer_push(peer, 0, &wait);
+    peer_push_nop(peer, a);
+    assert_int_equal(peer_wait(peer, a, 1), 0);
+    peer_push_nop(peer, c);
+    assert_int_equal(peer_wait(peer, c, 1), 0);
+    assert_int_equal(peer_completed(peer, 0), 0);
+    peer_push_nop(peer, b);
+    assert_int_equal(peer_wait(peer, 0, 1), 0);
+}
+
+static void test_circle_of_three_is_found(void **state)
+{
+    (void)state;
+    uint32_t a = peer_stream(peer, 0), b = peer_stream(peer, 0);
+    struct peer *innocent = peer_attach(2);
+    peer_push_wait(peer, 0, a, 1);
+    peer_push_wait(peer, a, b, 1);
+    assert_false(harness_has_message(20));
+    peer_push_wait(peer, b, 0, 1);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
+    const struct proto_worker_misbehaved *said = harness.message.body;
+    assert_int_equal(said->error, PROTO_ERROR_DEPENDENCY_CIRCLE);
+    assert_int_equal(peer_wait(innocent, 0, peer_push_nop(innocent, 0)), 0);
+    peer_detach(innocent);
+}
+
+static void test_two_that_wait_for_a_third_are_no_circle(void **state)
+{
+    (void)state;
+    uint32_t a = peer_stream(peer, 0), b = peer_stream(peer, 0);
+    peer_push_wait(peer, a, 0, 1);
+    peer_push_wait(peer, b, a, 1);
+    peer_push_wait(peer, b, 0, 1);
+    peer_push_nop(peer, 0);
+    assert_int_equal(peer_wait(peer, b, 2), 0);
+    assert_false(harness_has_message(0));
+}
+
+static void test_linked_wait_holds_until_completed_there(void **state)
+{
+    (void)state;
+    struct shm twins;
+    assert_int_equal(shm_create(&twins, "other twins", 4096), 0);
+    struct proto_worker_link link = {.streams = STREAMS};
+    harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &twins.fd, 1);
+    assert_int_equal(harness_receive(), PROTO_LINKED);
+    struct proto_command_wait wait = {.opcode = PROTO_COMMAND_WAIT,
+                                      .count = 1,
+                                      .stream0 = 3,
+                                      .link0 =
+                                          ((const struct proto_linked *)harness.message.body)->link,
+                                      .value0 = 9};
+    uint64_t value = peer_push(peer, 0, &wait);
+    uint64_t *word = (uint64_t *)twins.base + 3;
+    __atomic_store_n(word, 8, __ATOMIC_SEQ_CST);
+    uint32_t other = peer_stream(peer, 0);
+    assert_int_equal(peer_wait(peer, other, peer_push_nop(peer, other)), 0);
+    assert_int_equal(peer_completed(peer, 0), 0);
+    __atomic_store_n(word, 9, __ATOMIC_SEQ_CST);
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+    shm_release(&twins);
+}
+
+/* ---- deferred frees ---- */
+
+static void test_unmap_waits_for_work_issued_before(void **state)
+{
+    (void)state;
+    uint64_t address = peer_map(peer, 0, GRANULE);
+    hold(true);
+    uint64_t value = peer_push_nop(peer, 0);
+    peer_wait_head(peer, 0, value);
+    struct proto_worker_unmap unmap = {.address = address, .count = GRANULE};
+    uint32_t serial = harness_send(PROTO_WORKER_UNMAP, 1, &unmap, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(50));
+    assert_int_equal(fake_count(FAKE_UNMAP), 1); /* the worker's own, at its start */
+    hold(false);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(harness.message.header.serial, serial);
+    assert_int_equal(fake_count(FAKE_UNMAP), 2);
+    assert_int_equal(fake.unmapped_busy, 0);
+}
+
+static void test_unmap_does_not_wait_for_work_issued_after(void **state)
+{
+    (void)state;
+    uint64_t address = peer_map(peer, 0, GRANULE);
+    peer_map(peer, GRANULE, GRANULE);
+    assert_int_equal(peer_wait(peer, 0, peer_push_nop(peer, 0)), 0);
+    struct proto_worker_unmap unmap = {.address = address, .count = GRANULE};
+    harness_ask(PROTO_WORKER_UNMAP, 1, &unmap, PROTO_DONE);
+}
+
+static void test_command_issued_after_the_free_is_refused(void **state)
+{
+    (void)state;
+    uint64_t address = peer_map(peer, 0, GRANULE);
+    struct proto_command_fill fill = {
+        .opcode = PROTO_COMMAND_FILL, .destination = address, .count = 1, .width = 4};
+    uint32_t gate = peer_stream(peer, 0);
+    /* Before the free, but held back until after it: that one is still carried out. */
+    peer_push_wait(peer, 0, gate, 1);
+    peer_push(peer, 0, &fill);
+    struct proto_worker_unmap unmap = {.address = address, .count = GRANULE};
+    harness_send(PROTO_WORKER_UNMAP, 1, &unmap, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(50));
+    peer_push(peer, 0, &fill);
+    hold(true);
+    peer_push_nop(peer, gate);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
+    assert_int_equal(fake_count(FAKE_FILL), 1);
+    assert_int_equal(fake_count(FAKE_UNMAP), 1);
+    hold(false);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(fake.unmapped_busy, 0);
+}
+
+static void test_quiesce_covers_every_stream(void **state)
+{
+    (void)state;
+    uint32_t other = peer_stream(peer, 0);
+    hold(true);
+    peer_push_nop(peer, other);
+    uint32_t serial = harness_send(PROTO_WORKER_QUIESCE, 1, NULL, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(50));
+    hold(false);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(harness.message.header.serial, serial);
+}
+
+static void test_unload_waits_for_work(void **state)
+{
+    (void)state;
+    peer_load_text(peer, 7, harness_ptx, 0);
+    struct proto_command_launch launch = peer_launch(peer_function(peer, 7, "kernel"));
+    hold(true);
+    peer_wait_head(peer, 0, peer_push(peer, 0, &launch));
+    struct proto_module_unload unload = {.module = 7};
+    harness_send(PROTO_MODULE_UNLOAD, 1, &unload, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(50));
+    assert_int_equal(fake_count(FAKE_UNLOAD), 0);
+    hold(false);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(fake_count(FAKE_UNLOAD), 1);
+    assert_int_equal(fake.unmapped_busy, 0);
+}
+
+static void test_host_buffer_waits_for_work(void **state)
+{
+    (void)state;
+    uint64_t address = peer_host_map(peer, 0, 4096);
+    uint32_t before = fake_count(FAKE_UNREGISTER);
+    hold(true);
+    peer_wait_head(peer, 0, peer_push_nop(peer, 0));
+    struct proto_worker_host_unmap unmap = {.address = address, .count = 4096};
+    harness_send(PROTO_WORKER_HOST_UNMAP, 1, &unmap, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(50));
+    assert_int_equal(fake_count(FAKE_UNREGISTER), before);
+    hold(false);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(fake_count(FAKE_UNREGISTER), before + 1);
+    /* The arena is reserved again: nobody else's mmap can settle there. */
+    assert_int_equal(shm_reserve(address, 4096), -EEXIST);
+}
+
+static void test_detach_waits_for_work_and_drops_the_rest(void **state)
+{
+    (void)state;
+    struct peer *other = peer_attach(2);
+    peer_map(other, 0, GRANULE);
+    peer_host_map(other, 0, 4096);
+    peer_load_text(other, 1, harness_ptx, 0);
+    harness_ask(PROTO_EVENT_CREATE, 2, NULL, PROTO_EVENT_CREATED);
+    uint32_t held = peer_stream(other, 0);
+    peer_push_wait(other, held, 0, 100);
+    hold(true);
+    peer_wait_head(other, 0, peer_push_nop(other, 0));
+    harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(50));
+    assert_int_equal(fake_count(FAKE_UNMAP), 1);
+    hold(false);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(fake_count(FAKE_UNMAP), 2);
+    assert_int_equal(fake.unmapped_busy, 0);
+    peer_free(other);
+}
+
+static void test_detach_answers_pending_requests_first(void **state)
+{
+    (void)state;
+    struct peer *other = peer_attach(2);
+    uint64_t address = peer_map(other, 0, GRANULE);
+    hold(true);
+    peer_wait_head(other, 0, peer_push_nop(other, 0));
+    struct proto_worker_unmap unmap = {.address = address, .count = GRANULE};
+    uint32_t first = harness_send(PROTO_WORKER_UNMAP, 2, &unmap, NULL, 0, NULL, 0);
+    uint32_t second = harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
+    hold(false);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(harness.message.header.serial, first);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(harness.message.header.serial, second);
+    peer_free(other);
+}
+
+/* ---- streams ---- */
+
+static void test_destroyed_stream_finishes_and_comes_back_with_its_value(void **state)
+{
+    (void)state;
+    uint32_t stream = peer_stream(peer, 0);
+    hold(true);
+    for (int i = 0; i < 5; i++)
+        peer_push_nop(peer, stream);
+    struct proto_stream_destroy destroy = {.stream = stream};
+    harness_ask(PROTO_STREAM_DESTROY, 1, &destroy, PROTO_DONE);
+    harness_ask(PROTO_STREAM_DESTROY, 1, &destroy, PROTO_FAILED);
+    hold(false);
+    assert_int_equal(peer_wait(peer, stream, 5), 0);
+    uint64_t end = timeline_now() + 10000000000u;
+    uint32_t again = peer_stream(peer, 0);
+    while (again != stream) {
+        struct proto_stream_destroy other = {.stream = again};
+        harness_ask(PROTO_STREAM_DESTROY, 1, &other, PROTO_DONE);
+        assert_true(timeline_now() < end);
+        again = peer_stream(peer, 0);
+    }
+    assert_int_equal(peer->producers[stream].value, 5);
+    assert_int_equal(peer_push_nop(peer, stream), 6);
+    assert_int_equal(peer_wait(peer, stream, 6), 0);
+}
+
+static void test_streams_end_at_the_number_granted(void **state)
+{
+    (void)state;
+    for (uint32_t i = 1; i < STREAMS; i++)
+        assert_int_equal(peer_stream(peer, 0), i);
+    struct proto_stream_create create = {.priority = 0};
+    harness_ask(PROTO_STREAM_CREATE, 1, &create, PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_TOO_MANY_OBJECTS);
+}
+
+static int32_t granted(struct peer *of, int32_t wish)
+{
+    struct proto_stream_create create = {.priority = wish};
+    const struct proto_stream_created *created =
+        harness_ask(PROTO_STREAM_CREATE, of->number, &create, PROTO_STREAM_CREATED);
+    return created->priority;
+}
+
+static void test_priorities_stay_within_the_clients_range(void **state)
+{
+    (void)state;
+    struct peer *low = peer_attach_with(2, PROTO_PERCENT_WHOLE, 1);
+    assert_int_equal(granted(peer, -3), -3);
+    assert_int_equal(granted(peer, -9), -5);
+    assert_int_equal(granted(peer, 4), 0);
+    assert_int_equal(granted(low, -5), 0);
+    peer_detach(low);
+}
+
+static void test_events_measure_time(void **state)
+{
+    (void)state;
+    const struct proto_event_created *created =
+        harness_ask(PROTO_EVENT_CREATE, 1, NULL, PROTO_EVENT_CREATED);
+    uint32_t start = created->event;
+    created = harness_ask(PROTO_EVENT_CREATE, 1, NULL, PROTO_EVENT_CREATED);
+    uint32_t end = created->event;
+    assert_int_not_equal(start, end);
+    struct proto_event_elapsed between = {.start = start, .end = end};
+    harness_ask(PROTO_EVENT_ELAPSED, 1, &between, PROTO_FAILED);
+    struct proto_command_event_record record = {.opcode = PROTO_COMMAND_EVENT_RECORD};
+    record.event = start;
+    peer_push(peer, 0, &record);
+    record.event = end;
+    assert_int_equal(peer_wait(peer, 0, peer_push(peer, 0, &record)), 0);
+    const struct proto_elapsed *elapsed =
+        harness_ask(PROTO_EVENT_ELAPSED, 1, &between, PROTO_ELAPSED);
+    assert_true((int64_t)elapsed->nanoseconds > 0);
+    between = (struct proto_event_elapsed){.start = end, .end = start};
+    elapsed = harness_ask(PROTO_EVENT_ELAPSED, 1, &between, PROTO_ELAPSED);
+    assert_true((int64_t)elapsed->nanoseconds < 0);
+    struct proto_event_destroy destroy = {.event = start};
+    harness_ask(PROTO_EVENT_DESTROY, 1, &destroy, PROTO_DONE);
+    harness_ask(PROTO_EVENT_DESTROY, 1, &destroy, PROTO_FAILED);
+    harness_ask(PROTO_EVENT_ELAPSED, 1, &between, PROTO_FAILED);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_wait_for_what_is_reached_needs_no_event),
+        T(test_wait_for_what_is_in_flight_uses_an_event),
+        T(test_wait_for_what_was_not_pushed_holds_the_ring),
+        T(test_a_sleeper_on_a_held_ring_is_woken),
+        T(test_chain_of_waits),
+        T(test_three_dependencies_at_once),
+        T(test_circle_of_three_is_found),
+        T(test_two_that_wait_for_a_third_are_no_circle),
+        T(test_linked_wait_holds_until_completed_there),
+        T(test_unmap_waits_for_work_issued_before),
+        T(test_unmap_does_not_wait_for_work_issued_after),
+        T(test_command_issued_after_the_free_is_refused),
+        T(test_quiesce_covers_every_stream),
+        T(test_unload_waits_for_work),
+        T(test_host_buffer_waits_for_work),
+        T(test_detach_waits_for_work_and_drops_the_rest),
+        T(test_detach_answers_pending_requests_first),
+        T(test_destroyed_stream_finishes_and_comes_back_with_its_value),
+        T(test_streams_end_at_the_number_granted),
+        T(test_priorities_stay_within_the_clients_range),
+        T(test_events_measure_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
