@@ -10,34 +10,36 @@
  * order. The control thread handles the free and the client's end.
  *
  * Mirrors client/stream.c:stream_push, common/ring.c:ring_publish,
- * common/ring.c:ring_consume, server/worker/memory.c:memory_free_request (forget the
- * allocation, then note every ring's tail) and server/worker/memory.c:memory_free_ready
- * (every stream's completed value has reached the one noted).
+ * common/ring.c:ring_consume, server/worker/control_client.c:unmap_range,
+ * server/worker/memory_free.c:memory_free_request (every ring's tail is noted, under
+ * the client's lock), server/worker/memory_free.c:memory_free_covers (which copies may
+ * still name the memory) and server/worker/memory_free.c:memory_free_ready (the device
+ * has reached every value noted; of a client that is gone, every value submitted).
  *
  * Proved: nothing touches the memory once it is unmapped (or reused, which is the
- * same to whoever still holds its address); its charge comes back, once,
- * in every run, whether the client frees it, ends, or dies at any point (DYING).
+ * same to whoever still holds its address); no copy is refused that was issued before
+ * the free; the charge comes back, once, in every run, whether the client frees the
+ * memory or dies at any point (DYING).
  *
  * Each of these removes one thing and must fail:
- *   NO_FENCE_FORGET   memory_free_request reads the tails before the forgetting is visible
+ *   NO_LOCK           the tails are noted and the memory marked in two steps
  *   NO_FENCE_PUBLISH  the tail of a push may become visible after the free request was sent
  *   NO_LOOKUP         the submitter does not look copies up
- *   NO_OTHERS         memory_free_ready looks at the stream that freed, not at all of them
+ *   NO_COVERS         every copy is refused once the memory is marked
+ *   NO_OTHERS         the stream that freed is looked at, not all of them
  *   NO_WAIT           the memory is unmapped at once
  *   NO_STOP           (DYING) a dead client's memory is noted before the submitter left its rings
- *   NO_DROP           (DYING) a free that waits keeps waiting for descriptors that were dropped
+ *   NO_DROP           (DYING) a free keeps waiting for descriptors that will never be submitted
  */
 #define STREAMS 2
 #ifndef PUSHES
 #define PUSHES 3
 #endif
 
-/* processors that store: producers 0 and 1, the control thread 2 */
-#define CPUS 3
-#define CONTROL 2
+/* processors that store: producers 0 and 1 */
+#define CPUS 2
 #define TAIL(s) (s)
-#define KNOWN   STREAMS /* the allocation is in the table that copies are looked up in */
-#define WORDS   (STREAMS + 1)
+#define WORDS   STREAMS
 
 #include "store_buffer.pml"
 
@@ -46,6 +48,7 @@
 
 byte submitted[STREAMS], completed[STREAMS];
 byte noted[STREAMS];
+bool dying; /* the memory is marked: memory_free_covers decides */
 chan queue[STREAMS] = [PUSHES] of { byte };
 bool free_sent, dead, stop, stopped;
 bool mapped = true;
@@ -82,31 +85,29 @@ proctype death()
 }
 #endif
 
+/* Looks a copy up and submits it under the client's lock, that is in one step. */
 proctype submitter()
 {
-    byte s, work;
-
     do
     :: atomic { stop -> stopped = true; break }
-    :: atomic { !stop && submitted[0] < LOAD(TAIL(0)) -> s = 0; work = TOUCH };
-        goto submit
-    :: atomic { !stop && submitted[1] < LOAD(TAIL(1)) -> s = 1; work = NOTHING };
-#ifdef NO_LOOKUP
-        work = TOUCH;
-#else
-        atomic {
+    :: atomic { !stop && submitted[0] < LOAD(TAIL(0)) -> submitted[0]++; queue[0]!TOUCH }
+    :: atomic {
+            !stop && submitted[1] < LOAD(TAIL(1)) -> submitted[1]++;
             if
-            :: LOAD(KNOWN) -> work = TOUCH
-            :: else
-            fi
-        };
+#ifdef NO_LOOKUP
+            :: true -> queue[1]!TOUCH
+#else
+#ifdef NO_COVERS
+            :: !dying -> queue[1]!TOUCH
+            :: dying ->
+#else
+            :: !dying || submitted[1] <= noted[1] -> queue[1]!TOUCH
+            :: dying && submitted[1] > noted[1] ->
 #endif
-submit:
-        atomic {
-            queue[s]!work;
-            submitted[s]++;
-            s = 0;
-            work = 0
+                assert(submitted[1] > noted[1]);
+                queue[1]!NOTHING
+#endif
+            fi
         }
     od
 }
@@ -135,14 +136,13 @@ proctype control()
 {
     if
     :: free_sent ->
-        /* memory_free_request */
-#ifdef NO_FENCE_FORGET
-        STORE(CONTROL, KNOWN, 0);
+        /* unmap_range, memory_free_request */
+#ifdef NO_LOCK
+        atomic { noted[0] = LOAD(TAIL(0)); noted[1] = LOAD(TAIL(1)) };
+        dying = true;
 #else
-        STORE_SEQ(CONTROL, KNOWN, 0);
+        atomic { noted[0] = LOAD(TAIL(0)); noted[1] = LOAD(TAIL(1)); dying = true };
 #endif
-        noted[0] = LOAD(TAIL(0));
-        noted[1] = LOAD(TAIL(1));
         if
 #ifdef NO_WAIT
         :: true
@@ -153,23 +153,21 @@ proctype control()
         fi
     :: dead ->
 ended:
-        /* What was not submitted yet is dropped: its values will never complete. */
 #ifdef NO_STOP
-        noted[0] = submitted[0];
-        noted[1] = submitted[1];
+        atomic { noted[0] = submitted[0]; noted[1] = submitted[1] };
         stop = true;
         stopped;
 #else
-        stop = true;
+        stop = true; /* submitter_drop */
         stopped;
+        /* What was not submitted yet is dropped: its values will never complete. */
 #ifdef NO_DROP
         if
-        :: !LOAD(KNOWN)
-        :: else -> noted[0] = submitted[0]; noted[1] = submitted[1]
+        :: dying
+        :: else -> atomic { noted[0] = submitted[0]; noted[1] = submitted[1] }
         fi;
 #else
-        noted[0] = submitted[0];
-        noted[1] = submitted[1];
+        atomic { noted[0] = submitted[0]; noted[1] = submitted[1] };
 #endif
 #endif
         READY
@@ -186,10 +184,8 @@ proctype watch()
 
 init {
     atomic {
-        mem[KNOWN] = 1;
         run store_buffer(0);
         run store_buffer(1);
-        run store_buffer(CONTROL);
         run producer(0);
         run producer(1);
         run submitter();

@@ -63,9 +63,11 @@ done
 check fails doorbell DYING NO_DETACH
 check fails doorbell CLIENTS=2 DYING NO_DETACH
 
-check holds waiter
-check holds waiter DYING WAITS=1
-for removed in NO_FENCE_ANNOUNCE NO_FENCE_TWIN NO_FENCE_KICK NO_FENCE_SLEEP NO_FENCE_WRITE; do
+check holds waiter WAITS=1
+check holds waiter ONE
+check holds waiter ONE DYING WAITS=1
+for removed in NO_FENCE_ANNOUNCE NO_FENCE_TWIN NO_FENCE_REST NO_LOOK NO_WAKE_AGAIN NO_FENCE_SLEEP \
+    NO_FENCE_TAKE; do
     check fails waiter $removed
 done
 check fails waiter DYING NO_BOUND
@@ -79,7 +81,7 @@ check fails room DYING NO_BOUND
 
 check holds free
 check holds free DYING
-for removed in NO_FENCE_FORGET NO_FENCE_PUBLISH NO_LOOKUP NO_OTHERS NO_WAIT; do
+for removed in NO_LOCK NO_FENCE_PUBLISH NO_LOOKUP NO_COVERS NO_OTHERS NO_WAIT; do
     check fails free $removed
 done
 check fails free DYING NO_STOP

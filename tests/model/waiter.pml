@@ -9,27 +9,30 @@
  * Mirrors common/timeline.c:timeline_wait_prepare, common/timeline.c:timeline_wait,
  * common/timeline.c:timeline_wait_done, common/timeline.c:timeline_fail,
  * common/doorbell.c:doorbell_ring (its bit alone; the sleep handshake is
- * doorbell.pml's), client/stream.c:stream_push and
- * server/worker/completer.c:completer_poll.
+ * doorbell.pml's), client/stream.c:stream_push, server/worker/submitter.c:mark_watched,
+ * server/worker/command.c:command_complete, server/worker/completer.c:completer_look,
+ * server/worker/completer.c:completer_note and server/worker/completer.c:rest.
  *
  * Proved: a waiter returns only when its value is reached or the fault word is set,
- * and never sleeps for good after either. The
- * waiter's sleep is bounded in the program; here the bound is allowed to pass only
- * once the fault word is set, so that no wake-up for a completion can hide behind it.
- * A fault needs the bound: the fault word is not the word that is slept on.
+ * and never sleeps for good after either. The waiter's sleep is bounded in the
+ * program; here the bound is allowed to pass only once the fault word is set, so that
+ * no wake-up for a completion can hide behind it. A fault needs the bound: the fault
+ * word is not the word that is slept on. The completer's own rest has no bound here.
  *
  * Polling appears as waiting for what is polled, or a poller that never finds
  * anything would look alive.
  *
  * WAITS: how many values thread 0 waits for, one after the other; thread 1 waits for
- * one. DYING: the worker dies at any time.
+ * one, or with ONE only pushes. DYING: the worker dies at any time.
  *
  * Each of these removes one thing and must fail:
  *   NO_FENCE_ANNOUNCE  the announcement may become visible after the doorbell's bit
  *   NO_FENCE_TWIN      the device may write the private twin before the public word
- *   NO_FENCE_KICK      the completer forgets the kick after it looked for waiters, not before
+ *   NO_FENCE_REST      the completer says that it rests without a fence before its last look
+ *   NO_LOOK            the completer does not look again before it rests
+ *   NO_WAKE_AGAIN      a stream that was done before it was watched wakes nobody
  *   NO_FENCE_SLEEP     the value slept on is read anew after the look at it
- *   NO_FENCE_WRITE     the submitter looks for waiters before it takes the doorbell's bits
+ *   NO_FENCE_TAKE      the submitter looks for waiters before it takes the doorbell's bits
  *   NO_BOUND           (DYING) the sleep has no bound
  *   NO_FAULT           (DYING) the supervisor wakes everyone but sets no fault word
  */
@@ -38,26 +41,35 @@
 #define WAITS 2
 #endif
 
-/* processors that store: the waiters 0 and 1; a waiter's announcements are its only
- * buffered stores, and only where NO_FENCE_ANNOUNCE takes their order away */
-#define CPUS 2
+/* processors that store: the waiters 0 and 1, the completer 2. A waiter's only buffered
+ * stores are its announcements, and only where NO_FENCE_ANNOUNCE takes their order away. */
+#define CPUS 3
+#define COMPLETER 2
 #define WAITER(s) (s)
-#define WORDS 2
+#define RESTS 2
+#define WORDS 3
 
 #include "store_buffer.pml"
 
+/* shared with the client */
 byte pushed[STREAMS];    /* the ring's tail */
 bool bell[STREAMS];      /* the doorbell's bit */
-byte asked[STREAMS];     /* the value that the submitter had the device write */
 byte completed[STREAMS]; /* the public word */
-byte twin[STREAMS];      /* the private one */
 bool fault;
-bool kick;               /* the completer is to look again */
 bool asleep[STREAMS];    /* in FUTEX_WAIT on completed[s] */
+
+/* the worker's own */
+byte written[STREAMS];   /* the last value that the device was told to write */
+byte twin[STREAMS];      /* the private word */
+bool locked;             /* client->lock */
+bool watched[STREAMS];
+bool in_use;
+byte woken[STREAMS];
+bool noted;              /* the completer's bell rang since it was last read */
+bool resting;            /* the completer is in FUTEX_WAIT on its bell */
+
 bool killed;
 byte returned;
-
-#define WAITERS (LOAD(WAITER(0)) || LOAD(WAITER(1)))
 
 inline futex_wake(s)
 {
@@ -73,6 +85,12 @@ proctype waiter(byte s)
         value++;
         /* stream_push */
         atomic { pushed[s] = value; bell[s] = true };
+#ifdef ONE
+        if
+        :: s == 1 -> break
+        :: else
+        fi;
+#endif
         /* timeline_wait_prepare */
 #ifdef NO_FENCE_ANNOUNCE
         STORE(s, WAITER(s), 1);
@@ -128,48 +146,44 @@ done:
 /* A killed worker does nothing any more: each of its steps asks first. */
 #define STEP(statement) atomic { !killed -> statement }
 
-/* The submitter launches what it finds and has the timeline written only for waiters. */
+/* The submitter launches what it finds, and a completion behind it. */
 proctype submitter()
 {
-    byte s, value;
+    byte s;
+    bool waited;
 
     do
     ::
-        /* doorbell_take */
         atomic {
-            !killed && (bell[0] || bell[1]);
+            !killed && !locked && (bell[0] || bell[1]);
+            locked = true;
             if
             :: bell[0] -> s = 0
             :: bell[1] -> s = 1
             fi;
-#ifdef NO_FENCE_WRITE
-            value = LOAD(WAITER(s))
+#ifdef NO_FENCE_TAKE
+            waited = LOAD(WAITER(s))
         };
-        atomic {
-            !killed;
-            bell[s] = false;
-            if
-            :: value -> value = pushed[s]
-            :: else
-            fi
-        };
+        STEP(bell[s] = false);
 #else
-            bell[s] = false
-        };
-        STEP(value = pushed[s]); /* ring_consume */
-        atomic {
-            !killed;
-            if
-            :: LOAD(WAITER(s))
-            :: else -> value = 0
-            fi
+            bell[s] = false /* doorbell_take */
         };
 #endif
+        STEP(written[s] = pushed[s]); /* ring_consume, command_complete */
+#ifndef NO_FENCE_TAKE
+        STEP(waited = LOAD(WAITER(s)));
+#endif
         if
-        :: value -> STEP(asked[s] = value); STEP(kick = true)
-        :: else
+        :: waited -> /* mark_watched */
+            atomic { !killed -> watched[s] = true; in_use = true; waited = false };
+            if /* completer_note */
+            :: atomic { !killed && LOAD(RESTS) };
+                atomic { !killed -> noted = true; resting = false }
+            :: !killed && !LOAD(RESTS)
+            fi
+        :: else -> STEP(in_use = true)
         fi;
-        atomic { s = 0; value = 0 }
+        atomic { !killed -> locked = false; s = 0 }
     od
 }
 
@@ -179,7 +193,7 @@ proctype device(byte s)
     byte value;
 
     do
-    :: atomic { !killed && asked[s] > completed[s] -> value = asked[s] };
+    :: atomic { !killed && written[s] > completed[s] -> value = written[s] };
         if
         :: STEP(completed[s] = value); atomic { !killed -> twin[s] = value; value = 0 }
 #ifdef NO_FENCE_TWIN
@@ -189,28 +203,72 @@ proctype device(byte s)
     od
 }
 
-/* completer_poll */
-proctype completer()
+/* completer_look, for one stream */
+inline look(s)
 {
-    byte woken[STREAMS];
-
-    do
-    :: atomic {
-            !killed && kick;
-#ifndef NO_FENCE_KICK
-            kick = false
+    done = twin[s] >= written[s];
+#ifdef NO_WAKE_AGAIN
+    wake[s] = watched[s] && twin[s] != woken[s];
+#else
+    wake[s] = watched[s] && (done || twin[s] != woken[s]);
 #endif
+    woken[s] = twin[s];
+    watched[s] = watched[s] && !done;
+    busy = busy || !done
+}
+
+/* Under the lock only the device moves meanwhile, and a twin that it writes during the
+ * look might as well have been written before or after: so the look is one step. */
+inline look_at_all()
+{
+    if
+    :: atomic { !killed && in_use };
+        atomic {
+            !killed && !locked;
+            look(0);
+            look(1);
+            urgent = watched[0] || watched[1];
+            in_use = busy || urgent;
+            busy = false;
+            done = false
         };
         do
-        :: atomic { !killed && !WAITERS -> break }
-        :: atomic { !killed && LOAD(WAITER(0)) && twin[0] > woken[0] -> woken[0] = twin[0] };
-            STEP(futex_wake(0))
-        :: atomic { !killed && LOAD(WAITER(1)) && twin[1] > woken[1] -> woken[1] = twin[1] };
-            STEP(futex_wake(1))
-        od;
-#ifdef NO_FENCE_KICK
-        STEP(kick = false)
+        :: wake[0] -> atomic { !killed -> futex_wake(0); wake[0] = false }
+        :: wake[1] -> atomic { !killed -> futex_wake(1); wake[1] = false }
+        :: else -> break
+        od
+    :: atomic { !killed && !in_use -> urgent = false }
+    fi
+}
+
+#define NEWS(s) (watched[s] && (twin[s] >= written[s] || twin[s] != woken[s]))
+
+proctype completer()
+{
+    bool urgent, done, busy, wake[STREAMS];
+
+    do
+    ::
+        look_at_all();
+        if
+        :: urgent -> !killed && (NEWS(0) || NEWS(1))
+        :: else -> /* rest */
+            STEP(noted = false);
+#ifdef NO_FENCE_REST
+            STEP(STORE(COMPLETER, RESTS, 1));
+#else
+            STEP(STORE_SEQ(COMPLETER, RESTS, 1));
 #endif
+#ifndef NO_LOOK
+            look_at_all();
+#endif
+            if
+            :: !urgent -> atomic { !killed -> resting = !noted }
+            :: else
+            fi;
+            !killed && !resting;
+            STEP(STORE_SEQ(COMPLETER, RESTS, 0))
+        fi
     od
 }
 
@@ -238,6 +296,9 @@ init {
 #ifdef NO_FENCE_ANNOUNCE
         run store_buffer(0);
         run store_buffer(1);
+#endif
+#ifdef NO_FENCE_REST
+        run store_buffer(COMPLETER);
 #endif
         run waiter(0);
         run waiter(1);
