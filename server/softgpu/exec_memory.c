@@ -188,9 +188,10 @@ static bool contiguous(uint8_t *const *host, uint32_t bytes)
 
 /* ---- loads ---- */
 
+/* Relaxed atomics: plain moves to the machine, and no tearing where a kernel's threads race. */
 #define GATHER(T, R)                                                                               \
     for (uint32_t i = 0; i < LANES; i++)                                                           \
-        ((R *)out)[i] = (R) * (const volatile T *)(host[i] + at);                                  \
+        ((R *)out)[i] = (R)__atomic_load_n((const T *)(host[i] + at), __ATOMIC_RELAXED);           \
     break
 
 static void gather(uint8_t *const *host, uint32_t at, uint32_t bytes, uint32_t extend, void *out)
@@ -281,7 +282,7 @@ enum exec_result exec_load(struct warp *w, const struct op *op, uint32_t mask)
 #define SCATTER(T, R)                                                                              \
     for (uint32_t m = mask; m; m &= m - 1) {                                                       \
         size_t lane = (size_t)__builtin_ctz(m);                                                    \
-        *(volatile T *)(host[lane] + at) = (T)((const R *)row)[lane];                              \
+        __atomic_store_n((T *)(host[lane] + at), (T)((const R *)row)[lane], __ATOMIC_RELAXED);     \
     }                                                                                              \
     break
 

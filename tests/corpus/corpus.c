@@ -130,6 +130,7 @@ static int host_run(const struct corpus_kernel *k, uint32_t order, struct host_r
 /* ---- the device's side ---- */
 struct device {
     struct cuda_driver driver;
+    cuda_device ordinal;
     cuda_module module;
     int capability; /* 90 for 9.0 */
 };
@@ -148,7 +149,7 @@ static cuda_result said(struct device *d, cuda_result result, const char *call, 
 
 static int device_open(struct device *d, const char *path, char *why, size_t why_size)
 {
-    cuda_device device;
+    cuda_device device = 0;
     cuda_context context;
     int major, minor;
     if (cuda_driver_open(&d->driver, path, why, why_size) < 0)
@@ -159,7 +160,19 @@ static int device_open(struct device *d, const char *path, char *why, size_t why
         CALL(d, cuDevicePrimaryCtxRetain, &context, device) || CALL(d, cuCtxSetCurrent, context))
         return -EIO;
     d->capability = major * 10 + minor;
+    d->ordinal = device;
     return 0;
+}
+
+/* What is left by then counts as leaked. */
+static void device_close(struct device *d)
+{
+    if (!d->capability)
+        return;
+    if (d->module)
+        d->driver.cuModuleUnload(d->module);
+    d->driver.cuDevicePrimaryCtxRelease(d->ordinal);
+    cuda_driver_close(&d->driver);
 }
 
 static char *read_file(const char *path)
@@ -326,13 +339,14 @@ static void judge_module(const struct options *o, const struct corpus_kernel *k,
             outcome[todo[i]].verdict = FAILED;
             memcpy(outcome[todo[i]].text, why, sizeof why);
         }
-        return;
+        count = 0;
     }
     for (size_t i = 0; i < count; i++) {
         judge(o, &d, &k[todo[i]], &outcome[todo[i]]);
         if (outcome[todo[i]].verdict == FAILED)
-            return;
+            break;
     }
+    device_close(&d);
 }
 
 static int run_module(const struct options *o, const struct corpus_kernel *k,
@@ -345,7 +359,7 @@ static int run_module(const struct options *o, const struct corpus_kernel *k,
         if (child == 0) {
             judge_module(o, k, outcome, todo, count);
             fflush(NULL);
-            _exit(0);
+            exit(0); /* not _exit: sanitizers report at the end */
         }
         if (child < 0 || waitpid(child, &status, 0) != child) {
             perror("corpus");
@@ -361,6 +375,13 @@ static int run_module(const struct options *o, const struct corpus_kernel *k,
             else
                 snprintf(r->text, sizeof r->text, "the process died (%s)",
                          WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "exit");
+        }
+        /* A sanitizer's report, say, after the last verdict. */
+        struct outcome *last = &outcome[todo[count - 1]];
+        if (status && last->verdict == PASSED) {
+            snprintf(last->text, sizeof last->text, "its module's process ended with status 0x%x",
+                     (unsigned)status);
+            last->verdict = FAILED;
         }
         size_t left = 0;
         for (size_t i = 0; i < count; i++)
