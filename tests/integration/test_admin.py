@@ -1,0 +1,539 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""The admin socket, gpusharectl and gpushare against a private server; sockets through
+LISTEN_FDS and a NOTIFY_SOCKET of the test's own. Every --json output is held against its
+schema, the table of clients against what a client of the test's own was told."""
+import contextlib
+import copy
+import json
+import os
+import pty
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import json_check  # noqa: E402
+from raw_client import RawClient  # noqa: E402
+
+BUILD = os.environ.get("BUILD", os.path.abspath("build"))
+GPUSHARED, GPUSHARECTL, GPUSHARE = (os.path.join(BUILD, "bin", name) for name in ("gpushared", "gpusharectl", "gpushare"))
+PASSED = ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "LC_ALL")
+ENV = {key: os.environ[key] for key in PASSED if key in os.environ}
+SECONDS = float(os.environ.get("TEST_LIMIT", "180")) / 3
+NOBODY = 65534
+
+# Runs a program with descriptors from 3 on, as systemd does.
+EXEC_WITH_FDS = """
+import os, sys
+fds, names, program = [int(fd) for fd in sys.argv[1].split(",")], sys.argv[2], sys.argv[3:]
+high = [os.dup2(fd, 100 + i) for i, fd in enumerate(fds)]
+for i, fd in enumerate(high):
+    os.dup2(fd, 3 + i, inheritable=True)
+os.closerange(3 + len(fds), 200)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(fds)))
+if names:
+    os.environ["LISTEN_FDNAMES"] = names
+os.execv(program[0], program)
+"""
+
+
+class Server:
+    """A gpushared of the test's own; its folder can be entered by anybody."""
+
+    def __init__(self, *options, passed=None, names="", abstract=False, env=None):
+        self.folder = tempfile.mkdtemp(prefix="gpushare-admin-", dir="/tmp")
+        os.chmod(self.folder, 0o755)
+        self.client, self.admin = (os.path.join(self.folder, name) for name in ("gpushare.sock", "admin.sock"))
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        notify = f"gpushare-test-{os.getpid()}-{id(self)}" if abstract else os.path.join(self.folder, "notify")
+        self.notify.bind("\0" + notify if abstract else notify)
+        self.states, self.made = [], []
+        command = [GPUSHARED, "--driver", "softgpu", *options]
+        fds = []
+        if passed is None:
+            command += ["--socket", self.client, "--admin-socket", self.admin]
+        else:
+            fds = [one.fileno() for one in passed(self)]
+            command = [sys.executable, "-c", EXEC_WITH_FDS, ",".join(map(str, fds)), names] + command
+        self.log = open(os.path.join(self.folder, "log"), "w+", encoding="utf-8")
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, pass_fds=fds,
+                                        env={**ENV, "NOTIFY_SOCKET": ("@" if abstract else "") + notify, **(env or {})})
+        try:
+            self.hear("READY=1")
+        except BaseException:
+            self.give_up()
+            raise
+
+    def give_up(self):
+        self.process.kill()
+        self.process.wait()
+        self.notify.close()
+        self.log.close()
+        for one in self.made:
+            one.close()
+        shutil.rmtree(self.folder)
+
+    def hear(self, state):
+        """Reads what the server tells systemd until it says this."""
+        end = time.monotonic() + SECONDS
+        self.notify.settimeout(0.2)
+        while state not in self.states:
+            with contextlib.suppress(TimeoutError):
+                self.states.append(self.notify.recv(4096).decode())
+                continue
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"no {state} (status {self.process.poll()}): {self.text()}")
+
+    def text(self):
+        with open(self.log.name, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(SECONDS)
+        with contextlib.suppress(TimeoutError):
+            self.hear("STOPPING=1")
+        self.notify.close()
+        self.log.close()
+        for one in self.made:
+            one.close()
+        text = self.text()
+        left = set(os.listdir(self.folder)) - {"log", "notify"}
+        shutil.rmtree(self.folder)
+        return status, left, text
+
+
+def run(*command, **env):
+    return subprocess.run(command, capture_output=True, text=True, env={**ENV, **env}, stdin=subprocess.DEVNULL,
+                          timeout=SECONDS, check=False)
+
+
+class WithServer(unittest.TestCase):
+    options = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(*cls.options)
+
+    @classmethod
+    def tearDownClass(cls):
+        status, left, text = cls.server.stop()
+        assert status == 0, f"exit status {status}: {text}"
+        assert not left, f"left behind: {left}"
+
+    def ctl(self, *arguments, **env):
+        return run(GPUSHARECTL, "--socket", self.server.admin, *arguments, **env)
+
+    def json(self, command, *arguments, schema=None, status=0):
+        result = self.ctl("--json", command, *arguments)
+        self.assertEqual(result.returncode, status, result.stderr)
+        answer = json.loads(result.stdout)
+        json_check.check(schema or f"admin-{command}", answer)
+        return answer
+
+    def client_row(self, number):
+        return next((row for row in self.json("clients")["clients"] if row["client"] == number), None)
+
+    @contextlib.contextmanager
+    def attached(self, **wishes):
+        client = RawClient(self.server.client)
+        try:
+            yield client, client.attach(**wishes)
+        finally:
+            client.close()
+
+
+class Commands(WithServer):
+    def test_ping(self):
+        self.assertEqual(self.ctl("ping").stdout, "gpushared answers\n")
+        self.json("ping")
+
+    def test_version(self):
+        answer = self.json("version")
+        own = run(GPUSHARECTL, "--version").stdout
+        self.assertEqual(own, f"gpusharectl {answer['client_version']}\n")
+        self.assertIn(f"gpushared {answer['server_version']} (protocol {answer['protocol_version']})", self.ctl("version").stdout)
+
+    def test_status(self):
+        answer = self.json("status")
+        self.assertEqual(answer["driver"]["name"], "softgpu")
+        self.assertEqual(answer["pid"], self.server.process.pid)
+        self.assertEqual(answer["kernel_isolation"], "none")
+        self.assertEqual(answer["devices"][0]["state"], "ready")
+        worker = answer["devices"][0]["worker_pid"]
+        with open(f"/proc/{worker}/stat", encoding="utf-8") as file:
+            self.assertEqual(int(file.read().rsplit(")", 1)[1].split()[1]), self.server.process.pid, "its parent")
+        text = self.ctl("status").stdout
+        self.assertIn("driver: softgpu (", text)
+        self.assertIn("isolation between clients' kernels: none yet (one address space)", text)
+        self.assertIn("SHARED QUEUES", text)
+        self.assertIn(answer["devices"][0]["name"], text)
+
+    def test_clients_show_what_the_client_was_told(self):
+        with self.attached(name="asks for little", memory_limit=64 << 20, host_memory_limit=1 << 20,
+                           thread_percentage=1250, priority=1) as (client, told), \
+                self.attached(name="asks for nothing") as (_, other):
+            memory = client.ask("memory_alloc", count=5 << 20)
+            self.assertGreaterEqual(memory["count"], 5 << 20)
+            used = client.ask("memory_query")
+            row, plain = self.client_row(told["client"]), self.client_row(other["client"])
+            self.assertEqual((row["name"], row["pid"], row["uid"], row["state"]),
+                             ("asks for little", os.getpid(), os.getuid(), "attached"))
+            self.assertEqual((row["memory_asked_bytes"], row["memory_limit_bytes"], row["memory_used_bytes"]),
+                             (64 << 20, told["memory_limit"], used["used"]))
+            self.assertEqual((row["host_memory_asked_bytes"], row["host_memory_limit_bytes"]), (1 << 20, 1 << 20))
+            self.assertEqual((row["threads_asked_percent"], row["multiprocessors"], row["partitioned"], row["priority"]),
+                             (12.5, told["multiprocessors"], told["partitioned"] == 1, 1))
+            self.assertEqual((plain["memory_asked_bytes"], plain["threads_asked_percent"]), (None, None))
+            self.assertEqual(plain["memory_limit_bytes"], other["memory_limit"])
+            self.assertEqual(row["launches"], 0)
+            self.assertIsNotNone(row["gpu_time_seconds"])
+            table = self.ctl("clients").stdout
+            self.assertIn("asks for little", table)
+            self.assertIn("12.5 %", table)
+            self.assertIn("64 MiB", table)
+            self.assertGreaterEqual(self.json("status")["devices"][0]["memory_used_bytes"], used["used"])
+
+    def test_a_client_that_has_only_connected(self):
+        client = RawClient(self.server.client)
+        try:
+            client.ask("hello", major=1)
+            rows = [row for row in self.json("clients")["clients"] if row["state"] == "greeted"]
+            self.assertTrue(rows)
+            self.assertIsNone(rows[0]["memory_limit_bytes"])
+        finally:
+            client.close()
+
+    def test_names_cannot_reach_the_terminal(self):
+        with self.attached(name="a\x9b31mb") as (_, _told):
+            table = self.ctl("clients").stdout
+            self.assertNotIn("\x9b", table)
+            self.assertIn("a?31mb", table)
+
+    def test_kill(self):
+        if os.getuid() != 0:
+            self.skipTest("only root may, here")
+        with self.attached(name="victim") as (client, told):
+            self.assertEqual(self.json("kill", str(told["client"]))["client"], told["client"])
+            name, _, values = client.receive()
+            self.assertEqual((name, values["error"]), ("ended", client.schema.errors["killed"]))
+            self.assertIsNone(client.receive())
+        with self.attached(name="victim") as (client, told):
+            result = self.ctl("kill", str(told["client"]))
+            self.assertEqual((result.returncode, result.stdout), (0, f"client {told['client']} is ended\n"))
+        self.assertIn("killed", self.server.text())
+
+    def test_kill_of_nobody(self):
+        if os.getuid() != 0:
+            self.skipTest("only root may, here")
+        answer = self.json("kill", "999999", schema="admin-error", status=1)
+        self.assertEqual(answer["error"], "not_found")
+        result = self.ctl("kill", "999999")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("no client 999999", result.stderr)
+
+    def test_requests_of_many_lines(self):
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.settimeout(SECONDS)
+            peer.connect(self.server.admin)
+            peer.sendall(b'{"request":"ping"}\nnonsense\n{"request":"status"}\n')
+            lines = peer.makefile(encoding="utf-8")
+            for schema in ("admin-ping", "admin-error", "admin-status"):
+                json_check.check(schema, json.loads(lines.readline()))
+            lines.close()
+
+    def test_what_the_request_schema_says_is_what_the_server_takes(self):
+        requests = [{"request": "ping"}, {"request": "clients"}, {"request": "ping", "client": 1}, {"request": "kill"},
+                    {"request": "kill", "client": -1}, {"request": "kill", "client": 1.5}, {"request": "kill", "client": "1"},
+                    {"request": "kill", "client": 2**32}, {"request": "reboot"}, {}, [], 7, {"request": None}]
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.settimeout(SECONDS)
+            peer.connect(self.server.admin)
+            lines = peer.makefile(encoding="utf-8")
+            for request in requests:
+                peer.sendall(json.dumps(request).encode() + b"\n")
+                taken = json.loads(lines.readline()).get("error") not in ("invalid_value", "not_supported")
+                self.assertEqual(taken, json_check._fits(json_check.load("admin-request"), request, ""), request)
+            lines.close()
+
+    def test_a_schema_that_is_broken_in_one_place_is_noticed(self):
+        with self.attached(name="x") as (_, _told):
+            for schema in ("status", "clients"):
+                answer = self.json(schema)
+                objects = [answer, (answer.get("devices") or answer.get("clients"))[0]]
+                for which, holder in enumerate(objects):
+                    for key in list(holder):
+                        broken = copy.deepcopy(answer)
+                        place = broken if which == 0 else (broken.get("devices") or broken.get("clients"))[0]
+                        del place[key]
+                        with self.assertRaises(json_check.Mismatch, msg=key):
+                            json_check.check(f"admin-{schema}", broken)
+                        place[key] = {"of another": "type"}
+                        with self.assertRaises(json_check.Mismatch, msg=key):
+                            json_check.check(f"admin-{schema}", broken)
+
+
+class Info(WithServer):
+    def info(self, *arguments, **env):
+        return run(GPUSHARE, "--socket", self.server.client, *arguments, "info", **env)
+
+    def test_nothing_asked(self):
+        answer = json.loads(self.info("--json").stdout)
+        json_check.check("gpushare-info", answer)
+        limits = answer["limits"]
+        self.assertEqual([limits[name]["asked_by"] for name in ("threads", "memory", "host_memory", "priority")], [None] * 4)
+        with self.attached() as (_, told):
+            self.assertEqual((limits["memory"]["granted_bytes"], limits["host_memory"]["granted_bytes"], limits["streams"],
+                              limits["threads"]["granted_multiprocessors"]),
+                             (told["memory_limit"], told["host_memory_limit"], told["streams"], told["multiprocessors"]))
+
+    def test_each_limit_and_the_variable_that_asked(self):
+        env = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25", "GPUSHARE_PINNED_DEVICE_MEM_LIMIT": "0=64M",
+               "GPUSHARE_PINNED_HOST_MEM_LIMIT": "1M", "GPUSHARE_CLIENT_PRIORITY": "1", "CUDA_VISIBLE_DEVICES": "0"}
+        answer = json.loads(self.info("--json", **env).stdout)
+        json_check.check("gpushare-info", answer)
+        limits = answer["limits"]
+        self.assertEqual(limits["threads"]["asked_percent"], 25)
+        self.assertEqual(limits["threads"]["asked_by"], "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")
+        # Rounded down to whole partitions of the device.
+        device = answer["device"]
+        atom = device["partition_multiprocessors"]
+        self.assertEqual(limits["threads"]["granted_multiprocessors"], device["multiprocessors"] // 4 // atom * atom)
+        self.assertEqual(limits["memory"], {"asked_bytes": 64 << 20, "asked_by": "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
+                                            "granted_bytes": 64 << 20})
+        self.assertEqual(limits["host_memory"], {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_PINNED_HOST_MEM_LIMIT",
+                                                 "granted_bytes": 1 << 20})
+        self.assertEqual(limits["priority"], {"asked": 1, "asked_by": "GPUSHARE_CLIENT_PRIORITY", "granted": 1})
+        self.assertEqual(answer["visible_by"], "CUDA_VISIBLE_DEVICES")
+        text = self.info(**env).stdout
+        for words in ("25 %", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "64 MiB", "none yet (one address space)"):
+            self.assertIn(words, text)
+
+    def test_malformed_values(self):
+        for name, value, form in (("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "200", "up to 100"),
+                                  ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "1G", "0=1G,1=512MB"),
+                                  ("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "7=1G", "does not exist"),
+                                  ("GPUSHARE_CLIENT_PRIORITY", "high", "0 (normal)"),
+                                  ("CUDA_VISIBLE_DEVICES", "all", "device indices")):
+            with self.subTest(name):
+                result = self.info("--json", **{name: value})
+                self.assertEqual(result.returncode, 1, result.stderr)
+                answer = json.loads(result.stdout)
+                json_check.check("admin-error", answer)
+                self.assertEqual(answer["error"], "invalid_environment")
+                self.assertIn(name, answer["text"])
+                self.assertIn(form, answer["text"])
+
+    def test_no_visible_device(self):
+        result = self.info(CUDA_VISIBLE_DEVICES="")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertNotEqual(result.stderr, "")
+
+    def test_the_environments_socket(self):
+        result = run(GPUSHARE, "info", GPUSHARE_SOCKET=self.server.client)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+
+class Permissions(WithServer):
+    options = ("--admin-uid", "4711")
+
+    def as_user(self, uid, *requests):
+        """The answers to these requests of a process with this uid; the kernel is the witness."""
+        end, child_end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.setgroups([])
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+                answers = []
+                with socket.socket(socket.AF_UNIX) as peer:
+                    try:
+                        peer.connect(self.server.admin)
+                        for request in requests:
+                            peer.sendall(json.dumps(request).encode() + b"\n")
+                            answers.append(json.loads(peer.makefile(encoding="utf-8").readline()))
+                    except PermissionError:
+                        answers = None
+                os.write(child_end, json.dumps(answers).encode())
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(child_end)
+        with os.fdopen(end, "rb") as pipe:
+            answers = pipe.read()
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        return json.loads(answers)
+
+    def setUp(self):
+        if os.getuid() != 0:
+            self.skipTest("needs root to become others")
+
+    def test_the_file_keeps_strangers_out(self):
+        status = os.stat(self.server.admin)
+        self.assertEqual(stat.S_IMODE(status.st_mode), 0o660)
+        self.assertIsNone(self.as_user(NOBODY, {"request": "ping"}))
+
+    def test_a_clients_attempt_to_kill_is_refused(self):
+        os.chmod(self.server.admin, 0o666)
+        try:
+            with self.attached(name="innocent") as (client, told):
+                kill = {"request": "kill", "client": told["client"]}
+                for uid in (NOBODY, 4712):
+                    ping, clients, killed = self.as_user(uid, {"request": "ping"}, {"request": "clients"}, kill)
+                    self.assertTrue(ping["ok"] and clients["ok"])
+                    json_check.check("admin-error", killed)
+                    self.assertEqual(killed["error"], "not_permitted")
+                    self.assertIn(f"uid {uid}", killed["text"])
+                    self.assertEqual(client.ask("memory_query")["used"], 0, "it lives")
+                self.assertIn("was refused", self.server.text())
+                self.assertTrue(self.as_user(4711, kill)[0]["ok"])
+                self.assertEqual(client.receive()[0], "ended")
+        finally:
+            os.chmod(self.server.admin, 0o660)
+
+
+class NoServer(unittest.TestCase):
+    def test_each_command_names_socket_and_remedy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "admin.sock")
+            for command in ("ping", "status", "clients", "version", "kill 1"):
+                result = run(GPUSHARECTL, "--socket", path, *command.split())
+                self.assertEqual(result.returncode, 3, command)
+                self.assertIn(path, result.stderr)
+                self.assertIn("start gpushared", result.stderr)
+                result = run(GPUSHARECTL, "--json", "--socket", path, *command.split())
+                self.assertEqual(result.returncode, 3, command)
+                json_check.check("admin-error", json.loads(result.stdout))
+            result = run(GPUSHARE, "--socket", path, "info")
+            self.assertEqual(result.returncode, 3)
+            self.assertIn(path, result.stderr)
+
+    def test_what_listens_is_something_else(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as other, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as clients:
+            path = os.path.join(folder, "s")
+            other.bind(path)
+            self.assertIn("has ended", run(GPUSHARECTL, "--socket", path, "ping").stderr)
+            other.listen()
+            asking = subprocess.Popen([GPUSHARECTL, "--socket", path, "ping"], stderr=subprocess.PIPE, text=True, env=ENV)
+            peer, _ = other.accept()
+            peer.recv(100)
+            peer.sendall(b"HTTP/1.1 400 Bad Request\r\n")
+            self.assertIn("is not of gpushared's form", asking.communicate(timeout=SECONDS)[1])
+            self.assertEqual(asking.returncode, 3)
+            peer.close()
+            clients.bind(path + "2")
+            clients.listen()
+            self.assertIn("that is no admin socket", run(GPUSHARECTL, "--socket", path + "2", "ping").stderr)
+            result = run(GPUSHARECTL, "--socket", "/" + "x" * 200, "ping")
+            self.assertEqual(result.returncode, 3)
+
+    def test_the_users_own_server_comes_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "gpushare"))
+            path = os.path.join(folder, "gpushare/admin.sock")
+            with socket.socket(socket.AF_UNIX) as dead:
+                dead.bind(path)
+                self.assertIn(path, run(GPUSHARECTL, "ping", XDG_RUNTIME_DIR=folder).stderr)
+            self.assertIn("/run/gpushare/admin.sock", run(GPUSHARECTL, "ping", XDG_RUNTIME_DIR="/nonexistent").stderr)
+
+    def test_usage(self):
+        for tool, arguments in ((GPUSHARECTL, ("",)), (GPUSHARECTL, ("reboot",)), (GPUSHARECTL, ("ping", "1")),
+                                (GPUSHARECTL, ("kill",)), (GPUSHARECTL, ("kill", "x")), (GPUSHARECTL, ("kill", "-1")),
+                                (GPUSHARECTL, ("kill", "4294967296")), (GPUSHARECTL, ("kill", "1", "2")),
+                                (GPUSHARECTL, ("--nonsense",)), (GPUSHARECTL, ("--socket",)), (GPUSHARE, ()),
+                                (GPUSHARE, ("run",)), (GPUSHARE, ("info", "x")), (GPUSHARE, ("--device", "x", "info"))):
+            result = run(tool, *arguments)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), arguments)
+            self.assertIn("--help", result.stderr)
+        for tool in (GPUSHARECTL, GPUSHARE):
+            result = run(tool, "--help")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertTrue(result.stdout.startswith("usage: "))
+            self.assertEqual(run(tool, "--version").returncode, 0)
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run([GPUSHARECTL, "--help"], stdout=full, stderr=subprocess.PIPE, env=ENV, check=False)
+            self.assertEqual(result.returncode, 1)
+
+
+class Systemd(unittest.TestCase):
+    @staticmethod
+    def listening(server, kinds):
+        """Sockets as systemd would have made them."""
+        made = server.made
+        for kind in kinds:
+            one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET if kind == "client" else socket.SOCK_STREAM)
+            one.bind(getattr(server, kind))
+            one.listen()
+            made.append(one)
+        return made
+
+    def test_sockets_that_were_passed(self):
+        for kinds, names in ((("client", "admin"), "client:admin"), (("admin", "client"), "")):
+            with self.subTest(names):
+                server = Server(passed=lambda it, kinds=kinds: self.listening(it, kinds), names=names)
+                result = run(GPUSHARECTL, "--socket", server.admin, "ping")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                result = run(GPUSHARE, "--socket", server.client, "info")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                status, left, text = server.stop()
+                self.assertEqual(status, 0, text)
+                self.assertEqual(left, {"gpushare.sock", "admin.sock"}, "systemd's files are systemd's")
+                self.assertIn("STOPPING=1", server.states)
+
+    def test_a_socket_of_the_wrong_kind(self):
+        with self.assertRaises(AssertionError) as raised:
+            Server(passed=lambda it: self.listening(it, ("admin",)), names="client")
+        self.assertIn("SOCK_SEQPACKET", str(raised.exception))
+
+    def test_an_abstract_notify_socket_and_status(self):
+        server = Server(abstract=True)
+        status, _, text = server.stop()
+        self.assertEqual(status, 0, text)
+        self.assertTrue([state for state in server.states if state.startswith("STATUS=")], server.states)
+        self.assertLess(server.states.index("READY=1"), server.states.index("STOPPING=1"))
+
+    def test_two_servers_do_not_take_each_others_sockets(self):
+        server = Server()
+        second = run(GPUSHARED, "--driver", "softgpu", "--socket", os.path.join(server.folder, "other"), "--admin-socket",
+                     server.admin)
+        self.assertNotEqual(second.returncode, 0)
+        self.assertIn(server.admin, second.stderr)
+        self.assertEqual(run(GPUSHARECTL, "--socket", server.admin, "ping").returncode, 0)
+        status, left, text = server.stop()
+        self.assertEqual((status, left), (0, set()), text)
+
+
+class Terminal(WithServer):
+    def on_a_terminal(self, **env):
+        main_end, child_end = pty.openpty()
+        try:
+            subprocess.run([GPUSHARECTL, "--socket", self.server.admin, "status"], stdout=child_end, timeout=SECONDS,
+                           env={**ENV, **env}, check=True)
+            return os.read(main_end, 65536).decode()
+        finally:
+            os.close(main_end)
+            os.close(child_end)
+
+    def test_headings(self):
+        self.assertIn("\x1b[1m", self.on_a_terminal(TERM="xterm"))
+        self.assertNotIn("\x1b", self.on_a_terminal(TERM="xterm", NO_COLOR="1"))
+        self.assertNotIn("\x1b", self.on_a_terminal(TERM="dumb"))
+        self.assertNotIn("\x1b", self.ctl("status", TERM="xterm").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

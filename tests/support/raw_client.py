@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""A client of the server in Python, written from protocol.xml itself: it shares no code
+with the client library or the generator."""
+import os
+import socket
+import struct
+import xml.etree.ElementTree as ElementTree
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+CODES = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "char": "s"}
+HEADER = "<IHHII"
+
+
+class Schema:
+    def __init__(self):
+        self.messages, self.names, self.constants, self.errors = {}, {}, {}, {}
+        for node in ElementTree.parse(os.path.join(ROOT, "schemas/protocol.xml")).getroot():
+            if node.tag == "message":
+                self.messages[node.get("name")] = node
+                self.names[int(node.get("number"))] = node.get("name")
+            elif node.tag == "constant":
+                self.constants[node.get("name")] = int(node.get("value"), 0)
+            elif node.tag == "error":
+                self.errors[node.get("name")] = int(node.get("number"))
+
+    def pack(self, name, serial, values):
+        node, body = self.messages[name], b""
+        for field in node.findall("field"):
+            count, code = int(field.get("count", "1")), CODES[field.get("type")]
+            value = values.get(field.get("name"), 0)
+            if code == "s":
+                body += struct.pack(f"<{count}s", value.encode() if value else b"")
+            elif count > 1:
+                body += struct.pack(f"<{count}{code}", *(value or [0] * count))
+            else:
+                body += struct.pack("<" + code, value)
+        size = struct.calcsize(HEADER) + len(body)
+        return struct.pack(HEADER, size, int(node.get("number")), 0, serial, 0) + body
+
+    def unpack(self, data):
+        _, number, _, serial, _ = struct.unpack_from(HEADER, data)
+        name, offset, values = self.names[number], struct.calcsize(HEADER), {}
+        for field in self.messages[name].findall("field"):
+            count, code = int(field.get("count", "1")), CODES[field.get("type")]
+            layout = f"<{count}{code}"
+            found = struct.unpack_from(layout, data, offset)
+            if code == "s":
+                values[field.get("name")] = found[0].split(b"\0")[0].decode()
+            else:
+                values[field.get("name")] = found[0] if count == 1 else list(found)
+            offset += struct.calcsize(layout)
+        return name, serial, values
+
+
+class RawClient:
+    """One connection; ask() raises RuntimeError with the server's sentence where it refuses."""
+
+    def __init__(self, path):
+        self.schema, self.serial, self.fds = Schema(), 0, []
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(60)
+        self.socket.connect(path)
+
+    def receive(self):
+        """(name, serial, values), or None at the end of the connection."""
+        data, fds, _, _ = socket.recv_fds(self.socket, self.schema.constants["message_max"], 8)
+        self.fds += fds
+        return self.schema.unpack(data) if data else None
+
+    def ask(self, message, **values):
+        self.serial += 1
+        self.socket.send(self.schema.pack(message, self.serial, values))
+        while True:
+            answer = self.receive()
+            if answer is None:
+                raise RuntimeError("the connection ended")
+            if answer[1] == self.serial:
+                break
+        if answer[0] == "failed":
+            raise RuntimeError(answer[2]["text"])
+        return answer[2]
+
+    def attach(self, **wishes):
+        unset = self.schema.constants["unset"]
+        self.ask("hello", major=1)
+        return self.ask("attach", **{"memory_limit": unset, "host_memory_limit": unset, **wishes})
+
+    def close(self):
+        for fd in self.fds:
+            os.close(fd)
+        self.fds = []
+        self.socket.close()
