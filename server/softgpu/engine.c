@@ -11,7 +11,7 @@
 
 /* An event waits for turns that are at most this far behind it, and no longer than this in truth.
  */
-enum { ORDER_NS = 5000000, HOLD_NS = 5000000 };
+enum { ORDER_NS = 5000000, HOLD_NS = 10000000 };
 
 struct heap {
     struct engine_event **at;

@@ -142,7 +142,11 @@ static void wrong_arguments_are_refused(void **state)
 
 static void a_hint_is_honoured_where_it_is_free(void **state)
 {
-    const cuda_device_ptr hint = (cuda_device_ptr)0x1000000000;
+#ifdef __SANITIZE_THREAD__
+    const cuda_device_ptr hint = 0x1000000000;
+#else
+    const cuda_device_ptr hint = 0x200000000000;
+#endif
     cuda_device_ptr ptr, other;
 
     (void)state;

@@ -26,12 +26,22 @@ static cuda_stream new_stream(int priority)
     return stream;
 }
 
+static cuda_event events[64];
+static size_t event_count;
+
 static cuda_event new_event(void)
 {
-    cuda_event event;
+    assert_true(event_count < sizeof(events) / sizeof(events[0]));
+    OK(cuEventCreate(&events[event_count], 0));
+    return events[event_count++];
+}
 
-    OK(cuEventCreate(&event, 0));
-    return event;
+static int forget_events(void **state)
+{
+    (void)state;
+    while (event_count > 0)
+        OK(cuEventDestroy_v2(events[--event_count]));
+    return 0;
 }
 
 static float between(cuda_event start, cuda_event end)
@@ -41,6 +51,14 @@ static float between(cuda_event start, cuda_event end)
     OK(cuEventSynchronize(end));
     OK(cuEventElapsedTime(&milliseconds, start, end));
     return milliseconds;
+}
+
+/* A thread that is kept from the CPU for long may cost a wave of blocks its place. */
+static void assert_takes_turns(float value, float wanted, float wave)
+{
+    if (value < wanted * 0.95f || value > wanted + 1.1f * wave)
+        fail_msg("%g is not %g, nor one wave of %g more", (double)value, (double)wanted,
+                 (double)wave);
 }
 
 static void assert_near(float value, float wanted, float tolerance)
@@ -134,8 +152,8 @@ static void streams_overlap(void **state)
     }
     OK(cuEventRecord(end_a, a));
     OK(cuEventRecord(end_b, b));
-    assert_near(between(start, end_a), 5.0f, 0.05f);
-    assert_near(between(start, end_b), 5.0f, 0.05f);
+    assert_takes_turns(between(start, end_a), 5.0f, 0.5f);
+    assert_takes_turns(between(start, end_b), 5.0f, 0.5f);
 }
 
 static void a_full_device_makes_streams_take_turns(void **state)
@@ -158,7 +176,7 @@ static void a_full_device_makes_streams_take_turns(void **state)
     last = between(start, end_a);
     if (between(start, end_b) > last)
         last = between(start, end_b);
-    assert_near(last, 5.0f, 0.05f);
+    assert_takes_turns(last, 5.0f, 0.5f);
 }
 
 static void the_more_urgent_stream_goes_first(void **state)
@@ -269,19 +287,21 @@ static void real_time_is_never_ahead_of_modelled_work(void **state)
     OK(cuStreamQuery(stream));
 }
 
+#define CASE(name) cmocka_unit_test_teardown(name, forget_events)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(successors_begin_when_predecessors_end),
-        cmocka_unit_test(a_kernel_lasts_as_long_as_it_sleeps),
-        cmocka_unit_test(kernels_of_one_stream_follow_each_other),
-        cmocka_unit_test(streams_overlap),
-        cmocka_unit_test(a_full_device_makes_streams_take_turns),
-        cmocka_unit_test(the_more_urgent_stream_goes_first),
-        cmocka_unit_test(an_event_orders_two_streams),
-        cmocka_unit_test(blocks_see_the_modelled_clock),
-        cmocka_unit_test(copies_take_their_modelled_time),
-        cmocka_unit_test(real_time_is_never_ahead_of_modelled_work),
+        CASE(successors_begin_when_predecessors_end),
+        CASE(a_kernel_lasts_as_long_as_it_sleeps),
+        CASE(kernels_of_one_stream_follow_each_other),
+        CASE(streams_overlap),
+        CASE(a_full_device_makes_streams_take_turns),
+        CASE(the_more_urgent_stream_goes_first),
+        CASE(an_event_orders_two_streams),
+        CASE(blocks_see_the_modelled_clock),
+        CASE(copies_take_their_modelled_time),
+        CASE(real_time_is_never_ahead_of_modelled_work),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Memory charged across processes by a state file: through the driver's calls, by
+ * processes that come, share, go and are killed.
+ */
+#include "tests/unit/softgpu/kernels.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "server/softgpu/ledger.h"
+
+enum { MIB = 1 << 20 };
+
+static char path[] = "/tmp/gpushare-state-XXXXXX";
+
+static int setup(void **state)
+{
+    int fd = mkstemp(path);
+
+    (void)state;
+    if (fd < 0)
+        return -1;
+    close(fd);
+    unlink(path);
+    setenv("SOFTGPU_STATE", path, 1);
+    setenv("SOFTGPU_MEMORY", "32M", 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static uint64_t used(void)
+{
+    struct ledger *ledger;
+    char why[256];
+    uint64_t bytes;
+
+    assert_int_equal(ledger_open(&ledger, path, why, sizeof(why)), 0);
+    bytes = ledger_used(ledger, 0);
+    ledger_close(ledger);
+    return bytes;
+}
+
+static const cuda_mem_allocation_prop prop = {
+    .type = CUDA_MEM_ALLOCATION_PINNED,
+    .requested_handle_types = CUDA_MEM_HANDLE_POSIX_FD,
+    .location = {CUDA_MEM_LOCATION_DEVICE, 0},
+};
+
+static void charges_come_and_go(void **state)
+{
+    struct ledger *ledger;
+    char why[256];
+
+    (void)state;
+    assert_int_equal(ledger_open(&ledger, path, why, sizeof(why)), 0);
+    assert_int_equal(ledger_charge(ledger, 0, 100, 0, 60), 0);
+    assert_int_equal(ledger_charge(ledger, 0, 100, 0, 41), -ENOMEM);
+    assert_int_equal(ledger_charge(ledger, 1, 100, 0, 100), 0);
+    assert_int_equal(ledger_charge(ledger, 0, 100, 77, 40), 0);
+    /* The same memory again costs nothing, even where nothing is left. */
+    assert_int_equal(ledger_charge(ledger, 0, 100, 77, 40), 0);
+    assert_int_equal(ledger_charge(ledger, 0, 100, 0, UINT64_MAX), -ENOMEM);
+    assert_int_equal(ledger_used(ledger, 0), 100);
+    ledger_release(ledger, 0, 77, 40);
+    assert_int_equal(ledger_used(ledger, 0), 100);
+    ledger_release(ledger, 0, 77, 40);
+    assert_int_equal(ledger_used(ledger, 0), 60);
+    ledger_close(ledger);
+    assert_int_equal(used(), 0);
+}
+
+static void a_file_of_another_kind_is_refused(void **state)
+{
+    char other[] = "/tmp/gpushare-other-XXXXXX", why[256] = "";
+    struct ledger *ledger;
+    int fd = mkstemp(other);
+
+    (void)state;
+    assert_int_equal(write(fd, "hello", 5), 5);
+    assert_true(ledger_open(&ledger, other, why, sizeof(why)) < 0);
+    assert_non_null(strstr(why, other));
+    assert_true(ledger_open(&ledger, "/nonexistent/state", why, sizeof(why)) < 0);
+    close(fd);
+    unlink(other);
+}
+
+/* Allocates, tells its descriptor through the socket, and waits to be killed. */
+static void holder(int socket)
+{
+    char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 0;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof(control)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    cuda_mem_handle handle, plain;
+    int fd = -1;
+
+    CHECK(cuInit(0) == CUDA_OK);
+    CHECK(cuMemCreate(&handle, 8 * MIB, &prop, 0) == CUDA_OK);
+    CHECK(cuMemCreate(&plain, 4 * MIB, &prop, 0) == CUDA_OK);
+    CHECK(cuMemExportToShareableHandle(&fd, handle, CUDA_MEM_HANDLE_POSIX_FD, 0) == CUDA_OK);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+    CHECK(sendmsg(socket, &message, 0) == 1);
+    close(fd);
+    pause();
+}
+
+static int receive_fd(int socket)
+{
+    char control[CMSG_SPACE(sizeof(int))], byte;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof(control)};
+    int fd = -1;
+
+    assert_int_equal(recvmsg(socket, &message, MSG_CMSG_CLOEXEC), 1);
+    assert_non_null(CMSG_FIRSTHDR(&message));
+    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+    return fd;
+}
+
+static int inherited;
+
+/* Another process takes the dead one's memory over, at another time. */
+static void heir(void)
+{
+    cuda_mem_handle handle, more;
+
+    CHECK(cuInit(0) == CUDA_OK);
+    CHECK(cuMemCreate(&more, 26 * MIB, &prop, 0) == CUDA_ERR_OUT_OF_MEMORY);
+    CHECK(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)inherited,
+                                         CUDA_MEM_HANDLE_POSIX_FD) == CUDA_OK);
+    CHECK(cuMemCreate(&more, 26 * MIB, &prop, 0) == CUDA_ERR_OUT_OF_MEMORY);
+    CHECK(cuMemCreate(&more, 24 * MIB, &prop, 0) == CUDA_OK);
+}
+
+static void the_dead_are_struck_out_and_descriptors_live_on(void **state)
+{
+    int pair[2], status;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    child = fork();
+    if (child == 0) {
+        holder(pair[1]);
+        _exit(1);
+    }
+    inherited = receive_fd(pair[0]);
+    assert_int_equal(used(), 12 * MIB);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    /* What only it held is free; what we hold a descriptor of is not. */
+    assert_int_equal(used(), 8 * MIB);
+    in_child(heir);
+    assert_int_equal(used(), 8 * MIB);
+    close(inherited);
+    assert_int_equal(used(), 0);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+/* Two processes fight for the last of the memory; what they got is never more than there is. */
+static void scramble(void)
+{
+    cuda_mem_handle handles[16];
+    size_t count = 0;
+
+    CHECK(cuInit(0) == CUDA_OK);
+    for (int i = 0; i < 300; i++) {
+        if (count < 16 && cuMemCreate(&handles[count], 2 * MIB, &prop, 0) == CUDA_OK)
+            count++;
+        else if (count > 0)
+            CHECK(cuMemRelease(handles[--count]) == CUDA_OK);
+    }
+}
+
+static void processes_share_one_total(void **state)
+{
+    pid_t children[3];
+    int status;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            scramble();
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 100; i++)
+        assert_true(used() <= 32 * MIB);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    assert_int_equal(used(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(charges_come_and_go),
+        cmocka_unit_test(a_file_of_another_kind_is_refused),
+        cmocka_unit_test(the_dead_are_struck_out_and_descriptors_live_on),
+        cmocka_unit_test(processes_share_one_total),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
