@@ -362,6 +362,10 @@ static struct code_param call_param(struct decoder *d, const struct ptx_operand 
 {
     struct code_param p = {.space = PTX_SPACE_PARAM};
     if (op->kind == PTX_OPERAND_VARIABLE && op->variable->space == PTX_SPACE_PARAM) {
+        for (uint32_t i = 0; d->function->entry && i < d->function->param_count; i++) {
+            if (d->function->params[i] == op->variable)
+                decode_fail(d, "a kernel's parameter '%.60s' can't be passed on", op->name);
+        }
         p.offset = d->local_offsets[op->variable->id];
         p.bytes = (uint32_t)op->variable->bytes;
         return p;
@@ -512,6 +516,8 @@ static struct code_param formal_param(struct decoder *d, const struct ptx_variab
         p.slot = decode_register(d, v, 0);
         if (!p.width)
             decode_fail(d, "a predicate can't be a parameter");
+        if (p.width > 8)
+            decode_fail(d, "a parameter of 128 bits is not supported");
     } else {
         p.offset = d->local_offsets[v->id];
     }

@@ -68,6 +68,10 @@ static uint32_t variable_address(struct decoder *d, const struct ptx_variable *v
 uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
 {
     uint32_t width = type_width(type);
+    if (width > 8) {
+        decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
+        return 0;
+    }
     switch (op->kind) {
     case PTX_OPERAND_REGISTER:
         if (op->variable->type == PTX_PRED && type == PTX_PRED)
@@ -129,6 +133,8 @@ uint32_t decode_target(struct decoder *d, const struct ptx_operand *op, uint32_t
         return 0;
     }
     *width = type_width(op->variable->type);
+    if (*width > 8)
+        decode_fail(d, "'%.60s' has 128 bits, which are not supported", op->name);
     return decode_register(d, op->variable, op->index);
 }
 

@@ -26,6 +26,7 @@
 static struct memory_range kernel_ranges[64];
 static size_t kernel_range_count;
 static uint64_t kernel_generation = 1;
+static uint8_t *kernel_memory; /* of the last module's variables */
 
 bool memory_find(uint64_t address, struct memory_range *range)
 {
@@ -67,6 +68,7 @@ __attribute__((unused)) static struct module *kernel_module(const char *text)
     size_t global = module_global_bytes(m), constant = module_const_bytes(m);
     uint8_t *memory = aligned_alloc(256, (global + constant + 1024) & ~(size_t)255);
     assert_non_null(memory);
+    kernel_memory = memory;
     uint64_t base = (uint64_t)(uintptr_t)memory;
     uint64_t const_base = (base + global + 255) & ~UINT64_C(255);
     assert_int_equal(module_place(m, base, const_base, &error), 0);
@@ -77,8 +79,13 @@ __attribute__((unused)) static struct module *kernel_module(const char *text)
     return m;
 }
 
-/* The memory that kernel_module() took stands in kernel_ranges; freed at exit by nobody but here.
- */
+/* Gives back what kernel_module() took for variables. */
+__attribute__((unused)) static void kernel_free(void)
+{
+    free(kernel_memory);
+    kernel_memory = NULL;
+}
+
 struct kernel_launch {
     const char *name;
     uint32_t grid, threads, shared;
