@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-__asm__(".section .rodata\n.balign 16\nbench_ptx:\n.incbin "
+__asm__(".section .rodata\n.balign 16\n.globl bench_ptx\nbench_ptx:\n.incbin "
         "\"tests/bench/kernels/bench.ptx\"\n.byte 0\n.previous\n");
 
 double bench_now(void)

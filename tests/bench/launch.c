@@ -171,8 +171,10 @@ static void open_partner(struct partner *partner)
         bench_die("can't make the yardstick's socket");
     partner->shared = page;
     partner->pid = fork();
-    if (partner->pid == 0)
+    if (partner->pid == 0) {
+        close(pair[0]);
         partner_main(partner, pair[1]);
+    }
     close(pair[1]);
     partner->socket = pair[0];
 }
