@@ -3,7 +3,6 @@
 #include "client/connect.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +32,10 @@ struct way {
 
 static uint64_t choose_spin(void)
 {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    /* With one processor the spinner would only keep the worker from it. More processors than the
-     * set can tell (EINVAL) are more than one. */
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2)
+    /* With one processor the spinner would only keep the worker from it. The machine's count, not
+     * this process's: ranks bound to one processor each are the rule on batch nodes, and the worker
+     * runs on another. */
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
         return 0;
     return SPIN_NS;
 }

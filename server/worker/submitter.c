@@ -3,7 +3,6 @@
 #include "server/worker/submitter.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -432,10 +431,7 @@ static void *submitter_main(void *argument)
 /* Spinning takes a processor from whoever it waits for, unless there is another one. */
 static uint64_t spin_allowed(void)
 {
-    cpu_set_t usable;
-    if (sched_getaffinity(0, sizeof usable, &usable) < 0)
-        return 0;
-    return CPU_COUNT(&usable) > 1 ? SPIN_NS : 0;
+    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
 }
 
 uint32_t submitter_start(struct submitter *submitter, struct worker *worker, char *why,
