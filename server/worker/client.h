@@ -141,6 +141,8 @@ struct client {
     /* The submitter's own: */
     bool active;
     bool has_ready;
+    bool stuck;  /* `blocked` as the submitter left it */
+    bool worked; /* since the submitter last looked at the clock */
     int32_t deficit;
     uint32_t cursor;    /* stream served last */
     uint64_t last_work; /* ns */

@@ -278,6 +278,7 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
     if (!client->stopped)
         result = serve_client(submitter, client, &moved);
     client->has_ready = !client->stopped && any_ready(client);
+    client->stuck = client->blocked;
     told = client->violated && !told;
     pthread_mutex_unlock(&client->lock);
     if (result == COMMAND_FATAL)
@@ -285,7 +286,7 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
     if (told)
         worker_wake_control(worker);
     /* Who has spent its turn goes on in the next round. */
-    return moved || (client->has_ready && !client->blocked);
+    return moved || (client->has_ready && !client->stuck);
 }
 
 /* ---- the set of clients ---- */
@@ -306,6 +307,7 @@ static void activate(struct submitter *submitter, struct client *client)
         submitter->active_room = room;
     }
     client->active = true;
+    client->worked = false;
     doorbell_cancel_sleep(ring_client_header(client->rings.base));
     client->last_work = submitter->now;
     submitter->active[submitter->active_count++] = client;
@@ -334,6 +336,7 @@ static void look_at_marked(struct submitter *submitter)
             pthread_mutex_lock(&client->lock);
             release_holds(client);
             client->has_ready = !client->stopped && any_ready(client);
+            client->stuck = false;
             pthread_mutex_unlock(&client->lock);
             activate(submitter, client);
         }
@@ -343,19 +346,26 @@ static void look_at_marked(struct submitter *submitter)
         worker_wake_control(worker);
 }
 
-/* Clients that have not rung for a while leave the scan set, unless a bit appeared meanwhile. */
+/*
+ * Clients that have not rung for a while leave the scan set, unless a bit appeared
+ * meanwhile. One with more to do leaves it only if it has as much in flight as it
+ * may have: then the completer marks it when it may go on.
+ */
 static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
 {
     for (uint32_t i = submitter->active_count; i-- > 0;) {
         struct client *client = submitter->active[i];
-        if (submitter->now - client->last_work < idle_ns)
+        if (client->worked) {
+            client->worked = false;
+            client->last_work = submitter->now;
+        }
+        bool stuck = client->has_ready && client->stuck;
+        if (submitter->now - client->last_work < idle_ns || (client->has_ready && !stuck))
             continue;
-        bool blocked = client->has_ready;
         if (!doorbell_prepare_sleep(ring_client_header(client->rings.base)))
             continue;
         deactivate(submitter, i);
-        /* One with as much in flight as it may have: the completer marks it when it may go on. */
-        if (blocked)
+        if (stuck)
             completer_note(&submitter->worker->completer, true);
     }
 }
@@ -380,10 +390,9 @@ static bool visit_all(struct submitter *submitter)
     bool moved = false;
     for (uint32_t i = 0; i < submitter->active_count; i++) {
         struct client *client = submitter->active[i];
-        if (submitter_visit(submitter, client)) {
-            client->last_work = submitter->now;
-            moved = true;
-        }
+        bool worked = submitter_visit(submitter, client);
+        client->worked |= worked;
+        moved |= worked;
     }
     return moved;
 }
