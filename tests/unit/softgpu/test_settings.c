@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * What the environment asks for is what one gets. Every case is a process.
+ */
+#include "tests/unit/softgpu/kernels.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static void sizes_are_read_or_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t value;
+    } good[] = {{"0", 0},
+                {"17", 17},
+                {"4K", 4096},
+                {"3M", 3 << 20},
+                {"8G", UINT64_C(8) << 30},
+                {"2mb", 2 << 20},
+                {"18446744073709551615", UINT64_MAX}};
+    static const char *const bad[] = {"",
+                                      "K",
+                                      "-1",
+                                      "+1",
+                                      " 1",
+                                      "1 ",
+                                      "1T",
+                                      "1.5G",
+                                      "0x10",
+                                      "1GG",
+                                      "1KM",
+                                      "18446744073709551616",
+                                      "17179869184G"};
+    uint64_t value;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_int_equal(settings_parse_size(good[i].text, &value), 0);
+        assert_true(value == good[i].value);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(settings_parse_size(bad[i], &value), -EINVAL);
+}
+
+static void body_shape(void)
+{
+    size_t bytes;
+    int count, sms;
+
+    setenv("SOFTGPU_DEVICES", "3", 1);
+    setenv("SOFTGPU_SMS", "20", 1);
+    setenv("SOFTGPU_MEMORY", "96M", 1);
+    CHECK(cuInit(0) == CUDA_OK);
+    CHECK(cuDeviceGetCount(&count) == CUDA_OK && count == 3);
+    CHECK(cuDeviceGetAttribute(&sms, CUDA_ATTR_MULTIPROCESSOR_COUNT, 2) == CUDA_OK && sms == 20);
+    CHECK(cuDeviceTotalMem_v2(&bytes, 2) == CUDA_OK && bytes == 96 << 20);
+    CHECK(cuDeviceTotalMem_v2(&bytes, 3) == CUDA_ERR_INVALID_DEVICE);
+}
+
+static void devices_have_the_shape_asked_for(void **state)
+{
+    (void)state;
+    in_child(body_shape);
+}
+
+static void body_no_green(void)
+{
+    cuda_dev_resource resource;
+    void *fn;
+
+    setenv("SOFTGPU_NO_GREEN", "1", 1);
+    /* Asked before cuInit, as one does who opens a driver. */
+    CHECK(cuGetProcAddress("cuGreenCtxCreate", &fn, 13000, 0) == CUDA_ERR_NOT_FOUND);
+    CHECK(cuGetProcAddress("cuDeviceGetDevResource", &fn, 13000, 0) == CUDA_ERR_NOT_FOUND);
+    CHECK(cuGetProcAddress("cuMemCreate", &fn, 13000, 0) == CUDA_OK);
+    CHECK(kernels_open() == 0);
+    CHECK(cuDeviceGetDevResource(0, &resource, CUDA_RESOURCE_SM) == CUDA_ERR_NOT_SUPPORTED);
+}
+
+static void a_driver_without_green_contexts_can_be_had(void **state)
+{
+    (void)state;
+    in_child(body_no_green);
+}
+
+/* Two kernels of 10 ms that would fit beside each other: milliseconds from the first's start to the
+ * last's end. */
+static float two_kernels(void)
+{
+    cuda_stream streams[2], gate;
+    cuda_event start, ends[2];
+    float milliseconds[2];
+
+    CHECK(kernels_open() == 0);
+    CHECK(cuStreamCreate(&gate, CUDA_STREAM_NON_BLOCKING) == CUDA_OK);
+    CHECK(cuEventCreate(&start, 0) == CUDA_OK);
+    CHECK(launch_sleep(1, 32, 1000000, 10, gate) == CUDA_OK);
+    CHECK(cuEventRecord(start, gate) == CUDA_OK);
+    for (int i = 0; i < 2; i++) {
+        CHECK(cuStreamCreate(&streams[i], CUDA_STREAM_NON_BLOCKING) == CUDA_OK);
+        CHECK(cuEventCreate(&ends[i], 0) == CUDA_OK);
+        CHECK(cuStreamWaitEvent(streams[i], start, 0) == CUDA_OK);
+        CHECK(launch_sleep(4, 32, 1000000, 10, streams[i]) == CUDA_OK);
+        CHECK(cuEventRecord(ends[i], streams[i]) == CUDA_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(cuEventSynchronize(ends[i]) == CUDA_OK);
+        CHECK(cuEventElapsedTime(&milliseconds[i], start, ends[i]) == CUDA_OK);
+    }
+    return milliseconds[0] > milliseconds[1] ? milliseconds[0] : milliseconds[1];
+}
+
+static void body_concurrent(void)
+{
+    setenv("SOFTGPU_FRIENDLY", "1", 1);
+    CHECK(two_kernels() < 11.0f);
+}
+
+static void body_serial(void)
+{
+    setenv("SOFTGPU_FRIENDLY", "1", 1);
+    setenv("SOFTGPU_SERIALIZE", "1", 1);
+    CHECK(two_kernels() > 19.0f);
+}
+
+static void kernels_can_be_made_to_take_turns(void **state)
+{
+    (void)state;
+    in_child(body_concurrent);
+    in_child(body_serial);
+}
+
+static void body_hints(void)
+{
+    const cuda_device_ptr hint = 0x1100000000;
+    cuda_device_ptr ptr;
+
+    setenv("SOFTGPU_HINT_REFUSAL", "100", 1);
+    CHECK(cuInit(0) == CUDA_OK);
+    CHECK(cuMemAddressReserve(&ptr, 2 << 20, 0, hint, 0) == CUDA_OK);
+    CHECK(ptr != hint);
+}
+
+static void hints_can_be_refused(void **state)
+{
+    (void)state;
+    in_child(body_hints);
+}
+
+static void *create_memory(void *user)
+{
+    static const cuda_mem_allocation_prop prop = {.type = CUDA_MEM_ALLOCATION_PINNED,
+                                                  .location = {CUDA_MEM_LOCATION_DEVICE, 0}};
+    cuda_mem_handle handle;
+
+    CHECK(cuMemCreate(&handle, 2 << 20, &prop, 0) == CUDA_OK);
+    __atomic_store_n((int *)user, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* Launches go on while another thread changes the context. */
+static void body_delay(void)
+{
+    pthread_t thread;
+    int done = 0;
+
+    setenv("SOFTGPU_CONTEXT_DELAY_US", "400000", 1);
+    CHECK(kernels_open() == 0);
+    CHECK(pthread_create(&thread, NULL, create_memory, &done) == 0);
+    for (int i = 0; i < 20; i++) {
+        CHECK(launch_sleep(1, 32, 10000, 1, NULL) == CUDA_OK);
+        CHECK(cuStreamSynchronize(NULL) == CUDA_OK);
+    }
+    CHECK(__atomic_load_n(&done, __ATOMIC_ACQUIRE) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(done == 1);
+}
+
+static void launches_do_not_wait_for_context_changes(void **state)
+{
+    (void)state;
+    in_child(body_delay);
+}
+
+static void body_rate(void)
+{
+    enum { COUNT = 1 << 16 };
+    cuda_device_ptr words;
+    cuda_event start, end;
+    float milliseconds;
+
+    /* A microsecond for each warp instruction: 64 blocks of 8 warps, one block a multiprocessor. */
+    setenv("SOFTGPU_INSTRUCTION_PS", "1000000", 1);
+    CHECK(kernels_open() == 0);
+    CHECK(cuMemAlloc_v2(&words, COUNT * 4) == CUDA_OK);
+    CHECK(cuEventCreate(&start, 0) == CUDA_OK && cuEventCreate(&end, 0) == CUDA_OK);
+    CHECK(launch_sleep(1, 32, 1000000, 10, NULL) == CUDA_OK);
+    CHECK(cuEventRecord(start, NULL) == CUDA_OK);
+    CHECK(launch_store(words, 1, 64, 256, NULL) == CUDA_OK);
+    CHECK(cuEventRecord(end, NULL) == CUDA_OK);
+    CHECK(cuEventSynchronize(end) == CUDA_OK);
+    CHECK(cuEventElapsedTime(&milliseconds, start, end) == CUDA_OK);
+    /* Ten instructions or a few more of each of eight warps. */
+    CHECK(milliseconds >= 0.064f && milliseconds <= 0.2f);
+}
+
+static void instructions_can_cost_a_stated_time(void **state)
+{
+    (void)state;
+    in_child(body_rate);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_are_read_or_refused),
+        cmocka_unit_test(devices_have_the_shape_asked_for),
+        cmocka_unit_test(a_driver_without_green_contexts_can_be_had),
+        cmocka_unit_test(kernels_can_be_made_to_take_turns),
+        cmocka_unit_test(hints_can_be_refused),
+        cmocka_unit_test(launches_do_not_wait_for_context_changes),
+        cmocka_unit_test(instructions_can_cost_a_stated_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
