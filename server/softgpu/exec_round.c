@@ -20,6 +20,12 @@ static inline double same(double x)
     return x;
 }
 
+/*
+ * By way of signed numbers, halved with the lost bit kept where there is no room:
+ * compilers' own ways subtract magic numbers, which makes -0 of 0 when rounding down.
+ */
+#define UNSIGNED_TO(T, a) ((a) >> 63 ? (T)2 * (T)(int64_t)((a) >> 1 | ((a)&1)) : (T)(int64_t)(a))
+
 #define ROUND(name, D, A, x, fix)                                                                  \
     void round_##name(const struct warp *w, const struct op *op, void *out)                        \
     {                                                                                              \
@@ -58,9 +64,9 @@ ROUND(f64_f32, float, double, (float)a, canon)
 ROUND(s32_f32, float, int32_t, (float)a, canon)
 ROUND(u32_f32, float, uint32_t, (float)a, canon)
 ROUND(s64_f32, float, int64_t, (float)a, canon)
-ROUND(u64_f32, float, uint64_t, (float)a, canon)
+ROUND(u64_f32, float, uint64_t, UNSIGNED_TO(float, a), canon)
 ROUND(s64_f64, double, int64_t, (double)a, same)
-ROUND(u64_f64, double, uint64_t, (double)a, same)
+ROUND(u64_f64, double, uint64_t, UNSIGNED_TO(double, a), same)
 
 void round_f64_f16(const struct warp *w, const struct op *op, void *out)
 {
