@@ -148,7 +148,7 @@ int main(int argc, char **argv)
     struct options options = {0};
     char path[4096];
     int status = read_options(&options, argc, argv);
-    if (status >= 0)
+    if (status >= 0 || !options.command)
         return finish(status);
     if (!options.socket)
         options.socket = admin_client_default_path(getenv("XDG_RUNTIME_DIR"), path, sizeof path);

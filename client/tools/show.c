@@ -120,14 +120,13 @@ void show_status(FILE *out, const json_t *answer, bool bold)
                                            ">CLIENTS",    ">MEMORY USED",   ">MEMORY", ">SMS",
                                            ">PARTITIONS", ">SHARED QUEUES", ">WORKER"};
     char cell[CELL];
-    const json_t *device;
+    const json_t *devices = json_object_get(answer, "devices"), *device;
     size_t i;
     show_server(out, answer);
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
     if (!table)
         return;
-    json_array_foreach(json_object_get(answer, "devices"), i, device)
-    {
+    for (i = 0; (device = json_array_get(devices, i)); i++) {
         table_add(table, "%s", integer_of(device, "device", cell));
         table_add(table, "%s", text_of(device, "name", cell));
         table_add(table, "%s", text_of(device, "cuda_version", cell));
@@ -143,8 +142,7 @@ void show_status(FILE *out, const json_t *answer, bool bold)
     fputc('\n', out);
     table_print(table, out, bold);
     table_free(table);
-    json_array_foreach(json_object_get(answer, "devices"), i, device)
-    {
+    for (i = 0; (device = json_array_get(devices, i)); i++) {
         const char *trouble = json_string_value(json_object_get(device, "trouble"));
         if (!trouble)
             continue;
@@ -201,7 +199,8 @@ void show_clients(FILE *out, const json_t *answer, bool bold)
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
     if (!table)
         return;
-    json_array_foreach(clients, i, client) add_client(table, client);
+    for (i = 0; (client = json_array_get(clients, i)); i++)
+        add_client(table, client);
     table_print(table, out, bold);
     table_free(table);
 }

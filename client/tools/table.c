@@ -89,6 +89,8 @@ bool table_print(const struct table *table, FILE *out, bool bold)
 {
     int widths[TABLE_COLUMNS_MAX] = {0};
     bool right[TABLE_COLUMNS_MAX];
+    if (table->columns == 0 || table->columns > TABLE_COLUMNS_MAX)
+        return false;
     for (unsigned i = 0; i < table->columns; i++) {
         right[i] = table->headings[i][0] == '>';
         widths[i] = width_of(table->headings[i] + right[i]);

@@ -55,7 +55,7 @@ static json_t *text(const char *from)
         return json;
     char clean[512];
     size_t i = 0;
-    for (; from[i] && i < sizeof clean - 1; i++)
+    for (; i < sizeof clean - 1 && from[i]; i++)
         clean[i] = (unsigned char)from[i] >= 0x80 ? '?' : from[i];
     clean[i] = '\0';
     return json_string(clean);

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -114,6 +115,33 @@ static void descriptors_that_are_not_ours_are_refused(void **state)
     close(fd);
 }
 
+static bool can_map_for_writing(int fd)
+{
+    void *base = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return false;
+    munmap(base, BYTES);
+    return true;
+}
+
+static bool can_make_writable(int fd)
+{
+    void *base = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(base != MAP_FAILED);
+    bool can = mprotect(base, BYTES, PROT_READ | PROT_WRITE) == 0;
+    munmap(base, BYTES);
+    return can;
+}
+
+static bool can_open(const char *path, int mode)
+{
+    int fd = open(path, mode | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    close(fd);
+    return true;
+}
+
 /* Runs in a child, as another user if that can be: every way to write must fail. 0: none worked. */
 static int try_to_write(int readonly)
 {
@@ -121,18 +149,17 @@ static int try_to_write(int readonly)
     snprintf(path, sizeof path, "/proc/self/fd/%d", readonly);
     if (write(readonly, "x", 1) == 1)
         return 1;
-    if (mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, readonly, 0) != MAP_FAILED)
+    if (can_map_for_writing(readonly))
         return 2;
-    void *base = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, readonly, 0);
-    if (base == MAP_FAILED || mprotect(base, BYTES, PROT_READ | PROT_WRITE) == 0)
+    if (can_make_writable(readonly))
         return 3;
     if (fallocate(readonly, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0)
         return 4;
     if (geteuid() == 0)
         return 0; /* root may do anything, and harms only itself */
-    if (open(path, O_RDWR | O_CLOEXEC) >= 0)
+    if (can_open(path, O_RDWR))
         return 5;
-    if (open(path, O_WRONLY | O_CLOEXEC) >= 0)
+    if (can_open(path, O_WRONLY))
         return 6;
     if (fchmod(readonly, 0600) == 0)
         return 7;
@@ -197,6 +224,11 @@ static void punched_memory_reads_as_zeros(void **state)
     shm_release(&ours);
 }
 
+static void unmap(uint64_t address, size_t bytes)
+{
+    assert_int_equal(munmap((void *)(uintptr_t)address, bytes), 0);
+}
+
 static void addresses_are_reserved_and_replaced(void **state)
 {
     (void)state;
@@ -205,7 +237,7 @@ static void addresses_are_reserved_and_replaced(void **state)
     void *free_range =
         mmap(NULL, 16 * BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(free_range != MAP_FAILED);
-    munmap(free_range, 16 * BYTES);
+    unmap((uint64_t)(uintptr_t)free_range, 16 * BYTES);
     uint64_t at = (uint64_t)(uintptr_t)free_range;
     assert_int_equal(shm_reserve(at, 16 * BYTES), 0);
     assert_int_equal(shm_reserve(at, 16 * BYTES), -EEXIST);
@@ -215,9 +247,9 @@ static void addresses_are_reserved_and_replaced(void **state)
     assert_int_equal(shm_map_at(shm.fd, at + BYTES, BYTES, true), 0);
     ((char *)(uintptr_t)(at + BYTES))[5] = 9;
     assert_int_equal(((char *)shm.base)[5], 9);
-    munmap(free_range, 16 * BYTES);
+    unmap(at, 16 * BYTES);
     assert_int_equal(shm_map_at(shm.fd, at, BYTES, false), 0);
-    munmap(free_range, BYTES);
+    unmap(at, BYTES);
     assert_true(shm_map_at(-1, at, BYTES, false) < 0);
     assert_true(shm_map_at(shm.fd, at + 1, BYTES, false) < 0);
     assert_true(shm_reserve(at, 0) < 0);

@@ -209,9 +209,11 @@ static void try_in_child(const struct passing *passing)
     /* Descriptor 3 and up are what is passed; everything else there goes away first. */
     for (int fd = 3; fd < 200; fd++)
         close(fd);
-    for (int i = 0; i < 3 && passing->kinds[i] != NONE; i++)
-        if (make_fd(passing->kinds[i]) != 3 + i)
+    for (int i = 0; i < 3 && passing->kinds[i] != NONE; i++) {
+        int fd = make_fd(passing->kinds[i]);
+        if (fd != 3 + i)
             _exit(91);
+    }
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     int result =
         notify_take_sockets(&sockets, pid, passing->fds, passing->names, getpid(), why, sizeof why);
