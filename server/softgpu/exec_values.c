@@ -17,7 +17,6 @@
 
 /* Lanes are independent even where the result's row is an operand's. */
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed" /* calls of libm stay scalar, as they must */
 #define EACH_LANE(i)                                                                               \
     _Pragma("clang loop vectorize(assume_safety) interleave(enable)") for (int i = 0; i < LANES;   \
                                                                            i++)

@@ -10,7 +10,14 @@ struct params {
     void *out;
 };
 
-static uint32_t data[64], out[64];
+/* With a gap, so that what follows one is not the other. */
+static struct {
+    _Alignas(16) uint32_t data[64];
+    uint32_t gap[64];
+    uint32_t out[64];
+} memory;
+#define data memory.data
+#define out  memory.out
 static const uint32_t constant_words[16];
 
 /* Body: line 4 on. %rd1 the address, %rd2 the output, %r1 the thread. */
