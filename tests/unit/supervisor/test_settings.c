@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "common/arena.h"
+#include "server/supervisor/settings.h"
+
+static struct settings settings;
+static char text[4096];
+
+static int clear(void **state)
+{
+    (void)state;
+    clearenv();
+    return 0;
+}
+
+/* Words end with NULL; the program's name is added. */
+static int read_words(const char *first, ...)
+{
+    char *words[20] = {"gpushared"};
+    int count = 1;
+    va_list rest;
+    va_start(rest, first);
+    for (const char *word = first; word; word = va_arg(rest, const char *))
+        words[count++] = (char *)(uintptr_t)word;
+    va_end(rest);
+    text[0] = 0;
+    return settings_read(&settings, count, words, text, sizeof text);
+}
+
+static void refused(const char *culprit, const char *form, const char *option, const char *value)
+{
+    assert_int_equal(read_words(option, value, NULL), -EINVAL);
+    if (!strstr(text, culprit) || !strstr(text, form))
+        fail_msg("no \"%s\" or \"%s\" in: %s", culprit, form, text);
+}
+
+static void defaults_need_nothing(void **state)
+{
+    (void)state;
+    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    assert_int_equal(read_words(NULL), 0);
+    assert_string_equal(settings.driver_name, "nvidia");
+    assert_non_null(strstr(settings.driver, "/libcuda.so.1"));
+    assert_string_equal(settings.socket, "/run/gpushare/gpushare.sock");
+    assert_string_equal(settings.admin_socket, "/run/gpushare/admin.sock");
+    assert_int_equal(settings.host_total, memory / 4);
+    assert_int_equal(settings.host_client, memory / 16);
+    assert_int_equal(settings.streams, 128);
+    assert_int_equal(settings.device_base, ARENA_DEVICE_BASE);
+    assert_int_equal(settings.socket_fd, -1);
+    assert_int_equal(settings.admin_count, 0);
+    assert_true(settings.worker[0] == '/');
+}
+
+static void options_are_taken(void **state)
+{
+    (void)state;
+    assert_int_equal(read_words("--driver", "softgpu", "--softgpu", "/s/libcuda.so.1", "--socket",
+                                "/a", "--max-window", "1G", "--admin-uid", "1000", "--admin-uid",
+                                "1001", "--host-memory-total", "8G", "--log-level", "debug", NULL),
+                     0);
+    assert_string_equal(settings.driver, "/s/libcuda.so.1");
+    assert_string_equal(settings.driver_name, "softgpu");
+    assert_string_equal(settings.socket, "/a");
+    assert_int_equal(settings.max_window, UINT64_C(1) << 30);
+    assert_int_equal(settings.admin_count, 2);
+    assert_int_equal(settings.admins[1], 1001);
+    assert_int_equal(settings.host_total, UINT64_C(8) << 30);
+    assert_int_equal(settings.host_client, UINT64_C(2) << 30);
+    assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
+    assert_int_equal(read_words("--streams", "4096", NULL), 0);
+    assert_int_equal(settings.streams, 4096);
+    assert_int_equal(read_words("--driver", "/x/libcuda.so.1", NULL), 0);
+    assert_string_equal(settings.driver_name, "path");
+    assert_int_equal(read_words("--version", NULL), SETTINGS_EXIT);
+    assert_non_null(strstr(text, "protocol 1.0"));
+    assert_int_equal(read_words("--help", NULL), SETTINGS_EXIT);
+    assert_non_null(strstr(text, "--host-memory-total"));
+}
+
+static void what_is_wrong_is_named_with_its_form(void **state)
+{
+    (void)state;
+    refused("--driver", "nvidia, softgpu", "--driver", "amd");
+    refused("--streams", "1 to 4096", "--streams", "0");
+    refused("--streams", "1 to 4096", "--streams", "4097");
+    refused("--streams", "1 to 4096", "--streams", "99999999999999999999");
+    refused("--max-clients", "1 to", "--max-clients", "-1");
+    refused("--max-window", "power of two", "--max-window", "3G");
+    refused("--max-window", "size", "--max-window", "lots");
+    refused("--socket", "absolute", "--socket", "here");
+    refused("--admin-uid", "0 to", "--admin-uid", "4294967295");
+    refused("--log-level", "notice", "--log-level", "loud");
+    refused("--arena", "power of two", "--arena", "3G");
+    refused("--device-base", "address", "--device-base", "zero");
+    refused("--device-base", "one bit", "--device-base", "0x1000");
+    refused("--nonsense", "--help", "--nonsense", NULL);
+    refused("--socket", "--help", "--socket", NULL);
+    refused("stray", "--help", "stray", NULL);
+}
+
+static void the_environment_sets_defaults(void **state)
+{
+    (void)state;
+    setenv("GPUSHARE_SOCKET", "/e/s", 1);
+    setenv("GPUSHARE_PINNED_HOST_MEM_LIMIT", "64M", 1);
+    setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "50", 1);
+    setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 1);
+    setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
+    assert_int_equal(read_words(NULL), 0);
+    assert_string_equal(settings.socket, "/e/s");
+    assert_string_equal(settings.admin_socket, "/run/user/7/gpushare/admin.sock");
+    assert_int_equal(settings.host_client, 64 << 20);
+    assert_int_equal(settings.limits.thread_percentage, 5000);
+    assert_int_equal(settings.limits.priority, 1);
+    assert_int_equal(read_words("--socket", "/o/s", "--host-memory-total", "32M", NULL), 0);
+    assert_string_equal(settings.socket, "/o/s");
+    assert_int_equal(settings.host_client, 32 << 20);
+    setenv("RUNTIME_DIRECTORY", "/run/one:/run/two", 1);
+    assert_int_equal(read_words(NULL), 0);
+    assert_string_equal(settings.admin_socket, "/run/one/admin.sock");
+    setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "150", 1);
+    assert_int_equal(read_words(NULL), -EINVAL);
+    assert_non_null(strstr(text, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE"));
+    assert_non_null(strstr(text, "150"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(defaults_need_nothing, clear),
+        cmocka_unit_test_setup(options_are_taken, clear),
+        cmocka_unit_test_setup(what_is_wrong_is_named_with_its_form, clear),
+        cmocka_unit_test_setup(the_environment_sets_defaults, clear),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

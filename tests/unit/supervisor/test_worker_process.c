@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "server/supervisor/discovery.h"
+#include "server/supervisor/settings.h"
+#include "server/supervisor/worker_process.h"
+
+static bool holds(char **environment, const char *variable)
+{
+    for (; *environment; environment++)
+        if (!strncmp(*environment, variable, strlen(variable)))
+            return true;
+    return false;
+}
+
+static void the_environment_is_scrubbed(void **state)
+{
+    (void)state;
+    static char *const given[] = {"PATH=/bin",
+                                  "CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps",
+                                  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50",
+                                  "CUDA_VISIBLE_DEVICES=3",
+                                  "CUDA_DEVICE_MAX_CONNECTIONS=1",
+                                  "CUDA_MODULE_LOADING=LAZY",
+                                  "CUDA_CACHE_PATH=/var/cache/gpushare",
+                                  "GPUSHARE_SOCKET=/x",
+                                  "NOTIFY_SOCKET=/y",
+                                  "LISTEN_FDS=2",
+                                  "LD_PRELOAD=/lib/x.so",
+                                  "SOFTGPU_STATS=/tmp/stats",
+                                  NULL};
+    char **kept = worker_process_environment(given);
+    assert_non_null(kept);
+    assert_true(holds(kept, "PATH=/bin"));
+    assert_true(holds(kept, "SOFTGPU_STATS=/tmp/stats"));
+    assert_true(holds(kept, "CUDA_CACHE_PATH=/var/cache/gpushare"));
+    assert_true(holds(kept, "CUDA_MPS_PIPE_DIRECTORY=/nonexistent"));
+    assert_true(holds(kept, "CUDA_DEVICE_MAX_CONNECTIONS=32"));
+    assert_true(holds(kept, "CUDA_MODULE_LOADING=EAGER"));
+    assert_false(holds(kept, "CUDA_MPS_PIPE_DIRECTORY=/tmp"));
+    assert_false(holds(kept, "CUDA_MPS_ACTIVE"));
+    assert_false(holds(kept, "CUDA_VISIBLE_DEVICES"));
+    assert_false(holds(kept, "CUDA_DEVICE_MAX_CONNECTIONS=1"));
+    assert_false(holds(kept, "CUDA_MODULE_LOADING=LAZY"));
+    assert_false(holds(kept, "GPUSHARE_"));
+    assert_false(holds(kept, "NOTIFY_SOCKET"));
+    assert_false(holds(kept, "LISTEN_"));
+    assert_false(holds(kept, "LD_PRELOAD"));
+    free(kept);
+}
+
+/* The parent is killed in a way that it cannot answer; its worker must not stay. */
+static void a_worker_dies_with_its_supervisor(void **state)
+{
+    (void)state;
+    int pipes[2], status;
+    pid_t worker;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+    pid_t supervisor = fork();
+    assert_true(supervisor >= 0);
+    if (supervisor == 0) {
+        char *words[] = {"sh", "-c", "echo $$; exec sleep 1000", NULL};
+        char *environment[] = {"PATH=/usr/bin:/bin", NULL};
+        worker_process_spawn("/bin/sh", words, environment, -1, pipes[1]);
+        for (;;)
+            pause();
+    }
+    /* It has become another program by now, and keeps what was said before. */
+    char number[32] = "";
+    assert_true(read(pipes[0], number, sizeof number - 1) > 0);
+    worker = (pid_t)atol(number);
+    assert_true(worker > 0);
+    kill(supervisor, SIGKILL);
+    assert_int_equal(waitpid(supervisor, &status, 0), supervisor);
+    assert_int_equal(waitpid(worker, &status, 0), worker); /* as the orphan's new parent */
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+static void nothing_but_the_channel_is_inherited(void **state)
+{
+    (void)state;
+    int pipes[2], status;
+    char output[256] = "";
+    assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+    int channel = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    int secret = memfd_create("secret", MFD_CLOEXEC);
+    char *words[] = {"sh", "-c", "readlink /proc/$$/fd/3; ls -l /proc/$$/fd | grep -c secret",
+                     NULL};
+    char *environment[] = {"PATH=/usr/bin:/bin", NULL};
+    pid_t pid = worker_process_spawn("/bin/sh", words, environment, channel, pipes[1]);
+    assert_true(pid > 0);
+    close(pipes[1]);
+    for (size_t used = 0, got; used < sizeof output - 1; used += got) {
+        ssize_t bytes = read(pipes[0], output + used, sizeof output - 1 - used);
+        if (bytes <= 0)
+            break;
+        got = (size_t)bytes;
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_string_equal(output, "/dev/zero\n0\n");
+    close(pipes[0]);
+    close(channel);
+    close(secret);
+}
+
+static void ends_are_told_in_words(void **state)
+{
+    (void)state;
+    char text[128];
+    worker_process_describe(3 << 8, text, sizeof text);
+    assert_string_equal(text, "exited with status 3");
+    worker_process_describe(127 << 8, text, sizeof text);
+    assert_string_equal(text, "could not be executed");
+    worker_process_describe(SIGKILL, text, sizeof text);
+    assert_string_equal(text, "was killed by signal 9 (Killed)");
+}
+
+/* ---- discovery ---- */
+
+#define UUID_A "00112233445566778899aabbccddeeff"
+#define UUID_B "ff112233445566778899aabbccddeeff"
+
+static int parse(struct discovery *discovery, const char *output, char *why, size_t bytes)
+{
+    char copy[9000];
+    snprintf(copy, sizeof copy, "%s", output);
+    return discovery_parse(discovery, copy, why, bytes);
+}
+
+static void a_list_of_devices_is_read_strictly(void **state)
+{
+    (void)state;
+    struct discovery discovery;
+    char why[256];
+    assert_int_equal(parse(&discovery, "device 0 " UUID_A "\ndevice 1 " UUID_B "\n", why, 256), 0);
+    assert_int_equal(discovery.count, 2);
+    assert_int_equal(discovery.devices[1].ordinal, 1);
+    assert_int_equal(discovery.devices[1].uuid[0], 0xff);
+    assert_int_equal(discovery.devices[0].uuid[15], 0xff);
+    assert_int_equal(parse(&discovery, "error 100 there is no driver\n", why, 256), -ENODEV);
+    assert_string_equal(why, "there is no driver");
+    assert_int_equal(parse(&discovery, "", why, 256), -ENODEV);
+    assert_int_equal(parse(&discovery, "device 0 0011\n", why, 256), -EPROTO);
+    assert_int_equal(parse(&discovery, "device 0 " UUID_A "0\n", why, 256), -EPROTO);
+    assert_int_equal(parse(&discovery, "device x " UUID_A "\n", why, 256), -EPROTO);
+    assert_int_equal(parse(&discovery, "hello\n", why, 256), -EPROTO);
+    assert_non_null(strstr(why, "hello"));
+}
+
+static void visible_devices_restrict_and_order(void **state)
+{
+    (void)state;
+    struct discovery discovery;
+    struct limits_wish wish = {0};
+    char why[256];
+    const char *name = "GPUSHARE_VISIBLE_DEVICES";
+    const char *both = "device 0 " UUID_A "\ndevice 1 " UUID_B "\n";
+    assert_int_equal(parse(&discovery, both, why, 256), 0);
+    assert_int_equal(discovery_restrict(&discovery, &wish, why, 256), 0);
+    assert_int_equal(discovery.count, 2);
+    wish.visible_from = name;
+    assert_int_equal(limits_parse_visible(&wish.visible, name, "GPU-ff11,0", why, 256), 0);
+    assert_int_equal(discovery_restrict(&discovery, &wish, why, 256), 0);
+    assert_int_equal(discovery.count, 2);
+    assert_int_equal(discovery.devices[0].ordinal, 1);
+    assert_int_equal(discovery.devices[1].ordinal, 0);
+    assert_int_equal(parse(&discovery, both, why, 256), 0);
+    assert_int_equal(limits_parse_visible(&wish.visible, name, "7", why, 256), 0);
+    assert_int_equal(discovery_restrict(&discovery, &wish, why, 256), -ENODEV);
+    assert_non_null(strstr(why, name));
+}
+
+/* A script in the worker's place. */
+static void with_worker(const char *script, int expected, const char *word)
+{
+    struct settings settings;
+    struct discovery discovery;
+    char why[512] = "", folder[] = "/tmp/gpushare-discovery-XXXXXX";
+    settings_default(&settings);
+    assert_non_null(mkdtemp(folder));
+    snprintf(settings.worker, sizeof settings.worker, "%s/worker", folder);
+    strcpy(settings.driver, "/driver/libcuda.so.1");
+    FILE *file = fopen(settings.worker, "we");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", script);
+    fclose(file);
+    chmod(settings.worker, 0700);
+    int result = discovery_run(&discovery, &settings, why, sizeof why);
+    unlink(settings.worker);
+    rmdir(folder);
+    assert_int_equal(result, expected);
+    if (!strstr(why, word))
+        fail_msg("no \"%s\" in: %s", word, why);
+}
+
+static void what_is_wrong_with_the_driver_is_passed_on(void **state)
+{
+    (void)state;
+    with_worker("echo device 0 " UUID_A, 0, "");
+    with_worker("test \"$*\" = '--driver /driver/libcuda.so.1 --list' && echo device 0 " UUID_A, 0,
+                "");
+    with_worker("echo error 100 cannot open libcuda.so.1; exit 1", -ENODEV,
+                "cannot open libcuda.so.1");
+    with_worker("exit 3", -ENODEV, "exited with status 3");
+    with_worker("kill -SEGV $$", -ENODEV, "signal 11");
+    with_worker("head -c 10000 /dev/zero | tr '\\0' x", -E2BIG, "did not list");
+    struct settings settings;
+    struct discovery discovery;
+    char why[512];
+    settings_default(&settings);
+    strcpy(settings.worker, "/nonexistent/worker");
+    assert_int_equal(discovery_run(&discovery, &settings, why, sizeof why), -ENODEV);
+    assert_non_null(strstr(why, "could not be executed"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_environment_is_scrubbed),
+        cmocka_unit_test(a_worker_dies_with_its_supervisor),
+        cmocka_unit_test(nothing_but_the_channel_is_inherited),
+        cmocka_unit_test(ends_are_told_in_words),
+        cmocka_unit_test(a_list_of_devices_is_read_strictly),
+        cmocka_unit_test(visible_devices_restrict_and_order),
+        cmocka_unit_test(what_is_wrong_with_the_driver_is_passed_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
