@@ -208,6 +208,7 @@ gpushare_error gpushare_connect(const struct gpushare_options *options,
     made->ring_memory = made->status_memory = SHM_NONE;
     made->spin_ns = choose_spin();
     pthread_mutex_init(&made->lists, NULL);
+    allocation_init(&made->allocations);
     staging_init(&made->staging);
     peer_init(&made->peers);
     error = establish(made, way);

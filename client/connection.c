@@ -163,7 +163,7 @@ void connection_delete(gpushare_connection *connection)
     stream_delete(connection->default_stream);
     module_forget(connection);
     event_forget(connection);
-    memory_forget(connection);
+    allocation_destroy(&connection->allocations, here);
     peer_destroy(&connection->peers, here);
     /* What a fork did not hand on is not unmapped: the child may have something else there. */
     if (here) {

@@ -5,9 +5,10 @@
  * of what was made on it.
  *
  * Every public call begins with connection_check(). Locks, in the order in which they
- * may be taken: registry, stream (the default stream's before another's), lists,
- * session. Nothing waits for the device with `lists` held but the default stream's
- * joining of others, which waits for room in its ring at most.
+ * may be taken: registry, peer, stream (the default stream's before another's), lists,
+ * session; staging's and allocations' are taken last, with nothing after them. Nothing waits for
+ * the device with `lists` held but the default stream's joining of others, which waits for room in
+ * its ring at most.
  */
 #ifndef GPUSHARE_CLIENT_CONNECTION_H
 #define GPUSHARE_CLIENT_CONNECTION_H
@@ -17,6 +18,7 @@
 #include <stdint.h>
 
 #include "client/failure.h"
+#include "client/allocation.h"
 #include "client/gpushare.h"
 #include "client/memory.h"
 #include "client/peer.h"
@@ -39,12 +41,12 @@ struct gpushare_connection {
 
     struct gpushare_stream *default_stream;
     uint32_t blocking; /* atomic; streams in `streams` that are ordered with the default stream */
-    pthread_mutex_t lists; /* streams, modules, events, host_buffers, links of all of them */
+    pthread_mutex_t lists;           /* streams, modules, events, links of all of them */
     struct gpushare_stream *streams; /* without the default stream */
     struct gpushare_module *modules;
     struct gpushare_event *events;
-    struct memory_buffer *host_buffers;
 
+    struct allocations allocations;
     struct session session;
     struct shm ring_memory, status_memory;
     bool windows_reserved;

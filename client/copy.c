@@ -128,7 +128,7 @@ static gpushare_error stage_out(const struct transfer *t)
 static gpushare_error astray(const char *which, uint64_t address, uint64_t count)
 {
     return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                   "%s: %llu bytes from 0x%llx leave this client's memory", which,
+                   "%s: %llu bytes from 0x%llx are not in one allocation of this client", which,
                    (unsigned long long)count, (unsigned long long)address);
 }
 
@@ -275,6 +275,9 @@ static gpushare_error copy_peer(gpushare_connection *destination_connection, uin
         return failure(GPUSHARE_ERROR_INVALID_VALUE,
                        "the stream's connection must be one of the two that are copied between");
     if ((error = stream_resolve(stream_connection, handle, &stream)))
+        return error;
+    /* In order with both default streams: the destination's is the one it goes through. */
+    if (wait && (error = stream_wait_all(source_connection->default_stream)))
         return error;
     if (count) {
         if (memory_classify(destination_connection, destination, count) != MEMORY_DEVICE)

@@ -532,9 +532,9 @@ GPUSHARE_API gpushare_error gpushare_launch_packed(gpushare_function *function,
  *   ordinary, from device  returns when the data has arrived
  * (CUDA's "API synchronization behavior"; for ordinary memory this is what it does.)
  *
- * count 0 does nothing. The two ranges may not overlap. An address where this client
- * has no memory ends in INVALID_HANDLE, INVALID_VALUE or ILLEGAL_ADDRESS, at the latest
- * from a call that waits. OUT_OF_MEMORY if the pinned-host limit has no room for staging.
+ * count 0 does nothing. The two ranges may not overlap. INVALID_VALUE for device
+ * memory or a shared host buffer that is not within one allocation. OUT_OF_MEMORY if the
+ * pinned-host limit has no room for staging.
  */
 
 /* Host to device (cuMemcpyHtoD). */
@@ -570,8 +570,9 @@ GPUSHARE_API gpushare_error gpushare_copy_async(gpushare_connection *connection,
 /*
  * Device memory of one connection to device memory of another of this process, on the
  * same device or another (cuMemcpyPeer). Goes through a host buffer of up to 8 MiB,
- * charged to the source's connection. With _async, stream must be one of
- * stream_connection's, which is either of the two; the copy is in order with it alone.
+ * charged to the source's connection. Without _async it comes after what was issued in
+ * the default streams of both. With _async, stream must be one of stream_connection's,
+ * which is either of the two; the copy is in order with it alone.
  */
 GPUSHARE_API gpushare_error gpushare_copy_peer(gpushare_connection *destination_connection,
                                                gpushare_address destination,

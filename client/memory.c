@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,24 +17,40 @@ static bool inside(uint64_t base, uint64_t bytes, uint64_t address)
     return address - base < bytes;
 }
 
-enum memory_kind memory_classify(const gpushare_connection *connection, uint64_t address,
-                                 uint64_t count)
+static bool in_window(const gpushare_connection *connection, uint64_t address)
 {
-    uint64_t window = connection->window_bytes;
+    return inside(connection->device_base, connection->window_bytes, address) ||
+           inside(connection->host_base, connection->window_bytes, address);
+}
+
+enum memory_kind memory_classify(gpushare_connection *connection, uint64_t address, uint64_t count)
+{
+    struct allocation allocation;
     uint64_t last = address + count - 1;
     if (last < address)
         return MEMORY_ASTRAY;
-    if (inside(connection->device_base, window, address))
-        return inside(connection->device_base, window, last) ? MEMORY_DEVICE : MEMORY_ASTRAY;
-    if (inside(connection->host_base, window, address))
-        return inside(connection->host_base, window, last) ? MEMORY_HOST : MEMORY_ASTRAY;
-    return inside(connection->device_base, window, last) ||
-                   inside(connection->host_base, window, last)
-               ? MEMORY_ASTRAY
-               : MEMORY_ORDINARY;
+    if (allocation_find(&connection->allocations, address, &allocation)) {
+        if (count > allocation.bytes - (address - allocation.address))
+            return MEMORY_ASTRAY;
+        return allocation.kind == ALLOCATION_HOST ? MEMORY_HOST : MEMORY_DEVICE;
+    }
+    return in_window(connection, address) || in_window(connection, last) ? MEMORY_ASTRAY
+                                                                         : MEMORY_ORDINARY;
+}
+
+static gpushare_error no_memory(void)
+{
+    return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
 }
 
 /* ---- device memory ---- */
+
+static gpushare_error device_release(gpushare_connection *connection, uint64_t address)
+{
+    struct proto_memory_free body = {.address = address};
+    struct session_call call = {.request = PROTO_MEMORY_FREE, .body = &body, .reply = PROTO_DONE};
+    return connection_call(connection, &call);
+}
 
 gpushare_error gpushare_memory_alloc(gpushare_connection *connection, uint64_t count,
                                      gpushare_address *address)
@@ -56,18 +71,32 @@ gpushare_error gpushare_memory_alloc(gpushare_connection *connection, uint64_t c
                                 .reply_bytes = sizeof reply};
     if ((error = connection_call(connection, &call)))
         return error;
+    struct allocation allocation = {
+        .address = reply.address, .bytes = reply.count, .kind = ALLOCATION_DEVICE};
+    if (allocation_add(&connection->allocations, &allocation) < 0) {
+        (void)device_release(connection, reply.address);
+        return no_memory();
+    }
     *address = reply.address;
     return GPUSHARE_SUCCESS;
 }
 
 gpushare_error gpushare_memory_free(gpushare_connection *connection, gpushare_address address)
 {
+    struct allocation taken;
     gpushare_error error = connection_check(connection);
     if (error || !address)
         return error;
-    struct proto_memory_free body = {.address = address};
-    struct session_call call = {.request = PROTO_MEMORY_FREE, .body = &body, .reply = PROTO_DONE};
-    return connection_call(connection, &call);
+    /* Before the server can give the address to another thread's allocation. */
+    if (!allocation_take(&connection->allocations, address, ALLOCATION_DEVICE, &taken))
+        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
+                       "0x%llx is not where device memory of this connection begins, or was freed "
+                       "before",
+                       (unsigned long long)address);
+    error = device_release(connection, address);
+    if (error) /* it is still there */
+        (void)allocation_add(&connection->allocations, &taken);
+    return error;
 }
 
 gpushare_error gpushare_memory_info(gpushare_connection *connection,
@@ -104,11 +133,12 @@ static gpushare_error host_release(gpushare_connection *connection, uint64_t add
     return connection_call(connection, &call);
 }
 
-static gpushare_error host_map(gpushare_connection *connection, struct memory_buffer *buffer,
+static gpushare_error host_map(gpushare_connection *connection,
                                const struct proto_host_allocated *reply, int fd)
 {
-    if (!reply->count || reply->address % 4096 || reply->count % 4096 ||
-        memory_classify(connection, reply->address, reply->count) != MEMORY_HOST)
+    uint64_t window = connection->window_bytes, offset = reply->address - connection->host_base;
+    if (!reply->count || reply->address % 4096 || reply->count % 4096 || offset >= window ||
+        reply->count > window - offset)
         return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
                        "the server put a host buffer outside of this client's window");
     int seals = fcntl(fd, F_GET_SEALS);
@@ -121,15 +151,14 @@ static gpushare_error host_map(gpushare_connection *connection, struct memory_bu
                        strerror(-result));
     /* A child that kept it would keep memory that is no longer charged to anybody. */
     madvise(pointer(reply->address), reply->count, MADV_DONTFORK);
-    *buffer = (struct memory_buffer){.address = reply->address, .bytes = reply->count};
-    return GPUSHARE_SUCCESS;
+    struct allocation allocation = {
+        .address = reply->address, .bytes = reply->count, .kind = ALLOCATION_HOST};
+    return allocation_add(&connection->allocations, &allocation) < 0 ? no_memory()
+                                                                     : GPUSHARE_SUCCESS;
 }
 
 gpushare_error memory_host_alloc(gpushare_connection *connection, uint64_t count, void **out)
 {
-    struct memory_buffer *buffer = malloc(sizeof *buffer);
-    if (!buffer)
-        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
     struct proto_host_alloc body = {.count = count};
     struct proto_host_allocated reply;
     int fd;
@@ -141,52 +170,30 @@ gpushare_error memory_host_alloc(gpushare_connection *connection, uint64_t count
                                 .reply_fds = &fd,
                                 .reply_fd_max = 1};
     gpushare_error error = connection_call(connection, &call);
-    if (error) {
-        free(buffer);
+    if (error)
         return error;
-    }
-    error = host_map(connection, buffer, &reply, fd);
+    error = host_map(connection, &reply, fd);
     close(fd);
     if (error) {
-        free(buffer);
         (void)host_release(connection, reply.address);
         return error;
     }
-    pthread_mutex_lock(&connection->lists);
-    buffer->next = connection->host_buffers;
-    connection->host_buffers = buffer;
-    pthread_mutex_unlock(&connection->lists);
-    *out = pointer(buffer->address);
+    *out = pointer(reply.address);
     return GPUSHARE_SUCCESS;
-}
-
-static struct memory_buffer *take(gpushare_connection *connection, uint64_t address)
-{
-    struct memory_buffer *found = NULL;
-    pthread_mutex_lock(&connection->lists);
-    for (struct memory_buffer **link = &connection->host_buffers; *link; link = &(*link)->next)
-        if ((*link)->address == address) {
-            found = *link;
-            *link = found->next;
-            break;
-        }
-    pthread_mutex_unlock(&connection->lists);
-    return found;
 }
 
 gpushare_error memory_host_free(gpushare_connection *connection, uint64_t address)
 {
-    struct memory_buffer *buffer = take(connection, address);
-    if (!buffer)
+    struct allocation buffer;
+    if (!allocation_take(&connection->allocations, address, ALLOCATION_HOST, &buffer))
         return failure(GPUSHARE_ERROR_INVALID_HANDLE,
                        "0x%llx is not a shared host buffer of this connection, or was freed before",
                        (unsigned long long)address);
     /* Before the server can give the addresses to another thread's allocation. */
-    void *gone = mmap(pointer(address), buffer->bytes, PROT_NONE,
+    void *gone = mmap(pointer(address), buffer.bytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (gone != MAP_FAILED)
-        madvise(gone, buffer->bytes, MADV_DONTFORK);
-    free(buffer);
+        madvise(gone, buffer.bytes, MADV_DONTFORK);
     return host_release(connection, address);
 }
 
@@ -208,13 +215,4 @@ gpushare_error gpushare_host_free(gpushare_connection *connection, void *buffer)
     if (error || !buffer)
         return error;
     return memory_host_free(connection, (uint64_t)(uintptr_t)buffer);
-}
-
-void memory_forget(gpushare_connection *connection)
-{
-    for (struct memory_buffer *b = connection->host_buffers, *next; b; b = next) {
-        next = b->next;
-        free(b);
-    }
-    connection->host_buffers = NULL;
 }

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * memory: what an address is to a connection, and shared host buffers as this
- * process maps them.
+ * process maps them. Mappings go with the connection's windows.
  */
 #ifndef GPUSHARE_CLIENT_MEMORY_H
 #define GPUSHARE_CLIENT_MEMORY_H
@@ -11,30 +11,20 @@
 
 #include "client/gpushare.h"
 
-/* A shared host buffer that this process has mapped. */
-struct memory_buffer {
-    uint64_t address, bytes;
-    struct memory_buffer *next;
-};
-
 enum memory_kind {
     MEMORY_ORDINARY, /* of this process alone */
-    MEMORY_DEVICE,   /* in the connection's device window */
-    MEMORY_HOST,     /* in its host window: a shared host buffer */
-    MEMORY_ASTRAY    /* leaves a window, or the address space */
+    MEMORY_DEVICE,   /* one allocation's, or one variable's */
+    MEMORY_HOST,     /* one shared host buffer's */
+    MEMORY_ASTRAY    /* in a window, but not in one allocation; or beyond the address space */
 };
 
-/* What the range is by its addresses; count is at least 1. */
-enum memory_kind memory_classify(const gpushare_connection *connection, uint64_t address,
-                                 uint64_t count);
+/* What the range is; count is at least 1. */
+enum memory_kind memory_classify(gpushare_connection *connection, uint64_t address, uint64_t count);
 
 /* Allocates a shared host buffer and maps it. */
 gpushare_error memory_host_alloc(gpushare_connection *connection, uint64_t count, void **buffer);
 
 /* Unmaps it here, then frees it. address: as allocated. */
 gpushare_error memory_host_free(gpushare_connection *connection, uint64_t address);
-
-/* At close: forgets all buffers; their mappings go with the window. */
-void memory_forget(gpushare_connection *connection);
 
 #endif

@@ -174,6 +174,7 @@ gpushare_error gpushare_module_unload(gpushare_module *module)
             break;
         }
     pthread_mutex_unlock(&connection->lists);
+    allocation_disown(&connection->allocations, module);
     struct proto_module_unload body = {.module = module->handle};
     struct session_call call = {.request = PROTO_MODULE_UNLOAD, .body = &body, .reply = PROTO_DONE};
     error = connection_call(connection, &call);
@@ -330,6 +331,12 @@ gpushare_error gpushare_module_variable(gpushare_module *module, const char *nam
                                 .reply_bytes = sizeof reply};
     if ((error = connection_call(module->connection, &call)))
         return error;
+    struct allocation variable = {.address = reply.address,
+                                  .bytes = reply.count,
+                                  .kind = ALLOCATION_VARIABLE,
+                                  .owner = module};
+    if (reply.count && allocation_add(&module->connection->allocations, &variable) < 0)
+        return no_memory();
     if (address)
         *address = reply.address;
     if (bytes)

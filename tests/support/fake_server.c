@@ -308,7 +308,8 @@ static void on_function_get(struct fake_server *server, struct fake_client *clie
 
 static void on_global_get(struct fake_server *server, struct fake_client *client)
 {
-    struct proto_global_info info = {.address = client->granted.device_base + 512, .count = 12};
+    struct proto_global_info info = {.address = client->granted.device_base + WINDOW / 2,
+                                     .count = 12};
     reply(server, client, PROTO_GLOBAL_INFO, &info, NULL, 0);
 }
 

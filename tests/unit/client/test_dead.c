@@ -13,7 +13,7 @@ struct things {
     gpushare_function *kernel;
     gpushare_stream *stream;
     gpushare_event *event, *timed;
-    gpushare_address memory;
+    gpushare_address memory, spare;
     void *buffer;
 };
 
@@ -25,6 +25,7 @@ static void things_start(struct things *t, bool manual)
     OK(gpushare_event_create(t->f.gpu, 0, &t->event));
     OK(gpushare_event_create(t->f.gpu, GPUSHARE_EVENT_TIMING, &t->timed));
     OK(gpushare_memory_alloc(t->f.gpu, 4096, &t->memory));
+    OK(gpushare_memory_alloc(t->f.gpu, 4096, &t->spare));
     OK(gpushare_host_alloc(t->f.gpu, 4096, &t->buffer));
 }
 
@@ -47,7 +48,7 @@ static gpushare_error c_alloc(struct things *t)
 }
 static gpushare_error c_free(struct things *t)
 {
-    return gpushare_memory_free(t->f.gpu, t->memory);
+    return gpushare_memory_free(t->f.gpu, t->spare);
 }
 static gpushare_error c_info(struct things *t)
 {
