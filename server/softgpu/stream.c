@@ -180,28 +180,48 @@ static uint64_t copy_time(const struct op *op, uint64_t took)
     return (uint64_t)((double)op->copy.bytes * 1e9 / (double)speed);
 }
 
+/*
+ * One slice of a copy or fill: about a millisecond, so that a large one does not
+ * keep a thread from everything else. False, with the address, for a fault.
+ */
+static bool copy_slice(struct op *op, uint64_t *fault)
+{
+    const uint64_t slice = 4 << 20;
+    uint64_t total = op->kind == OP_COPY ? op->copy.bytes : op->fill.count;
+    uint64_t count = total - op->progress < slice ? total - op->progress : slice;
+    uint64_t at = op->progress;
+
+    op->progress += count;
+    if (op->kind == OP_FILL)
+        return memory_fill(op->fill.address + at * op->fill.width, op->fill.value, op->fill.width,
+                           count, fault);
+    return memory_copy((struct memory_side){op->copy.to.address + at, op->copy.to.checked},
+                       (struct memory_side){op->copy.from.address + at, op->copy.from.checked},
+                       count, fault);
+}
+
+static void copy_end(struct op *op)
+{
+    bool engine = op->kind == OP_COPY && op->copy.engine;
+
+    op->event.happen = engine ? copy_finished : op_finished;
+    set_event(&op->event, op->start + (op->kind == OP_COPY ? copy_time(op, op->took) : op->took));
+}
+
 static void copy_run(struct engine_task *task)
 {
     struct op *op = (struct op *)((char *)task - offsetof(struct op, task));
-    uint64_t before = engine_thread_ns();
-    uint64_t fault = 0, took;
-    bool good;
+    uint64_t before = engine_thread_ns(), fault = 0;
+    bool good = copy_slice(op, &fault);
 
-    if (op->kind == OP_COPY)
-        good = memory_copy(op->copy.to, op->copy.from, op->copy.bytes, &fault);
-    else
-        good =
-            memory_fill(op->fill.address, op->fill.value, op->fill.width, op->fill.count, &fault);
-    took = engine_thread_ns() - before;
+    op->took += engine_thread_ns() - before;
     engine_lock();
-    if (!good) {
+    if (!good)
         fail_address(op->kind == OP_COPY ? "copy" : "fill", fault);
-    } else {
-        bool engine = op->kind == OP_COPY && op->copy.engine;
-
-        op->event.happen = engine ? copy_finished : op_finished;
-        set_event(&op->event, op->start + (op->kind == OP_COPY ? copy_time(op, took) : took));
-    }
+    else if (op->progress < (op->kind == OP_COPY ? op->copy.bytes : op->fill.count))
+        engine_run(&op->task);
+    else
+        copy_end(op);
     engine_unlock();
 }
 

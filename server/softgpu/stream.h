@@ -42,6 +42,7 @@ struct op {
     bool ready, begun, done;
     uint64_t ready_at; /* modelled; grows until unmet is 0 */
     uint64_t start, end;
+    uint64_t progress, took; /* of a copy or fill: bytes or words done, CPU time spent */
     struct op **dependents;
     unsigned dependent_count, dependent_capacity;
     struct stream *stream;

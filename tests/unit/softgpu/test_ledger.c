@@ -111,6 +111,7 @@ static void holder(int socket)
     CHECK(cuMemCreate(&handle, 8 * MIB, &prop, 0) == CUDA_OK);
     CHECK(cuMemCreate(&plain, 4 * MIB, &prop, 0) == CUDA_OK);
     CHECK(cuMemExportToShareableHandle(&fd, handle, CUDA_MEM_HANDLE_POSIX_FD, 0) == CUDA_OK);
+    CHECK(header != NULL);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
@@ -128,11 +129,14 @@ static int receive_fd(int socket)
                              .msg_iovlen = 1,
                              .msg_control = control,
                              .msg_controllen = sizeof(control)};
+    struct cmsghdr *header;
     int fd = -1;
 
     assert_int_equal(recvmsg(socket, &message, MSG_CMSG_CLOEXEC), 1);
-    assert_non_null(CMSG_FIRSTHDR(&message));
-    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+    header = CMSG_FIRSTHDR(&message);
+    assert_non_null(header);
+    if (header)
+        memcpy(&fd, CMSG_DATA(header), sizeof(fd));
     return fd;
 }
 

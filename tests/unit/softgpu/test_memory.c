@@ -189,10 +189,10 @@ static void an_address_is_mapped_again_at_once(void **state)
 static void memory_is_counted_exactly(void **state)
 {
     size_t left = TOTAL - used();
-    cuda_mem_handle handles[TOTAL / (2 * MIB)];
+    cuda_mem_handle handles[TOTAL / (2 * MIB)] = {0};
     size_t count = left / (2 * MIB);
     cuda_mem_handle more;
-    cuda_device_ptr ptr;
+    cuda_device_ptr ptr = 0;
 
     (void)state;
     for (size_t i = 0; i < count; i++)
@@ -333,6 +333,37 @@ static void fills_write_what_they_say_and_no_more(void **state)
     OK(cuMemFree_v2(ptr));
 }
 
+/* Larger than what is done in one go, from and to odd addresses. */
+static void large_copies_arrive_whole(void **state)
+{
+    enum { BYTES = 11 * MIB + 12345 };
+    unsigned char *host = malloc(BYTES), *back = malloc(BYTES);
+    cuda_device_ptr a, b;
+    uint32_t random = 1;
+
+    (void)state;
+    assert_non_null(host);
+    assert_non_null(back);
+    for (size_t i = 0; i < BYTES; i++) {
+        random = random * 1664525 + 1013904223;
+        host[i] = (unsigned char)(random >> 24);
+    }
+    OK(cuMemAlloc_v2(&a, BYTES + 3));
+    OK(cuMemAlloc_v2(&b, BYTES + 7));
+    OK(cuMemcpyHtoD_v2(a + 3, host, BYTES));
+    OK(cuMemcpyDtoD_v2(b + 7, a + 3, BYTES));
+    OK(cuMemcpyDtoH_v2(back, b + 7, BYTES));
+    assert_memory_equal(host, back, BYTES);
+    OK(cuMemsetD16_v2(a, 0x5aa5, BYTES / 2));
+    OK(cuMemcpyDtoH_v2(back, a, BYTES / 2 * 2));
+    for (size_t i = 0; i < BYTES / 2 * 2; i++)
+        assert_int_equal(back[i], i % 2 ? 0x5a : 0xa5);
+    OK(cuMemFree_v2(a));
+    OK(cuMemFree_v2(b));
+    free(host);
+    free(back);
+}
+
 static void pointers_tell_what_they_are(void **state)
 {
     unsigned type = 0;
@@ -370,6 +401,7 @@ int main(void)
         CASE(foreign_descriptors_are_refused),
         CASE(registered_host_memory_is_at_its_own_address),
         CASE(fills_write_what_they_say_and_no_more),
+        CASE(large_copies_arrive_whole),
         CASE(pointers_tell_what_they_are),
     };
 
