@@ -153,6 +153,8 @@ class WithServer(unittest.TestCase):
 
 
 class Commands(WithServer):
+    options = () if os.getuid() == 0 else ("--admin-uid", str(os.getuid()))
+
     def test_ping(self):
         self.assertEqual(self.ctl("ping").stdout, "gpushared answers\n")
         self.json("ping")
@@ -220,8 +222,6 @@ class Commands(WithServer):
             self.assertIn("a?31mb", table)
 
     def test_kill(self):
-        if os.getuid() != 0:
-            self.skipTest("only root may, here")
         with self.attached(name="victim") as (client, told):
             self.assertEqual(self.json("kill", str(told["client"]))["client"], told["client"])
             name, _, values = client.receive()
@@ -233,8 +233,6 @@ class Commands(WithServer):
         self.assertIn("killed", self.server.text())
 
     def test_kill_of_nobody(self):
-        if os.getuid() != 0:
-            self.skipTest("only root may, here")
         answer = self.json("kill", "999999", schema="admin-error", status=1)
         self.assertEqual(answer["error"], "not_found")
         result = self.ctl("kill", "999999")
@@ -346,6 +344,11 @@ class Info(WithServer):
 class Permissions(WithServer):
     options = ("--admin-uid", "4711")
 
+    @unittest.skipIf(os.getuid() == 0, "root may always")
+    def test_whoever_started_the_server_is_nobody_in_particular(self):
+        answer = self.json("kill", "1", schema="admin-error", status=1)
+        self.assertEqual(answer["error"], "not_permitted")
+
     def as_user(self, uid, *requests):
         """The answers to these requests of a process with this uid; the kernel is the witness."""
         end, child_end = os.pipe()
@@ -375,15 +378,13 @@ class Permissions(WithServer):
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         return json.loads(answers)
 
-    def setUp(self):
-        if os.getuid() != 0:
-            self.skipTest("needs root to become others")
-
+    @unittest.skipIf(os.getuid() != 0, "needs root to become others")
     def test_the_file_keeps_strangers_out(self):
         status = os.stat(self.server.admin)
         self.assertEqual(stat.S_IMODE(status.st_mode), 0o660)
         self.assertIsNone(self.as_user(NOBODY, {"request": "ping"}))
 
+    @unittest.skipIf(os.getuid() != 0, "needs root to become others")
     def test_a_clients_attempt_to_kill_is_refused(self):
         os.chmod(self.server.admin, 0o666)
         try:

@@ -127,7 +127,8 @@ static bool can_map_for_writing(int fd)
 static bool can_make_writable(int fd)
 {
     void *base = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
-    assert_true(base != MAP_FAILED);
+    if (base == MAP_FAILED)
+        return true; /* in a child: no assertions; the test fails by this answer */
     bool can = mprotect(base, BYTES, PROT_READ | PROT_WRITE) == 0;
     munmap(base, BYTES);
     return can;
