@@ -225,7 +225,13 @@ static void modules_from_memory_and_file(void **state)
     OK(gpushare_module_load(client.gpu, client_ptx, strlen(client_ptx), &module));
     OK(gpushare_module_function(module, "bump", &function));
     OK(gpushare_module_unload(module));
-    OK(gpushare_module_load_file(client.gpu, "tests/integration/kernels/client.ptx", &module));
+    char path[] = "/tmp/gpushare-client-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, client_ptx, strlen(client_ptx)), strlen(client_ptx));
+    close(fd);
+    OK(gpushare_module_load_file(client.gpu, path, &module));
+    unlink(path);
     OK(gpushare_module_function(module, "add", &function));
     assert_int_equal(gpushare_module_function(module, "no_such_kernel", &function),
                      GPUSHARE_ERROR_NOT_FOUND);
@@ -508,7 +514,11 @@ static void two_devices_and_copies_between_them(void **state)
     uint32_t devices = 0;
     struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
     OK(gpushare_device_count(&options, &devices));
-    assert_int_equal(devices, 2);
+    struct gpushare_device described = {.size = sizeof described};
+    OK(gpushare_device_query(&options, &described));
+    if (devices < 2 && !strstr(described.name, "software"))
+        skip(); /* a real machine with one GPU */
+    assert_true(devices >= 2);
     struct client a = open_client(0), b = open_client(1);
     struct gpushare_device device = {.size = sizeof device};
     OK(gpushare_device(b.gpu, &device));

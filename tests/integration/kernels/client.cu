@@ -15,11 +15,19 @@ __global__ void add(uint32_t *to, uint32_t count, uint32_t number)
         to[i] += number;
 }
 
-/* Takes its time (1 ms a turn), then stores. */
-__global__ void late(uint32_t *to, uint32_t turns, uint32_t number)
+static __device__ uint64_t now(void)
 {
-    for (uint32_t i = 0; i < turns; i++)
-        __nanosleep(1000000);
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
+    return ns;
+}
+
+/* Takes its time, then stores. */
+__global__ void late(uint32_t *to, uint32_t milliseconds, uint32_t number)
+{
+    uint64_t end = now() + milliseconds * (uint64_t)1000000;
+    while (now() < end)
+        __nanosleep(100000);
     *to = number;
 }
 
