@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* table and show: columns align by characters, and nothing in a cell steers a terminal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "client/tools/show.h"
+#include "client/tools/table.h"
+
+static char *printed;
+static size_t printed_size;
+static FILE *out;
+
+static int set_up(void **state)
+{
+    (void)state;
+    out = open_memstream(&printed, &printed_size);
+    return !out;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    fclose(out);
+    free(printed);
+    return 0;
+}
+
+static const char *text(void)
+{
+    fflush(out);
+    return printed;
+}
+
+static void columns_align(void **state)
+{
+    (void)state;
+    static const char *const headings[] = {"NAME", ">SIZE", "END"};
+    struct table *table = table_new(headings, 3);
+    table_add(table, "a");
+    table_add(table, "%d", 12345);
+    table_add(table, "x");
+    table_add(table, "caf\xc3\xa9 au lait");
+    table_add(table, "7");
+    table_add(table, "%s", "");
+    assert_true(table_print(table, out, false));
+    assert_string_equal(text(), "NAME           SIZE  END\n"
+                                "a             12345  x\n"
+                                "caf\xc3\xa9 au lait      7  \n");
+    table_free(table);
+}
+
+static void headings_stand_out_on_request(void **state)
+{
+    (void)state;
+    static const char *const headings[] = {"A"};
+    struct table *table = table_new(headings, 1);
+    assert_true(table_print(table, out, true));
+    assert_string_equal(text(), "\033[1mA\033[0m\n");
+    table_free(table);
+    table_free(NULL);
+}
+
+static void cells_are_cleaned_and_cut(void **state)
+{
+    (void)state;
+    char dirty[] = "a\x1b[31mb\nc\x7f\xc2\x9b\xc2\xa0z";
+    table_clean(dirty);
+    assert_string_equal(dirty, "a?[31mb?c??\xc2\xa0z");
+    char halved[] = "x\xc2";
+    table_clean(halved);
+    assert_string_equal(halved, "x\xc2");
+    static const char *const headings[] = {"A"};
+    static char wide[1000];
+    memset(wide, 'w', sizeof wide - 1);
+    struct table *table = table_new(headings, 1);
+    for (int i = 0; i < 1000; i++)
+        table_add(table, "%s", wide);
+    assert_true(table_print(table, out, false));
+    text();
+    assert_int_equal(strlen(strrchr(strstr(printed, "\nw"), 'w')), 2);
+    assert_true(printed_size < 1000u * TABLE_CELL + TABLE_CELL);
+    table_free(table);
+}
+
+static void show(void (*what)(FILE *, const json_t *, bool), const char *json)
+{
+    json_t *answer = json_loads(json, 0, NULL);
+    assert_non_null(answer);
+    what(out, answer, false);
+    json_decref(answer);
+}
+
+static void answers_of_another_version_are_shown(void **state)
+{
+    (void)state;
+    show(show_status,
+         "{\"devices\":[{\"device\":0,\"future\":1}],\"kernel_isolation\":\"fenced\"}");
+    assert_non_null(strstr(text(), "isolation between clients' kernels: fenced"));
+    show(show_status, "{}");
+    show(show_clients, "{\"clients\":[{}, 7, null]}");
+    show(show_clients, "{\"clients\":\"many\"}");
+    assert_non_null(strstr(text(), "no clients"));
+}
+
+static void numbers_that_cannot_be_are_shown_as_none(void **state)
+{
+    (void)state;
+    show(show_clients,
+         "{\"clients\":[{\"client\":1,\"name\":\"\\u001b]0;x\\u0007\",\"memory_limit_bytes\":-1,"
+         "\"threads_asked_percent\":1e300,\"gpu_time_seconds\":\"much\",\"launches\":1.5}]}");
+    assert_null(strchr(text(), '\x1b'));
+    assert_null(strchr(text(), '\x07'));
+    assert_non_null(strstr(text(), "?]0;x?"));
+    show(show_status, "{\"uptime_seconds\":-1e300,\"driver\":{\"path\":\"/a\\u009bb\"}}");
+    assert_null(strstr(text(), "\xc2\x9b"));
+}
+
+static void amounts_are_for_people(void **state)
+{
+    (void)state;
+    show(show_clients, "{\"clients\":[{\"client\":3,\"name\":\"job\",\"memory_asked_bytes\":null,"
+                       "\"memory_limit_bytes\":1610612736,\"threads_asked_percent\":12.5,"
+                       "\"multiprocessors\":16,\"partitioned\":true,\"gpu_time_seconds\":2.5}]}");
+    assert_non_null(strstr(text(), "12.5 %"));
+    assert_non_null(strstr(text(), "16 SMs"));
+    assert_non_null(strstr(text(), "1.5 GiB"));
+    assert_non_null(strstr(text(), "2.500 s"));
+    assert_null(strstr(text(), "shared\n"));
+}
+
+static void escape_sequences_need_a_willing_terminal(void **state)
+{
+    (void)state;
+    FILE *file = tmpfile();
+    assert_false(show_is_bold(file, NULL, "xterm"));
+    fclose(file);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(columns_align),
+        CASE(headings_stand_out_on_request),
+        CASE(cells_are_cleaned_and_cut),
+        CASE(answers_of_another_version_are_shown),
+        CASE(numbers_that_cannot_be_are_shown_as_none),
+        CASE(amounts_are_for_people),
+        CASE(escape_sequences_need_a_willing_terminal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
