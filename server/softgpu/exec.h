@@ -53,6 +53,9 @@ enum exec_result {
 /* Anything else. mask: the lanes that take part, never 0. */
 typedef enum exec_result exec_action(struct warp *warp, const struct op *op, uint32_t mask);
 
+/* Takes the lanes of mask from result into row; width as op.width. */
+typedef void exec_blend(void *row, const void *result, uint32_t width, uint32_t mask);
+
 enum op_kind { OP_VALUE, OP_ACTION, OP_BRANCH };
 
 struct op {
@@ -153,7 +156,7 @@ struct warp {
     uint64_t generation;
     uint32_t next_range;
     uint32_t tid[3][LANES];
-    struct frame *spare;
+    exec_blend *blend;
 };
 
 struct barrier {
@@ -256,6 +259,7 @@ enum value_id {
 #undef Q2
 #undef S2
 exec_value *exec_value_of(enum value_id id);
+exec_blend *exec_blend_of(void);
 
 /* exec_round.c: what needs a rounding mode; op->aux is an FE_* mode. */
 exec_value round_add_f32, round_sub_f32, round_mul_f32, round_div_f32, round_fma_f32;

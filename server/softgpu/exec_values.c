@@ -12,6 +12,7 @@
 
 #ifndef EXEC_TABLE
 #define EXEC_TABLE exec_values_v1
+#define EXEC_BLEND exec_blend_v1
 #define EXEC_BASE
 #endif
 
@@ -363,16 +364,52 @@ exec_value *const EXEC_TABLE[VALUE_COUNT] = {
 #include "server/softgpu/exec_values.inc"
 };
 
+exec_blend exec_blend_v1, exec_blend_v3, exec_blend_v4;
+
+#define BLEND(T)                                                                                   \
+    {                                                                                              \
+        T *d = row;                                                                                \
+        const T *s = result;                                                                       \
+        EACH_LANE(i)                                                                               \
+        {                                                                                          \
+            d[i] = mask >> i & 1 ? s[i] : d[i];                                                    \
+        }                                                                                          \
+    }
+
+void EXEC_BLEND(void *row, const void *result, uint32_t width, uint32_t mask)
+{
+    if (width == 0)
+        *(uint32_t *)row = (*(const uint32_t *)result & mask) | (*(uint32_t *)row & ~mask);
+    else if (width == 4)
+        BLEND(uint32_t)
+    else if (width == 8)
+        BLEND(uint64_t)
+    else
+        BLEND(uint16_t)
+}
+
 #ifdef EXEC_BASE
-exec_value *exec_value_of(enum value_id id)
+static int vector_level(void)
 {
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return exec_values_v4[id];
+        return 4;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return exec_values_v3[id];
+        return 3;
 #endif
-    return exec_values_v1[id];
+    return 1;
+}
+
+exec_blend *exec_blend_of(void)
+{
+    int level = vector_level();
+    return level == 4 ? exec_blend_v4 : level == 3 ? exec_blend_v3 : exec_blend_v1;
+}
+
+exec_value *exec_value_of(enum value_id id)
+{
+    int level = vector_level();
+    return (level == 4 ? exec_values_v4 : level == 3 ? exec_values_v3 : exec_values_v1)[id];
 }
 #endif

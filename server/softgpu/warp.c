@@ -44,6 +44,7 @@ void warp_init(struct warp *w, struct block *block, uint32_t index, uint32_t pre
     w->block = block;
     w->index = index;
     w->present = w->live = present;
+    w->blend = exec_blend_of();
     const uint32_t *size = block->launch->threads;
     for (uint32_t lane = 0; lane < LANES; lane++) {
         uint32_t linear = index * LANES + lane;
@@ -270,29 +271,6 @@ static inline uint32_t guard_mask(const struct warp *w, const struct op *op, uin
     return mask & (op->negated ? ~p : p);
 }
 
-/* Inactive lanes keep what they had. */
-static void blend(void *row, const void *result, uint32_t width, uint32_t mask)
-{
-    if (width == 0) {
-        *(uint32_t *)row = (*(const uint32_t *)result & mask) | (*(uint32_t *)row & ~mask);
-    } else if (width == 4) {
-        uint32_t *d = row;
-        const uint32_t *s = result;
-        for (int i = 0; i < LANES; i++)
-            d[i] = mask >> i & 1 ? s[i] : d[i];
-    } else if (width == 8) {
-        uint64_t *d = row;
-        const uint64_t *s = result;
-        for (int i = 0; i < LANES; i++)
-            d[i] = mask >> i & 1 ? s[i] : d[i];
-    } else {
-        uint16_t *d = row;
-        const uint16_t *s = result;
-        for (int i = 0; i < LANES; i++)
-            d[i] = mask >> i & 1 ? s[i] : d[i];
-    }
-}
-
 /* Some lanes of the current split go to target, the others on. */
 static void diverge(struct warp *w, uint32_t taken, uint32_t target, uint32_t pc)
 {
@@ -341,7 +319,7 @@ static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *step
                 op->value(w, op, slot_at(w, op->dst));
             } else if (active) {
                 op->value(w, op, result);
-                blend(slot_at(w, op->dst), result, op->width, active);
+                w->blend(slot_at(w, op->dst), result, op->width, active);
             }
             pc++;
         } else if (op->kind == OP_BRANCH) {
