@@ -77,8 +77,8 @@ static gpushare_error launch(struct client *client, const char *name)
     gpushare_function *function;
     struct gpushare_dim one = {1, 1, 1};
     void *parameters[] = {&client->memory};
-    OK(gpushare_module_function(client->module, name, &function));
-    return gpushare_launch(function, one, one, 0, NULL, parameters);
+    gpushare_error error = gpushare_module_function(client->module, name, &function);
+    return error ? error : gpushare_launch(function, one, one, 0, NULL, parameters);
 }
 
 static void works(void)
