@@ -13,17 +13,12 @@
  */
 enum { ORDER_NS = 5000000, HOLD_NS = 10000000 };
 
-struct heap {
-    struct engine_event **at;
-    size_t count, capacity;
-};
-
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work; /* for engine threads */
     pthread_cond_t done; /* for callers that wait */
-    struct heap events;
-    struct heap turns; /* ordered tasks that have not begun, by their keys */
+    struct engine_heap events;
+    struct engine_group *groups, **last_group; /* those with ordered tasks that have not begun */
     uint64_t order;
     struct engine_task *first, **last; /* other tasks */
     uint64_t *running; /* for each thread, the time of its ordered task, or UINT64_MAX */
@@ -71,7 +66,7 @@ static bool earlier(const struct engine_event *a, const struct engine_event *b)
     return a->time != b->time ? a->time < b->time : a->order < b->order;
 }
 
-static int heap_push(struct heap *heap, struct engine_event *event, uint64_t time)
+static int heap_push(struct engine_heap *heap, struct engine_event *event, uint64_t time)
 {
     size_t at;
 
@@ -95,7 +90,7 @@ static int heap_push(struct heap *heap, struct engine_event *event, uint64_t tim
     return 0;
 }
 
-static struct engine_event *heap_pop(struct heap *heap)
+static struct engine_event *heap_pop(struct engine_heap *heap)
 {
     struct engine_event *top = heap->at[0];
     struct engine_event *last = heap->at[--heap->count];
@@ -134,12 +129,27 @@ int engine_at(struct engine_event *event, uint64_t time)
     return 0;
 }
 
-int engine_run_ordered(struct engine_task *task, uint64_t time)
+static void group_append(struct engine_group *group)
 {
-    if (heap_push(&engine.turns, &task->key, time) < 0)
+    group->next = NULL;
+    *engine.last_group = group;
+    engine.last_group = &group->next;
+}
+
+int engine_run_ordered(struct engine_group *group, struct engine_task *task, uint64_t time)
+{
+    if (heap_push(&group->turns, &task->key, time) < 0)
         return -ENOMEM;
+    if (group->turns.count == 1)
+        group_append(group);
     wake_one();
     return 0;
+}
+
+void engine_group_end(struct engine_group *group)
+{
+    free(group->turns.at);
+    group->turns = (struct engine_heap){0};
 }
 
 void engine_run(struct engine_task *task)
@@ -182,8 +192,9 @@ static bool holds_back(uint64_t turn, uint64_t time)
 /* Whether what a turn under way leads to may come before the time. */
 static bool is_held_back(uint64_t time)
 {
-    if (engine.turns.count > 0 && holds_back(engine.turns.at[0]->time, time))
-        return true;
+    for (const struct engine_group *group = engine.groups; group; group = group->next)
+        if (holds_back(group->turns.at[0]->time, time))
+            return true;
     for (unsigned i = 0; i < engine.threads; i++)
         if (holds_back(engine.running[i], time))
             return true;
@@ -215,11 +226,17 @@ static uint64_t happen_due(void)
 
 static struct engine_task *take_turn(uint64_t *running)
 {
+    struct engine_group *group = engine.groups;
     struct engine_task *task;
 
-    if (engine.turns.count == 0)
+    if (!group)
         return NULL;
-    task = (struct engine_task *)heap_pop(&engine.turns); /* its first member */
+    engine.groups = group->next;
+    if (!engine.groups)
+        engine.last_group = &engine.groups;
+    task = (struct engine_task *)heap_pop(&group->turns); /* its first member */
+    if (group->turns.count > 0)
+        group_append(group);
     *running = task->key.time;
     return task;
 }
@@ -288,7 +305,7 @@ static void *engine_main(void *number)
             continue;
         }
         /* Others can go on with what there is while this one is busy. */
-        if (engine.first || engine.turns.count > 0 || next < engine.watched)
+        if (engine.first || engine.groups || next < engine.watched)
             wake_one();
         engine_unlock();
         task->run(task);
@@ -311,6 +328,7 @@ int engine_start(unsigned threads)
     pthread_cond_init(&engine.done, &monotonic);
     pthread_condattr_destroy(&monotonic);
     engine.last = &engine.first;
+    engine.last_group = &engine.groups;
     engine.running = malloc(threads * sizeof(*engine.running));
     if (!engine.running)
         return -ENOMEM;

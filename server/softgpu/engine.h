@@ -34,6 +34,17 @@ struct engine_event {
     void (*happen)(struct engine_event *event, uint64_t time); /* lock held */
 };
 
+struct engine_heap {
+    struct engine_event **at;
+    size_t count, capacity;
+};
+
+/* Tasks of one origin (a grid's turns). Groups are served in turn. All zeros to begin with. */
+struct engine_group {
+    struct engine_heap turns;
+    struct engine_group *next; /* among groups with turns to run */
+};
+
 struct engine_task {
     struct engine_event key; /* when it began, on the modelled clock; happen is unused */
     struct engine_task *next;
@@ -55,12 +66,14 @@ uint64_t engine_thread_ns(void);
 /* -ENOMEM when the event could not be set. */
 int engine_at(struct engine_event *event, uint64_t time);
 /*
- * Runs the task on a thread. engine_run_ordered(): before others of a later
- * modelled time, and events behind that time wait for it; it must be short.
- * Both kinds get their share of the threads.
+ * Runs the task on a thread. engine_run_ordered(): before others of its group with
+ * a later modelled time; events behind that time wait for it; it must be short.
+ * -ENOMEM when it could not be queued.
  */
-int engine_run_ordered(struct engine_task *task, uint64_t time);
+int engine_run_ordered(struct engine_group *group, struct engine_task *task, uint64_t time);
 void engine_run(struct engine_task *task);
+/* Gives back what a group without turns holds. */
+void engine_group_end(struct engine_group *group);
 
 /* A fault: no event or task begins any more. */
 void engine_stop(void);

@@ -21,6 +21,7 @@ struct grid {
     struct block_launch launch;
     struct grid *next;        /* in device.pending */
     struct grid *serial_next; /* in device.serial */
+    struct engine_group turns;
     struct op *op;
     struct device *device;
     struct stream *stream;
@@ -80,6 +81,7 @@ void grid_destroy(struct grid *grid)
 {
     if (!grid)
         return;
+    engine_group_end(&grid->turns);
     grid->release(grid->owner);
     free(grid);
 }
@@ -213,7 +215,7 @@ static void turn_queue(struct resident *resident)
 {
     if (resident->computes)
         engine_run(&resident->task);
-    else if (engine_run_ordered(&resident->task, resident->clock) < 0)
+    else if (engine_run_ordered(&resident->grid->turns, &resident->task, resident->clock) < 0)
         out_of_memory();
 }
 
