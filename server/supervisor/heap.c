@@ -325,6 +325,7 @@ struct heap_block *heap_region_ready(struct heap_region *region)
 void heap_region_clear(struct heap_region *region)
 {
     struct heap_block *whole = region->first;
+    assert(region->state == HEAP_REGION_LIVE && whole);
     for (struct heap_block *block = whole, *next; block; block = next) {
         next = block->after;
         if (block->state == HEAP_BLOCK_FREE)

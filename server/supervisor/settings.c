@@ -311,7 +311,7 @@ static const char *from_environment(const char *name, void *context)
 
 static int read_environment(struct settings *settings, char *text, size_t bytes)
 {
-    struct notify_sockets sockets;
+    struct notify_sockets sockets = {.client = -1, .admin = -1};
     int result = limits_wish_read(&settings->limits, from_environment, NULL, text, bytes);
     if (result == 0)
         result = notify_take_sockets(&sockets, getenv("LISTEN_PID"), getenv("LISTEN_FDS"),

@@ -24,22 +24,21 @@ static int clear(void **state)
 }
 
 /* Words end with NULL; the program's name is added. */
-static int read_words(const char *first, ...)
+static int read_words(const char *const *given)
 {
     char *words[20] = {"gpushared"};
     int count = 1;
-    va_list rest;
-    va_start(rest, first);
-    for (const char *word = first; word; word = va_arg(rest, const char *))
-        words[count++] = (char *)(uintptr_t)word;
-    va_end(rest);
+    while (*given)
+        words[count++] = (char *)(uintptr_t)*given++;
     text[0] = 0;
     return settings_read(&settings, count, words, text, sizeof text);
 }
 
+#define READ(...) read_words((const char *const[]){__VA_ARGS__})
+
 static void refused(const char *culprit, const char *form, const char *option, const char *value)
 {
-    assert_int_equal(read_words(option, value, NULL), -EINVAL);
+    assert_int_equal(READ(option, value, NULL), -EINVAL);
     if (!strstr(text, culprit) || !strstr(text, form))
         fail_msg("no \"%s\" or \"%s\" in: %s", culprit, form, text);
 }
@@ -48,7 +47,7 @@ static void defaults_need_nothing(void **state)
 {
     (void)state;
     uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    assert_int_equal(read_words(NULL), 0);
+    assert_int_equal(READ(NULL), 0);
     assert_string_equal(settings.driver_name, "nvidia");
     assert_non_null(strstr(settings.driver, "/libcuda.so.1"));
     assert_string_equal(settings.socket, "/run/gpushare/gpushare.sock");
@@ -65,9 +64,9 @@ static void defaults_need_nothing(void **state)
 static void options_are_taken(void **state)
 {
     (void)state;
-    assert_int_equal(read_words("--driver", "softgpu", "--softgpu", "/s/libcuda.so.1", "--socket",
-                                "/a", "--max-window", "1G", "--admin-uid", "1000", "--admin-uid",
-                                "1001", "--host-memory-total", "8G", "--log-level", "debug", NULL),
+    assert_int_equal(READ("--driver", "softgpu", "--softgpu", "/s/libcuda.so.1", "--socket", "/a",
+                          "--max-window", "1G", "--admin-uid", "1000", "--admin-uid", "1001",
+                          "--host-memory-total", "8G", "--log-level", "debug", NULL),
                      0);
     assert_string_equal(settings.driver, "/s/libcuda.so.1");
     assert_string_equal(settings.driver_name, "softgpu");
@@ -78,13 +77,13 @@ static void options_are_taken(void **state)
     assert_int_equal(settings.host_total, UINT64_C(8) << 30);
     assert_int_equal(settings.host_client, UINT64_C(2) << 30);
     assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
-    assert_int_equal(read_words("--streams", "4096", NULL), 0);
+    assert_int_equal(READ("--streams", "4096", NULL), 0);
     assert_int_equal(settings.streams, 4096);
-    assert_int_equal(read_words("--driver", "/x/libcuda.so.1", NULL), 0);
+    assert_int_equal(READ("--driver", "/x/libcuda.so.1", NULL), 0);
     assert_string_equal(settings.driver_name, "path");
-    assert_int_equal(read_words("--version", NULL), SETTINGS_EXIT);
+    assert_int_equal(READ("--version", NULL), SETTINGS_EXIT);
     assert_non_null(strstr(text, "protocol 1.0"));
-    assert_int_equal(read_words("--help", NULL), SETTINGS_EXIT);
+    assert_int_equal(READ("--help", NULL), SETTINGS_EXIT);
     assert_non_null(strstr(text, "--host-memory-total"));
 }
 
@@ -117,20 +116,20 @@ static void the_environment_sets_defaults(void **state)
     setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "50", 1);
     setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 1);
     setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
-    assert_int_equal(read_words(NULL), 0);
+    assert_int_equal(READ(NULL), 0);
     assert_string_equal(settings.socket, "/e/s");
     assert_string_equal(settings.admin_socket, "/run/user/7/gpushare/admin.sock");
     assert_int_equal(settings.host_client, 64 << 20);
     assert_int_equal(settings.limits.thread_percentage, 5000);
     assert_int_equal(settings.limits.priority, 1);
-    assert_int_equal(read_words("--socket", "/o/s", "--host-memory-total", "32M", NULL), 0);
+    assert_int_equal(READ("--socket", "/o/s", "--host-memory-total", "32M", NULL), 0);
     assert_string_equal(settings.socket, "/o/s");
     assert_int_equal(settings.host_client, 32 << 20);
     setenv("RUNTIME_DIRECTORY", "/run/one:/run/two", 1);
-    assert_int_equal(read_words(NULL), 0);
+    assert_int_equal(READ(NULL), 0);
     assert_string_equal(settings.admin_socket, "/run/one/admin.sock");
     setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "150", 1);
-    assert_int_equal(read_words(NULL), -EINVAL);
+    assert_int_equal(READ(NULL), -EINVAL);
     assert_non_null(strstr(text, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE"));
     assert_non_null(strstr(text, "150"));
 }
