@@ -20,11 +20,10 @@ struct outbox_letter {
     uint8_t data[];
 };
 
-/* Results of a full socket: the peer reads again some time, or its connection ends.
- * ETOOMANYREFS: too many descriptors are under way in sockets of this user. */
+/* Results of a full socket: the peer reads again some time, or its connection ends. */
 static bool later(int result)
 {
-    return result == -EAGAIN || result == -ENOBUFS || result == -ENOMEM || result == -ETOOMANYREFS;
+    return result == -EAGAIN || result == -ENOBUFS || result == -ENOMEM;
 }
 
 void outbox_open(struct outbox *outbox, int fd, size_t most)
@@ -44,13 +43,18 @@ static size_t letter_bytes(const struct outbox_letter *letter)
     return sizeof *letter + letter->body_bytes + letter->tail_bytes;
 }
 
+static size_t letter_cost(const struct outbox_letter *letter)
+{
+    return letter_bytes(letter) + (size_t)letter->fd_count * OUTBOX_FD_BYTES;
+}
+
 static void outbox_shift(struct outbox *outbox)
 {
     struct outbox_letter *letter = outbox->first;
     outbox->first = letter->next;
     if (!outbox->first)
         outbox->last = NULL;
-    outbox->bytes -= letter_bytes(letter);
+    outbox->bytes -= letter_cost(letter);
     letter_free(letter);
 }
 
@@ -64,10 +68,10 @@ void outbox_close(struct outbox *outbox)
 static int enqueue(struct outbox *outbox, const struct outbox_letter *shape, const void *body,
                    const void *tail, const int *fds)
 {
-    size_t bytes = letter_bytes(shape);
-    if (bytes > outbox->most - outbox->bytes)
+    size_t cost = letter_cost(shape);
+    if (cost > outbox->most - outbox->bytes)
         return -ENOBUFS;
-    struct outbox_letter *letter = malloc(bytes);
+    struct outbox_letter *letter = malloc(letter_bytes(shape));
     if (!letter)
         return -ENOMEM;
     *letter = *shape;
@@ -91,7 +95,7 @@ static int enqueue(struct outbox *outbox, const struct outbox_letter *shape, con
     else
         outbox->first = letter;
     outbox->last = letter;
-    outbox->bytes += bytes;
+    outbox->bytes += cost;
     return OUTBOX_QUEUED;
 }
 
@@ -124,7 +128,9 @@ int outbox_flush(struct outbox *outbox)
         int result = channel_send(outbox->fd, letter->opcode, letter->serial, letter->client,
                                   letter->data, letter->data + letter->body_bytes,
                                   letter->tail_bytes, letter->fds, letter->fd_count);
-        if (later(result))
+        /* Too many descriptors of this user are under way in sockets: that passes, and what was
+         * accepted for sending is sent. */
+        if (later(result) || result == -ETOOMANYREFS)
             return OUTBOX_QUEUED;
         if (result < 0)
             return result;

@@ -4,7 +4,7 @@
  * outbox: sending messages to a peer that may not read, without ever waiting.
  *
  * What the socket does not take at once is copied, its descriptors duplicated, and
- * sent when the socket has room. The copy is bounded: a peer that lets it run full
+ * sent when the socket has room. What waits is bounded: a peer that lets it run full
  * has lost its connection.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_OUTBOX_H
@@ -14,12 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What a waiting descriptor counts: they are scarcer than memory. */
+#define OUTBOX_FD_BYTES 8192
+
 struct outbox_letter;
 
 struct outbox {
     int fd; /* borrowed; non-blocking */
     struct outbox_letter *first, *last;
-    size_t bytes; /* queued, descriptors counted as letters are */
+    size_t bytes; /* queued; a descriptor counts as OUTBOX_FD_BYTES */
     size_t most;
 };
 

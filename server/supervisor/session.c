@@ -20,6 +20,9 @@
 
 /* Answers that a client has not read; the largest message many times over. */
 #define OUTBOX_MOST (UINT64_C(256) << 10)
+/* Of the kernel's memory for what the client has not read, descriptors under way among it (they
+ * count against this user as a whole). The kernel doubles it: the largest message fits. */
+#define SOCKET_BYTES 32768
 /* Messages taken in a row before the loop looks at others again. */
 #define BATCH 16
 /* A client that said hello may look at the devices for so many hello timeouts before it attaches.
@@ -91,6 +94,14 @@ static const struct row *find_row(uint16_t opcode)
 static void patience_over(uv_timer_t *timer)
 {
     struct session *session = timer->data;
+    if (session->parked.held) {
+        char text[512];
+        device_explain(&session->supervisor->devices[session->parked.body.device], text,
+                       sizeof text);
+        session_refuse(session, session->parked.serial, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
+        session_end(session, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
+        return;
+    }
     session_end(session, PROTO_ERROR_CONNECTION_LOST,
                 session->state == SESSION_HELLO ? "the client connected and said nothing"
                                                 : "the client said hello and did not attach");
@@ -334,7 +345,12 @@ int session_open(struct session **out, struct supervisor *supervisor, int fd, ui
     session->surplus = surplus;
     session->connected_at = timeline_now();
     session->slab_most = HEAP_SLAB_MOST;
-    result = fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 ? -errno : identify(session);
+    int most = SOCKET_BYTES;
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof most) < 0 ||
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+        result = -errno;
+    else
+        result = identify(session);
     if (result == 0)
         result = uv_poll_init(supervisor->loop, &session->poll, fd);
     if (result < 0)
@@ -430,6 +446,7 @@ void session_request_end(struct request *request)
     struct session *session = request->session;
     if (request->fd >= 0)
         close(request->fd);
+    charge_return(&request->charge);
     image_release(request->image);
     free(request);
     session->requests--;

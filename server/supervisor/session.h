@@ -77,6 +77,7 @@ struct request {
     struct image *image; /* the job's result */
     uint64_t count;
     int fd;               /* the client's, or -1 */
+    struct charge charge; /* of that descriptor */
     struct request *next; /* waiting for pinned memory */
 };
 

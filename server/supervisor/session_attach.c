@@ -299,16 +299,17 @@ void session_window_move(struct session *session, struct channel_message *messag
                        "the window can't move any more: something has been allocated in it");
         return;
     }
+    struct request *request = session_request(session, serial, PROTO_WINDOW);
+    if (!request)
+        return;
     int result = take_next(session);
     if (result) {
         no_room(session, serial);
+        session_request_end(request);
         return;
     }
     heap_close(&session->heap);
     heap_close(&session->buffers);
-    struct request *request = session_request(session, serial, PROTO_WINDOW);
-    if (!request)
-        return;
     const struct address_plan *plan = &session->supervisor->plan;
     struct proto_worker_window body = {
         .device_base = address_plan_device(plan, &session->window),

@@ -25,6 +25,7 @@ struct module {
     bool inspected; /* the worker knows this number */
     struct image *image;
     struct charge charge;         /* of the image's bytes */
+    struct charge fd_charge;      /* of its descriptor, though others may share it */
     struct heap_block *variables; /* NULL if it has none */
 };
 
@@ -72,6 +73,7 @@ static void module_free(struct session *session, struct module *module)
     session->module_count--;
     image_release(module->image);
     charge_return(&module->charge);
+    charge_return(&module->fd_charge);
     free(module);
 }
 
@@ -142,7 +144,7 @@ static void load(struct request *request)
                                                 module->variables ? module->variables->address : 0};
     if (session_ask(request->session, PROTO_WORKER_MODULE_LOAD, &body, NULL, 0, loaded, request) <
         0)
-        module_failed(request, PROTO_ERROR_WORKER_LOST, "the worker has just ended");
+        module_failed(request, PROTO_ERROR_WORKER_LOST, "it could not be passed on to the worker");
 }
 
 static void got_variables(struct want *want, struct heap_block *block, uint32_t error,
@@ -205,7 +207,7 @@ static void copied(struct job *job, int result)
     struct proto_worker_module_inspect body = {.module = module->number, .count = request->count};
     if (session_ask(session, PROTO_WORKER_MODULE_INSPECT, &body, &module->image->fd, 1, inspected,
                     request) < 0)
-        module_failed(request, PROTO_ERROR_WORKER_LOST, "the worker has just ended");
+        module_failed(request, PROTO_ERROR_WORKER_LOST, "it could not be passed on to the worker");
 }
 
 static int copy(struct job *job)
@@ -214,10 +216,32 @@ static int copy(struct job *job)
     return image_copy(&request->image, request->fd, request->count);
 }
 
+/* The image's bytes, its descriptor, and the one that the client passed. Refuses if one is too
+ * many. */
+static bool charge_all(struct session *session, struct request *request, struct module *module)
+{
+    const struct quota *culprit = NULL;
+    char used[UNITS_TEXT], limit[UNITS_TEXT];
+    if (quota_charge(&session->images, &module->charge, request->count, &culprit)) {
+        session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY,
+                       "%s: %s of %s are in use: unload modules", culprit->name,
+                       units_format_bytes(culprit->used, used),
+                       units_format_bytes(culprit->limit, limit));
+        return false;
+    }
+    if (quota_charge(&session->fds, &module->fd_charge, 1, &culprit) ||
+        quota_charge(&session->fds, &request->charge, 1, &culprit)) {
+        session_refuse(session, request->serial, PROTO_ERROR_SERVER_RESOURCES,
+                       "%s: %" PRIu64 " of %" PRIu64 " are in use: unload modules or free memory",
+                       culprit->name, culprit->used, culprit->limit);
+        return false;
+    }
+    return true;
+}
+
 void session_module_load(struct session *session, struct channel_message *message)
 {
     struct proto_module_load body;
-    struct charge charge = CHARGE_NONE;
     uint32_t serial = message->header.serial;
     memcpy(&body, message->body, sizeof body);
     if (session->module_count >= SESSION_MODULES_MOST) {
@@ -226,29 +250,23 @@ void session_module_load(struct session *session, struct channel_message *messag
                        session->module_count);
         return;
     }
-    const struct quota *culprit = NULL;
-    if (quota_charge(&session->images, &charge, body.count, &culprit)) {
-        char used[UNITS_TEXT], limit[UNITS_TEXT];
-        session_refuse(session, serial, PROTO_ERROR_OUT_OF_MEMORY,
-                       "%s: %s of %s are in use: unload modules", culprit->name,
-                       units_format_bytes(culprit->used, used),
-                       units_format_bytes(culprit->limit, limit));
-        return;
-    }
     struct request *request = session_request(session, serial, PROTO_MODULE_LOADED);
-    struct module *module = request ? module_new(session) : NULL;
+    if (!request)
+        return;
+    request->count = body.count;
+    struct module *module = request->module = module_new(session);
     if (!module) {
-        charge_return(&charge);
-        if (request) {
-            session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
-                           "the server has no memory for another module");
-            session_request_end(request);
-        }
+        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
+                       "the server has no memory for another module");
+        session_request_end(request);
         return;
     }
-    module->charge = charge;
-    request->module = module;
-    request->count = body.count;
+    if (!charge_all(session, request, module)) {
+        if (!session_leaves(session))
+            module_free(session, module);
+        session_request_end(request);
+        return;
+    }
     request->fd = channel_take_fd(message, 0);
     if (job_start(&request->job, session->supervisor->loop, copy, copied) < 0)
         module_failed(request, PROTO_ERROR_SERVER_RESOURCES, "the server has no thread to copy it");

@@ -171,8 +171,11 @@ int worker_link_request(struct worker_link *link, uint16_t opcode, uint32_t clie
     uint32_t serial = turn << SLOT_BITS | index;
     int result =
         outbox_send(&link->outbox, opcode, serial, client, body, tail, tail_bytes, fds, fd_count);
-    if (result < 0)
+    /* What only this request could not get (a descriptor, memory) leaves the link as it was. */
+    if (result == -EPIPE || result == -ECONNRESET || result == -ENOBUFS)
         return fail(link, result);
+    if (result < 0)
+        return result;
     link->free_first = slot->next_free;
     link->outstanding++;
     *slot = (struct slot){

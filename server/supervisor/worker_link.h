@@ -47,8 +47,8 @@ void worker_link_close(struct worker_link *link);
 
 /*
  * Sends a request; reply may be NULL if the answer does not matter. fds stay the
- * caller's. Returns 0, or -errno: the callback is not called then, and the link is
- * of no more use (`lost` follows from the loop).
+ * caller's. Returns 0, or -errno: the callback is not called then; if the link is
+ * of no more use, `lost` follows from the loop.
  */
 int worker_link_request(struct worker_link *link, uint16_t opcode, uint32_t client,
                         const void *body, const void *tail, size_t tail_bytes, const int *fds,
