@@ -125,8 +125,6 @@ static void loaded(void *context, struct channel_message *answer)
     struct request *request = context;
     struct session *session = request->session;
     struct module *module = request->module;
-    /* What failed to load, the worker has forgotten. */
-    module->inspected = false;
     if (!answer || answer->header.opcode != PROTO_MODULE_LOADED) {
         failed_by_worker(request, answer);
         return;

@@ -43,6 +43,7 @@ struct fake_worker {
     bool hold_detach;
     uint32_t refuse_map;   /* this many maps are answered out_of_memory */
     uint64_t refuse_above; /* maps larger than this are, if not 0 */
+    bool refuse_load;
     uint64_t mapped, host_mapped;
     uint64_t global_bytes; /* of every module */
     uint32_t attached, detached, inspected, modules, quiesces, unloads;
@@ -207,6 +208,11 @@ static inline void fake_answer_module(struct fake_worker *worker,
         struct proto_worker_module_load body;
         memcpy(&body, message->body, sizeof body);
         struct proto_module_loaded loaded = {.module = body.module, .functions = 1};
+        if (worker->refuse_load) {
+            channel_send_failed(worker->fd, message->header.serial, message->header.client,
+                                PROTO_ERROR_INVALID_PTX, "line 3");
+            return;
+        }
         worker->modules++;
         fake_reply(worker, message, PROTO_MODULE_LOADED, &loaded, NULL, 0);
     } else {

@@ -419,6 +419,32 @@ static void variables_are_charged_and_come_back(void **state)
     fake_close(&fake);
 }
 
+static void a_module_that_does_not_load_leaves_nothing(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 8 * MIB, NULL, NULL);
+    fake.worker[0].global_bytes = 1000;
+    fake.worker[0].refuse_load = true;
+    send_image(fd, "text", 4);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_PTX, "line 3");
+    FAKE_WAIT(&fake, fake.worker[0].unloads == 1 && fake_usage(&fake, fd).used == 0);
+    assert_int_equal(fake.supervisor->first->module_count, 0);
+    assert_int_equal(fake.supervisor->cache.images, 0);
+    assert_int_equal(fake.supervisor->fds.used, 0);
+    fake.worker[0].refuse_load = false;
+    /* Each module is charged a descriptor, and a second one while it is loaded. */
+    fake.supervisor->fds.limit = 4;
+    load(fd, "one"); /* with the slab of its variables: two */
+    load(fd, "two");
+    send_image(fd, "four", 4);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_SERVER_RESOURCES, "4 of 4");
+    assert_int_equal(fake.supervisor->fds.used, 3);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 static void unknown_modules_do_not_reach_the_worker(void **state)
 {
     (void)state;
@@ -588,6 +614,7 @@ int main(void)
         cmocka_unit_test(images_are_shared_by_content),
         cmocka_unit_test(images_that_lie_are_refused),
         cmocka_unit_test(variables_are_charged_and_come_back),
+        cmocka_unit_test(a_module_that_does_not_load_leaves_nothing),
         cmocka_unit_test(unknown_modules_do_not_reach_the_worker),
         cmocka_unit_test(whoever_vanishes_in_the_middle_leaves_nothing),
         cmocka_unit_test(a_lost_worker_takes_its_clients_along_by_name),
