@@ -177,6 +177,40 @@ static void a_fault_wakes_every_stream_and_the_first_stays(void **state)
     assert_int_equal(waiters(), 0);
 }
 
+struct sleeper {
+    pthread_t thread;
+    const uint32_t *word;
+    uint32_t awake;
+};
+
+/* Far longer than a test may take: only a wake-up ends it in time. */
+static void *sleep_long(void *context)
+{
+    struct sleeper *sleeper = context;
+    timeline_sleep(sleeper->word, 0, 60 * 1000000000L);
+    __atomic_store_n(&sleeper->awake, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+static void a_fault_wakes_who_waits_for_room_too(void **state)
+{
+    (void)state;
+    struct sleeper sleepers[2] = {{.word = timeline_word(timeline.stream)},
+                                  {.word = &streams[STREAMS - 1].head}};
+    for (int i = 0; i < 2; i++)
+        pthread_create(&sleepers[i].thread, NULL, sleep_long, &sleepers[i]);
+    uint64_t end = timeline_now() + UINT64_C(30) * 1000000000u;
+    for (int i = 0; i < 2; i++) {
+        /* Again and again, for nobody can see from here whether it sleeps already. */
+        while (!__atomic_load_n(&sleepers[i].awake, __ATOMIC_SEQ_CST) && timeline_now() < end) {
+            timeline_fail(ring_status_header(status.base), streams, STREAMS, PROTO_ERROR_KILLED);
+            sched_yield();
+        }
+        pthread_join(sleepers[i].thread, NULL);
+    }
+    assert_true(timeline_now() < end);
+}
+
 static bool alive_for_a_while(void *context)
 {
     int *left = context;
@@ -254,6 +288,7 @@ int main(void)
         CASE(sleepers_wake_at_their_values),
         CASE(values_that_only_differ_above_32_bits),
         CASE(a_fault_wakes_every_stream_and_the_first_stays),
+        CASE(a_fault_wakes_who_waits_for_room_too),
         CASE(a_dead_peer_ends_the_wait),
         CASE(a_waiter_count_that_lies_harms_nobody_here),
         CASE(no_wakeup_is_lost),
