@@ -1,26 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * account: what each client has used of the device.
+ * account: how long the device worked for each client.
+ *
+ * Each batch of a ring is a span between two timing events. While spans of several
+ * clients run on the same multiprocessors at once, each moment is split equally
+ * among these clients, atom by atom; several streams of one client count once. A
+ * client alone on its multiprocessors gets every moment whole, whatever its share
+ * of the device.
+ *
+ * Spans are limited; a batch that finds none free is not measured, and the
+ * stream's next span counts for it too.
+ *
+ * account_begin and account_end: submitter. The rest: any thread.
  */
 #ifndef GPUSHARE_SERVER_WORKER_ACCOUNT_H
 #define GPUSHARE_SERVER_WORKER_ACCOUNT_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include "common/cuda_driver.h"
+
+struct client;
+struct stream;
+struct partitions;
+
+enum { ACCOUNT_SPANS = 512 };
 
 /* Counted by the submitter, under client->lock. */
 struct account_client {
     uint64_t launches;
     uint64_t copies;
     uint64_t copied_bytes;
-    uint64_t gpu_nanoseconds;
+    uint64_t gpu_nanoseconds; /* atomic; counted by account_collect */
 };
 
-/* A stretch of one stream's work between two timing events. */
 struct account_span {
-    cuda_event start;
+    struct account_span *next;
+    cuda_event start, end;
+    struct stream *stream;
+    uint64_t value;  /* of the stream's timeline; once reached, the span is over */
+    uint32_t weight; /* batches that it stands for */
+    bool started, over;
+    double from, to; /* nanoseconds since the first span of all */
 };
+
+struct account {
+    const struct cuda_driver *cuda;
+    const struct partitions *partitions;
+    pthread_mutex_t lock; /* of the two lists; never held across a driver call */
+    struct account_span *free;
+    struct account_span *incoming, **incoming_end;
+    pthread_mutex_t collecting; /* of all that follows */
+    struct account_span *open;  /* not settled yet */
+    struct account_span *base;  /* times are measured from its start */
+    double base_time;
+    double settled; /* everything before is counted */
+    struct account_span spans[ACCOUNT_SPANS];
+};
+
+/* Returns the driver's result. */
+cuda_result account_open(struct account *account, const struct cuda_driver *cuda,
+                         const struct partitions *partitions);
+void account_close(struct account *account);
+
+/* The batch's first work is about to be submitted on stream->bound. */
+void account_begin(struct account *account, struct stream *stream);
+/* The batch is submitted but for its completion, which will write this value. */
+void account_end(struct account *account, struct stream *stream, uint64_t value);
+
+/* Counts what has ended since. */
+void account_collect(struct account *account);
+
+/* The client goes; nothing of it is in flight. */
+void account_forget(struct account *account, const struct client *client);
 
 #endif

@@ -56,7 +56,8 @@ struct stream {
     struct stream_hold hold;
     struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */
     struct stream *next_user;  /* of the same pool_stream */
-    struct account_span span;  /* the submitter's */
+    struct account_span *span; /* the submitter's: of the batch under way, or NULL */
+    uint32_t unmeasured;       /* the submitter's: batches that found no span free */
 };
 
 struct function {

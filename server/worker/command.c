@@ -11,9 +11,10 @@
 #include "server/worker/module.h"
 #include "server/worker/stream_pool.h"
 
-cuda_result command_open(struct command *command, const struct device *device)
+cuda_result command_open(struct command *command, const struct device *device,
+                         struct account *account)
 {
-    *command = (struct command){.cuda = device->cuda};
+    *command = (struct command){.cuda = device->cuda, .account = account};
     for (size_t i = 0; i < sizeof command->order / sizeof *command->order; i++) {
         cuda_result result =
             device->cuda->cuEventCreate(&command->order[i], CUDA_EVENT_DISABLE_TIMING);
@@ -71,6 +72,13 @@ static bool alive(const struct memory_free *dying, const struct stream *stream)
     return !dying || memory_free_covers(dying, stream->index, stream->ring.value + 1);
 }
 
+/* Before the batch's first command that makes the device work. */
+static void begin_work(struct command *command, struct stream *stream)
+{
+    if (!stream->span)
+        account_begin(command->account, stream);
+}
+
 /* ---- launch ---- */
 
 static int run_launch(struct command *command, struct stream *stream,
@@ -108,6 +116,7 @@ static int run_launch(struct command *command, struct stream *stream,
     }
     void *extra[] = {CUDA_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)parameters,
                      CUDA_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CUDA_LAUNCH_PARAM_END};
+    begin_work(command, stream);
     cuda_result result = command->cuda->cuLaunchKernel(
         function->handle, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
         launch->block[1], launch->block[2], launch->shared_bytes, stream->bound->handle, NULL,
@@ -154,6 +163,7 @@ static int run_copy(struct command *command, struct stream *stream,
                          "copy: 0x%llx and 0x%llx overlap within %llu bytes",
                          (unsigned long long)copy->destination, (unsigned long long)copy->source,
                          (unsigned long long)copy->count);
+    begin_work(command, stream);
     stream->client->usage.copies++;
     stream->client->usage.copied_bytes += copy->count;
     weigh(command, copy->count);
@@ -183,6 +193,7 @@ static int run_fill(struct command *command, struct stream *stream,
                          "this client",
                          (unsigned long long)fill->destination, (unsigned long long)fill->count,
                          fill->width);
+    begin_work(command, stream);
     stream->client->usage.copies++;
     stream->client->usage.copied_bytes += bytes;
     weigh(command, bytes);
@@ -365,6 +376,8 @@ int command_run(struct command *command, struct stream *stream,
 int command_complete(struct command *command, struct stream *stream)
 {
     uint64_t value = stream->ring.value;
+    if (stream->span)
+        account_end(command->account, stream, value);
     /* The client's word first: who sees the private twin move may wake sleepers on the other. */
     cuda_mem_op_params writes[2] = {
         {.write_value = {.operation = CUDA_MEM_OP_WRITE_VALUE_64,

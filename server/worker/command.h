@@ -24,6 +24,7 @@ enum {
 /* What carrying out needs; one a submitter. */
 struct command {
     const struct cuda_driver *cuda;
+    struct account *account;
     cuda_event order[16]; /* for waits between CUstreams, in turn */
     uint32_t order_next;
     uint32_t weight; /* added for large copies, in commands; the submitter resets it */
@@ -33,7 +34,8 @@ struct command {
 };
 
 /* Makes the events. Returns the driver's result. */
-cuda_result command_open(struct command *command, const struct device *device);
+cuda_result command_open(struct command *command, const struct device *device,
+                         struct account *account);
 void command_close(struct command *command);
 
 /*

@@ -146,12 +146,15 @@ static void pause_for(struct completer *completer, uint32_t seen, uint64_t nanos
             NULL, 0);
 }
 
-static void check_device(struct completer *completer, uint64_t now)
+static void tick(struct completer *completer, uint64_t now, bool in_use)
 {
     struct worker *worker = completer->worker;
     if (now - completer->checked < TICK_NS)
         return;
     completer->checked = now;
+    account_collect(&worker->account);
+    if (!in_use)
+        return;
     cuda_result result = stream_pool_query(&worker->pool);
     if (cuda_error_is_sticky(result))
         worker_fail(worker, result, "work on the device");
@@ -179,10 +182,9 @@ static void watch(struct completer *completer)
     while (!__atomic_load_n(&completer->stop, __ATOMIC_RELAXED)) {
         struct completer_look look = completer_look(completer);
         uint64_t now = timeline_now();
-        if (look.in_use || look.urgent) {
+        if (look.in_use || look.urgent)
             idle_ticks = 0;
-            check_device(completer, now);
-        }
+        tick(completer, now, look.in_use);
         if (look.progress) {
             since = now;
             pause = 0;

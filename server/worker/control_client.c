@@ -120,11 +120,12 @@ static int usage(struct request *request)
 {
     struct client *client = request->client;
     struct proto_worker_usage used = {.multiprocessors = client->partition->multiprocessors};
+    account_collect(&request->worker->account);
     pthread_mutex_lock(&client->lock);
     used.launches = client->usage.launches;
     used.copies = client->usage.copies;
     used.copied_bytes = client->usage.copied_bytes;
-    used.gpu_nanoseconds = client->usage.gpu_nanoseconds;
+    used.gpu_nanoseconds = __atomic_load_n(&client->usage.gpu_nanoseconds, __ATOMIC_RELAXED);
     used.in_flight = client_in_flight(client);
     for (uint32_t i = 0; i < client->stream_count; i++)
         used.streams += client->streams[i].state != STREAM_FREE;

@@ -132,6 +132,7 @@ void control_drop_client(struct worker *worker, struct client *client)
     worker_remove_client(worker, client);
     for (uint32_t i = 0; i < client->stream_count; i++)
         stream_pool_unbind(&worker->pool, &client->streams[i]);
+    account_forget(&worker->account, client);
     while (client->frees) {
         struct memory_free *request = client->frees;
         client->frees = request->next;

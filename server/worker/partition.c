@@ -145,7 +145,7 @@ uint32_t partitions_choose(const struct partitions *partitions, uint32_t percent
     if (wanted > full)
         wanted = full;
     /* A share below one atom gets one all the same, the only exception to a limit. */
-    if (wanted == 0 && !(partitions->remainder && partitions->remainder <= budget))
+    if (wanted == 0)
         wanted = 1;
     uint32_t granted = 0;
     for (uint32_t i = 0; i < wanted; i++) {

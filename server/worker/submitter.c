@@ -99,7 +99,8 @@ static void mark_watched(struct submitter *submitter, struct stream *stream)
     completer_note(&submitter->worker->completer, true);
 }
 
-/* Runs up to `most` descriptors; *done says how many. Returns 0 or what command_run returned. */
+/* Runs descriptors worth up to `most` commands; *done says how many. Returns 0 or what command_run
+ * returned. */
 static int run_some(struct submitter *submitter, struct stream *stream, uint32_t most,
                     uint32_t *done)
 {
@@ -107,7 +108,7 @@ static int run_some(struct submitter *submitter, struct stream *stream, uint32_t
     int result = 0;
     *done = 0;
     submitter->command.weight = 0;
-    while (*done < most && !result) {
+    while (*done + submitter->command.weight < most && !result) {
         ring_peek(&stream->ring, &descriptor);
         result = command_run(&submitter->command, stream, &descriptor);
         if (result)
@@ -211,13 +212,18 @@ static uint32_t next_ready(struct client *client)
     return next < count ? next : bits_next(client->ready, 0, count);
 }
 
-/* Whether one more batch fits into the client's window; counts anew only when it must. */
-static bool has_room(struct client *client)
+/* How many commands more the client may have in flight; counts anew only when it must. */
+static uint32_t room_of(struct client *client)
 {
     uint32_t window = submitter_window(client);
     if (client->in_flight + SUBMITTER_BATCH > window)
         client->in_flight = client_in_flight(client);
-    return client->in_flight + SUBMITTER_BATCH <= window;
+    return client->in_flight < window ? window - client->in_flight : 0;
+}
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Serves rings until the client's turn is over. Returns 0 or COMMAND_FATAL. */
@@ -231,14 +237,14 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         uint32_t index = next_ready(client);
         if (index == client->stream_count)
             break;
-        if (!has_room(client)) {
+        uint32_t room = room_of(client);
+        if (room == 0) {
             client->blocked = true;
             break;
         }
         client->cursor = index;
         struct stream *stream = &client->streams[index];
-        uint32_t most = (uint32_t)client->deficit < SUBMITTER_BATCH ? (uint32_t)client->deficit
-                                                                    : SUBMITTER_BATCH;
+        uint32_t most = least_of(least_of((uint32_t)client->deficit, SUBMITTER_BATCH), room);
         uint32_t done;
         int result = serve_ring(submitter, stream, most, &done);
         client->deficit -= (int32_t)(done + submitter->command.weight);
@@ -459,7 +465,7 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, cha
         snprintf(why, why_size, "the submitter's doorbell: %s", strerror(errno));
         return PROTO_ERROR_SERVER_RESOURCES;
     }
-    cuda_result result = command_open(&submitter->command, &worker->device);
+    cuda_result result = command_open(&submitter->command, &worker->device, &worker->account);
     if (result != CUDA_OK) {
         snprintf(why, why_size, "making events: %s", cuda_error_sentence(result));
         return PROTO_ERROR_SERVER_RESOURCES;

@@ -22,6 +22,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     worker->clients = NULL;
     worker->client_count = worker->client_room = 0;
     worker->failed = 0;
+    worker->account.cuda = NULL;
     worker->submitter.event = worker->submitter.epoll = -1;
     worker->submitter.running = worker->completer.running = false;
     worker->submitter.active = NULL;
@@ -36,6 +37,14 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     }
     if (!error)
         error = partitions_open(&worker->partitions, &worker->device, why, why_size);
+    if (!error) {
+        cuda_result opened =
+            account_open(&worker->account, worker->device.cuda, &worker->partitions);
+        if (opened != CUDA_OK) {
+            snprintf(why, why_size, "making timing events: %s", cuda_error_sentence(opened));
+            error = error_from_cuda((int)opened);
+        }
+    }
     if (!error)
         error = completer_start(&worker->completer, worker, why, why_size);
     if (!error)
@@ -56,6 +65,7 @@ void worker_stop(struct worker *worker)
 {
     submitter_stop(&worker->submitter);
     completer_stop(&worker->completer);
+    account_close(&worker->account);
     stream_pool_close(&worker->pool);
     partitions_close(&worker->partitions);
     device_close(&worker->device);

@@ -25,6 +25,7 @@ struct worker {
     struct device device;
     struct partitions partitions;
     struct stream_pool pool;
+    struct account account;
 
     /* The clients. The control thread changes the table and frees clients; the others hold the lock
      * while they walk it, or keep to clients that have not left. */

@@ -411,6 +411,141 @@ static void test_events_measure_time(void **state)
     harness_ask(PROTO_EVENT_ELAPSED, 1, &between, PROTO_FAILED);
 }
 
+/* ---- turns ---- */
+
+static uint32_t load_kernel(struct peer *of, const char *name)
+{
+    peer_load_text(of, 1, harness_ptx, 0);
+    return peer_function(of, 1, name);
+}
+
+/* Waits until the driver has seen so many launches, and no more for a while. */
+static void settle_at(uint32_t launches)
+{
+    uint64_t end = timeline_now() + 10000000000u;
+    while (fake_count(FAKE_LAUNCH) < launches)
+        assert_true(timeline_now() < end);
+    struct timespec pause = {.tv_nsec = 20000000};
+    nanosleep(&pause, NULL);
+    assert_int_equal(fake_count(FAKE_LAUNCH), launches);
+}
+
+static void test_commands_in_flight_are_bounded(void **state)
+{
+    (void)state;
+    struct peer *low = peer_attach_with(2, PROTO_PERCENT_WHOLE, 1);
+    struct proto_command_launch launch = peer_launch(load_kernel(peer, "kernel"));
+    struct proto_command_launch lower = peer_launch(load_kernel(low, "kernel"));
+    hold(true);
+    for (int i = 0; i < 500; i++)
+        peer_push(peer, 0, &launch);
+    settle_at(SUBMITTER_WINDOW);
+    for (int i = 0; i < 500; i++)
+        peer_push(low, 0, &lower);
+    settle_at(SUBMITTER_WINDOW + SUBMITTER_WINDOW_LOW);
+    hold(false);
+    assert_int_equal(peer_wait(peer, 0, 500), 0);
+    assert_int_equal(peer_wait(low, 0, 500), 0);
+    assert_int_equal(fake_count(FAKE_LAUNCH), 1000);
+    peer_detach(low);
+}
+
+static void test_rings_of_one_client_take_turns(void **state)
+{
+    (void)state;
+    uint32_t second = peer_stream(peer, 0);
+    struct proto_command_launch launch = peer_launch(load_kernel(peer, "kernel"));
+    hold(true);
+    for (int i = 0; i < 600; i++)
+        peer_push(peer, 0, &launch);
+    settle_at(SUBMITTER_WINDOW);
+    uint64_t value = peer_push(peer, second, &launch);
+    hold(false);
+    assert_int_equal(peer_wait(peer, second, value), 0);
+    assert_int_equal(peer_wait(peer, 0, 600), 0);
+    /* It did not wait for the 472 that stood in the other ring. */
+    const void *first_stream = fake_call(FAKE_LAUNCH, 0).stream;
+    uint32_t position = 0;
+    for (uint32_t n = 0; n < 601; n++)
+        if (fake_call(FAKE_LAUNCH, n).stream != first_stream)
+            position = n;
+    assert_true(position > 0 && position < 3 * SUBMITTER_WINDOW);
+}
+
+/* ---- CUstreams ---- */
+
+static void test_streams_of_one_client_share_before_others_must(void **state)
+{
+    (void)state;
+    struct peer *peers[6];
+    hold(true);
+    /* 6 clients x 8 rings = 48 busy rings on at most 32 CUstreams. */
+    for (uint32_t p = 0; p < 6; p++) {
+        peers[p] = p ? peer_attach(p + 1) : peer;
+        for (uint32_t s = 1; s < STREAMS; s++)
+            peer_stream(peers[p], 0);
+        for (uint32_t s = 0; s < STREAMS; s++) {
+            peer_push_nop(peers[p], s);
+            peer_wait_head(peers[p], s, 1);
+        }
+    }
+    assert_int_equal(fake.live_streams, STREAM_POOL_QUEUES);
+    hold(false);
+    for (uint32_t p = 0; p < 6; p++)
+        for (uint32_t s = 0; s < STREAMS; s++)
+            assert_int_equal(peer_wait(peers[p], s, 1), 0);
+    for (uint32_t p = 1; p < 6; p++)
+        peer_detach(peers[p]);
+}
+
+static void test_shared_queues_are_told(void **state)
+{
+    (void)state;
+    struct peer *peers[5];
+    for (uint32_t p = 0; p < 5; p++) {
+        peers[p] = p ? peer_attach(p + 1) : peer;
+        for (uint32_t s = 1; s < STREAMS; s++)
+            peer_stream(peers[p], 0);
+    }
+    hold(true);
+    for (uint32_t p = 0; p < 4; p++)
+        for (uint32_t s = 0; s < STREAMS; s++) {
+            peer_push_nop(peers[p], s);
+            peer_wait_head(peers[p], s, 1);
+        }
+    const struct proto_worker_usage *usage =
+        harness_ask(PROTO_WORKER_USAGE_QUERY, 1, NULL, PROTO_WORKER_USAGE);
+    assert_int_equal(usage->shared_queues, 0);
+    assert_int_equal(usage->in_flight, STREAMS);
+    peer_push_nop(peers[4], 0);
+    peer_wait_head(peers[4], 0, 1);
+    usage = harness_ask(PROTO_WORKER_USAGE_QUERY, 5, NULL, PROTO_WORKER_USAGE);
+    assert_int_equal(usage->shared_queues, 1);
+    hold(false);
+    for (uint32_t p = 0; p < 5; p++)
+        assert_int_equal(peer_wait(peers[p], 0, 1), 0);
+    usage = harness_ask(PROTO_WORKER_USAGE_QUERY, 5, NULL, PROTO_WORKER_USAGE);
+    assert_int_equal(usage->shared_queues, 0);
+    for (uint32_t p = 1; p < 5; p++)
+        peer_detach(peers[p]);
+}
+
+static void test_partitions_have_streams_of_their_own(void **state)
+{
+    (void)state;
+    struct peer *quarter = peer_attach_with(2, 2500, 0);
+    assert_int_equal(peer_wait(peer, 0, peer_push_nop(peer, 0)), 0);
+    struct proto_command_launch a = peer_launch(load_kernel(peer, "kernel"));
+    struct proto_command_launch b = peer_launch(load_kernel(quarter, "kernel"));
+    assert_int_equal(peer_wait(peer, 0, peer_push(peer, 0, &a)), 0);
+    assert_int_equal(peer_wait(quarter, 0, peer_push(quarter, 0, &b)), 0);
+    const struct cuda_stream_object *whole = fake_call(FAKE_LAUNCH, 0).stream;
+    const struct cuda_stream_object *part = fake_call(FAKE_LAUNCH, 1).stream;
+    assert_int_equal(whole->green->multiprocessors, 132);
+    assert_int_equal(part->green->multiprocessors, 32);
+    peer_detach(quarter);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -436,6 +571,11 @@ int main(void)
         T(test_streams_end_at_the_number_granted),
         T(test_priorities_stay_within_the_clients_range),
         T(test_events_measure_time),
+        T(test_commands_in_flight_are_bounded),
+        T(test_rings_of_one_client_take_turns),
+        T(test_streams_of_one_client_share_before_others_must),
+        T(test_shared_queues_are_told),
+        T(test_partitions_have_streams_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* GPU time: each moment split equally among the clients on the same multiprocessors. */
+#include "tests/unit/worker/fake.h"
+
+#include "server/worker/account.h"
+#include "server/worker/client.h"
+#include "server/worker/stream_pool.h"
+
+#define MS UINT64_C(1000000)
+
+static struct cuda_driver driver;
+static struct partitions partitions;
+static struct account account;
+
+/* A client with two streams, on some of four atoms. */
+struct actor {
+    struct client client;
+    struct partition partition;
+    struct stream streams[2];
+    struct pool_stream on;
+    uint64_t twins[2];
+};
+
+static void actor_open(struct actor *actor, uint64_t atoms)
+{
+    memset(actor, 0, sizeof *actor);
+    actor->partition.atoms.bits[0] = atoms;
+    actor->client.partition = &actor->partition;
+    actor->on.partition = &actor->partition;
+    for (int i = 0; i < 2; i++) {
+        actor->streams[i].client = &actor->client;
+        actor->streams[i].twin = &actor->twins[i];
+        actor->streams[i].bound = &actor->on;
+    }
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_reset();
+    driver = fake_driver();
+    partitions = (struct partitions){.count = 4};
+    return account_open(&account, &driver, &partitions) == CUDA_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    account_close(&account);
+    assert_int_equal(fake.live_events, 0);
+    return 0;
+}
+
+/* The fake's clock is in milliseconds, and each record advances it by one. */
+static void begin_at(struct actor *actor, int stream, uint64_t when)
+{
+    fake.clock = when - 1;
+    account_begin(&account, &actor->streams[stream]);
+}
+
+static void end_at(struct actor *actor, int stream, uint64_t when)
+{
+    fake.clock = when - 1;
+    account_end(&account, &actor->streams[stream], ++actor->streams[stream].ring.value);
+    actor->twins[stream] = actor->streams[stream].ring.value;
+}
+
+static void used(const struct actor *actor, double milliseconds)
+{
+    double said = (double)actor->client.usage.gpu_nanoseconds / MS;
+    if (said < milliseconds - 0.001 || said > milliseconds + 0.001)
+        print_message("used %f ms, not %f\n", said, milliseconds);
+    assert_true(said > milliseconds - 0.001 && said < milliseconds + 0.001);
+}
+
+static void test_alone(void **state)
+{
+    (void)state;
+    struct actor a;
+    actor_open(&a, 3);
+    begin_at(&a, 0, 10);
+    end_at(&a, 0, 25);
+    begin_at(&a, 0, 100);
+    end_at(&a, 0, 101);
+    account_collect(&account);
+    used(&a, 16);
+}
+
+static void test_two_on_the_same_atoms_share_equally(void **state)
+{
+    (void)state;
+    struct actor a, b;
+    actor_open(&a, 3);
+    actor_open(&b, 3);
+    begin_at(&a, 0, 1);
+    begin_at(&b, 0, 2);
+    end_at(&a, 0, 5);
+    end_at(&b, 0, 9);
+    account_collect(&account);
+    used(&a, 2.5);
+    used(&b, 5.5);
+}
+
+static void test_disjoint_atoms_share_nothing(void **state)
+{
+    (void)state;
+    struct actor a, b;
+    actor_open(&a, 3);
+    actor_open(&b, 12);
+    begin_at(&a, 0, 1);
+    begin_at(&b, 0, 2);
+    end_at(&a, 0, 5);
+    end_at(&b, 0, 9);
+    account_collect(&account);
+    used(&a, 4);
+    used(&b, 7);
+}
+
+static void test_some_atoms_shared(void **state)
+{
+    (void)state;
+    struct actor a, b;
+    actor_open(&a, 3);
+    actor_open(&b, 2);
+    begin_at(&a, 0, 1);
+    begin_at(&b, 0, 2);
+    end_at(&b, 0, 6);
+    end_at(&a, 0, 7);
+    account_collect(&account);
+    used(&a, 1 + 4 * 0.75 + 1);
+    used(&b, 4 * 0.5);
+}
+
+static void test_two_streams_of_one_client_count_once(void **state)
+{
+    (void)state;
+    struct actor a;
+    actor_open(&a, 3);
+    begin_at(&a, 0, 1);
+    begin_at(&a, 1, 3);
+    end_at(&a, 0, 6);
+    end_at(&a, 1, 8);
+    account_collect(&account);
+    used(&a, 7);
+}
+
+static void test_work_that_goes_on_is_counted_so_far(void **state)
+{
+    (void)state;
+    struct actor a, b;
+    actor_open(&a, 3);
+    actor_open(&b, 3);
+    begin_at(&a, 0, 1);
+    fake.clock = 99;
+    account_end(&account, &a.streams[0], 1); /* ends at 100, and is not over yet */
+    begin_at(&b, 0, 11);
+    end_at(&b, 0, 21);
+    account_collect(&account);
+    used(&b, 5);
+    used(&a, 10 + 5);
+    a.twins[0] = 1;
+    account_collect(&account);
+    used(&a, 10 + 5 + 79);
+    used(&b, 5);
+}
+
+static void test_nothing_is_counted_twice(void **state)
+{
+    (void)state;
+    struct actor a;
+    actor_open(&a, 3);
+    for (uint64_t i = 0; i < 5000; i++) {
+        begin_at(&a, 0, 10 * i + 1);
+        end_at(&a, 0, 10 * i + 4);
+        account_collect(&account);
+        account_collect(&account);
+    }
+    used(&a, 15000);
+}
+
+static void test_batches_that_found_no_span_are_made_up_for(void **state)
+{
+    (void)state;
+    struct actor a;
+    actor_open(&a, 3);
+    uint64_t batches = 4 * ACCOUNT_SPANS;
+    for (uint64_t i = 0; i < batches; i++) {
+        begin_at(&a, 0, 10 * i + 1);
+        if (a.streams[0].span)
+            end_at(&a, 0, 10 * i + 4);
+        if (i == batches - 2)
+            account_collect(&account);
+    }
+    account_collect(&account);
+    used(&a, 3.0 * (double)batches);
+}
+
+static void test_a_client_that_leaves_is_forgotten(void **state)
+{
+    (void)state;
+    struct actor a, b;
+    actor_open(&a, 3);
+    actor_open(&b, 3);
+    begin_at(&a, 0, 1);
+    end_at(&a, 0, 5);
+    account_forget(&account, &a.client);
+    memset(&a, 0xee, sizeof a);
+    begin_at(&b, 0, 7);
+    end_at(&b, 0, 8);
+    account_collect(&account);
+    used(&b, 1);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_alone),
+        T(test_two_on_the_same_atoms_share_equally),
+        T(test_disjoint_atoms_share_nothing),
+        T(test_some_atoms_shared),
+        T(test_two_streams_of_one_client_count_once),
+        T(test_work_that_goes_on_is_counted_so_far),
+        T(test_nothing_is_counted_twice),
+        T(test_batches_that_found_no_span_are_made_up_for),
+        T(test_a_client_that_leaves_is_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

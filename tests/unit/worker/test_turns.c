@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Deficit round robin, turn by turn: no threads, the test calls each visit itself. */
+#include "tests/unit/worker/harness.h"
+
+#include "server/worker/memory.h"
+
+static struct worker *worker;
+static struct peer *peers[2];
+static struct client *clients[2];
+
+static struct client *make_client(struct peer *peer, uint32_t number, struct partition *partition)
+{
+    struct proto_worker_attach attach = {.device_base = DEVICE_BASE + number * WINDOW_BYTES,
+                                         .host_base = HOST_BASE + number * WINDOW_BYTES,
+                                         .window_bytes = WINDOW_BYTES,
+                                         .streams = STREAMS,
+                                         .thread_percentage = PROTO_PERCENT_WHOLE};
+    struct client *client;
+    char why[256];
+    assert_int_equal(shm_create(&peer->rings, "rings", ring_memory_bytes(STREAMS)), 0);
+    assert_int_equal(shm_create(&peer->status, "status", ring_status_bytes(STREAMS)), 0);
+    assert_int_equal(shm_create(&peer->twins, "twins", 4096), 0);
+    peer->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    int fds[4] = {dup(peer->rings.fd), dup(peer->status.fd), dup(peer->twins.fd),
+                  dup(peer->doorbell)};
+    assert_int_equal(
+        client_create(&client, &worker->device, number, &attach, fds, partition, why, sizeof why),
+        0);
+    ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
+                       peer->marks[0], 0);
+    return client;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    char why[300];
+    struct partition *partition;
+    fake_reset();
+    harness.driver = fake_driver();
+    worker = calloc(1, sizeof *worker);
+    worker->control_event = -1;
+    assert_int_equal(device_open(&worker->device, &harness.driver, 0, DEVICE_BASE, HOST_BASE,
+                                 ARENA_BYTES, why, sizeof why),
+                     0);
+    assert_int_equal(partitions_open(&worker->partitions, &worker->device, why, sizeof why), 0);
+    stream_pool_open(&worker->pool, &worker->device);
+    assert_int_equal(account_open(&worker->account, &harness.driver, &worker->partitions), CUDA_OK);
+    assert_int_equal(command_open(&worker->submitter.command, &worker->device, &worker->account),
+                     CUDA_OK);
+    worker->submitter.worker = worker;
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(partition_get(&worker->partitions, PROTO_PERCENT_WHOLE, &partition), 0);
+        peers[i] = calloc(1, sizeof *peers[i]);
+        clients[i] = make_client(peers[i], i + 1, partition);
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    fake_release();
+    for (uint32_t i = 0; i < 2; i++) {
+        struct memory_why why;
+        account_forget(&worker->account, clients[i]);
+        for (uint32_t s = 0; s < STREAMS; s++)
+            stream_pool_unbind(&worker->pool, &clients[i]->streams[s]);
+        while (clients[i]->range_count)
+            assert_int_equal(memory_unmap(clients[i], clients[i]->ranges[0].start,
+                                          clients[i]->ranges[0].end - clients[i]->ranges[0].start,
+                                          &why),
+                             0);
+        client_destroy(clients[i]);
+        peer_free(peers[i]);
+    }
+    command_close(&worker->submitter.command);
+    account_close(&worker->account);
+    stream_pool_close(&worker->pool);
+    partitions_close(&worker->partitions);
+    device_close(&worker->device);
+    free(worker);
+    assert_int_equal(fake.live_streams, 0);
+    assert_int_equal(fake.live_events, 0);
+    assert_int_equal(fake.live_maps, 0);
+    return 0;
+}
+
+static uint64_t taken(uint32_t client)
+{
+    return clients[client]->streams[0].ring.value;
+}
+
+static bool visit(uint32_t client)
+{
+    return submitter_visit(&worker->submitter, clients[client]);
+}
+
+static void test_a_turn_is_a_quantum(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 500; i++) {
+        peer_push_nop(peers[0], 0);
+        peer_push_nop(peers[1], 0);
+    }
+    for (uint64_t round = 1; round <= 500 / SUBMITTER_QUANTUM; round++)
+        for (uint32_t i = 0; i < 2; i++) {
+            assert_true(visit(i));
+            assert_int_equal(taken(i), round * SUBMITTER_QUANTUM);
+        }
+    assert_true(visit(0));
+    assert_int_equal(taken(0), 500);
+    assert_false(visit(0));
+    assert_true(visit(1));
+    assert_int_equal(peer_completed(peers[1], 0), 500);
+}
+
+static void test_large_copies_use_the_turn_up(void **state)
+{
+    (void)state;
+    struct memory_why why;
+    int fd;
+    uint64_t bytes = UINT64_C(32) << 20;
+    uint64_t base = clients[0]->device_base;
+    assert_int_equal(memory_map(clients[0], base, 2 * bytes, &fd, &why), 0);
+    close(fd);
+    struct proto_command_copy copy = {
+        .opcode = PROTO_COMMAND_COPY, .destination = base, .source = base + bytes, .count = bytes};
+    for (int i = 0; i < 8; i++)
+        peer_push(peers[0], 0, &copy);
+    for (int i = 0; i < 1000; i++)
+        peer_push_nop(peers[1], 0);
+    for (int round = 0; round < 12; round++) {
+        visit(0);
+        visit(1);
+    }
+    /* 32 MiB weigh as 128 commands, two turns; one batch may run ahead of its debt. */
+    assert_int_equal(taken(1), 12 * SUBMITTER_QUANTUM);
+    assert_true(taken(0) >= 5 && taken(0) <= 7);
+}
+
+static void test_in_flight_work_stays_within_the_window(void **state)
+{
+    (void)state;
+    fake.hold = true;
+    for (int i = 0; i < 400; i++)
+        peer_push_nop(peers[0], 0);
+    for (int i = 0; i < 10; i++)
+        visit(0);
+    assert_int_equal(taken(0), SUBMITTER_WINDOW);
+    assert_true(clients[0]->blocked);
+    assert_false(visit(0));
+    fake_release();
+    assert_true(visit(0));
+    assert_false(clients[0]->blocked);
+    while (taken(0) < 400)
+        assert_true(visit(0));
+}
+
+static void test_a_batch_ends_with_a_completion(void **state)
+{
+    (void)state;
+    fake.hold = true;
+    for (int i = 0; i < 100; i++)
+        peer_push_nop(peers[0], 0);
+    visit(0);
+    visit(0);
+    const struct cuda_stream_object *on = clients[0]->streams[0].bound->handle;
+    /* Two words for each 32 commands, and for the rest. */
+    assert_int_equal(on->count, 2 * 4);
+    assert_int_equal(on->queue[0].write_value.value64, 32);
+    assert_int_equal(on->queue[1].write_value.value64, 32);
+    assert_int_equal(on->queue[7].write_value.value64, 100);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_a_turn_is_a_quantum),
+        T(test_large_copies_use_the_turn_up),
+        T(test_in_flight_work_stays_within_the_window),
+        T(test_a_batch_ends_with_a_completion),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
