@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Of one warp in one call: beyond this a kernel's code is hostile, not large. */
-enum { MAX_FRAME_BYTES = 32 << 20, MAX_CONSTANT_BYTES = 32 << 20, MAX_OPS = 1 << 24 };
+enum { MAX_FRAME_BYTES = 8 << 20, MAX_CONSTANT_BYTES = 32 << 20, MAX_OPS = 1 << 24 };
 
 void decode_fail(struct decoder *d, const char *format, ...)
 {
@@ -144,24 +144,63 @@ static bool grow_slots(struct decoder *d)
     return true;
 }
 
-uint32_t decode_register(struct decoder *d, const struct ptx_variable *v, uint32_t index)
+static uint32_t width_class(uint32_t width)
+{
+    return width == 8 ? 3 : width == 4 ? 2 : width == 2 ? 1 : 0;
+}
+
+struct slot_entry *decode_entry(struct decoder *d, const struct ptx_variable *v, uint32_t index)
 {
     uint64_t key = (uint64_t)(v->id + 1) << 32 | index;
     if (d->slot_count * 2 >= d->slot_capacity && !grow_slots(d))
-        return 0;
+        return NULL;
     struct slot_entry *e = slot_entry(d->slots, d->slot_capacity, key);
     if (!e->key) {
-        e->key = key;
-        e->slot = new_slot(d, type_width(v->type));
+        *e = (struct slot_entry){.key = key, .slot = SLOT_NONE};
         d->slot_count++;
         d->code->register_words += (type_width(v->type) + 3) / 4;
+    }
+    return e;
+}
+
+static void push_row(struct decoder *d, struct free_rows *rows, uint32_t slot)
+{
+    uint32_t *slots = decode_grow(d, rows->slots, rows->count, &rows->capacity, sizeof(*slots));
+    if (!slots)
+        return;
+    rows->slots = slots;
+    slots[rows->count++] = slot;
+}
+
+uint32_t decode_register(struct decoder *d, const struct ptx_variable *v, uint32_t index)
+{
+    struct slot_entry *e = decode_entry(d, v, index);
+    if (!e)
+        return 0;
+    uint32_t width = type_width(v->type), class = width_class(width);
+    struct free_rows *rows = &d->free[class];
+    if (e->slot == SLOT_NONE)
+        e->slot =
+            e->local && width <= 8 && rows->count ? rows->slots[--rows->count] : new_slot(d, width);
+    if (e->local && width <= 8 && e->last == d->index && !e->dying) {
+        e->dying = true;
+        push_row(d, &d->dying[class], e->slot);
     }
     return e->slot;
 }
 
+/* Not before the instruction is complete: its steps may write before the last reads. */
+static void free_dying(struct decoder *d)
+{
+    for (int class = 0; class < 4; class ++) {
+        while (d->dying[class].count)
+            push_row(d, &d->free[class], d->dying[class].slots[--d->dying[class].count]);
+    }
+}
+
 uint32_t decode_temporary(struct decoder *d, uint32_t width)
 {
-    uint32_t class = width == 8 ? 3 : width == 4 ? 2 : width == 2 ? 1 : 0;
+    uint32_t class = width_class(width);
     uint32_t n = d->temporary_used[class]++;
     if (n >= 8)
         return new_slot(d, width);
@@ -230,7 +269,7 @@ uint32_t decode_constant(struct decoder *d, uint64_t value, uint32_t width)
     }
     uint32_t slot = decode_fresh_constant(d, cut, width);
     if (!e->key) {
-        *e = (struct slot_entry){key, slot};
+        *e = (struct slot_entry){.key = key, .slot = slot};
         d->slot_count++;
     }
     return slot;
@@ -283,9 +322,8 @@ struct op *decode_action(struct decoder *d, exec_action *action, uint32_t dst, u
 void decode_move(struct decoder *d, uint32_t width, uint32_t dst, uint32_t src)
 {
     static const enum value_id moves[4] = {VALUE_mov_p, VALUE_mov_16, VALUE_mov_32, VALUE_mov_64};
-    uint32_t class = width == 8 ? 3 : width == 4 ? 2 : width == 2 ? 1 : 0;
     if (dst != src)
-        decode_value(d, moves[class], width, dst, src, src, src);
+        decode_value(d, moves[width_class(width)], width, dst, src, src, src);
 }
 
 /* ---- control flow ---- */
@@ -495,6 +533,7 @@ static void fail_unknown(struct decoder *d)
 static void decode_instruction(struct decoder *d, uint32_t index)
 {
     d->ins = &d->function->instructions[index];
+    d->index = index;
     d->taken = 0;
     memset(d->temporary_used, 0, sizeof(d->temporary_used));
     uint32_t first = d->code->op_count;
@@ -505,6 +544,7 @@ static void decode_instruction(struct decoder *d, uint32_t index)
              !decode_memory(d) && !decode_group(d))
         fail_unknown(d);
     finish_instruction(d, first);
+    free_dying(d);
 }
 
 static struct code_param formal_param(struct decoder *d, const struct ptx_variable *v)
@@ -575,6 +615,9 @@ static void decode_body(struct decoder *d)
 {
     const struct ptx_function *f = d->function;
     new_row(d, LANES * 8); /* unused operands read row 0, at any width */
+    if (!decode_find_lifetimes(d))
+        return;
+    d->index = UINT32_MAX;
     place_locals(d);
     for (uint32_t i = 0; i < f->instruction_count && !d->failed; i++)
         decode_instruction(d, i);
@@ -599,6 +642,10 @@ struct code *code_create(const struct module *module, const struct ptx_function 
     } else {
         d.code->ptx = function;
         decode_body(&d);
+    }
+    for (int class = 0; class < 4; class ++) {
+        free(d.free[class].slots);
+        free(d.dying[class].slots);
     }
     free(d.slots);
     free(d.starts);

@@ -15,8 +15,17 @@
 #include "server/softgpu/module_private.h"
 
 struct slot_entry {
-    uint64_t key; /* variable id + 1, index */
-    uint32_t slot;
+    uint64_t key;         /* variable id + 1, index; or of a constant */
+    uint32_t slot;        /* SLOT_NONE: none yet */
+    uint32_t block, last; /* of its first use, from 1; instruction of its last */
+    bool local;           /* written first, and used in that block alone */
+    bool dying;           /* gives its row back after this instruction */
+};
+
+/* Rows that registers of one block have given back, by class of width. */
+struct free_rows {
+    uint32_t *slots;
+    uint32_t count, capacity;
 };
 
 struct decoder {
@@ -29,6 +38,8 @@ struct decoder {
     uint64_t taken; /* modifiers that were understood */
     struct slot_entry *slots;
     uint32_t slot_count, slot_capacity;
+    struct free_rows free[4], dying[4];
+    uint32_t index;                          /* of ins */
     uint32_t predicate_line, predicate_used; /* 16 predicates share a row of 64 bytes */
     uint32_t carry;                          /* CC.CF, SLOT_NONE until used */
     uint32_t temporaries[4][8], temporary_used[4];
@@ -69,6 +80,11 @@ uint32_t decode_constant(struct decoder *d, uint64_t value, uint32_t width);
 uint32_t decode_temporary(struct decoder *d, uint32_t width);
 /* The row of a register, of its own from the first use on. */
 uint32_t decode_register(struct decoder *d, const struct ptx_variable *variable, uint32_t index);
+/* What is known of a register; NULL when memory is short. Valid until the next entry. */
+struct slot_entry *decode_entry(struct decoder *d, const struct ptx_variable *variable,
+                                uint32_t index);
+/* decode_reuse.c: fills in block, last and local of all registers. */
+bool decode_find_lifetimes(struct decoder *d);
 /* A constant that is nobody else's, to be written later. */
 uint32_t decode_fresh_constant(struct decoder *d, uint64_t value, uint32_t width);
 /* Room for one more item; NULL, with an error, when memory is short. */

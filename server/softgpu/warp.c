@@ -17,7 +17,7 @@
 /* Steps that a split may run before others of its warp get a turn: where it polls, and where
  * nothing suggests that it waits for them. */
 enum { TURN_POLLING = 512, TURN_WORKING = 1 << 20, TURN_AHEAD = 256 };
-enum { MAX_DEPTH = 4096, MAX_REGISTER_BYTES = 64 << 20, MAX_LOCAL_BYTES = 512 << 10 };
+enum { MAX_DEPTH = 4096, MAX_REGISTER_BYTES = 16 << 20, MAX_LOCAL_BYTES = 512 << 10 };
 
 enum exec_result warp_fault(struct warp *w, const struct op *op, enum fault_kind kind,
                             uint32_t lane, uint64_t address, uint32_t size, const char *text)

@@ -215,6 +215,28 @@ static void recursion_works_by_lane(void **state)
         assert_int_equal(out[i], fib[i % 12]);
 }
 
+/* %r3 is written under a guard in the first round only, %r5 before it is read in each. */
+static void what_a_guard_left_alone_stays_for_the_next_round(void **state)
+{
+    (void)state;
+    struct kernel_launch l = {.grid = 1, .threads = 32};
+    assert_int_equal(run(PTX_HEAD ".entry k" PARAMS REGS "mov.u32 %r10, 0;\nmov.u32 %r11, 0;\nL:\n"
+                                  "setp.eq.u32 %p1, %r10, 0;\n@%p1 add.u32 %r3, %r2, 1000;\n"
+                                  "add.u32 %r5, %r10, 7;\nmul.lo.u32 %r6, %r5, 3;\n"
+                                  "add.u32 %r7, %r6, %r10;\nxor.b32 %r8, %r7, %r5;\n"
+                                  "add.u32 %r11, %r11, %r3;\nadd.u32 %r11, %r11, %r8;\n"
+                                  "add.u32 %r10, %r10, 1;\nsetp.lt.u32 %p2, %r10, 5;\n@%p2 bra L;\n"
+                                  "st.global.u32 [%rd4], %r11;\nret;\n}\n",
+                         &l, 0, NULL),
+                     BLOCK_DONE);
+    for (uint32_t i = 0; i < 32; i++) {
+        uint32_t sum = 0;
+        for (uint32_t k = 0; k < 5; k++)
+            sum += i + 1000 + (((k + 7) * 3 + k) ^ (k + 7));
+        assert_int_equal(out[i], sum);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +251,7 @@ int main(void)
         cmocka_unit_test(divergent_lanes_meet_at_a_shuffle),
         cmocka_unit_test(sleep_moves_the_modelled_clock_alone),
         cmocka_unit_test(recursion_works_by_lane),
+        cmocka_unit_test(what_a_guard_left_alone_stays_for_the_next_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
