@@ -252,9 +252,7 @@ static void gather(struct connection *connection, enum admin_kind kind)
 static bool may_change(const struct connection *connection)
 {
     const struct settings *settings = connection->admin->settings;
-    /* The kernel shows a uid that has no name in our user namespace as 65534: nobody in particular.
-     */
-    if (connection->uid == 65534)
+    if (connection->uid == UID_NOBODY)
         return false;
     if (connection->uid == 0)
         return true;
