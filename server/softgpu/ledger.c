@@ -173,21 +173,35 @@ static void strike(struct ledger_file *file, struct line *line)
     memset(line, 0, sizeof(*line));
 }
 
+static bool is_alive(const struct ledger *ledger, const struct line *line)
+{
+    uint64_t start_time;
+
+    return line->pid == ledger->pid ||
+           (read_start_time(line->pid, &start_time) && start_time == line->start_time);
+}
+
 static void strike_dead(struct ledger *ledger)
 {
     struct ledger_file *file = ledger->file;
+    struct line known = {0}; /* lines of one process mostly stand together: it is looked up once */
+    bool alive = false;
 
     for (uint32_t i = 0; i < file->lines; i++) {
         struct line *line = &file->line[i];
-        uint64_t start_time;
 
         if (line->bytes == 0)
             continue;
         if (line->pid == 0) {
             if (!inode_is_open(line->inode))
                 memset(line, 0, sizeof(*line));
-        } else if (line->pid != ledger->pid &&
-                   (!read_start_time(line->pid, &start_time) || start_time != line->start_time)) {
+            continue;
+        }
+        if (line->pid != known.pid || line->start_time != known.start_time) {
+            known = *line;
+            alive = is_alive(ledger, line);
+        }
+        if (!alive) {
             strike(file, line);
             i--; /* it may have become an orphan's line: look again */
         }
