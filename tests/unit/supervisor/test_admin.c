@@ -5,6 +5,7 @@
  * clients, workers that never answer and their ends are the test's to decide.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -215,13 +216,18 @@ static int tear_down(void **state)
     return 0;
 }
 
-static int connect_to(void)
+static int connect_by(const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strcpy(address.sun_path, path);
+    strcpy(address.sun_path, name);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     return fd;
+}
+
+static int connect_to(void)
+{
+    return connect_by(path);
 }
 
 static void send_all(int fd, const char *text, size_t length)
@@ -564,14 +570,19 @@ static void kill_is_for_root_and_those_named(void **state)
     assert_non_null(strstr(supervisor.killed_by, "uid "));
 }
 
-/* Connects as another user: the kernel remembers who connected. */
+/* Connects as another user: the kernel remembers who connected. By a relative name, for the folders
+ * above may be closed to that user. */
 static int connect_as(uid_t uid)
 {
+    int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(chmod(folder, 0711), 0);
     assert_int_equal(chmod(path, 0666), 0);
+    assert_int_equal(chdir(folder), 0);
     assert_int_equal(seteuid(uid), 0);
-    int fd = connect_to();
+    int fd = connect_by("admin.sock");
     assert_int_equal(seteuid(0), 0);
+    assert_int_equal(fchdir(here), 0);
+    close(here);
     return fd;
 }
 
