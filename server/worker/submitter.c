@@ -17,6 +17,7 @@
 /* How long an idle submitter, and an idle client in its scan set, is kept awake: longer than the
  * gap between two synchronous launches, far shorter than anything that would show as load. */
 #define SPIN_NS        50000
+#define LINGER_PAUSES  12 /* roughly the time in which a client pushes three launches */
 #define SPINS_A_LOOK   32 /* between two looks at the clock */
 #define EVENTS_A_SLEEP 64
 
@@ -26,6 +27,11 @@ uint32_t submitter_window(const struct client *client)
 }
 
 /* ---- one ring ---- */
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
 
 static void stop_reading(struct client *client)
 {
@@ -105,10 +111,10 @@ static int run_some(struct submitter *submitter, struct stream *stream, uint32_t
                     uint32_t *done)
 {
     struct ring_descriptor descriptor;
+    uint32_t before = submitter->command.weight;
     int result = 0;
     *done = 0;
-    submitter->command.weight = 0;
-    while (*done + submitter->command.weight < most && !result) {
+    while (*done + submitter->command.weight - before < most && !result) {
         ring_peek(&stream->ring, &descriptor);
         result = command_run(&submitter->command, stream, &descriptor);
         if (result)
@@ -127,39 +133,67 @@ static uint32_t allowance(const struct stream *stream, uint32_t most)
     return left < most ? (uint32_t)left : most;
 }
 
-/* One batch of a ring, and the completion behind it. */
-static int serve_ring(struct submitter *submitter, struct stream *stream, uint32_t most,
-                      uint32_t *done)
+static int bind(struct submitter *submitter, struct stream *stream)
 {
-    struct command *command = &submitter->command;
-    *done = 0;
-    int ready = ring_ready(&stream->ring);
-    if (ready < 0)
-        return tail_lies(stream);
-    most = allowance(stream, most < (uint32_t)ready ? most : (uint32_t)ready);
-    if (most == 0) {
-        mark_watched(submitter, stream);
+    if (stream_reached(stream) < stream_written(stream))
         return 0;
-    }
-    if (stream_reached(stream) == stream_written(stream)) {
-        cuda_result bound = stream_pool_bind(&submitter->worker->pool, stream);
-        if (bound != CUDA_OK) {
-            command->fatal = bound;
-            command->during = "making a stream";
-            return COMMAND_FATAL;
-        }
-    }
-    int result = run_some(submitter, stream, most, done);
-    if (result == COMMAND_FATAL)
+    cuda_result bound = stream_pool_bind(&submitter->worker->pool, stream);
+    if (bound == CUDA_OK)
+        return 0;
+    submitter->command.fatal = bound;
+    submitter->command.during = "making a stream";
+    return COMMAND_FATAL;
+}
+
+/* One batch of a ring, and the completion behind it. */
+static int serve_batch(struct submitter *submitter, struct stream *stream, uint32_t most,
+                       uint32_t *done)
+{
+    uint32_t now = 0;
+    int result = bind(submitter, stream);
+    if (!result)
+        result = run_some(submitter, stream, least_of(most, SUBMITTER_BATCH), &now);
+    *done += now;
+    if (result == COMMAND_FATAL || now == 0)
         return result;
-    if (*done) {
-        mark_busy(submitter, stream);
-        if (command_complete(command, stream))
-            return COMMAND_FATAL;
+    mark_busy(submitter, stream);
+    return command_complete(&submitter->command, stream) ? COMMAND_FATAL : result;
+}
+
+/* Looks away from the ring: each look takes the line that its producer writes away from it. */
+static void linger(void)
+{
+    for (int i = 0; i < LINGER_PAUSES; i++)
+        __builtin_ia32_pause();
+}
+
+/*
+ * Batches of a ring until it is empty or `most` commands are done. A producer that
+ * pushes faster than single batches are served is given a moment to push several,
+ * unless somebody else waits for the submitter: then batches grow by themselves.
+ */
+static int serve_ring(struct submitter *submitter, struct stream *stream, uint32_t most,
+                      uint32_t *done, bool alone)
+{
+    int result = 0, ready = ring_ready(&stream->ring);
+    *done = 0;
+    submitter->command.weight = 0;
+    while (!result && ready > 0) {
+        uint32_t left = most - least_of(most, *done + submitter->command.weight);
+        left = allowance(stream, least_of(left, (uint32_t)ready));
+        if (left == 0)
+            break;
+        bool streaming = ready > 1;
+        result = serve_batch(submitter, stream, left, done);
+        if (result == COMMAND_FATAL || result == COMMAND_VIOLATION)
+            return result;
+        if (!alone || !streaming)
+            break;
+        linger();
+        ready = ring_ready(&stream->ring);
     }
-    if (result == COMMAND_VIOLATION)
-        return result;
-    ready = ring_consume(&stream->ring);
+    if (ready >= 0 && *done)
+        ready = ring_consume(&stream->ring);
     if (ready < 0)
         return tail_lies(stream);
     mark_watched(submitter, stream);
@@ -221,11 +255,6 @@ static uint32_t room_of(struct client *client)
     return client->in_flight < window ? window - client->in_flight : 0;
 }
 
-static uint32_t least_of(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Serves rings until the client's turn is over. Returns 0 or COMMAND_FATAL. */
 static int serve_client(struct submitter *submitter, struct client *client, bool *moved)
 {
@@ -244,9 +273,12 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         }
         client->cursor = index;
         struct stream *stream = &client->streams[index];
-        uint32_t most = least_of(least_of((uint32_t)client->deficit, SUBMITTER_BATCH), room);
+        /* Rings of one client take turns too, batch by batch. */
+        bool alone = next_ready(client) == index && submitter->active_count <= 1;
+        uint32_t most =
+            least_of((uint32_t)client->deficit, alone ? SUBMITTER_QUANTUM : SUBMITTER_BATCH);
         uint32_t done;
-        int result = serve_ring(submitter, stream, most, &done);
+        int result = serve_ring(submitter, stream, least_of(most, room), &done, alone);
         client->deficit -= (int32_t)(done + submitter->command.weight);
         client->in_flight += done;
         *moved |= done > 0;
