@@ -80,7 +80,7 @@ static void take_info(struct device *device, const struct proto_device_info *inf
     device->known = true;
     device->state = SUPERVISOR_DEVICE_READY;
     device->ready_at = timeline_now();
-    device->faulted = false;
+    device->served = true;
     log_notice("device %u: %s, %u multiprocessors, %llu MiB, is ready", device->index, info->name,
                info->multiprocessors, (unsigned long long)(info->memory >> 20));
     supervisor_device_ready(device->supervisor, device);
@@ -96,7 +96,6 @@ static void notice(void *context, struct channel_message *message)
     case PROTO_WORKER_FAULT: {
         struct proto_worker_fault fault;
         memcpy(&fault, message->body, sizeof fault);
-        device->faulted = true;
         device_fail(device, fault.error, fault.text);
         break;
     }
@@ -117,33 +116,41 @@ static void lost(void *context, const char *why)
 {
     struct device *device = context;
     char text[380];
-    snprintf(text, sizeof text, "the worker of device %u ended: %s", device->index, why);
+    device->silent = !why;
+    if (!why && device->how[0])
+        snprintf(text, sizeof text, "the worker of device %u %s%s", device->index, device->how,
+                 device->served ? "" : " before it was ready");
+    else
+        snprintf(text, sizeof text, "the worker of device %u ended: %s", device->index,
+                 why ? why : "it closed its connection");
     device_fail(device, PROTO_ERROR_WORKER_LOST, text);
 }
 
+/* Who hung up before, or is about to, has not said why: the kernel may know more. */
 static void ended(void *context, int status)
 {
     struct device *device = context;
-    char how[128];
-    worker_process_describe(status, how, sizeof how);
+    worker_process_describe(status, device->how, sizeof device->how);
     if (status || !device->stopping)
-        log_warning("device %u: the worker %s", device->index, how);
+        log_warning("device %u: the worker %s", device->index, device->how);
     worker_process_free(device->process);
     device->process = NULL;
-    if (!device->link) {
-        device_down(device);
+    if (device->link) {
+        /* Its last words may still lie in the socket. */
+        worker_link_finish(device->link);
         return;
     }
-    /* Its last words may still lie in the socket. */
-    if (device->state == SUPERVISOR_DEVICE_STARTING && !device->faulted)
-        snprintf(device->trouble, sizeof device->trouble, "the worker %s before it was ready", how);
-    worker_link_finish(device->link);
+    if (device->silent)
+        snprintf(device->trouble, sizeof device->trouble, "the worker %s%s", device->how,
+                 device->served ? "" : " before it was ready");
+    device_down(device);
 }
 
 static int adopt(struct device *device, int fd)
 {
     struct worker_link_events events = {.notice = notice, .lost = lost, .context = device};
-    device->faulted = false;
+    device->silent = device->served = false;
+    device->how[0] = 0;
     device->state = SUPERVISOR_DEVICE_STARTING;
     return worker_link_open(&device->link, device->supervisor->loop, fd, &events);
 }

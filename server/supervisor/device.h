@@ -34,12 +34,14 @@ struct device {
     uv_timer_t timer;               /* the next start */
     bool timer_open;
     bool failed_once; /* no worker of it has ever been ready, and one has ended */
-    bool faulted;     /* the present worker reported a fault */
+    bool silent;      /* the latest worker hung up without a word */
+    bool served;      /* and had been ready */
     bool stopping;
     uint32_t starts;
     uint32_t failures; /* in a row, without having been ready */
     uint64_t ready_at; /* CLOCK_MONOTONIC */
-    char trouble[380];
+    char how[128];     /* the latest worker's process ended; empty while it lives */
+    char trouble[380]; /* why there is no worker, or was none */
 };
 
 /* Nothing is started. */

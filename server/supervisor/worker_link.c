@@ -245,7 +245,7 @@ static void link_ready(uv_poll_t *poll, int status, int events)
         if (result == CHANNEL_EMPTY)
             break;
         if (result != 0) {
-            lost(link, result == CHANNEL_CLOSED ? "it closed its connection"
+            lost(link, result == CHANNEL_CLOSED ? NULL
                        : result == -EPROTO      ? link->message.why
                                                 : strerror(-result));
             return;

@@ -28,7 +28,7 @@ typedef void worker_link_reply(void *context, struct channel_message *answer);
 struct worker_link_events {
     /* A message that answers nothing (serial 0). As above. */
     void (*notice)(void *context, struct channel_message *message);
-    /* The worker hung up or broke the protocol; why is a sentence. Close the link now. */
+    /* The worker hung up (why is NULL), or broke the protocol (a sentence). Close the link now. */
     void (*lost)(void *context, const char *why);
     void *context;
 };

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "server/supervisor/image.h"
+
+static struct image *image_of(const char *text)
+{
+    struct image *image = NULL;
+    int fd = memfd_create("source", MFD_CLOEXEC);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    assert_int_equal(image_copy(&image, fd, strlen(text)), 0);
+    close(fd);
+    return image;
+}
+
+static void equal_hashes_of_different_images_do_not_mix_them_up(void **state)
+{
+    (void)state;
+    struct image_cache cache = {0};
+    struct image *one = image_of("first"), *two = image_of("other"), *three = image_of("first");
+    two->hash = one->hash; /* as somebody malicious could arrange */
+    one = image_admit(&cache, one);
+    two = image_admit(&cache, two);
+    assert_ptr_not_equal(one, two);
+    assert_ptr_equal(image_admit(&cache, three), one);
+    assert_int_equal(cache.images, 2);
+    assert_int_equal(cache.bytes, 10);
+    image_release(one);
+    assert_int_equal(cache.images, 2);
+    image_release(one);
+    image_release(two);
+    assert_int_equal(cache.images, 0);
+    image_cache_close(&cache);
+}
+
+static void a_copy_can_be_changed_by_nobody(void **state)
+{
+    (void)state;
+    struct image *image = image_of("text");
+    char text[4];
+    assert_int_equal(pwrite(image->fd, "XXXX", 4, 0), -1);
+    assert_int_equal(errno, EPERM);
+    assert_int_equal(ftruncate(image->fd, 2), -1);
+    assert_int_equal(pread(image->fd, text, 4, 0), 4);
+    assert_memory_equal(text, "text", 4);
+    image_release(image);
+}
+
+static void a_large_image_is_copied_whole(void **state)
+{
+    (void)state;
+    const uint64_t bytes = (3 << 20) + 12345;
+    struct image *image = NULL;
+    int fd = memfd_create("large", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+    uint8_t *source = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(source, MAP_FAILED);
+    for (uint64_t i = 0; i < bytes; i++)
+        source[i] = (uint8_t)(i * 7 >> 3);
+    assert_int_equal(image_copy(&image, fd, bytes + 1), -ENODATA);
+    assert_int_equal(image_copy(&image, fd, 0), -EINVAL);
+    assert_int_equal(image_copy(&image, fd, bytes), 0);
+    uint8_t *copy = mmap(NULL, bytes, PROT_READ, MAP_SHARED, image->fd, 0);
+    assert_ptr_not_equal(copy, MAP_FAILED);
+    assert_memory_equal(copy, source, bytes);
+    munmap(copy, bytes);
+    munmap(source, bytes);
+    close(fd);
+    image_release(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_hashes_of_different_images_do_not_mix_them_up),
+        cmocka_unit_test(a_copy_can_be_changed_by_nobody),
+        cmocka_unit_test(a_large_image_is_copied_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

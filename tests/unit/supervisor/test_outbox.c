@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "common/channel.h"
+#include "server/supervisor/outbox.h"
+
+static int pair[2];
+static struct channel_message message;
+
+static int set_up(void **state)
+{
+    (void)state;
+    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    close(pair[0]);
+    close(pair[1]);
+    return 0;
+}
+
+static int send_number(struct outbox *outbox, uint32_t number)
+{
+    return outbox_send(outbox, PROTO_DONE, number, 0, NULL, NULL, 0, NULL, 0);
+}
+
+static void messages_arrive_once_and_in_order(void **state)
+{
+    (void)state;
+    struct outbox outbox;
+    uint32_t sent = 0, got = 0;
+    outbox_open(&outbox, pair[0], 1 << 20);
+    while (!outbox_waiting(&outbox))
+        assert_true(send_number(&outbox, ++sent) >= 0);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(send_number(&outbox, ++sent), OUTBOX_QUEUED);
+    assert_int_equal(outbox_flush(&outbox), OUTBOX_QUEUED);
+    while (got < sent) {
+        int result = channel_receive(pair[1], PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &message);
+        if (result == CHANNEL_EMPTY) {
+            assert_true(outbox_flush(&outbox) >= 0);
+            continue;
+        }
+        assert_int_equal(result, 0);
+        assert_int_equal(message.header.serial, ++got);
+    }
+    assert_false(outbox_waiting(&outbox));
+    assert_int_equal(outbox.bytes, 0);
+    outbox_close(&outbox);
+}
+
+static void a_full_queue_refuses(void **state)
+{
+    (void)state;
+    struct outbox outbox;
+    int result = 0;
+    outbox_open(&outbox, pair[0], 1000);
+    for (int i = 0; i < 100000 && result >= 0; i++)
+        result = send_number(&outbox, 1);
+    assert_int_equal(result, -ENOBUFS);
+    assert_true(outbox.bytes <= 1000);
+    outbox_close(&outbox);
+    outbox_close(&outbox);
+    assert_int_equal(outbox.bytes, 0);
+}
+
+static void waiting_descriptors_are_the_outboxs_own_and_count(void **state)
+{
+    (void)state;
+    struct outbox outbox;
+    struct proto_host_allocated body = {.address = 4096, .count = 1};
+    outbox_open(&outbox, pair[0], 3 * OUTBOX_FD_BYTES);
+    while (!outbox_waiting(&outbox))
+        assert_true(send_number(&outbox, 1) >= 0);
+    int fd = memfd_create("waiting", MFD_CLOEXEC);
+    int result = OUTBOX_QUEUED, queued = -1;
+    for (; result == OUTBOX_QUEUED; queued++)
+        result = outbox_send(&outbox, PROTO_HOST_ALLOCATED, 2, 0, &body, NULL, 0, &fd, 1);
+    assert_int_equal(result, -ENOBUFS);
+    assert_int_equal(queued, 2);
+    close(fd);
+    int got = 0;
+    while (got < queued) {
+        result = channel_receive(pair[1], PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &message);
+        if (result == CHANNEL_EMPTY)
+            assert_true(outbox_flush(&outbox) >= 0);
+        got += result == 0 && message.header.serial == 2 && message.fds[0] >= 0;
+        channel_close_fds(&message);
+    }
+    outbox_close(&outbox);
+}
+
+static void a_peer_that_is_gone_is_an_error(void **state)
+{
+    (void)state;
+    struct outbox outbox;
+    outbox_open(&outbox, pair[0], 1000);
+    close(pair[1]);
+    assert_int_equal(send_number(&outbox, 1), -EPIPE);
+    pair[1] = -1;
+    outbox_close(&outbox);
+}
+
+static void what_the_schema_does_not_know_is_not_sent(void **state)
+{
+    (void)state;
+    struct outbox outbox;
+    outbox_open(&outbox, pair[0], 1000);
+    assert_int_equal(outbox_send(&outbox, 9999, 1, 0, NULL, NULL, 0, NULL, 0), -EINVAL);
+    assert_int_equal(outbox_send(&outbox, PROTO_DONE, 1, 0, NULL, "x", 1, NULL, 0), -EINVAL);
+    assert_int_equal(outbox_send(&outbox, PROTO_DONE, 1, 0, NULL, NULL, 0, &pair[0], 1), -EINVAL);
+    outbox_close(&outbox);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(messages_arrive_once_and_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_full_queue_refuses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(waiting_descriptors_are_the_outboxs_own_and_count, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_peer_that_is_gone_is_an_error, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_schema_does_not_know_is_not_sent, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
