@@ -22,7 +22,7 @@ passed=$(echo "$report" | sed -n 's/^\([0-9]*\) passed, .*/\1/p')
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 for change in 'integer|add\.s64|sub.s64|integer_limbs' 'float|add\.rz\.f32|add.rn.f32|float_rounding_sum' \
-              'warp|shfl\.sync\.up|shfl.sync.down|warp_scan' 'diverge|setp\.lt\.s32|setp.le.s32|diverge_'; do
+              'warp|shfl\.sync\.up|shfl.sync.down|warp_scan' 'diverge|xor\.b32|or.b32|diverge_if_else'; do
     IFS='|' read -r module from to kernel <<<"$change"
     sed "s/$from/$to/" "$module.ptx" >"$folder/$module.ptx"
     cmp -s "$module.ptx" "$folder/$module.ptx" && { echo "$module.ptx has no $from"; exit 1; }
