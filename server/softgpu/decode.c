@@ -478,7 +478,7 @@ static void decode_call(struct decoder *d)
     struct code *c = d->code;
     struct code_call *calls =
         decode_grow(d, c->calls, c->call_count, &c->call_capacity, sizeof(*calls));
-    if (!calls || d->failed)
+    if (!calls)
         return;
     c->calls = calls;
     struct code_call *call = &calls[c->call_count++];

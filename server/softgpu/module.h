@@ -26,7 +26,8 @@ struct module_error {
  * instruction, type or directive is an error here, never a wrong result later.
  * Returns 0 and a module, or -1 and an error.
  */
-int module_create(const char *text, size_t length, struct module **module, struct module_error *error);
+int module_create(const char *text, size_t length, struct module **module,
+                  struct module_error *error);
 void module_destroy(struct module *module);
 
 /*
@@ -40,26 +41,29 @@ size_t module_const_bytes(const struct module *module);
 int module_place(struct module *module, uint64_t global_base, uint64_t const_base,
                  struct module_error *error);
 
-struct function *module_function(struct module *module, const char *name); /* .entry only, or NULL */
+struct function *module_function(struct module *module,
+                                 const char *name); /* .entry only, or NULL */
 size_t module_function_count(const struct module *module);
 struct function *module_function_at(struct module *module, size_t index);
 /* Any .global or .const variable by name. Returns 0, or -1 if absent. */
-int module_variable(const struct module *module, const char *name, uint64_t *address, size_t *bytes);
+int module_variable(const struct module *module, const char *name, uint64_t *address,
+                    size_t *bytes);
 
 struct function_info {
     const char *name;
     uint32_t param_count;
-    uint32_t param_bytes;         /* end of the last parameter */
+    uint32_t param_bytes; /* end of the last parameter */
     uint32_t static_shared_bytes;
-    uint32_t local_bytes;         /* per thread, all frames of the deepest known call chain */
+    uint32_t local_bytes; /* per thread, all frames of the deepest known call chain */
     uint32_t const_bytes;
-    uint32_t registers;           /* 32-bit registers a thread would need; an estimate */
-    uint32_t max_threads;         /* .maxntid, or 1024 */
-    uint32_t ptx_version;         /* 90 for 9.0 */
-    uint32_t target;              /* 90 for sm_90 */
+    uint32_t registers;   /* 32-bit registers a thread would need; an estimate */
+    uint32_t max_threads; /* .maxntid, or 1024 */
+    uint32_t ptx_version; /* 90 for 9.0 */
+    uint32_t target;      /* 90 for sm_90 */
 };
 void function_info(const struct function *function, struct function_info *info);
 /* Parameter index: offset and size as cuFuncGetParamInfo gives them. -1 past the last. */
-int function_param(const struct function *function, uint32_t index, uint32_t *offset, uint32_t *bytes);
+int function_param(const struct function *function, uint32_t index, uint32_t *offset,
+                   uint32_t *bytes);
 
 #endif

@@ -108,6 +108,8 @@ static void what_is_not_understood_is_refused_by_name_and_line(void **state)
          "line 4: 't' is a texture, sampler or surface, which are not supported"},
         {PTX_HEAD ".extern .func malloc();\n.entry k() { call malloc; ret; }\n",
          "line 5: call of 'malloc', which has no body"},
+        {PTX_HEAD ".func f();\n.entry k() { call f, (), 3; ret; }\n",
+         "line 5: an operand of 'call' is not understood"},
         {PTX_HEAD ".reg .b32 %r;\n", "line 4: unknown directive '.reg'"},
         {PTX_HEAD ".entry k() { .reg .b128 %q<3>;\nmov.b128 %q1, %q2; }\n",
          "line 5: 'mov' is not for type b128"},
