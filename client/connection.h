@@ -88,6 +88,10 @@ void connection_registry_unlock(void);
 /* With the registry's lock: the open connection of this id in this process, or NULL. */
 gpushare_connection *connection_find(uint64_t id);
 
+/* Is this an address of device memory of any open connection of this process? No lock of the
+ * caller's. */
+bool connection_any_window(uint64_t address);
+
 /* With the registry's lock: all open connections, by ->next. */
 gpushare_connection *connection_first(void);
 

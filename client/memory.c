@@ -34,7 +34,10 @@ enum memory_kind memory_classify(gpushare_connection *connection, uint64_t addre
             return MEMORY_ASTRAY;
         return allocation.kind == ALLOCATION_HOST ? MEMORY_HOST : MEMORY_DEVICE;
     }
-    return in_window(connection, address) || in_window(connection, last) ? MEMORY_ASTRAY
+    if (in_window(connection, address) || in_window(connection, last))
+        return MEMORY_ASTRAY;
+    /* Of another connection: this process can't touch it, so it must not be taken for ordinary. */
+    return connection_any_window(address) || connection_any_window(last) ? MEMORY_ASTRAY
                                                                          : MEMORY_ORDINARY;
 }
 

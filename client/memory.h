@@ -15,7 +15,7 @@ enum memory_kind {
     MEMORY_ORDINARY, /* of this process alone */
     MEMORY_DEVICE,   /* one allocation's, or one variable's */
     MEMORY_HOST,     /* one shared host buffer's */
-    MEMORY_ASTRAY    /* in a window, but not in one allocation; or beyond the address space */
+    MEMORY_ASTRAY    /* in some connection's window, but not in one allocation of this one's */
 };
 
 /* What the range is; count is at least 1. */

@@ -155,6 +155,34 @@ static void test_bad_ranges_are_refused(void **state)
     fixture_stop(&f);
 }
 
+static void test_memory_of_another_connection_is_not_ordinary(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_start(&f, NULL);
+    gpushare_connection *other = fixture_connect(&f, 0);
+    gpushare_address mine, foreign;
+    char plain[64];
+    OK(gpushare_memory_alloc(f.gpu, 4096, &mine));
+    OK(gpushare_memory_alloc(other, 4096, &foreign));
+    const gpushare_error invalid = GPUSHARE_ERROR_INVALID_VALUE;
+    assert_int_equal(gpushare_copy(f.gpu, mine, foreign, 64), invalid);
+    assert_int_equal(gpushare_copy(f.gpu, foreign, mine, 64), invalid);
+    assert_int_equal(gpushare_copy_from_device(f.gpu, plain, foreign, 64), invalid);
+    assert_int_equal(gpushare_copy_to_device(f.gpu, mine, (const void *)(uintptr_t)foreign, 64),
+                     invalid);
+    assert_int_equal(gpushare_fill(f.gpu, foreign, 0, 1, 64), invalid);
+    /* A host buffer of another connection is memory of this process like any other. */
+    void *buffer;
+    OK(gpushare_host_alloc(other, 4096, &buffer));
+    memset(buffer, 5, 4096);
+    OK(gpushare_copy_to_device(f.gpu, mine, buffer, 4096));
+    OK(gpushare_copy_from_device(f.gpu, plain, mine, 64));
+    assert_int_equal(plain[63], 5);
+    gpushare_close(&other);
+    fixture_stop(&f);
+}
+
 static void test_fills_of_each_width(void **state)
 {
     (void)state;
@@ -400,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_shared_buffers_are_copied_by_one_descriptor),
         cmocka_unit_test(test_direction_is_found_from_addresses),
         cmocka_unit_test(test_bad_ranges_are_refused),
+        cmocka_unit_test(test_memory_of_another_connection_is_not_ordinary),
         cmocka_unit_test(test_fills_of_each_width),
         cmocka_unit_test(test_staging_shrinks_to_what_the_limit_leaves),
         cmocka_unit_test(test_no_room_for_staging_names_the_limit),
