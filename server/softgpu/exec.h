@@ -177,7 +177,6 @@ struct block {
     uint64_t clock_ps, instructions, lane_instructions, cycles;
     uint32_t rate;
     uint32_t next_warp;
-    uint32_t shuffle[LANES];
     enum block_state state;
 };
 
@@ -214,13 +213,8 @@ exec_action exec_load, exec_store, exec_atomic, exec_copy_async;
 exec_value exec_active_mask, exec_special32, exec_special64, exec_param;
 exec_value exec_local_address, exec_space_test, exec_insert32, exec_insert64;
 
-/* op->aux of exec_load and exec_store: */
-struct access {
-    uint8_t space;  /* enum ptx_space; NONE: generic */
-    uint8_t bytes;  /* of one element in memory */
-    uint8_t count;  /* elements: 1, 2, 4 */
-    uint8_t extend; /* to this register width, | ACCESS_SIGNED */
-};
+/* exec_load and exec_store: op->aux is space | bytes << 8 | elements << 16 | how << 24, where how
+ * is the width of the registers, and whether narrower values are extended by their sign. */
 enum { ACCESS_SIGNED = 0x80 };
 
 enum atomic_op {
