@@ -421,7 +421,7 @@ uint32_t module_function_set(struct client *client, uint32_t handle, uint32_t va
                              struct module_why *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
-    struct function function;
+    struct function function = {0};
     uint32_t error = usable_function(client, handle, &function, why);
     if (error)
         return error;
@@ -441,7 +441,7 @@ uint32_t module_function_set(struct client *client, uint32_t handle, uint32_t va
 uint32_t module_occupancy(struct client *client, const struct proto_occupancy_get *request,
                           uint32_t *blocks, struct module_why *why)
 {
-    struct function function;
+    struct function function = {0};
     uint32_t error = usable_function(client, request->function, &function, why);
     if (error)
         return error;

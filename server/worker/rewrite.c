@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/rewrite.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,10 +130,10 @@ static bool keep_statements_whole(struct rewrite *rewrite)
 static void decide(struct rewrite *rewrite)
 {
     const struct ptx_module *tree = rewrite->tree;
-    for (uint32_t i = 0; i < rewrite->count; i++)
-        rewrite->placed[i].stays = why_by_itself(rewrite->placed[i].variable);
     for (uint32_t i = 0; i < rewrite->count; i++) {
         const struct ptx_variable *variable = rewrite->placed[i].variable;
+        assert(variable && "each of the count entries has been filled in");
+        rewrite->placed[i].stays = why_by_itself(variable);
         if (!variable->in_function && ptx_find_variable(tree, variable->name) != variable)
             rewrite->placed[i].stays = "it is declared more than once";
     }

@@ -56,6 +56,8 @@ struct peer {
 static inline void *harness_main(void *unused)
 {
     (void)unused;
+    /* The device was opened by another thread. */
+    device_enter(&harness.worker.device);
     harness.result = control_serve(&harness.worker);
     return NULL;
 }
@@ -109,19 +111,19 @@ static inline uint32_t harness_error(void)
     return ((const struct proto_failed *)harness.message.body)->error;
 }
 
-static inline int harness_start(void **state)
+/* driver: the fake, or any other; it must outlive the worker. */
+static inline int harness_start_with(void **state, const struct cuda_driver *driver)
 {
     (void)state;
     struct device device;
     char why[300] = "";
     int pair[2];
-    harness.driver = fake_driver();
     for (int i = 0; i < PROTO_FDS_MAX; i++)
         harness.message.fds[i] = -1;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     harness.channel = pair[0];
-    uint32_t error = device_open(&device, &harness.driver, 0, DEVICE_BASE, HOST_BASE, ARENA_BYTES,
-                                 why, sizeof why);
+    uint32_t error =
+        device_open(&device, driver, 0, DEVICE_BASE, HOST_BASE, ARENA_BYTES, why, sizeof why);
     if (error)
         print_message("%s\n", why);
     assert_int_equal(error, 0);
@@ -134,7 +136,8 @@ static inline int harness_start(void **state)
 static inline int harness_setup(void **state)
 {
     fake_reset();
-    return harness_start(state);
+    harness.driver = fake_driver();
+    return harness_start_with(state, &harness.driver);
 }
 
 /* Ends the worker as the supervisor's death would, and checks that nothing is left. */
@@ -178,7 +181,9 @@ static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage
                                          .name = "peer"};
     int fds[4] = {peer->rings.fd, peer->status.fd, peer->twins.fd, peer->doorbell};
     harness_send(PROTO_WORKER_ATTACH, number, &attach, NULL, 0, fds, 4);
-    assert_int_equal(harness_receive(), PROTO_WORKER_ATTACHED);
+    if (harness_receive() == PROTO_FAILED)
+        print_message("%s\n", ((const struct proto_failed *)harness.message.body)->text);
+    assert_int_equal(harness.message.header.opcode, PROTO_WORKER_ATTACHED);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
                        peer->marks[0], 0);
     return peer;

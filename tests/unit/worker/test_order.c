@@ -541,8 +541,8 @@ static void test_partitions_have_streams_of_their_own(void **state)
     assert_int_equal(peer_wait(quarter, 0, peer_push(quarter, 0, &b)), 0);
     const struct cuda_stream_object *whole = fake_call(FAKE_LAUNCH, 0).stream;
     const struct cuda_stream_object *part = fake_call(FAKE_LAUNCH, 1).stream;
-    assert_int_equal(whole->green->multiprocessors, 132);
-    assert_int_equal(part->green->multiprocessors, 32);
+    assert_true(whole && whole->green && whole->green->multiprocessors == 132);
+    assert_true(part && part->green && part->green->multiprocessors == 32);
     peer_detach(quarter);
 }
 
