@@ -19,7 +19,7 @@ uint32_t connection_generation;
  * held while the server is asked; list_lock never is, so that a copy can look.
  */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_rwlock_t list_lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static gpushare_connection *registry;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -28,12 +28,12 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void fork_prepare(void)
 {
     pthread_mutex_lock(&registry_lock);
-    pthread_rwlock_wrlock(&list_lock);
+    pthread_mutex_lock(&list_lock);
 }
 
 static void fork_parent(void)
 {
-    pthread_rwlock_unlock(&list_lock);
+    pthread_mutex_unlock(&list_lock);
     pthread_mutex_unlock(&registry_lock);
 }
 
@@ -50,10 +50,7 @@ static void fork_child(void)
         close(c->eventfd);
     }
     registry = NULL;
-    /* A lock held for writing knows its thread by a number that the child's thread does not have:
-     * it can't be unlocked here, only made anew. */
-    list_lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
-    pthread_mutex_unlock(&registry_lock);
+    fork_parent();
 }
 
 static void watch_forks(void)
@@ -89,10 +86,10 @@ gpushare_connection *connection_first(void)
 bool connection_any_window(uint64_t address)
 {
     bool found = false;
-    pthread_rwlock_rdlock(&list_lock);
+    pthread_mutex_lock(&list_lock);
     for (gpushare_connection *c = registry; c && !found; c = c->next)
         found = address - c->device_base < c->window_bytes;
-    pthread_rwlock_unlock(&list_lock);
+    pthread_mutex_unlock(&list_lock);
     return found;
 }
 
@@ -103,23 +100,23 @@ void connection_register(gpushare_connection *connection)
     connection_registry_lock();
     connection->generation = connection_generation;
     connection->id = ++ids;
-    pthread_rwlock_wrlock(&list_lock);
+    pthread_mutex_lock(&list_lock);
     connection->next = registry;
     registry = connection;
-    pthread_rwlock_unlock(&list_lock);
+    pthread_mutex_unlock(&list_lock);
     connection_registry_unlock();
 }
 
 static void unregister(gpushare_connection *connection)
 {
     connection_registry_lock();
-    pthread_rwlock_wrlock(&list_lock);
+    pthread_mutex_lock(&list_lock);
     for (gpushare_connection **link = &registry; *link; link = &(*link)->next)
         if (*link == connection) {
             *link = connection->next;
             break;
         }
-    pthread_rwlock_unlock(&list_lock);
+    pthread_mutex_unlock(&list_lock);
     peer_forget(connection);
     connection_registry_unlock();
 }

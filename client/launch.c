@@ -112,8 +112,6 @@ static gpushare_error submit_long(struct gpushare_stream *stream, union command 
         return error;
     error = stream_arena(stream, function->parameter_bytes, &at, &command->launch.parameter_offset);
     if (!error) {
-        if (function->gaps && !source.packed)
-            memset(at, 0, function->parameter_bytes);
         pack(function, source, at);
         error = stream_push(stream, &command->descriptor);
     }

@@ -208,7 +208,7 @@ static gpushare_error check_name(const char *name)
 static gpushare_error fill_table(struct gpushare_function *function, const uint32_t *pairs,
                                  size_t bytes)
 {
-    uint64_t end = 0, covered = 0;
+    uint64_t end = 0;
     if (bytes != (size_t)function->parameters * 8)
         return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
                        "the server described %zu bytes of parameters for %u", bytes,
@@ -219,10 +219,8 @@ static gpushare_error fill_table(struct gpushare_function *function, const uint3
             return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
                            "the server described parameters that don't fit their block");
         end = offset + size;
-        covered += size;
         function->table[i] = (struct module_parameter){(uint16_t)offset, (uint16_t)size};
     }
-    function->gaps = covered != function->parameter_bytes;
     return GPUSHARE_SUCCESS;
 }
 

@@ -8,7 +8,6 @@
 #define GPUSHARE_CLIENT_MODULE_H
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "client/gpushare.h"
@@ -33,7 +32,6 @@ struct gpushare_function {
     uint32_t dynamic_shared; /* atomic; most that a launch may ask for */
     uint32_t parameters;
     uint32_t parameter_bytes;
-    bool gaps; /* the parameters don't cover the block */
     struct module_parameter *table;
 
     struct gpushare_module *module;
