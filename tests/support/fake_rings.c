@@ -2,7 +2,9 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The worker's half of the fake server: what is in the rings. */
 #include <string.h>
+#include <unistd.h>
 
+#include "common/doorbell.h"
 #include "common/timeline.h"
 #include "tests/support/fake_state.h"
 
@@ -179,4 +181,30 @@ unsigned fake_launches(struct fake_server *server, unsigned n)
     unsigned launches = fake_nth(server, n)->launches;
     pthread_mutex_unlock(&server->lock);
     return launches;
+}
+
+bool fake_sleep(struct fake_server *server, unsigned n)
+{
+    pthread_mutex_lock(&server->lock);
+    struct fake_client *client = fake_nth(server, n);
+    struct proto_client_header *header = ring_client_header(client->rings.base);
+    uint64_t bits;
+    bool sleeps = true;
+    while (doorbell_take(header, client->granted.streams, &bits) >= 0)
+        for (uint32_t s = 0; s < client->granted.streams; s++)
+            sleeps = sleeps && ring_ready(&client->consumers[s]) == 0;
+    if (sleeps)
+        sleeps = doorbell_prepare_sleep(header);
+    pthread_mutex_unlock(&server->lock);
+    return sleeps;
+}
+
+unsigned fake_rings(struct fake_server *server, unsigned n)
+{
+    uint64_t count = 0;
+    pthread_mutex_lock(&server->lock);
+    if (read(fake_nth(server, n)->eventfd, &count, sizeof count) < 0)
+        count = 0;
+    pthread_mutex_unlock(&server->lock);
+    return (unsigned)count;
 }

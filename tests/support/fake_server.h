@@ -87,6 +87,15 @@ unsigned fake_run(struct fake_server *server, unsigned n, uint32_t stream, unsig
 void fake_parameters(struct fake_server *server, unsigned n, uint32_t stream,
                      const struct ring_descriptor *descriptor, void *to);
 
+/*
+ * Takes what the doorbell says and goes to sleep, as a submitter does; false (and awake) if a ring
+ * that it named has work.
+ */
+bool fake_sleep(struct fake_server *server, unsigned n);
+
+/* How often the eventfd was written since the last look. */
+unsigned fake_rings(struct fake_server *server, unsigned n);
+
 /* From now on the fake carries everything out by itself (or not). */
 void fake_automatic(struct fake_server *server, bool automatic);
 

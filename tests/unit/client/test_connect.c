@@ -7,8 +7,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -231,6 +233,26 @@ static void test_socket_option_beats_the_environment(void **state)
     fake_stop(server);
 }
 
+static void test_runtime_directory_is_where_a_socket_is_looked_for(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    char folder[] = "/tmp/gpushare-runtime-XXXXXX", inner[64], path[80];
+    assert_non_null(mkdtemp(folder));
+    snprintf(inner, sizeof inner, "%s/gpushare", folder);
+    snprintf(path, sizeof path, "%s/gpushare.sock", inner);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    assert_int_equal(symlink(fake_socket(server), path), 0);
+    unsetenv("GPUSHARE_SOCKET");
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+    gpushare_connection *gpu = must_connect(NULL);
+    gpushare_close(&gpu);
+    unlink(path);
+    rmdir(inner);
+    rmdir(folder);
+    fake_stop(server);
+}
+
 static void test_server_refusals_reach_the_caller_in_words(void **state)
 {
     (void)state;
@@ -443,6 +465,7 @@ int main(void)
         TEST(test_bad_options_are_refused),
         TEST(test_no_server_is_connection_failed_with_the_path),
         TEST(test_socket_option_beats_the_environment),
+        TEST(test_runtime_directory_is_where_a_socket_is_looked_for),
         TEST(test_server_refusals_reach_the_caller_in_words),
         TEST(test_taken_windows_are_exchanged),
         TEST(test_visible_devices_choose_and_order),

@@ -416,6 +416,61 @@ static void test_each_thread_has_a_stream_of_its_own(void **state)
     fixture_stop(&f);
 }
 
+/* A thread may outlive the connection, and meet another one at the same address. */
+static void *outlive(void *context)
+{
+    struct own *own = context;
+    gpushare_function *kernel = fixture_kernel(own->f, "k");
+    OK(gpushare_launch(kernel, one, one, 0, GPUSHARE_STREAM_PER_THREAD, NULL));
+    pthread_barrier_wait(own->barrier);
+    pthread_barrier_wait(own->barrier);
+    kernel = fixture_kernel(own->f, "k");
+    OK(gpushare_launch(kernel, one, one, 0, GPUSHARE_STREAM_PER_THREAD, NULL));
+    OK(gpushare_stream_synchronize(own->f->gpu, GPUSHARE_STREAM_PER_THREAD));
+    return NULL;
+}
+
+static void test_thread_outlives_its_connection(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_start(&f, NULL);
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, 2);
+    struct own own = {&f, &barrier};
+    pthread_t thread;
+    pthread_create(&thread, NULL, outlive, &own);
+    pthread_barrier_wait(&barrier);
+    gpushare_close(&f.gpu);
+    f.gpu = fixture_connect(&f, 0);
+    OK(gpushare_module_load(f.gpu, "ptx text", 0, &f.module));
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    assert_int_equal(fake_count(f.server, PROTO_STREAM_CREATE), 2);
+    assert_int_equal(fake_count(f.server, PROTO_STREAM_DESTROY), 1);
+    assert_int_equal(fake_launches(f.server, 1), 1);
+    pthread_barrier_destroy(&barrier);
+    fixture_stop(&f);
+}
+
+/* The system call is made for a submitter that sleeps, and only for one. */
+static void test_sleeping_submitter_is_woken_once(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_start(&f, &by_hand);
+    assert_int_equal(fake_rings(f.server, 0), 0);
+    fixture_launch(&f, NULL);
+    assert_int_equal(fake_rings(f.server, 0), 0);
+    fake_run(f.server, 0, 0, 9);
+    assert_true(fake_sleep(f.server, 0));
+    fixture_launch(&f, NULL);
+    fixture_launch(&f, NULL);
+    assert_int_equal(fake_rings(f.server, 0), 1);
+    assert_false(fake_sleep(f.server, 0));
+    fixture_stop(&f);
+}
+
 static void test_streams_beyond_the_grant_are_refused_and_come_back(void **state)
 {
     (void)state;
@@ -617,6 +672,8 @@ int main(void)
         cmocka_unit_test(test_blocking_stream_waits_for_the_default_stream_once),
         cmocka_unit_test(test_destroyed_stream_still_holds_the_default_stream),
         cmocka_unit_test(test_each_thread_has_a_stream_of_its_own),
+        cmocka_unit_test(test_thread_outlives_its_connection),
+        cmocka_unit_test(test_sleeping_submitter_is_woken_once),
         cmocka_unit_test(test_streams_beyond_the_grant_are_refused_and_come_back),
         cmocka_unit_test(test_event_orders_two_streams),
         cmocka_unit_test(test_event_of_the_default_stream_covers_blocking_streams),
