@@ -39,6 +39,10 @@ int control_refuse(struct worker *worker, uint32_t serial, uint32_t client, uint
                    const char *text)
 {
     struct proto_failed failed = {.error = error ? error : PROTO_ERROR_UNKNOWN};
+    /* A driver call of this thread may be the first to learn that the context is lost. "unknown"
+     * also stands for results that the error table lacks, so it proves nothing. */
+    if (error != PROTO_ERROR_UNKNOWN && cuda_error_is_sticky((cuda_result)error))
+        worker_fail(worker, (cuda_result)error, "a request");
     strncpy(failed.text, text, sizeof failed.text - 1);
     /* The text may quote a client; the receiver would refuse control characters. */
     for (char *c = failed.text; *c; c++)
@@ -130,8 +134,11 @@ static void free_all_memory(struct client *client)
 void control_drop_client(struct worker *worker, struct client *client)
 {
     worker_remove_client(worker, client);
-    for (uint32_t i = 0; i < client->stream_count; i++)
+    for (uint32_t i = 0; i < client->stream_count; i++) {
         stream_pool_unbind(&worker->pool, &client->streams[i]);
+        /* Nothing more will ever be reached: who waits for it on another device must not hang. */
+        __atomic_store_n(client->streams[i].twin, UINT64_MAX, __ATOMIC_RELEASE);
+    }
     account_forget(&worker->account, client);
     while (client->frees) {
         struct memory_free *request = client->frees;

@@ -161,7 +161,12 @@ static cuda_result choose(struct stream_pool *pool, struct stream *stream, struc
             /* A partition without any CUstream must have one, whatever the number of queues. */
         }
     }
-    return create(pool, partition, stream->priority, out);
+    cuda_result result = create(pool, partition, stream->priority, out);
+    if (result == CUDA_OK || cuda_error_is_sticky(result))
+        return result;
+    /* Without the means for another one, sharing is still better than not running at all. */
+    *out = find_shared(pool, stream->client, stream->priority);
+    return *out ? CUDA_OK : result;
 }
 
 cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,

@@ -185,6 +185,20 @@ static void test_linked_wait_holds_until_completed_there(void **state)
     shm_release(&twins);
 }
 
+static void test_a_client_that_leaves_releases_who_waits_for_it(void **state)
+{
+    (void)state;
+    struct peer *other = peer_attach(2);
+    struct proto_worker_link link = {.streams = STREAMS};
+    harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &other->twins.fd, 1);
+    assert_int_equal(harness_receive(), PROTO_LINKED);
+    struct proto_command_wait wait = {
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .link0 = 1, .value0 = 1};
+    uint64_t value = peer_push(peer, 0, &wait);
+    peer_detach(other);
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+}
+
 /* ---- deferred frees ---- */
 
 static void test_unmap_waits_for_work_issued_before(void **state)
@@ -559,6 +573,7 @@ int main(void)
         T(test_circle_of_three_is_found),
         T(test_two_that_wait_for_a_third_are_no_circle),
         T(test_linked_wait_holds_until_completed_there),
+        T(test_a_client_that_leaves_releases_who_waits_for_it),
         T(test_unmap_waits_for_work_issued_before),
         T(test_unmap_does_not_wait_for_work_issued_after),
         T(test_command_issued_after_the_free_is_refused),
