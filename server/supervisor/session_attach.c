@@ -22,10 +22,12 @@ static bool group_is_none(const uint8_t group[16])
     return memcmp(group, none, 16) == 0;
 }
 
-/* A token that another client guessed or overheard is of no use: process and user must be the same.
- */
+/* A token that another client guessed or overheard is of no use: process and user must be the same,
+ * and known (pid 0: a process in a namespace that can't be seen from here). */
 static bool group_is_valid(const struct session *session, const uint8_t group[16])
 {
+    if (!session->pid)
+        return false;
     for (const struct session *other = session->supervisor->first; other; other = other->next)
         if (other != session && other->state == SESSION_ATTACHED && other->pid == session->pid &&
             other->uid == session->uid && memcmp(other->group, group, 16) == 0)
@@ -33,11 +35,13 @@ static bool group_is_valid(const struct session *session, const uint8_t group[16
     return false;
 }
 
+/*
+ * A token that fits nobody is not refused, it joins nothing: the connection that it came from may
+ * have been ended a moment ago, without its process knowing yet.
+ */
 static int join_group(struct session *session, const struct proto_attach *wish)
 {
-    if (!group_is_none(wish->group)) {
-        if (!group_is_valid(session, wish->group))
-            return -EPERM;
+    if (!group_is_none(wish->group) && group_is_valid(session, wish->group)) {
         memcpy(session->group, wish->group, 16);
         return 0;
     }
@@ -220,8 +224,8 @@ void session_attach_now(struct session *session, uint32_t serial, const struct p
     session->grant = admission_grant(&device->admission, &device->info, wish);
     int result = join_group(session, wish);
     if (result < 0) {
-        session_refuse(session, serial, PROTO_ERROR_INVALID_VALUE,
-                       "the group token is not that of another connection of this process");
+        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
+                       "the server got no random bytes for a group token");
         return;
     }
     if (address_plan_take(&supervisor->plan, &session->window, session->grant.window_bytes, 0)) {

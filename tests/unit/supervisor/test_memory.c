@@ -260,7 +260,9 @@ static void buffers_are_shared_within_a_process_only(void **state)
     fake_open(&fake, 2, 256 * MIB);
     int one = fake_attach(&fake, 0, 0, NULL, &a);
     int two = fake_attach(&fake, 1, 0, a.group, &b);
-    int stranger = fake_attach(&fake, 1, 0, NULL, &c);
+    uint8_t guess[16] = {1, 2, 3};
+    int stranger = fake_attach(&fake, 1, 0, guess, &c);
+    assert_memory_not_equal(guess, c.group, 16);
     assert_memory_equal(a.group, b.group, 16);
     assert_memory_not_equal(a.group, c.group, 16);
     struct proto_host_share share = {.client = a.client, .address = host_alloc(one, MIB, NULL)};
