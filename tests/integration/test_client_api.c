@@ -143,7 +143,8 @@ static void fills_and_copies_on_the_device(void **state)
     OK(gpushare_fill(client.gpu, device, 0xab, 1, 8));
     OK(gpushare_fill_async(client.gpu, device + 8, 0x1234, 2, 4, NULL));
     OK(gpushare_fill_async(client.gpu, device + 16, 0x11223344, 4, 2, NULL));
-    OK(gpushare_copy(client.gpu, device + 1024, device, 24));
+    OK(gpushare_copy_async(client.gpu, device + 2048, device, 24, NULL));
+    OK(gpushare_copy(client.gpu, device + 1024, device + 2048, 24));
     OK(gpushare_copy_from_device(client.gpu, bytes, device + 1024, 24));
     assert_int_equal(bytes[7], 0xab);
     assert_int_equal(bytes[8], 0x34);
@@ -247,6 +248,64 @@ static void modules_from_memory_and_file(void **state)
     static const char noise[64] = {'n', 'o', 'i', 's', 'e', 1, 2, 3};
     gpushare_error error = gpushare_module_load(client.gpu, noise, sizeof noise, &module);
     assert_true(error == GPUSHARE_ERROR_INVALID_IMAGE || error == GPUSHARE_ERROR_INVALID_PTX);
+    gpushare_close(&client.gpu);
+}
+
+/* A container with one entry, as nvcc lays it out: header, entry header, payload. */
+static size_t pack(uint8_t *to, uint16_t kind, uint32_t arch, const char *payload, size_t bytes)
+{
+    struct {
+        uint32_t magic;
+        uint16_t version, header_bytes;
+        uint64_t bytes;
+    } container = {0xba55ed50, 1, 16, 0};
+    struct {
+        uint16_t kind, version;
+        uint32_t header_bytes;
+        uint64_t padded;
+        uint32_t stored, zero1, zero2, arch, zero3, zero4;
+        uint64_t flags, zero5, unpacked;
+    } entry = {.kind = kind,
+               .version = 0x101,
+               .header_bytes = sizeof entry,
+               .padded = (bytes + 7) / 8 * 8,
+               .arch = arch,
+               .flags = 0x11};
+    container.bytes = sizeof entry + entry.padded;
+    memcpy(to, &container, sizeof container);
+    memcpy(to + sizeof container, &entry, sizeof entry);
+    memcpy(to + sizeof container + sizeof entry, payload, bytes);
+    return sizeof container + sizeof entry + entry.padded;
+}
+
+static void fatbins_give_the_code_that_fits(void **state)
+{
+    (void)state;
+    struct client client = open_client(0);
+    gpushare_module *module;
+    gpushare_function *add;
+    size_t text = strlen(client_ptx) + 1;
+    uint8_t *image = calloc(1, text + 256);
+    assert_non_null(image);
+    size_t bytes = pack(image, 1, 75, client_ptx, text);
+    OK(gpushare_module_load(client.gpu, image, bytes, &module));
+    OK(gpushare_module_function(module, "add", &add));
+    gpushare_address word = allocate(&client, 4);
+    uint32_t count = 1, number = 3;
+    void *parameters[] = {&word, &count, &number};
+    OK(gpushare_fill(client.gpu, word, 4, 4, 1));
+    OK(gpushare_launch(add, one, one, 0, NULL, parameters));
+    assert_int_equal(read_word(&client, word), 7);
+    /* Cut off, and for a device that does not exist. */
+    assert_int_not_equal(gpushare_module_load(client.gpu, image, bytes / 2, &module),
+                         GPUSHARE_SUCCESS);
+    bytes = pack(image, 2, 999, "\177ELF for nobody", 17);
+    gpushare_error error = gpushare_module_load(client.gpu, image, bytes, &module);
+    assert_true(error == GPUSHARE_ERROR_NO_BINARY_FOR_GPU || error == GPUSHARE_ERROR_INVALID_IMAGE);
+    assert_int_equal(gpushare_module_load(client.gpu, image, 0, &module),
+                     GPUSHARE_ERROR_INVALID_IMAGE);
+    OK(gpushare_synchronize(client.gpu));
+    free(image);
     gpushare_close(&client.gpu);
 }
 
@@ -403,6 +462,10 @@ static void non_blocking_streams_are_ordered_by_events_alone(void **state)
         OK(gpushare_event_query(event));
         assert_int_equal(read_word(&client, word), round + 5);
     }
+    int32_t urgent = 0, normal = 0;
+    OK(gpushare_stream_priority(client.gpu, b, &urgent));
+    OK(gpushare_stream_priority(client.gpu, a, &normal));
+    assert_true(urgent < normal);
     launch_late(&client, a, word, 200, 1);
     assert_int_equal(gpushare_stream_query(client.gpu, a), GPUSHARE_ERROR_NOT_READY);
     /* The default stream does not wait for it. */
@@ -596,6 +659,9 @@ static void closing_with_work_in_flight_leaves_nothing(void **state)
     struct gpushare_memory_info info = {.size = sizeof info};
     OK(gpushare_memory_info(client.gpu, &info));
     assert_int_equal(info.host_used, 0);
+    const char *text = NULL;
+    OK(gpushare_connection_error(client.gpu, &text));
+    assert_string_equal(text, "");
     gpushare_close(&client.gpu);
 }
 
@@ -608,6 +674,7 @@ int main(void)
         cmocka_unit_test(memory_beyond_the_limit_is_refused_in_words),
         cmocka_unit_test(ranges_outside_of_allocations_are_refused_at_once),
         cmocka_unit_test(modules_from_memory_and_file),
+        cmocka_unit_test(fatbins_give_the_code_that_fits),
         cmocka_unit_test(variables_are_device_memory),
         cmocka_unit_test(long_parameters_arrive_whole),
         cmocka_unit_test(dynamic_shared_memory_up_to_what_was_set),
