@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "server/worker/cubin.h"
 #include "server/worker/image.h"
 #include "server/worker/memory.h"
 #include "server/worker/rewrite.h"
@@ -216,7 +217,8 @@ uint32_t module_load(struct client *client, uint32_t number, uint64_t global_bas
                                      : load(client, module, module->image.bytes, why);
     if (error)
         return error;
-    image_release(&module->image);
+    if (module->rewrite || cuda->cuFuncGetParamInfo)
+        image_release(&module->image);
     unsigned count = 0;
     if (!cuda->cuModuleGetFunctionCount ||
         cuda->cuModuleGetFunctionCount(&count, module->handle) != CUDA_OK)
@@ -271,7 +273,16 @@ static uint32_t attribute(const struct cuda_driver *cuda, cuda_function function
     return (uint32_t)value;
 }
 
-/* Offsets and sizes of the parameters: the driver's word, or what the PTX says. */
+/* What the code itself says, for drivers that don't. */
+static bool layout_in_code(const struct module *module, const char *name, uint32_t *layout,
+                           uint32_t *count, uint64_t *end)
+{
+    if (module->rewrite)
+        return rewrite_layout(module->rewrite, name, layout, count, end);
+    return cubin_layout(module->image.bytes, module->image.count, name, layout, count, end) == 0;
+}
+
+/* Offsets and sizes of the parameters: the driver's word, or the code's. */
 static uint32_t read_layout(const struct cuda_driver *cuda, const struct module *module,
                             cuda_function function, const char *name,
                             struct proto_function_info *info, uint32_t *layout,
@@ -289,9 +300,10 @@ static uint32_t read_layout(const struct cuda_driver *cuda, const struct module 
             if (offset + size > end)
                 end = offset + size;
         }
-    } else if (!module->rewrite || !rewrite_layout(module->rewrite, name, layout, &count, &end)) {
+    } else if (!layout_in_code(module, name, layout, &count, &end)) {
         return refuse(why, PROTO_ERROR_NOT_SUPPORTED,
-                      "the driver can't say which parameters %s has (CUDA 12.4 and newer can)",
+                      "neither the driver (CUDA 12.4 and newer can) nor the image says which "
+                      "parameters %s has",
                       name);
     }
     if (end > PROTO_PARAMETERS_MAX)
