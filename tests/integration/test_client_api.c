@@ -299,7 +299,8 @@ static void fatbins_give_the_code_that_fits(void **state)
     /* Cut off, and for a device that does not exist. */
     assert_int_not_equal(gpushare_module_load(client.gpu, image, bytes / 2, &module),
                          GPUSHARE_SUCCESS);
-    bytes = pack(image, 2, 999, "\177ELF for nobody", 17);
+    static const char foreign[] = "\177ELF for nobody";
+    bytes = pack(image, 2, 999, foreign, sizeof foreign);
     gpushare_error error = gpushare_module_load(client.gpu, image, bytes, &module);
     assert_true(error == GPUSHARE_ERROR_NO_BINARY_FOR_GPU || error == GPUSHARE_ERROR_INVALID_IMAGE);
     assert_int_equal(gpushare_module_load(client.gpu, image, 0, &module),
