@@ -92,7 +92,7 @@ static int read_parameter(const uint8_t *record, uint32_t *pairs, uint32_t *coun
 int cubin_layout(const uint8_t *cubin, size_t size, const char *kernel, uint32_t *pairs,
                  uint32_t *count, uint64_t *end)
 {
-    struct span info, code;
+    struct span info = {NULL, 0}, code;
     uint32_t seen = 0;
     *count = 0;
     *end = 0;

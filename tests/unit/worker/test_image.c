@@ -232,11 +232,12 @@ static void test_damaged_cubins_are_read_within_bounds(void **state)
         assert_true(size == sizeof whole ? result == 0 : result <= 0);
         free(copy);
     }
+    const size_t bytes = sizeof whole;
     static const uint8_t extremes[] = {0, 0x7f, 0x80, 0xff};
     for (size_t at = 0; at < sizeof whole; at++)
         for (size_t e = 0; e < sizeof extremes; e++) {
-            uint8_t *copy = malloc(sizeof whole);
-            memcpy(copy, &whole, sizeof whole);
+            uint8_t *copy = malloc(bytes);
+            memcpy(copy, &whole, bytes);
             copy[at] = extremes[e];
             int result = cubin_layout(copy, sizeof whole, "kernel", pairs, &count, &end);
             assert_true(result <= 0 && count <= CUBIN_PARAMETERS_MAX);
