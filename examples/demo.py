@@ -76,6 +76,26 @@ class Server:
             raise Failure(f"{request}: {answer.get('text')}")
         return answer
 
+    def grants(self):
+        """What each client was granted, by name: multiprocessors and bytes of device memory."""
+        pattern = re.compile(r"client \d+ '([^']*)' .* has device \d+: (\d+) multiprocessors.*?, (\d+) bytes of device")
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            return {m.group(1): (int(m.group(2)), int(m.group(3))) for m in map(pattern.search, log) if m}
+
+    def bills(self):
+        """What each client used in its life, by name: the server writes it to its log when one has gone."""
+        pattern = re.compile(r"client \d+ '([^']*)' .* used ([0-9.]+) GPU seconds, (\d+) launches")
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            return {m.group(1): (float(m.group(2)), int(m.group(3))) for m in map(pattern.search, log) if m}
+
+    def wait_for_bills(self, names):
+        end = time.monotonic() + 10
+        while not set(names) <= self.bills().keys():
+            if time.monotonic() > end:
+                raise Failure(f"the server has not said what {sorted(set(names) - self.bills().keys())} used")
+            time.sleep(0.02)
+        return self.bills()
+
     def stop(self):
         children = worker_pids(self.process.pid)
         self.process.send_signal(signal.SIGTERM)
@@ -147,9 +167,9 @@ class Client:
             return self.killed and self.process.returncode == -signal.SIGKILL, \
                 f"killed after round {self.rounds} of {self.of}"
         if self.expect == "out_of_memory":
-            return self.process.returncode == 1 and "out_of_memory" in last, \
-                "refused: out of memory" if "out_of_memory" in last else last
-        return self.process.returncode == 0 and "verified" in last, last.split(": ", 1)[-1]
+            refused = any("out_of_memory" in line for line in self.lines)
+            return self.process.returncode != 0 and refused, "refused: out of memory" if refused else last
+        return self.process.returncode == 0 and "verified" in last, last.split(": ", 1)[-1].split(", drawn to ")[0]
 
 
 def watch(server, clients):
@@ -161,20 +181,20 @@ def watch(server, clients):
 
 
 def mib(value):
-    return "-" if value is None else f"{value / MIB:.0f}"
+    return f"{value / MIB:.0f}"
 
 
-def table(clients):
+def table(clients, grants, bills):
     rows = [("client", "work", "threads asked/granted", "memory MiB used/limit", "GPU seconds", "launches")]
     for client in clients:
         good, did = client.verdict()
         seen = client.seen
-        asked = seen.get("threads_asked_percent")
+        asked = client.limits.get("threads")
+        multiprocessors, limit = grants[client.title]
         rows.append((client.title, ("" if good else "WRONG: ") + did,
-                     f"{f'{asked:g} %' if asked else '-'} / {seen.get('multiprocessors', '?')} SMs",
-                     f"{mib(seen.get('memory_used_bytes'))} / {mib(seen.get('memory_limit_bytes'))}",
-                     f"{seen['gpu_time_seconds']:.3f}" if seen.get("gpu_time_seconds") is not None else "-",
-                     str(seen.get("launches", "-"))))
+                     f"{f'{asked} %' if asked else '-'} / {multiprocessors} SMs",
+                     f"{mib(seen.get('memory_used_bytes', 0))} / {mib(limit)}",
+                     f"{bills[client.title][0]:.3f}", str(bills[client.title][1])))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for number, row in enumerate(rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
@@ -186,13 +206,13 @@ def six(build, folder):
     example = lambda name: os.path.join(build, "examples", name)
     iris = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "iris.csv")
     return [
-        Client("vector-add", [example("vector-add"), "-n", "262144", "-r", "40"], threads=25, memory="64M"),
-        Client("sgemm", [example("sgemm"), "-n", "128", "-r", "12"], threads=50, memory="256M"),
-        Client("kmeans", [example("kmeans"), "-k", "3", "-r", "40", iris], threads=10, memory="32M", priority=1),
-        Client("mandelbrot", [example("mandelbrot"), "-s", "240x160", "-r", "12", "-o", os.path.join(folder, "set.png")],
+        Client("vector-add", [example("vector-add"), "-n", "262144", "-r", "150"], threads=25, memory="64M"),
+        Client("sgemm", [example("sgemm"), "-n", "192", "-r", "20"], threads=50, memory="256M"),
+        Client("kmeans", [example("kmeans"), "-k", "3", "-r", "120", iris], threads=10, memory="32M", priority=1),
+        Client("mandelbrot", [example("mandelbrot"), "-s", "480x320", "-r", "20", "-o", os.path.join(folder, "set.png")],
                memory="128M"),
         Client("greedy", [example("vector-add"), "-n", "16777216"], expect="out_of_memory", memory="48M"),
-        Client("doomed", [example("sgemm"), "-n", "128", "-r", "16"], expect="killed", threads=30, memory="64M"),
+        Client("doomed", [example("sgemm"), "-n", "192", "-r", "16"], expect="killed", threads=30, memory="64M"),
     ]
 
 
@@ -223,7 +243,7 @@ def run(build, folder):
                 print(f"  {shown - began:5.1f} s  " + "  ".join(client.progress() for client in clients), flush=True)
             time.sleep(0.02)
         print(f"  {time.monotonic() - began:5.1f} s  all done\n")
-        table(clients)
+        table(clients, server.grants(), server.wait_for_bills([client.title for client in clients]))
         print("\nThe server still serves. A seventh client:")
         seventh = Client("seventh", [os.path.join(build, "examples", "nbody"), "-d", "60", "-s", "0.5"], threads=100)
         seventh.start(server)

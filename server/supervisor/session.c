@@ -499,10 +499,21 @@ static void report(const struct session *session, const struct proto_ended *ende
                     ended->text);
 }
 
+/* The client's bill, for the journal: what it used in its whole life. */
+static void report_usage(const struct session *session, const struct proto_worker_usage *used)
+{
+    log_info("client %u '%s' (pid %d, uid %u) used %.6f GPU seconds, %llu launches, %llu copies of "
+             "%llu bytes",
+             session->number, session->name, (int)session->pid, session->uid,
+             (double)used->gpu_nanoseconds / 1e9, (unsigned long long)used->launches,
+             (unsigned long long)used->copies, (unsigned long long)used->copied_bytes);
+}
+
 static void detached(void *context, struct channel_message *answer)
 {
     struct session *session = context;
-    (void)answer;
+    if (answer && answer->header.opcode == PROTO_WORKER_USAGE)
+        report_usage(session, answer->body);
     /* Nothing of it is left there: what it had asked will not be answered any more. */
     if (session->device->link)
         worker_link_cancel(session->device->link, session->number);

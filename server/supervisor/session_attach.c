@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/error.h"
 #include "common/ring.h"
 #include "server/supervisor/session.h"
@@ -163,6 +164,12 @@ static void send_attached(struct session *session)
     int fds[3] = {session->ring.fd, status, session->doorbell};
     session_answer(session, PROTO_ATTACHED, session->attach_serial, &body, fds, 3);
     close(status);
+    log_info("client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors%s, %llu bytes of "
+             "device memory, %llu of pinned host memory",
+             session->number, session->name, (int)session->pid, session->uid,
+             session->device->index, body.multiprocessors,
+             body.partitioned ? "" : " (not enforced)", (unsigned long long)body.memory_limit,
+             (unsigned long long)body.host_memory_limit);
 }
 
 static void worker_attached(void *context, struct channel_message *answer)

@@ -42,8 +42,10 @@ static int progress_client(struct worker *worker, struct client *client)
     if (!gone)
         return 0;
     uint32_t number = client->number, serial = client->detach_serial;
+    struct proto_worker_usage used;
+    control_client_usage(worker, client, &used);
     control_drop_client(worker, client);
-    return control_send(worker, PROTO_DONE, serial, number, NULL);
+    return control_send(worker, PROTO_WORKER_USAGE, serial, number, &used);
 }
 
 int control_progress(struct worker *worker)

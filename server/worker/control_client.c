@@ -116,21 +116,27 @@ static int detach(struct request *request)
     return 0;
 }
 
+void control_client_usage(struct worker *worker, struct client *client,
+                          struct proto_worker_usage *used)
+{
+    *used = (struct proto_worker_usage){.multiprocessors = client->partition->multiprocessors};
+    account_collect(&worker->account);
+    pthread_mutex_lock(&client->lock);
+    used->launches = client->usage.launches;
+    used->copies = client->usage.copies;
+    used->copied_bytes = client->usage.copied_bytes;
+    used->gpu_nanoseconds = __atomic_load_n(&client->usage.gpu_nanoseconds, __ATOMIC_RELAXED);
+    used->in_flight = client_in_flight(client);
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        used->streams += client->streams[i].state != STREAM_FREE;
+    pthread_mutex_unlock(&client->lock);
+    used->shared_queues = stream_pool_shared(&worker->pool, client);
+}
+
 static int usage(struct request *request)
 {
-    struct client *client = request->client;
-    struct proto_worker_usage used = {.multiprocessors = client->partition->multiprocessors};
-    account_collect(&request->worker->account);
-    pthread_mutex_lock(&client->lock);
-    used.launches = client->usage.launches;
-    used.copies = client->usage.copies;
-    used.copied_bytes = client->usage.copied_bytes;
-    used.gpu_nanoseconds = __atomic_load_n(&client->usage.gpu_nanoseconds, __ATOMIC_RELAXED);
-    used.in_flight = client_in_flight(client);
-    for (uint32_t i = 0; i < client->stream_count; i++)
-        used.streams += client->streams[i].state != STREAM_FREE;
-    pthread_mutex_unlock(&client->lock);
-    used.shared_queues = stream_pool_shared(&request->worker->pool, client);
+    struct proto_worker_usage used;
+    control_client_usage(request->worker, request->client, &used);
     return answer(request, PROTO_WORKER_USAGE, &used);
 }
 

@@ -25,4 +25,8 @@ int control_finish_frees(struct worker *worker, struct client *client);
 /* Closed streams whose work is done become free. */
 void control_finish_streams(struct worker *worker, struct client *client);
 
+/* What the client has used so far; takes its lock. */
+void control_client_usage(struct worker *worker, struct client *client,
+                          struct proto_worker_usage *used);
+
 #endif

@@ -206,7 +206,7 @@ static inline void peer_free(struct peer *peer)
 
 static inline void peer_detach(struct peer *peer)
 {
-    harness_ask(PROTO_WORKER_DETACH, peer->number, NULL, PROTO_DONE);
+    harness_ask(PROTO_WORKER_DETACH, peer->number, NULL, PROTO_WORKER_USAGE);
     peer_free(peer);
 }
 

@@ -317,7 +317,7 @@ static void test_detach_waits_for_work_and_drops_the_rest(void **state)
     assert_false(harness_has_message(50));
     assert_int_equal(fake_count(FAKE_UNMAP), 1);
     hold(false);
-    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
     assert_int_equal(fake_count(FAKE_UNMAP), 2);
     assert_int_equal(fake.unmapped_busy, 0);
     peer_free(other);
@@ -336,7 +336,7 @@ static void test_detach_answers_pending_requests_first(void **state)
     hold(false);
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(harness.message.header.serial, first);
-    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
     assert_int_equal(harness.message.header.serial, second);
     peer_free(other);
 }
