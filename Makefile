@@ -22,7 +22,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-PKGS := libuv jansson yaml-0.1 libzstd liblz4
+PKGS := libuv jansson libzstd liblz4
 
 CPPFLAGS_ALL = -D_GNU_SOURCE -DGPUSHARE_VERSION='"$(VERSION)"' -I. -I$(BUILD)/generated $(PKG_CFLAGS) $(CPPFLAGS)
 CFLAGS_ALL = -std=c17 -fPIC -fvisibility=hidden -fno-strict-aliasing -pthread -Wall -Wextra \
@@ -51,7 +51,6 @@ $(BUILD)/generated/protocol.h $(BUILD)/generated/protocol.c &: schemas/protocol.
 COMMON_SRC     := $(wildcard common/*.c)
 SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c))
 WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c))
-SCHEDULER_SRC  := $(wildcard server/scheduler/*.c)
 SOFTGPU_SRC    := $(wildcard server/softgpu/*.c)
 CLIENT_SRC     := $(wildcard client/*.c)
 TOOL_MAINS     := client/tools/gpushare.c client/tools/gpusharectl.c
@@ -62,7 +61,6 @@ A := $(BUILD)/obj
 $(A)/libcommon.a:     $(call obj,$(COMMON_SRC)) $(BUILD)/obj/generated/protocol.o
 $(A)/libsupervisor.a: $(call obj,$(SUPERVISOR_SRC))
 $(A)/libworker.a:     $(call obj,$(WORKER_SRC))
-$(A)/libscheduler.a:  $(call obj,$(SCHEDULER_SRC))
 $(A)/libsoftgpu.a:    $(call obj,$(SOFTGPU_SRC))
 $(A)/libclient.a:     $(call obj,$(CLIENT_SRC))
 $(A)/libtools.a:      $(call obj,$(TOOLS_SRC))
