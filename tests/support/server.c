@@ -193,6 +193,17 @@ struct server *server_start(const char *const args[], const char *const env[])
     return server;
 }
 
+/* What a sanitizer found in the server or in a worker of its stands in the log alone: a
+ * worker's exit status is the supervisor's to judge, and it may have ended long ago. */
+static void check_sanitizers(const struct server *server)
+{
+    char *log = server_log(server);
+    bool found = log && (strstr(log, "Sanitizer") || strstr(log, ": runtime error: "));
+    free(log);
+    if (found)
+        fail(server, "a sanitizer found something");
+}
+
 int server_start_refused(const char *const args[], const char *const env[], char **log)
 {
     struct server *server = prepare();
@@ -203,6 +214,7 @@ int server_start_refused(const char *const args[], const char *const env[], char
         kill(server->pid, SIGKILL);
         fail(server, "it came up, though it should have refused");
     }
+    check_sanitizers(server);
     *log = server_log(server);
     discard(server);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -298,6 +310,7 @@ void server_kill(struct server *server)
         if (!gone(workers[i]))
             fail(server, "a worker outlived it by ten seconds");
     }
+    check_sanitizers(server);
     discard(server);
 }
 
@@ -319,6 +332,7 @@ int server_stop(struct server *server)
             fail(server, "a worker outlived it");
     if (access(server->socket, F_OK) == 0 || access(server->admin, F_OK) == 0)
         fail(server, "it left a socket behind");
+    check_sanitizers(server);
     int result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (result) {
         char *log = server_log(server);
