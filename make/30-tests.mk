@@ -8,7 +8,7 @@ LIVE_C := $(sort $(shell find tests/integration tests/abuse -name 'test_*.c' 2>/
 TEST_SCRIPTS := $(sort $(shell find tests/unit tests/integration tests/abuse tests/model tests/corpus -name 'test_*.sh' -o -name 'test_*.py' 2>/dev/null))
 # Neither models nor unit files hold a line of compiled code for a sanitizer to see.
 ifneq ($(SAN),)
-TEST_SCRIPTS := $(filter-out tests/model/% %/test_systemd_units.sh %/test_deps.sh,$(TEST_SCRIPTS))
+TEST_SCRIPTS := $(filter-out tests/model/% %/test_systemd_units.sh %/test_deps.sh tests/corpus/test_ptx.sh,$(TEST_SCRIPTS))
 endif
 UNIT_BIN := $(patsubst %.c,$(BUILD)/%,$(UNIT_C))
 LIVE_BIN := $(patsubst %.c,$(BUILD)/%,$(LIVE_C))

@@ -16,23 +16,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/arena.h"
 #include "common/channel.h"
 #include "common/doorbell.h"
 #include "common/shm.h"
 #include "common/timeline.h"
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNDER_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || defined(UNDER_TSAN)
-#define DEVICE_ARENA 0x1000000000u
-#define HOST_ARENA   0x3000000000u
-#else
-#define DEVICE_ARENA 0x200000000000u
-#define HOST_ARENA   0x300000000000u
-#endif
 
 void fake_die(const char *what)
 {
@@ -124,8 +112,8 @@ static void on_device_query(struct fake_server *server, struct fake_client *clie
 static void next_window(struct fake_server *server, uint64_t *device, uint64_t *host)
 {
     uint64_t offset = (uint64_t)server->windows_offered++ * WINDOW;
-    *device = DEVICE_ARENA + offset;
-    *host = HOST_ARENA + offset;
+    *device = ARENA_DEVICE_BASE + offset;
+    *host = ARENA_HOST_BASE + offset;
 }
 
 static void on_attach(struct fake_server *server, struct fake_client *client)
@@ -531,7 +519,7 @@ struct fake_server *fake_start(const struct fake_options *options)
         listen(server->listener, 16) < 0)
         fake_die("fake: listen");
     for (unsigned i = 0; i < server->options.windows_taken; i++)
-        if (shm_reserve(HOST_ARENA + (uint64_t)i * WINDOW, 4096) < 0)
+        if (shm_reserve(ARENA_HOST_BASE + (uint64_t)i * WINDOW, 4096) < 0)
             fake_die("fake: reserve");
     pthread_mutex_init(&server->lock, NULL);
     if (pthread_create(&server->thread, NULL, work, server))
@@ -558,7 +546,7 @@ void fake_stop(struct fake_server *server)
         free(client->consumers);
     }
     for (unsigned i = 0; i < server->options.windows_taken; i++)
-        munmap((void *)(uintptr_t)(HOST_ARENA + (uint64_t)i * WINDOW), 4096);
+        munmap((void *)(uintptr_t)(ARENA_HOST_BASE + (uint64_t)i * WINDOW), 4096);
     close(server->listener);
     close(server->wake);
     unlink(server->path);

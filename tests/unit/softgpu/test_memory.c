@@ -3,6 +3,7 @@
 /*
  * Virtual memory management, plain and host allocations, and what they cost.
  */
+#include "common/arena.h"
 #include "tests/unit/softgpu/kernels.h"
 
 #include <fcntl.h>
@@ -142,11 +143,7 @@ static void wrong_arguments_are_refused(void **state)
 
 static void a_hint_is_honoured_where_it_is_free(void **state)
 {
-#ifdef __SANITIZE_THREAD__
-    const cuda_device_ptr hint = 0x1000000000;
-#else
-    const cuda_device_ptr hint = 0x200000000000;
-#endif
+    const cuda_device_ptr hint = ARENA_DEVICE_BASE;
     cuda_device_ptr ptr, other;
 
     (void)state;

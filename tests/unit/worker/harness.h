@@ -12,24 +12,13 @@
 #include <errno.h>
 #include <poll.h>
 
+#include "common/arena.h"
 #include "server/worker/control.h"
 #include "server/worker/worker.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define HARNESS_LOW 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HARNESS_LOW 1
-#endif
-#endif
-#ifdef HARNESS_LOW
-#define DEVICE_BASE UINT64_C(0x1000000000)
-#define HOST_BASE   UINT64_C(0x3000000000)
-#else
-#define DEVICE_BASE UINT64_C(0x200000000000)
-#define HOST_BASE   UINT64_C(0x300000000000)
-#endif
-#define ARENA_BYTES  (UINT64_C(1) << 32)
+#define DEVICE_BASE ARENA_DEVICE_BASE
+#define HOST_BASE   ARENA_HOST_BASE
+#define ARENA_USED  (UINT64_C(1) << 32)
 #define WINDOW_BYTES (UINT64_C(1) << 28)
 #define STREAMS      8u
 
@@ -123,7 +112,7 @@ static inline int harness_start_with(void **state, const struct cuda_driver *dri
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     harness.channel = pair[0];
     uint32_t error =
-        device_open(&device, driver, 0, DEVICE_BASE, HOST_BASE, ARENA_BYTES, why, sizeof why);
+        device_open(&device, driver, 0, DEVICE_BASE, HOST_BASE, ARENA_USED, why, sizeof why);
     if (error)
         print_message("%s\n", why);
     assert_int_equal(error, 0);

@@ -42,7 +42,7 @@ static int setup(void **state)
     worker = calloc(1, sizeof *worker);
     worker->control_event = -1;
     assert_int_equal(device_open(&worker->device, &harness.driver, 0, DEVICE_BASE, HOST_BASE,
-                                 ARENA_BYTES, why, sizeof why),
+                                 ARENA_USED, why, sizeof why),
                      0);
     assert_int_equal(partitions_open(&worker->partitions, &worker->device, why, sizeof why), 0);
     stream_pool_open(&worker->pool, &worker->device);
