@@ -123,6 +123,8 @@ static int serve(const struct options *options, const struct device *device)
         _exit(1);
     if (result < 0)
         log_error("the channel to the supervisor: %s", strerror(-result));
+    /* A driver call that never returns must not make the process outlive its supervisor. */
+    alarm(10);
     /* Nothing is freed under a running kernel: if one goes on, the kernel of the system cleans up.
      */
     if (!control_drop_all(&worker))
