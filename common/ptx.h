@@ -99,6 +99,7 @@ struct ptx_variable {
     uint64_t bytes;
     uint32_t family;  /* .reg name<N>: N, else 0 */
     bool managed;     /* .attribute(.managed) */
+    bool redeclared;  /* stands in an extern declaration as well */
     bool in_function; /* declared in a body or a parameter list */
     bool return_value;
     uint32_t index; /* position in the parameter list */

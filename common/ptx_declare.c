@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/ptx_reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* No device has more memory than this; keeps sums of sizes far from overflow. */
@@ -325,54 +326,66 @@ static struct ptx_variable *read_declarator(struct ptx_reader *r, const struct p
     return r->failed ? NULL : v;
 }
 
-/* An extern declaration and its definition are one variable to those who use it. */
+/* An extern declaration and its definition are one variable to those who use it. Returns what
+ * stands for this declaration: v, the older variable that it completes, or NULL. */
 static struct ptx_variable *declare_variable(struct ptx_reader *r, struct ptx_variable *v)
 {
     struct ptx_name *n = ptx_declare(r, v->name, PTX_NAME_VARIABLE, v, r->scope == 0);
     if (!n || n->object == v)
         return v;
     struct ptx_variable *old = n->object;
-    if (old->linkage == PTX_LINK_EXTERN && v->linkage != PTX_LINK_EXTERN &&
-        old->space == v->space) {
+    bool extends = old->space == v->space;
+    if (extends && old->linkage == PTX_LINK_EXTERN && v->linkage != PTX_LINK_EXTERN) {
         uint32_t id = old->id;
         *old = *v;
         old->id = id;
-        return NULL;
+        old->redeclared = true;
+        return old;
     }
-    if (v->linkage == PTX_LINK_EXTERN && old->space == v->space)
-        return NULL;
-    ptx_fail(r, v->line, "'%.100s' is declared twice", v->name);
+    if (extends && v->linkage == PTX_LINK_EXTERN)
+        old->redeclared = true;
+    else
+        ptx_fail(r, v->line, "'%.100s' is declared twice", v->name);
     return NULL;
+}
+
+/* Every variable of a statement knows all of it: who moves one has to know where the text ends. */
+static void end_statement(struct ptx_reader *r, const struct ptx_list *all)
+{
+    struct ptx_variable **variables = all->items;
+    for (uint32_t i = 0; i < all->count; i++) {
+        variables[i]->end = r->last_end;
+        variables[i]->declarators = all->count;
+    }
 }
 
 void ptx_read_variables(struct ptx_reader *r, enum ptx_linkage linkage, uint32_t start)
 {
     struct ptx_variable shape = {.space = ptx_space_at(r), .linkage = linkage, .start = start};
-    struct ptx_variable *first[64];
-    uint32_t count = 0;
+    struct ptx_list all = {0};
     ptx_advance(r);
     /* .const[2] and .global[...] banks are of PTX 1.x. */
     read_properties(r, &shape);
     do {
         struct ptx_variable *v = read_declarator(r, &shape);
         if (!v)
-            return;
-        v = declare_variable(r, v);
-        if (v && v->space != PTX_SPACE_REG) {
+            break;
+        struct ptx_variable *known = declare_variable(r, v);
+        if (known == v && v->space != PTX_SPACE_REG) {
             struct ptx_list *list = r->function ? &r->body_variables : &r->variables;
             const struct ptx_variable **slot = ptx_list_add(r, list, sizeof(*slot));
             if (slot)
                 *slot = v;
         }
-        if (v && count < 64)
-            first[count] = v;
-        count += v != NULL;
+        struct ptx_variable **slot =
+            known ? ptx_list_add(r, &all, sizeof(struct ptx_variable *)) : NULL;
+        if (slot)
+            *slot = known;
     } while (!r->failed && ptx_accept(r, ','));
-    ptx_expect(r, ';');
-    for (uint32_t i = 0; i < count && i < 64; i++) {
-        first[i]->end = r->last_end;
-        first[i]->declarators = count;
-    }
+    if (!r->failed)
+        ptx_expect(r, ';');
+    end_statement(r, &all);
+    free(all.items);
 }
 
 void ptx_read_params(struct ptx_reader *r, struct ptx_function *function, bool returns)

@@ -51,12 +51,26 @@ static size_t new_length(const struct splice *splice)
     return length;
 }
 
+/* The places come from a client's text by way of a reader: pieces that overlap would be written
+ * beyond the end of the new text. */
+static bool disjoint(const struct splice *splice)
+{
+    size_t from = 0;
+    for (uint32_t i = 0; i < splice->count; i++) {
+        const struct splice_piece *piece = &splice->pieces[i];
+        if (piece->start < from || piece->end < piece->start || piece->end > splice->length)
+            return false;
+        from = piece->end;
+    }
+    return true;
+}
+
 char *splice_finish(struct splice *splice)
 {
-    char *out = splice->failed ? NULL : malloc(new_length(splice) + 1);
     size_t from = 0, to = 0;
-    if (out && splice->count)
+    if (splice->count)
         qsort(splice->pieces, splice->count, sizeof *splice->pieces, by_place);
+    char *out = splice->failed || !disjoint(splice) ? NULL : malloc(new_length(splice) + 1);
     for (uint32_t i = 0; i < splice->count; i++) {
         struct splice_piece *piece = &splice->pieces[i];
         if (out) {

@@ -30,7 +30,8 @@ struct splice {
 void splice_open(struct splice *splice, const char *text, size_t length);
 void splice_replace(struct splice *splice, uint32_t start, uint32_t end, const char *text);
 
-/* The new text, malloc'ed and NUL-terminated, or NULL without memory. Frees the pieces. */
+/* The new text, malloc'ed and NUL-terminated; NULL without memory, or if pieces overlap. Frees the
+ * pieces. */
 char *splice_finish(struct splice *splice);
 
 #endif
