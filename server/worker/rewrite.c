@@ -49,6 +49,8 @@ static const char *why_by_itself(const struct ptx_variable *variable)
         return "it is a texture, sampler or surface";
     if (variable->linkage == PTX_LINK_EXTERN)
         return "it is defined in another module";
+    if (variable->redeclared)
+        return "it is declared more than once";
     if (variable->managed)
         return "it is managed memory";
     if (variable->bytes == 0)
@@ -67,86 +69,210 @@ static bool is_word(char c)
            c == '$';
 }
 
-/* Whether the name stands as a word in the text from `from` on. */
-static bool named_after(const char *from, const char *name)
+/* ---- what debugging sections name: the tree does not hold it ---- */
+
+static const char *bare_name(const struct placed *placed)
 {
-    size_t length = strlen(name);
-    for (const char *at = strstr(from, name); at; at = strstr(at + 1, name))
-        if (!is_word(at[-1]) && !is_word(at[length]))
-            return true;
-    return false;
+    const char *name = placed->variable->name;
+    return *name == '%' ? name + 1 : name;
 }
 
-/* Debugging sections name variables, and the tree does not hold them. */
-static void keep_what_sections_name(struct rewrite *rewrite)
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(bare_name(*(struct placed *const *)a), bare_name(*(struct placed *const *)b));
+}
+
+/* The first of those with this name, or `count`. */
+static uint32_t first_named(struct placed *const *sorted, uint32_t count, const char *word,
+                            size_t length)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (strncmp(bare_name(sorted[middle]), word, length) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < count && strncmp(bare_name(sorted[low]), word, length) == 0 &&
+                 bare_name(sorted[low])[length] == '\0';
+    return found ? low : count;
+}
+
+static void keep_what_text_names(const char *at, const char *end, struct placed *const *sorted,
+                                 uint32_t count)
+{
+    static const char named[] = "debugging information names it";
+    while (at < end) {
+        const char *word = at;
+        while (at < end && is_word(*at))
+            at++;
+        size_t length = (size_t)(at - word);
+        uint32_t i = length ? first_named(sorted, count, word, length) : count;
+        /* Whoever was found before is not walked through again. */
+        for (; i < count && sorted[i]->stays != named &&
+               strncmp(bare_name(sorted[i]), word, length) == 0 && !bare_name(sorted[i])[length];
+             i++)
+            sorted[i]->stays = named;
+        at += at < end;
+    }
+}
+
+static bool keep_what_sections_name(struct rewrite *rewrite)
 {
     const char *section = memmem(rewrite->text, rewrite->length, ".section", 8);
-    for (uint32_t i = 0; section && i < rewrite->count; i++)
-        if (!rewrite->placed[i].stays &&
-            named_after(section + 8, rewrite->placed[i].variable->name))
-            rewrite->placed[i].stays = "debugging information names it";
-}
-
-static bool keep(struct rewrite *rewrite, const struct ptx_variable *variable, const char *why)
-{
-    if (!moves(rewrite, variable))
+    if (!section || !rewrite->count)
+        return true;
+    struct placed **sorted = calloc(rewrite->count, sizeof(struct placed *));
+    if (!sorted)
         return false;
-    placed_of(rewrite, variable)->stays = why;
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        sorted[i] = &rewrite->placed[i];
+    qsort(sorted, rewrite->count, sizeof(struct placed *), by_name);
+    keep_what_text_names(section + 8, rewrite->text + rewrite->length, sorted, rewrite->count);
+    free(sorted);
     return true;
 }
 
-/* The driver alone knows where what stays lies, and only once it is loaded. */
-static bool keep_neighbours(struct rewrite *rewrite, const struct ptx_variable *variable)
+/* ---- who stays because of others ---- */
+
+/*
+ * Variables whose initial values hold addresses of others, and the others: the
+ * driver alone knows where what stays lies, and only once it is loaded. So who is
+ * joined with one that stays, stays. A text may chain very many of them: each is
+ * visited once.
+ */
+struct join {
+    uint32_t other; /* id */
+    uint32_t next;  /* index + 1 */
+    bool holds;     /* this one's value holds the other's address */
+};
+
+struct joins {
+    struct join *all;
+    uint32_t *first; /* by id: index + 1 */
+    uint32_t *todo;  /* ids of those that stay and whose neighbours were not visited */
+    uint8_t *seen;   /* by id */
+    uint32_t count, waiting;
+};
+
+enum { SEEN = 1, SEEN_STATEMENT = 2 };
+
+static void stay(struct joins *joins, uint32_t id)
 {
-    bool changed = false;
+    if (joins->seen[id] & SEEN)
+        return;
+    joins->seen[id] |= SEEN;
+    joins->todo[joins->waiting++] = id;
+}
+
+static void join_one(struct joins *joins, uint32_t from, uint32_t to, bool holds)
+{
+    joins->all[joins->count] = (struct join){to, joins->first[from], holds};
+    joins->first[from] = ++joins->count;
+}
+
+static void join_variable(const struct rewrite *rewrite, struct joins *joins,
+                          const struct ptx_variable *variable)
+{
     for (uint32_t i = 0; i < variable->initialiser_count; i++) {
         const struct ptx_variable *other = variable->initialisers[i].variable;
         if (!other)
             continue;
+        join_one(joins, variable->id, other->id, true);
+        join_one(joins, other->id, variable->id, false);
         if (!moves(rewrite, variable))
-            changed |=
-                keep(rewrite, other, "the initial value of one that stays holds its address");
-        else if (!moves(rewrite, other))
-            changed |=
-                keep(rewrite, variable, "its initial value holds the address of one that stays");
+            stay(joins, variable->id);
+        if (!moves(rewrite, other))
+            stay(joins, other->id);
     }
-    return changed;
 }
 
-static bool keep_statements_whole(struct rewrite *rewrite)
+static uint64_t count_joins(const struct ptx_variable *const *variables, uint32_t count)
 {
-    bool changed = false;
-    for (uint32_t i = 0; i < rewrite->count; i++) {
-        const struct placed *one = &rewrite->placed[i];
-        for (uint32_t j = 0; one->stays && one->variable->declarators > 1 && j < rewrite->count;
-             j++)
-            if (rewrite->placed[j].variable->start == one->variable->start)
-                changed |= keep(rewrite, rewrite->placed[j].variable,
-                                "one declared by the same statement stays");
-    }
-    return changed;
+    uint64_t joins = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < variables[i]->initialiser_count; k++)
+            joins += variables[i]->initialisers[k].variable ? 2 : 0;
+    return joins;
 }
 
-static void decide(struct rewrite *rewrite)
+static bool joins_open(struct joins *joins, const struct rewrite *rewrite)
 {
     const struct ptx_module *tree = rewrite->tree;
-    for (uint32_t i = 0; i < rewrite->count; i++) {
-        const struct ptx_variable *variable = rewrite->placed[i].variable;
-        assert(variable && "each of the count entries has been filled in");
-        rewrite->placed[i].stays = why_by_itself(variable);
-        if (!variable->in_function && ptx_find_variable(tree, variable->name) != variable)
-            rewrite->placed[i].stays = "it is declared more than once";
+    uint64_t most = count_joins(tree->variables, tree->variable_count);
+    for (uint32_t f = 0; f < tree->function_count; f++)
+        most += count_joins(tree->functions[f]->variables, tree->functions[f]->variable_count);
+    if (most >= UINT32_MAX)
+        return false;
+    size_t ids = (size_t)tree->variable_ids + 1;
+    joins->all = calloc(most + 1, sizeof *joins->all);
+    joins->first = calloc(ids, sizeof *joins->first);
+    joins->todo = calloc(ids, sizeof *joins->todo);
+    joins->seen = calloc(ids, 1);
+    if (!joins->all || !joins->first || !joins->todo || !joins->seen)
+        return false;
+    for (uint32_t i = 0; i < tree->variable_count; i++)
+        join_variable(rewrite, joins, tree->variables[i]);
+    for (uint32_t f = 0; f < tree->function_count; f++)
+        for (uint32_t i = 0; i < tree->functions[f]->variable_count; i++)
+            join_variable(rewrite, joins, tree->functions[f]->variables[i]);
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (rewrite->placed[i].stays)
+            stay(joins, rewrite->placed[i].variable->id);
+    return true;
+}
+
+static void keep(struct joins *joins, struct placed *placed, const char *why)
+{
+    if (!placed || placed->stays)
+        return;
+    placed->stays = why;
+    stay(joins, placed->variable->id);
+}
+
+/* All of a statement go or stay, and they stand next to each other in the table. */
+static void keep_statement(struct rewrite *rewrite, struct joins *joins, struct placed *placed)
+{
+    uint32_t start = placed->variable->start;
+    const struct placed *end = rewrite->placed + rewrite->count;
+    if (joins->seen[placed->variable->id] & SEEN_STATEMENT)
+        return;
+    while (placed > rewrite->placed && placed[-1].variable->start == start)
+        placed--;
+    for (; placed < end && placed->variable->start == start; placed++) {
+        joins->seen[placed->variable->id] |= SEEN_STATEMENT;
+        keep(joins, placed, "one declared by the same statement stays");
     }
-    keep_what_sections_name(rewrite);
-    bool changed;
-    do {
-        changed = keep_statements_whole(rewrite);
-        for (uint32_t i = 0; i < tree->variable_count; i++)
-            changed |= keep_neighbours(rewrite, tree->variables[i]);
-        for (uint32_t f = 0; f < tree->function_count; f++)
-            for (uint32_t i = 0; i < tree->functions[f]->variable_count; i++)
-                changed |= keep_neighbours(rewrite, tree->functions[f]->variables[i]);
-    } while (changed);
+}
+
+static void keep_the_joined(struct rewrite *rewrite, struct joins *joins)
+{
+    while (joins->waiting) {
+        uint32_t id = joins->todo[--joins->waiting];
+        struct placed *placed = rewrite->by_id[id];
+        for (uint32_t i = joins->first[id]; i; i = joins->all[i - 1].next)
+            keep(joins, rewrite->by_id[joins->all[i - 1].other],
+                 joins->all[i - 1].holds ? "the initial value of one that stays holds its address"
+                                         : "its initial value holds the address of one that stays");
+        if (placed)
+            keep_statement(rewrite, joins, placed);
+    }
+}
+
+static bool decide(struct rewrite *rewrite)
+{
+    struct joins joins = {0};
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        rewrite->placed[i].stays = why_by_itself(rewrite->placed[i].variable);
+    bool decided = keep_what_sections_name(rewrite) && joins_open(&joins, rewrite);
+    if (decided)
+        keep_the_joined(rewrite, &joins);
+    free(joins.all);
+    free(joins.first);
+    free(joins.todo);
+    free(joins.seen);
+    return decided;
 }
 
 static bool lay_out(struct rewrite *rewrite)
@@ -169,9 +295,14 @@ static void add(struct rewrite *rewrite, const struct ptx_variable *variable)
 {
     if (variable->space != PTX_SPACE_GLOBAL)
         return;
-    struct placed *placed = &rewrite->placed[rewrite->count++];
-    placed->variable = variable;
-    rewrite->by_id[variable->id] = placed;
+    rewrite->placed[rewrite->count++].variable = variable;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    uint32_t one = ((const struct placed *)a)->variable->name_start;
+    uint32_t other = ((const struct placed *)b)->variable->name_start;
+    return one < other ? -1 : one > other;
 }
 
 static void collect(struct rewrite *rewrite)
@@ -182,6 +313,10 @@ static void collect(struct rewrite *rewrite)
     for (uint32_t f = 0; f < tree->function_count; f++)
         for (uint32_t i = 0; i < tree->functions[f]->variable_count; i++)
             add(rewrite, tree->functions[f]->variables[i]);
+    /* As they stand in the text: those of one statement next to each other. */
+    qsort(rewrite->placed, rewrite->count, sizeof *rewrite->placed, by_place);
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        rewrite->by_id[rewrite->placed[i].variable->id] = &rewrite->placed[i];
 }
 
 uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, char *why,
@@ -202,7 +337,8 @@ uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, cha
     if (!rewrite->placed || !rewrite->by_id)
         goto no_memory;
     collect(rewrite);
-    decide(rewrite);
+    if (!decide(rewrite))
+        goto no_memory;
     if (lay_out(rewrite))
         return 0;
     rewrite_close(rewrite);

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Module images made to hurt: text on which a careless reader writes beyond its
+ * memory, takes quadratic time or unbounded memory. Beside them an honest neighbour
+ * computes, and another client's requests must go on being answered.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/timeline.h"
+#include "tests/support/neighbour.h"
+#include "tests/support/raw.h"
+
+#define HEADER ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+static struct server *server;
+static struct neighbour *neighbour;
+static size_t fds_before;
+static pid_t worker_before;
+
+static int start(void **state)
+{
+    (void)state;
+    server = server_start(NULL, NULL);
+    neighbour = neighbour_start(server);
+    fds_before = server_fd_count(server_pid(server));
+    return server_workers(server, &worker_before, 1) == 1 ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    pid_t worker = 0;
+    for (int i = 0; i < 500 && (count = server_fd_count(server_pid(server))) > fds_before + 4; i++)
+        usleep(10000);
+    assert_true(count <= fds_before + 4);
+    assert_int_equal(server_workers(server, &worker, 1), 1);
+    assert_int_equal(worker, worker_before);
+    assert_int_equal(neighbour_stop(neighbour), 0);
+    assert_int_equal(server_stop(server), 0);
+    return 0;
+}
+
+/* ---- a text that grows ---- */
+
+struct text {
+    char *bytes;
+    size_t count, room;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    if (text->room - text->count < 4096) {
+        text->room = text->room ? text->room * 2 : 1 << 20;
+        text->bytes = realloc(text->bytes, text->room);
+        assert_non_null(text->bytes);
+    }
+    va_start(arguments, format);
+    text->count += (size_t)vsnprintf(text->bytes + text->count, 4096, format, arguments);
+    va_end(arguments);
+}
+
+static uint32_t load(struct raw *raw, const void *bytes, size_t count)
+{
+    struct proto_module_load ask = {.count = count};
+    int fd = raw_memfd(bytes, count);
+    uint32_t error = raw_ask(raw, PROTO_MODULE_LOAD, &ask, NULL, 0, fd);
+    close(fd);
+    return error;
+}
+
+/*
+ * Loads it from one connection while another asks the worker for memory again and
+ * again; returns the longest wait of the other, in seconds. Whether the image is
+ * taken or refused is its own affair.
+ */
+static double longest_wait_beside(const struct text *text)
+{
+    struct raw culprit, other;
+    raw_attach(&culprit, server, 64 << 20);
+    raw_attach(&other, server, 64 << 20);
+    struct proto_module_load ask = {.count = text->count};
+    int fd = raw_memfd(text->bytes, text->count);
+    assert_int_equal(channel_send(culprit.fd, PROTO_MODULE_LOAD, 99, 0, &ask, NULL, 0, &fd, 1), 0);
+    close(fd);
+    double longest = 0;
+    for (int i = 0; i < 20; i++) {
+        uint64_t began = timeline_now();
+        uint64_t address = raw_alloc(&other, 2 << 20);
+        double took = (double)(timeline_now() - began) / 1e9;
+        assert_int_not_equal(address, 0);
+        longest = took > longest ? took : longest;
+        struct proto_memory_free gone = {.address = address};
+        assert_int_equal(raw_ask(&other, PROTO_MEMORY_FREE, &gone, NULL, 0, -1), 0);
+        usleep(5000);
+    }
+    raw_close(&other);
+    raw_close(&culprit);
+    return longest;
+}
+
+static void check_wait(struct text *text, const char *what)
+{
+    double longest = longest_wait_beside(text);
+    print_message("%s: %zu KiB, the other waited %.3f s at most\n", what, text->count >> 10,
+                  longest);
+    free(text->bytes);
+    if (longest > 3)
+        fail_msg("another client waited %.1f s for memory", longest);
+}
+
+/* ---- the attacks ---- */
+
+/* A variable that is declared extern before it is defined, alone and among others of one
+ * statement: where its statement ends was not known, and the text was put together wrongly. */
+static void a_redeclared_variable_does_not_overrun_the_new_text(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        ".extern .global .u32 a;\n.visible .global .u32 a;\n",
+        ".visible .global .u32 a;\n.extern .global .u32 a;\n",
+        ".extern .global .u32 a;\n.global .u32 b, a, c;\n",
+        ".extern .global .u32 a;\n.global .u32 x;\n.global .u32 b, a, c;\n",
+        ".extern .global .u32 a, a, a;\n.global .u32 b, a, c;\n.extern .global .u32 b;\n",
+    };
+    struct raw raw;
+    raw_attach(&raw, server, PROTO_UNSET);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct text text = {0};
+        say(&text, HEADER "%s", texts[i]);
+        for (int k = 0; k < 400; k++)
+            say(&text, "// the longer the text behind it, the further a wrong copy would reach\n");
+        say(&text,
+            ".visible .entry k()\n{\n.reg .u32 %%r<2>;\nld.global.u32 %%r1, [a];\nret;\n}\n");
+        uint32_t error = load(&raw, text.bytes, text.count);
+        assert_int_not_equal(error, PROTO_ERROR_CONNECTION_LOST);
+        assert_int_not_equal(error, PROTO_ERROR_WORKER_LOST);
+        free(text.bytes);
+    }
+    raw_close(&raw);
+}
+
+static void more_variables_in_a_statement_than_any_compiler_writes(void **state)
+{
+    (void)state;
+    struct raw raw;
+    raw_attach(&raw, server, PROTO_UNSET);
+    struct text text = {0};
+    say(&text, HEADER ".global .u32 v0");
+    for (int i = 1; i < 300; i++)
+        say(&text, ", v%d", i);
+    say(&text,
+        ";\n.visible .entry k()\n{\n.reg .u32 %%r<2>;\nld.global.u32 %%r1, [v299];\nret;\n}\n");
+    assert_int_equal(load(&raw, text.bytes, text.count), 0);
+    free(text.bytes);
+    raw_close(&raw);
+}
+
+enum { MANY = 200000 };
+
+static void very_many_variables_cost_others_no_time(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    say(&text, HEADER);
+    for (int i = 0; i < MANY; i++)
+        say(&text, ".global .u32 v%d;\n", i);
+    check_wait(&text, "variables");
+}
+
+/* Whether one stays decides about the one before it, and so on to the first. */
+static void a_long_chain_of_addresses_costs_others_no_time(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    say(&text, HEADER ".const .u64 c = 1;\n.global .u64 v0 = c;\n");
+    for (int i = 1; i < MANY; i++)
+        say(&text, ".global .u64 v%d = v%d;\n", i, i - 1);
+    check_wait(&text, "chain");
+}
+
+static void one_statement_with_very_many_variables_costs_others_no_time(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    say(&text, HEADER ".global .align 1024 .u32 v0");
+    for (int i = 1; i < MANY; i++)
+        say(&text, ", v%d", i);
+    say(&text, ";\n");
+    check_wait(&text, "statement");
+}
+
+static void debugging_sections_that_name_nothing_cost_others_no_time(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    say(&text, HEADER);
+    for (int i = 0; i < MANY / 4; i++)
+        say(&text, ".global .u32 v%d;\n", i);
+    say(&text, ".section .debug_info\n{\n");
+    for (int i = 0; i < MANY / 4; i++)
+        say(&text, ".b64 w%d\n", i);
+    say(&text, "}\n");
+    check_wait(&text, "section");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_redeclared_variable_does_not_overrun_the_new_text),
+        cmocka_unit_test(more_variables_in_a_statement_than_any_compiler_writes),
+        cmocka_unit_test(very_many_variables_cost_others_no_time),
+        cmocka_unit_test(a_long_chain_of_addresses_costs_others_no_time),
+        cmocka_unit_test(one_statement_with_very_many_variables_costs_others_no_time),
+        cmocka_unit_test(debugging_sections_that_name_nothing_cost_others_no_time),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
