@@ -29,6 +29,8 @@ struct module;
 struct pool_stream;
 
 enum { CLIENT_STREAM_WORDS = PROTO_STREAMS_MAX / 64, CLIENT_EVENTS_MAX = 65536 };
+/* One for each connection of its process to another device; and what a client may look up. */
+enum { CLIENT_LINKS_MAX = 64, CLIENT_FUNCTIONS_MAX = 65536 };
 
 enum stream_state {
     STREAM_FREE,

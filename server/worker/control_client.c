@@ -146,11 +146,19 @@ static int link_client(struct request *request)
     struct client *client = request->client;
     struct link link = {.twins = SHM_NONE, .streams = wanted->streams};
     int fd = channel_take_fd(request->message, 0);
+    if (client->link_count == CLIENT_LINKS_MAX) {
+        close(fd);
+        return refuse(request, PROTO_ERROR_TOO_MANY_OBJECTS,
+                      "the client has as many links as it may have");
+    }
     int adopted = shm_adopt(&link.twins, fd, wanted->streams * sizeof(uint64_t), false);
     if (adopted < 0) {
         close(fd);
         return refuse(request, error_from_errno(adopted), "the linked timelines can't be used");
     }
+    /* The mapping is enough, and descriptors are what this process runs out of first. */
+    close(link.twins.fd);
+    link.twins.fd = -1;
     pthread_mutex_lock(&client->lock);
     struct link *links = realloc(client->links, (client->link_count + 1) * sizeof *links);
     if (links) {

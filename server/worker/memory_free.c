@@ -48,25 +48,21 @@ bool memory_free_covers(const struct memory_free *request, uint32_t stream, uint
     return stream < request->streams && value <= request->targets[stream];
 }
 
+/* Values issued only grow, so no request is ready before the one in front of it: a client with tens
+ * of thousands that wait costs the threads that everybody needs no more than one with one. */
 bool memory_free_any_ready(const struct client *client)
 {
-    for (const struct memory_free *request = client->frees; request; request = request->next)
-        if (memory_free_ready(client, request))
-            return true;
-    return false;
+    return client->frees && memory_free_ready(client, client->frees);
 }
 
 struct memory_free *memory_free_take(struct client *client)
 {
-    struct memory_free **link = &client->frees;
-    while (*link && !memory_free_ready(client, *link))
-        link = &(*link)->next;
-    struct memory_free *request = *link;
-    if (!request)
+    struct memory_free *request = client->frees;
+    if (!memory_free_any_ready(client))
         return NULL;
-    *link = request->next;
-    if (!*link)
-        client->frees_end = link;
+    client->frees = request->next;
+    if (!client->frees)
+        client->frees_end = &client->frees;
     request->next = NULL;
     return request;
 }

@@ -53,7 +53,7 @@ bool memory_free_covers(const struct memory_free *request, uint32_t stream, uint
 /* Whether memory_free_take would find one. */
 bool memory_free_any_ready(const struct client *client);
 
-/* Takes the first ready request off the list; NULL if none is. The caller frees it. */
+/* Takes the first request off the list if it is ready, else NULL. The caller frees it. */
 struct memory_free *memory_free_take(struct client *client);
 
 #endif
