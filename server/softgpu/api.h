@@ -34,7 +34,6 @@ cuda_result api_current(struct device **device);
 
 /* What a handle means; CUDA_ERR_INVALID_HANDLE. A stream may be one of the special values. */
 cuda_result api_stream(cuda_stream handle, struct stream **stream);
-cuda_result api_event(cuda_event handle, struct event **event);
 
 /* Green contexts, for their streams. The second: engine lock held. */
 bool api_green_alive(const struct cuda_green_ctx_object *green);

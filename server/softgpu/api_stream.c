@@ -43,7 +43,7 @@ cuda_result api_stream(cuda_stream handle, struct stream **stream)
     return CUDA_OK;
 }
 
-cuda_result api_event(cuda_event handle, struct event **event)
+static cuda_result event_of(cuda_event handle, struct event **event)
 {
     API_TRY(device_check());
     *event = (struct event *)handle;
@@ -140,7 +140,7 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsig
     cuda_result result = CUDA_OK;
 
     API_TRY(api_stream(handle, &stream));
-    API_TRY(api_event(event_handle, &event));
+    API_TRY(event_of(event_handle, &event));
     if (flags & ~1u)
         return CUDA_ERR_INVALID_VALUE;
     engine_lock();
@@ -292,7 +292,7 @@ cuda_result cuEventDestroy_v2(cuda_event handle)
 {
     struct event *event;
 
-    API_TRY(api_event(handle, &event));
+    API_TRY(event_of(handle, &event));
     engine_lock();
     event_destroy(event);
     engine_unlock();
@@ -307,7 +307,7 @@ cuda_result cuEventRecord(cuda_event handle, cuda_stream stream_handle)
     int error;
 
     API_TRY(api_stream(stream_handle, &stream));
-    API_TRY(api_event(handle, &event));
+    API_TRY(event_of(handle, &event));
     if (event->device != stream->device)
         return CUDA_ERR_INVALID_HANDLE;
     op = op_create(OP_MARK);
@@ -331,7 +331,7 @@ cuda_result cuEventQuery(cuda_event handle)
     struct event *event;
     bool done;
 
-    API_TRY(api_event(handle, &event));
+    API_TRY(event_of(handle, &event));
     engine_lock();
     done = !event->op || event->op->done;
     engine_unlock();
@@ -344,7 +344,7 @@ cuda_result cuEventSynchronize(cuda_event handle)
     struct event *event;
     cuda_result result = CUDA_OK;
 
-    API_TRY(api_event(handle, &event));
+    API_TRY(event_of(handle, &event));
     engine_lock();
     if (event->op)
         result = op_await(event->op);
@@ -357,8 +357,8 @@ cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start_handle, cud
     struct event *start, *end;
     cuda_result result = CUDA_OK;
 
-    API_TRY(api_event(start_handle, &start));
-    API_TRY(api_event(end_handle, &end));
+    API_TRY(event_of(start_handle, &start));
+    API_TRY(event_of(end_handle, &end));
     if (!milliseconds)
         return CUDA_ERR_INVALID_VALUE;
     if (start->device != end->device || (start->flags & CUDA_EVENT_DISABLE_TIMING) ||

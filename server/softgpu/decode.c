@@ -253,7 +253,8 @@ uint32_t decode_fresh_constant(struct decoder *d, uint64_t value, uint32_t width
 
 uint32_t decode_constant(struct decoder *d, uint64_t value, uint32_t width)
 {
-    /* Keyed beside registers; a register's key has its low half below 2^24. */
+    /* Keyed beside registers; a register's key has its low half below 2^24. The factor is an odd
+     * one that spreads neighbours well (MurmurHash3's finaliser). */
     uint64_t key = (value * UINT64_C(0xff51afd7ed558ccd)) ^ value >> 29;
     key = key << 3 | (width ? (uint64_t)__builtin_ctz(width) : 4) | UINT64_C(1) << 63;
     uint64_t cut = width >= 8 || width == 0 ? value : value & ((UINT64_C(1) << (8 * width)) - 1);
@@ -277,7 +278,7 @@ uint32_t decode_constant(struct decoder *d, uint64_t value, uint32_t width)
 
 /* ---- ops ---- */
 
-struct op *decode_emit(struct decoder *d, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
+static struct op *emit(struct decoder *d, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
 {
     struct code *code = d->code;
     struct op *ops = code->op_count < MAX_OPS ? decode_grow(d, code->ops, code->op_count,
@@ -297,7 +298,7 @@ struct op *decode_emit(struct decoder *d, uint32_t dst, uint32_t a, uint32_t b, 
 struct op *decode_special(struct decoder *d, exec_value *value, uint32_t width, uint32_t dst,
                           uint32_t a, uint32_t b, uint32_t c)
 {
-    struct op *op = decode_emit(d, dst, a, b, c);
+    struct op *op = emit(d, dst, a, b, c);
     op->value = value;
     op->kind = OP_VALUE;
     op->width = (uint8_t)width;
@@ -313,7 +314,7 @@ struct op *decode_value(struct decoder *d, enum value_id id, uint32_t width, uin
 struct op *decode_action(struct decoder *d, exec_action *action, uint32_t dst, uint32_t a,
                          uint32_t b, uint32_t c)
 {
-    struct op *op = decode_emit(d, dst, a, b, c);
+    struct op *op = emit(d, dst, a, b, c);
     op->action = action;
     op->kind = OP_ACTION;
     return op;
@@ -337,7 +338,7 @@ static void decode_branch(struct decoder *d)
         decode_fail(d, "bra needs a label");
         return;
     }
-    struct op *branch = decode_emit(d, 0, 0, 0, 0);
+    struct op *branch = emit(d, 0, 0, 0, 0);
     branch->kind = OP_BRANCH;
     branch->target = d->function->labels[op->label].instruction;
 }
@@ -541,7 +542,7 @@ static void decode_instruction(struct decoder *d, uint32_t index)
     if (strcmp(d->ins->opcode, "call") == 0)
         decode_call(d);
     else if (!decode_control(d) && !decode_arith(d) && !decode_logic(d) && !decode_convert(d) &&
-             !decode_memory(d) && !decode_group(d))
+             !decode_memory(d) && !decode_warp(d))
         fail_unknown(d);
     finish_instruction(d, first);
     free_dying(d);

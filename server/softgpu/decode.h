@@ -4,9 +4,11 @@
  * decode: turns the reader's instructions into ops. One PTX instruction gives one
  * op or a few; all carry its guard, and the last counts as the instruction.
  *
- * decode.c keeps slots, operands and the order of things; decode_arith.c,
- * decode_convert.c and decode_memory.c know the instructions. After the first
- * error nothing more is emitted that anyone looks at.
+ * decode.c keeps slots and the order of things; decode_operand.c turns operands into
+ * slots, and decode_reuse.c finds the registers that may share one. The instructions
+ * are known to decode_arith.c, decode_logic.c, decode_convert.c, decode_memory.c
+ * (loads, stores, atomics) and decode_warp.c (what lanes or warps do together). After
+ * the first error nothing more is emitted that anyone looks at.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_DECODE_H
 #define GPUSHARE_SERVER_SOFTGPU_DECODE_H
@@ -108,7 +110,6 @@ uint32_t decode_address(struct decoder *d, const struct ptx_operand *op, enum pt
 uint32_t decode_carry(struct decoder *d);
 
 /* ---- ops ---- */
-struct op *decode_emit(struct decoder *d, uint32_t dst, uint32_t a, uint32_t b, uint32_t c);
 struct op *decode_value(struct decoder *d, enum value_id id, uint32_t width, uint32_t dst,
                         uint32_t a, uint32_t b, uint32_t c);
 struct op *decode_special(struct decoder *d, exec_value *value, uint32_t width, uint32_t dst,
@@ -123,6 +124,6 @@ bool decode_arith(struct decoder *d);
 bool decode_logic(struct decoder *d);
 bool decode_convert(struct decoder *d);
 bool decode_memory(struct decoder *d);
-bool decode_group(struct decoder *d);
+bool decode_warp(struct decoder *d);
 
 #endif

@@ -194,8 +194,6 @@ void warp_destroy(struct warp *warp);
 /* Runs until done, blocked, faulted, or steps are used up; counts steps down. */
 enum exec_result warp_run(struct warp *warp, uint64_t *steps);
 bool warp_can_run(const struct warp *warp);
-/* Lanes reached the end of their thread. */
-void warp_exit_lanes(struct warp *warp, uint32_t mask);
 /* Barriers of the block: lets waiting splits go where a barrier is complete. */
 void block_check_barriers(struct block *block);
 uint64_t block_clock_ns(const struct block *block);

@@ -248,7 +248,8 @@ bool warp_can_run(const struct warp *w)
     return false;
 }
 
-void warp_exit_lanes(struct warp *w, uint32_t mask)
+/* Lanes reached the end of their thread. */
+static void exit_lanes(struct warp *w, uint32_t mask)
 {
     for (struct frame *f = w->frame, *caller; f; f = caller) {
         caller = f->caller;
@@ -419,7 +420,7 @@ enum exec_result exec_exit(struct warp *w, const struct op *op, uint32_t mask)
     s->mask = w->mask & ~mask;
     s->pc = w->pc + 1;
     uint32_t left = s->mask;
-    warp_exit_lanes(w, mask);
+    exit_lanes(w, mask);
     if (!left)
         remove_split(w, w->current);
     block_check_barriers(w->block);

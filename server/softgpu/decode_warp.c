@@ -163,7 +163,7 @@ static void decode_elect(struct decoder *d)
     op->e = p;
 }
 
-bool decode_group(struct decoder *d)
+bool decode_warp(struct decoder *d)
 {
     if (is(d, "bar") || (is(d, "barrier") && !decode_take(d, "cluster"))) {
         decode_barrier(d);
