@@ -8,32 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int settings_parse_size(const char *text, uint64_t *value)
-{
-    uint64_t number = 0;
-    unsigned shift = 0;
-
-    if (*text < '0' || *text > '9')
-        return -EINVAL;
-    for (; *text >= '0' && *text <= '9'; text++)
-        if (__builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
-            return -EINVAL;
-    if (*text == 'K' || *text == 'k')
-        shift = 10;
-    else if (*text == 'M' || *text == 'm')
-        shift = 20;
-    else if (*text == 'G' || *text == 'g')
-        shift = 30;
-    if (shift > 0)
-        text++;
-    if (*text == 'B' || *text == 'b')
-        text++;
-    if (*text != '\0' || number > UINT64_MAX >> shift)
-        return -EINVAL;
-    *value = number << shift;
-    return 0;
-}
+#include "common/units.h"
 
 struct row {
     const char *name;
@@ -47,7 +22,8 @@ static int read_number(const struct row *row, uint64_t *value, char *why, size_t
     *value = row->standard;
     if (!text || *text == '\0')
         return 0;
-    if (settings_parse_size(text, value) < 0 || *value < row->least || *value > row->most) {
+    if (units_parse_size(text, strlen(text), value) < 0 || *value < row->least ||
+        *value > row->most) {
         snprintf(why, why_size, "%s='%s': a number from %llu to %llu is wanted (K, M, G allowed)",
                  row->name, text, (unsigned long long)row->least, (unsigned long long)row->most);
         return -EINVAL;

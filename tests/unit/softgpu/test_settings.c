@@ -8,40 +8,38 @@
 #include <errno.h>
 #include <pthread.h>
 
+static int read_memory(const char *text, struct settings *settings, char *why, size_t why_size)
+{
+    setenv("SOFTGPU_MEMORY", text, 1);
+    int result = settings_read(settings, why, why_size);
+    unsetenv("SOFTGPU_MEMORY");
+    return result;
+}
+
 static void sizes_are_read_or_refused(void **state)
 {
     static const struct {
         const char *text;
         uint64_t value;
-    } good[] = {{"0", 0},
-                {"17", 17},
-                {"4K", 4096},
-                {"3M", 3 << 20},
-                {"8G", UINT64_C(8) << 30},
-                {"2mb", 2 << 20},
-                {"18446744073709551615", UINT64_MAX}};
-    static const char *const bad[] = {"",
-                                      "K",
-                                      "-1",
-                                      "+1",
-                                      " 1",
-                                      "1 ",
-                                      "1T",
-                                      "1.5G",
-                                      "0x10",
-                                      "1GG",
-                                      "1KM",
-                                      "18446744073709551616",
-                                      "17179869184G"};
-    uint64_t value;
+    } good[] = {{"2097152", 2 << 20},      {"4096K", 4 << 20}, {"3M", 3 << 20},
+                {"8G", UINT64_C(8) << 30}, {"2mb", 2 << 20},   {"16384G", UINT64_C(1) << 44}};
+    static const char *const bad[] = {"K",       "-1",       "+4M", " 4M",
+                                      "4M ",     "0x400000", "4MM", "4KM",
+                                      "2097151", "16385G",   "0",   "18446744073709551616",
+                                      "4.1M"};
+    struct settings settings;
+    char why[200];
 
     (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        assert_int_equal(settings_parse_size(good[i].text, &value), 0);
-        assert_true(value == good[i].value);
+        assert_int_equal(read_memory(good[i].text, &settings, why, sizeof(why)), 0);
+        assert_true(settings.memory == good[i].value);
     }
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        assert_int_equal(settings_parse_size(bad[i], &value), -EINVAL);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(read_memory(bad[i], &settings, why, sizeof(why)), -EINVAL);
+        assert_non_null(strstr(why, "SOFTGPU_MEMORY"));
+        assert_non_null(strstr(why, bad[i]));
+    }
 }
 
 static void body_shape(void)
