@@ -51,6 +51,7 @@ $(BUILD)/generated/protocol.h $(BUILD)/generated/protocol.c &: schemas/protocol.
 COMMON_SRC     := $(wildcard common/*.c)
 SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c))
 WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c))
+SCHEDULER_SRC  := $(wildcard server/scheduler/*.c)
 SOFTGPU_SRC    := $(wildcard server/softgpu/*.c)
 CLIENT_SRC     := $(wildcard client/*.c)
 TOOL_MAINS     := client/tools/gpushare.c client/tools/gpusharectl.c
@@ -61,6 +62,7 @@ A := $(BUILD)/obj
 $(A)/libcommon.a:     $(call obj,$(COMMON_SRC)) $(BUILD)/obj/generated/protocol.o
 $(A)/libsupervisor.a: $(call obj,$(SUPERVISOR_SRC))
 $(A)/libworker.a:     $(call obj,$(WORKER_SRC))
+$(A)/libscheduler.a:  $(call obj,$(SCHEDULER_SRC))
 $(A)/libsoftgpu.a:    $(call obj,$(SOFTGPU_SRC))
 $(A)/libclient.a:     $(call obj,$(CLIENT_SRC))
 $(A)/libtools.a:      $(call obj,$(TOOLS_SRC))

@@ -4,8 +4,8 @@
 
 PROGRAM_LIBS = $(PKG_LIBS) -ldl -lm
 
-$(BUILD)/bin/gpushared: $(call obj,server/supervisor/main.c) $(A)/libsupervisor.a $(A)/libcommon.a
-$(BUILD)/libexec/gpushare-worker: $(call obj,server/worker/main.c) $(A)/libworker.a $(A)/libcommon.a
+$(BUILD)/bin/gpushared: $(call obj,server/supervisor/main.c) $(A)/libsupervisor.a $(A)/libscheduler.a $(A)/libcommon.a
+$(BUILD)/libexec/gpushare-worker: $(call obj,server/worker/main.c) $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a
 $(BUILD)/bin/gpusharectl: $(call obj,client/tools/gpusharectl.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 $(BUILD)/bin/gpushare: $(call obj,client/tools/gpushare.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 $(BUILD)/bin/%:

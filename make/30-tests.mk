@@ -18,10 +18,10 @@ TEST_LIBS = $(PROGRAM_LIBS) -lcmocka -lz
 $(BUILD)/tests/unit/common/%: $(BUILD)/obj/tests/unit/common/%.o $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
-$(BUILD)/tests/unit/supervisor/%: $(BUILD)/obj/tests/unit/supervisor/%.o $(A)/libsupervisor.a $(A)/libcommon.a
+$(BUILD)/tests/unit/supervisor/%: $(BUILD)/obj/tests/unit/supervisor/%.o $(A)/libsupervisor.a $(A)/libscheduler.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
-$(BUILD)/tests/unit/worker/%: $(BUILD)/obj/tests/unit/worker/%.o $(A)/libworker.a $(A)/libcommon.a
+$(BUILD)/tests/unit/worker/%: $(BUILD)/obj/tests/unit/worker/%.o $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(TEST_LIBS)
 $(BUILD)/tests/unit/softgpu/%: $(BUILD)/obj/tests/unit/softgpu/%.o $(A)/libsoftgpu.a $(A)/libcommon.a
