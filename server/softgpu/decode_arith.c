@@ -82,10 +82,11 @@ static void float_end(struct decoder *d, uint32_t dst, enum ptx_type type, struc
 static void float_op(struct decoder *d, enum ptx_type type, struct float_how how,
                      enum value_id nearest, exec_value *rounded, uint32_t sources)
 {
-    uint32_t in[3];
     decode_count(d, sources + 1, sources + 1);
-    for (uint32_t i = 0; i < 3; i++)
-        in[i] = i < sources ? float_in(d, i + 1, type, how.ftz) : in[0];
+    uint32_t first = float_in(d, 1, type, how.ftz);
+    uint32_t in[3] = {first, first, first};
+    for (uint32_t i = 1; i < sources; i++)
+        in[i] = float_in(d, i + 1, type, how.ftz);
     uint32_t dst = decode_out(d, 0, type);
     if (how.rounding == FE_TONEAREST || !rounded) {
         decode_value(d, nearest, type_width(type), dst, in[0], in[1], in[2]);
@@ -132,15 +133,16 @@ static void packed_halves(struct decoder *d, enum value_id id, uint32_t sources,
 {
     uint32_t half[2][3], result[2];
     decode_count(d, sources + 1, sources + 1);
-    for (uint32_t i = 0; i < sources; i++) {
+    uint32_t i = 0;
+    do {
         uint32_t whole = decode_in(d, i + 1, PTX_B32);
         half[0][i] = decode_temporary(d, 2);
         half[1][i] = decode_temporary(d, 2);
         decode_value(d, VALUE_cv_32_16, 2, half[0][i], whole, whole, whole);
         decode_value(d, VALUE_high_32, 2, half[1][i], whole, whole, whole);
-    }
+    } while (++i < sources);
     for (int h = 0; h < 2; h++) {
-        for (uint32_t i = sources; i < 3; i++)
+        for (i = sources; i < 3; i++)
             half[h][i] = half[h][0];
         result[h] = half[h][0];
         decode_value(d, id, 2, result[h], half[h][0], half[h][1], half[h][2]);
@@ -165,9 +167,10 @@ static bool decode_float(struct decoder *d, size_t row, enum ptx_type type)
             return true;
         }
         decode_count(d, sources + 1, sources + 1);
-        uint32_t in[3];
-        for (uint32_t i = 0; i < 3; i++)
-            in[i] = i < sources ? decode_in(d, i + 1, PTX_B16) : in[0];
+        uint32_t first = decode_in(d, 1, PTX_B16);
+        uint32_t in[3] = {first, first, first};
+        for (uint32_t i = 1; i < sources; i++)
+            in[i] = decode_in(d, i + 1, PTX_B16);
         uint32_t dst = decode_out(d, 0, PTX_B16);
         decode_value(d, id, 2, dst, in[0], in[1], in[2]);
         if (how.sat)

@@ -28,6 +28,7 @@ static enum block_state run(const char *text, struct kernel_launch *l, uint32_t 
     l->name = "k";
     l->params = &p;
     enum block_state state = kernel_run(m, l, f);
+    l->params = NULL;
     module_destroy(m);
     kernel_free();
     return state;
