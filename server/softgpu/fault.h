@@ -13,8 +13,8 @@
 
 enum fault_kind {
     FAULT_NONE = 0,
-    FAULT_ILLEGAL_ADDRESS,       /* 700: no live allocation, or a write where only reads are allowed */
-    FAULT_MISALIGNED_ADDRESS,    /* 716 */
+    FAULT_ILLEGAL_ADDRESS,    /* 700: no live allocation, or a write where only reads are allowed */
+    FAULT_MISALIGNED_ADDRESS, /* 716 */
     FAULT_INVALID_ADDRESS_SPACE, /* 717: for example a shared address used as a global one */
     FAULT_ILLEGAL_INSTRUCTION,   /* 715 */
     FAULT_STACK,                 /* 714: call depth or local memory exhausted */

@@ -16,9 +16,9 @@
 #include "server/worker/control.h"
 #include "server/worker/worker.h"
 
-#define DEVICE_BASE ARENA_DEVICE_BASE
-#define HOST_BASE   ARENA_HOST_BASE
-#define ARENA_USED  (UINT64_C(1) << 32)
+#define DEVICE_BASE  ARENA_DEVICE_BASE
+#define HOST_BASE    ARENA_HOST_BASE
+#define ARENA_USED   (UINT64_C(1) << 32)
 #define WINDOW_BYTES (UINT64_C(1) << 28)
 #define STREAMS      8u
 
