@@ -123,6 +123,8 @@ struct client {
     struct link *links;
     uint32_t link_count;
     struct module *modules; /* control thread only */
+    uint32_t loading;       /* control thread: jobs that the loader has of it */
+    uint64_t loader_turn;   /* the loader's */
     struct memory_free *frees, **frees_end;
     struct account_client usage;
 

@@ -36,7 +36,7 @@ static int progress_client(struct worker *worker, struct client *client)
         return error;
     control_finish_streams(worker, client);
     pthread_mutex_lock(&client->lock);
-    gone = client->detaching && !client->frees && client_is_quiet(client) &&
+    gone = client->detaching && !client->loading && !client->frees && client_is_quiet(client) &&
            __atomic_load_n(&client->left, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&client->lock);
     if (!gone)
@@ -50,6 +50,9 @@ static int progress_client(struct worker *worker, struct client *client)
 
 int control_progress(struct worker *worker)
 {
+    int collected = control_finish_loads(worker);
+    if (collected < 0)
+        return collected;
     for (uint32_t i = worker->client_count; i-- > 0;) {
         int error = progress_client(worker, worker->clients[i]);
         if (error < 0)

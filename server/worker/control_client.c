@@ -112,6 +112,7 @@ static int detach(struct request *request)
     __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&client->lock);
     submitter_drop(&request->worker->submitter, client);
+    loader_forget(&request->worker->loader, client);
     completer_note(&request->worker->completer, true);
     return 0;
 }
@@ -253,27 +254,70 @@ static int quiesce(struct request *request)
 
 /* ---- modules ---- */
 
+static int submit(struct request *request, const struct loader_job *wanted)
+{
+    struct loader_job *job = malloc(sizeof *job);
+    if (!job) {
+        if (wanted->kind == LOADER_INSPECT)
+            module_destroy(request->client, wanted->module);
+        return refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
+    }
+    *job = *wanted;
+    job->client = request->client;
+    job->serial = request->serial;
+    if (job->kind == LOADER_INSPECT)
+        job->fd = channel_take_fd(request->message, 0);
+    loader_submit(&request->worker->loader, job);
+    return 0;
+}
+
 static int inspect(struct request *request)
 {
     const struct proto_worker_module_inspect *wanted = request->body;
-    struct proto_worker_module_needs needs = {0};
-    struct module_why why;
-    int fd = channel_take_fd(request->message, 0);
-    uint32_t error = module_inspect(request->client, wanted->module, fd, wanted->count,
-                                    &needs.global_bytes, &why);
-    close(fd);
-    return error ? refuse(request, error, why.text)
-                 : answer(request, PROTO_WORKER_MODULE_NEEDS, &needs);
+    struct loader_job job = {.kind = LOADER_INSPECT, .count = wanted->count};
+    uint32_t error = module_new(request->client, wanted->module, &job.module, &job.why);
+    return error ? refuse(request, error, job.why.text) : submit(request, &job);
 }
 
 static int load(struct request *request)
 {
     const struct proto_worker_module_load *wanted = request->body;
-    struct proto_module_loaded loaded = {.module = wanted->module};
-    struct module_why why;
-    uint32_t error =
-        module_load(request->client, wanted->module, wanted->global_base, &loaded.functions, &why);
-    return error ? refuse(request, error, why.text) : answer(request, PROTO_MODULE_LOADED, &loaded);
+    struct loader_job job = {.kind = LOADER_LOAD,
+                             .module = module_find(request->client, wanted->module),
+                             .fd = -1,
+                             .global_base = wanted->global_base};
+    if (!job.module || !module_loadable(job.module))
+        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such module to load");
+    return submit(request, &job);
+}
+
+static int answer_load(struct worker *worker, const struct loader_job *job)
+{
+    uint32_t number = job->client->number;
+    if (job->client->detaching)
+        return 0;
+    if (job->error)
+        return control_refuse(worker, job->serial, number, job->error, job->why.text);
+    if (job->kind == LOADER_INSPECT) {
+        struct proto_worker_module_needs needs = {.global_bytes = job->global_bytes};
+        return control_send(worker, PROTO_WORKER_MODULE_NEEDS, job->serial, number, &needs);
+    }
+    struct proto_module_loaded loaded = {.module = module_number(job->module),
+                                         .functions = job->functions};
+    return control_send(worker, PROTO_MODULE_LOADED, job->serial, number, &loaded);
+}
+
+int control_finish_loads(struct worker *worker)
+{
+    struct loader_job *job;
+    int error = 0;
+    while (error >= 0 && (job = loader_collect(&worker->loader))) {
+        error = answer_load(worker, job);
+        if (job->error && job->kind == LOADER_INSPECT)
+            module_destroy(job->client, job->module);
+        free(job);
+    }
+    return error;
 }
 
 static int unload(struct request *request)
@@ -281,7 +325,7 @@ static int unload(struct request *request)
     const struct proto_module_unload *wanted = request->body;
     struct client *client = request->client;
     struct module *module = module_find(client, wanted->module);
-    if (!module || module_dying(module))
+    if (!module || module_busy(module) || module_dying(module))
         return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such module");
     pthread_mutex_lock(&client->lock);
     struct memory_free *asked = memory_free_request(client, MEMORY_FREE_MODULE, request->serial);

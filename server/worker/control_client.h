@@ -22,6 +22,8 @@ int control_refuse(struct worker *worker, uint32_t serial, uint32_t client, uint
 
 /* Carries out the frees whose work is done and answers them. */
 int control_finish_frees(struct worker *worker, struct client *client);
+/* Answers for the modules that the loader is done with. */
+int control_finish_loads(struct worker *worker);
 /* Closed streams whose work is done become free. */
 void control_finish_streams(struct worker *worker, struct client *client);
 

@@ -170,6 +170,7 @@ static bool all_quiet(struct worker *worker)
 bool control_drop_all(struct worker *worker)
 {
     uint64_t end = timeline_now() + 1000000000u;
+    loader_stop(&worker->loader);
     submitter_stop(&worker->submitter);
     while (!all_quiet(worker)) {
         if (timeline_now() > end || __atomic_load_n(&worker->failed, __ATOMIC_SEQ_CST))

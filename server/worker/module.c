@@ -31,6 +31,7 @@ struct module {
     cuda_module handle;      /* NULL until loaded */
     const struct memory_free *dying;
     struct named_function *functions;
+    bool busy;
 };
 
 __attribute__((format(printf, 3, 4))) static uint32_t refuse(struct module_why *why, uint32_t error,
@@ -54,6 +55,11 @@ struct module *module_find(struct client *client, uint32_t number)
     while (module && module->number != number)
         module = module->next;
     return module;
+}
+
+uint32_t module_number(const struct module *module)
+{
+    return module->number;
 }
 
 const struct memory_free *module_dying(const struct module *module)
@@ -82,38 +88,52 @@ static void say_what_stays(const struct client *client, const struct module *mod
                    module->number, stays, rewrite_why_stays(rewrite, stays));
 }
 
-uint32_t module_inspect(struct client *client, uint32_t number, int fd, uint64_t count,
-                        uint64_t *global_bytes, struct module_why *why)
+bool module_busy(const struct module *module)
+{
+    return module->busy;
+}
+
+void module_set_busy(struct module *module, bool busy)
+{
+    module->busy = busy;
+}
+
+bool module_loadable(const struct module *module)
+{
+    return !module->busy && !module->handle && module->image.kind != IMAGE_NONE;
+}
+
+uint32_t module_new(struct client *client, uint32_t number, struct module **out,
+                    struct module_why *why)
 {
     if (module_find(client, number))
         return refuse(why, PROTO_ERROR_INVALID_VALUE, "module %u exists already", number);
-    struct module *module = calloc(1, sizeof *module);
+    struct module *module = *out = calloc(1, sizeof *module);
     if (!module)
         return refuse(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
     module->number = number;
+    module->next = client->modules;
+    client->modules = module;
+    return 0;
+}
+
+uint32_t module_inspect(const struct client *client, struct module *module, int fd, uint64_t count,
+                        uint64_t *global_bytes, struct module_why *why)
+{
     const struct proto_device_info *info = &client->device->info;
     uint32_t error =
         image_read(&module->image, fd, count, info->compute_major * 10 + info->compute_minor,
                    why->text, sizeof why->text);
-    if (error)
-        goto release;
     *global_bytes = 0;
-    if (module->image.kind == IMAGE_PTX) {
-        error = rewrite_open(&module->rewrite, (const char *)module->image.bytes,
-                             module->image.count, why->text, sizeof why->text);
-        if (error)
-            goto release;
-        *global_bytes = rewrite_global_bytes(module->rewrite);
-        say_what_stays(client, module);
-    }
-    module->next = client->modules;
-    client->modules = module;
+    if (error || module->image.kind != IMAGE_PTX)
+        return error;
+    error = rewrite_open(&module->rewrite, (const char *)module->image.bytes, module->image.count,
+                         why->text, sizeof why->text);
+    if (error)
+        return error;
+    *global_bytes = rewrite_global_bytes(module->rewrite);
+    say_what_stays(client, module);
     return 0;
-
-release:
-    image_release(&module->image);
-    free(module);
-    return error;
 }
 
 /* The first line of the compiler's log that says anything, on one line. */
@@ -206,13 +226,10 @@ static uint32_t load_rewritten(struct client *client, struct module *module, uin
     return refuse_cuda(why, "writing the variables' initial values", written);
 }
 
-uint32_t module_load(struct client *client, uint32_t number, uint64_t global_base,
+uint32_t module_load(struct client *client, struct module *module, uint64_t global_base,
                      uint32_t *functions, struct module_why *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
-    struct module *module = module_find(client, number);
-    if (!module || module->handle)
-        return refuse(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u to load", number);
     uint32_t error = module->rewrite ? load_rewritten(client, module, global_base, why)
                                      : load(client, module, module->image.bytes, why);
     if (error)
@@ -359,7 +376,7 @@ static uint32_t usable(struct client *client, uint32_t number, struct module **m
                        struct module_why *why)
 {
     *module = module_find(client, number);
-    if (!*module || !(*module)->handle || (*module)->dying)
+    if (!*module || (*module)->busy || !(*module)->handle || (*module)->dying)
         return refuse(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u", number);
     return 0;
 }

@@ -7,11 +7,13 @@
  * memory its variables need; then it is loaded with its variables there. CUmodules
  * are never shared between clients.
  *
- * Control thread; what the submitter looks at is changed under client->lock.
+ * Control thread, but for what the loader's thread does with a busy module; what the
+ * submitter looks at is changed under client->lock.
  */
 #ifndef GPUSHARE_SERVER_WORKER_MODULE_H
 #define GPUSHARE_SERVER_WORKER_MODULE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,16 +26,33 @@ struct module_why {
     char text[380];
 };
 
-/* Reads an image of count bytes from fd (which stays the caller's). 0 or an error number. */
-uint32_t module_inspect(struct client *client, uint32_t number, int fd, uint64_t count,
+/* A module of this number with nothing in it. 0 or an error number. */
+uint32_t module_new(struct client *client, uint32_t number, struct module **module,
+                    struct module_why *why);
+
+/*
+ * Reads an image of count bytes from fd (which stays the caller's). 0 or an error number.
+ * Any one thread, while the module is busy.
+ */
+uint32_t module_inspect(const struct client *client, struct module *module, int fd, uint64_t count,
                         uint64_t *global_bytes, struct module_why *why);
 
-/* Loads an inspected module, its variables at global_base. functions: 0 if the driver can't say. */
-uint32_t module_load(struct client *client, uint32_t number, uint64_t global_base,
+/* Loads an inspected module, its variables at global_base. functions: 0 if the driver can't say.
+ * Likewise. */
+uint32_t module_load(struct client *client, struct module *module, uint64_t global_base,
                      uint32_t *functions, struct module_why *why);
+
+/* Somebody inspects or loads it: nothing else may be done with it. */
+bool module_busy(const struct module *module);
+void module_set_busy(struct module *module, bool busy);
+
+/* Inspected, and not loaded yet. */
+bool module_loadable(const struct module *module);
 
 /* NULL if there is none with this number. */
 struct module *module_find(struct client *client, uint32_t number);
+
+uint32_t module_number(const struct module *module);
 
 /* The pending unload, or NULL. */
 const struct memory_free *module_dying(const struct module *module);

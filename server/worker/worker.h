@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * worker: the whole of it, as its three threads see it.
+ * worker: the whole of it, as its four threads see it.
  *
  *   control    (the main thread) serves the supervisor's messages; slow driver calls
+ *   loader     reads and compiles modules, slower than all else
  *   submitter  reads the clients' rings and hands their work to the device
  *   completer  watches what the device has reached; wakes who sleeps
  */
@@ -17,6 +18,7 @@
 #include "server/worker/client.h"
 #include "server/worker/completer.h"
 #include "server/worker/device.h"
+#include "server/worker/loader.h"
 #include "server/worker/partition.h"
 #include "server/worker/stream_pool.h"
 #include "server/worker/submitter.h"
@@ -35,13 +37,14 @@ struct worker {
 
     struct submitter submitter;
     struct completer completer;
+    struct loader loader;
     int channel;       /* to the supervisor; the caller's */
     int control_event; /* eventfd: something is ready for the control thread */
     uint32_t failed;   /* atomic: error number once the context is lost */
 };
 
 /*
- * Divides the device and starts the two threads. device is moved in; channel stays
+ * Divides the device and starts the three threads. device is moved in; channel stays
  * the caller's. 0, or an error number with a sentence; then worker->device is
  * closed too.
  */

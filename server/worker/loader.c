@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/loader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "server/worker/worker.h"
+
+/* Of the client that was served longest ago; of one client, in order. Under the lock. */
+static struct loader_job *take_next(struct loader *loader)
+{
+    struct loader_job **best = &loader->queued;
+    for (struct loader_job **at = best; *at; at = &(*at)->next)
+        if ((*at)->client->loader_turn < (*best)->client->loader_turn)
+            best = at;
+    struct loader_job *job = *best;
+    if (job) {
+        *best = job->next;
+        job->client->loader_turn = ++loader->turn;
+    }
+    return job;
+}
+
+static void carry_out(struct loader_job *job)
+{
+    if (job->kind == LOADER_INSPECT)
+        job->error = module_inspect(job->client, job->module, job->fd, job->count,
+                                    &job->global_bytes, &job->why);
+    else
+        job->error =
+            module_load(job->client, job->module, job->global_base, &job->functions, &job->why);
+}
+
+static void *loader_main(void *argument)
+{
+    struct loader *loader = argument;
+    cuda_result entered = device_enter(&loader->worker->device);
+    if (entered != CUDA_OK)
+        worker_fail(loader->worker, entered, "entering the context");
+    pthread_mutex_lock(&loader->lock);
+    while (!loader->stop) {
+        struct loader_job *job = take_next(loader);
+        if (!job) {
+            pthread_cond_wait(&loader->more, &loader->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&loader->lock);
+        carry_out(job);
+        pthread_mutex_lock(&loader->lock);
+        job->next = loader->done;
+        loader->done = job;
+        worker_wake_control(loader->worker);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return NULL;
+}
+
+uint32_t loader_start(struct loader *loader, struct worker *worker, char *why, size_t why_size)
+{
+    *loader = (struct loader){.worker = worker};
+    pthread_mutex_init(&loader->lock, NULL);
+    pthread_cond_init(&loader->more, NULL);
+    int error = pthread_create(&loader->thread, NULL, loader_main, loader);
+    if (error) {
+        pthread_cond_destroy(&loader->more);
+        pthread_mutex_destroy(&loader->lock);
+        snprintf(why, why_size, "the loader thread: %s", strerror(error));
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    loader->running = true;
+    pthread_setname_np(loader->thread, "loader");
+    return 0;
+}
+
+static void drop(struct loader_job *job)
+{
+    module_set_busy(job->module, false);
+    job->client->loading--;
+    if (job->fd >= 0)
+        close(job->fd);
+    free(job);
+}
+
+static void drop_all(struct loader_job *job)
+{
+    for (struct loader_job *next; job; job = next) {
+        next = job->next;
+        drop(job);
+    }
+}
+
+void loader_stop(struct loader *loader)
+{
+    if (!loader->running)
+        return;
+    pthread_mutex_lock(&loader->lock);
+    loader->stop = true;
+    pthread_cond_signal(&loader->more);
+    pthread_mutex_unlock(&loader->lock);
+    pthread_join(loader->thread, NULL);
+    loader->running = false;
+    drop_all(loader->queued);
+    drop_all(loader->done);
+    loader->queued = loader->done = NULL;
+    pthread_cond_destroy(&loader->more);
+    pthread_mutex_destroy(&loader->lock);
+}
+
+void loader_submit(struct loader *loader, struct loader_job *job)
+{
+    job->next = NULL;
+    job->client->loading++;
+    module_set_busy(job->module, true);
+    pthread_mutex_lock(&loader->lock);
+    struct loader_job **end = &loader->queued;
+    while (*end)
+        end = &(*end)->next;
+    *end = job;
+    pthread_cond_signal(&loader->more);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+struct loader_job *loader_collect(struct loader *loader)
+{
+    pthread_mutex_lock(&loader->lock);
+    struct loader_job *job = loader->done;
+    if (job)
+        loader->done = job->next;
+    pthread_mutex_unlock(&loader->lock);
+    if (!job)
+        return NULL;
+    module_set_busy(job->module, false);
+    job->client->loading--;
+    if (job->fd >= 0)
+        close(job->fd);
+    job->fd = -1;
+    return job;
+}
+
+void loader_forget(struct loader *loader, struct client *client)
+{
+    pthread_mutex_lock(&loader->lock);
+    for (struct loader_job **at = &loader->queued; *at;) {
+        struct loader_job *job = *at;
+        if (job->client != client) {
+            at = &job->next;
+            continue;
+        }
+        *at = job->next;
+        drop(job);
+    }
+    pthread_mutex_unlock(&loader->lock);
+}
