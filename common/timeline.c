@@ -50,7 +50,6 @@ void timeline_wake(const uint32_t *word)
 
 bool timeline_wait_prepare(const struct timeline *timeline, uint64_t value)
 {
-    __atomic_fetch_add(&timeline->header->waiters, 1, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&timeline->ring->waiter, 1, __ATOMIC_SEQ_CST);
     /* Announced before this look: the device's write is seen here, or the completer sees the
      * announcement. */
@@ -60,7 +59,6 @@ bool timeline_wait_prepare(const struct timeline *timeline, uint64_t value)
 void timeline_wait_done(const struct timeline *timeline)
 {
     __atomic_fetch_sub(&timeline->ring->waiter, 1, __ATOMIC_SEQ_CST);
-    __atomic_fetch_sub(&timeline->header->waiters, 1, __ATOMIC_SEQ_CST);
 }
 
 static bool spin(const struct timeline *timeline, uint64_t value, uint64_t spin_ns)

@@ -22,7 +22,7 @@ struct timeline {
     const struct proto_stream_status *stream; /* completed */
     const struct proto_status_header *status; /* fault */
     struct proto_ring_header *ring;           /* waiter */
-    struct proto_client_header *header;       /* waiters, doorbell */
+    struct proto_client_header *header;       /* doorbell */
     uint32_t index;                           /* of the stream */
     int eventfd;
 };

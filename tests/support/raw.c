@@ -174,10 +174,8 @@ bool raw_wait_value(struct raw *raw, uint32_t stream, uint64_t value)
 {
     struct ring ring = ring_at(raw->rings, raw->status, stream);
     struct proto_ring_header *header = ring.header;
-    struct proto_client_header *client = ring_client_header(raw->rings);
-    __atomic_fetch_add(&client->waiters, 1, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&header->waiter, 1, __ATOMIC_SEQ_CST);
-    doorbell_ring(client, stream, raw->eventfd);
+    doorbell_ring(ring_client_header(raw->rings), stream, raw->eventfd);
     bool reached = false;
     for (int i = 0; i < 10000 && !reached && !fault_of(raw); i++) {
         reached = __atomic_load_n(&ring.status->completed, __ATOMIC_SEQ_CST) >= value;
@@ -185,7 +183,6 @@ bool raw_wait_value(struct raw *raw, uint32_t stream, uint64_t value)
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
     __atomic_fetch_sub(&header->waiter, 1, __ATOMIC_SEQ_CST);
-    __atomic_fetch_sub(&client->waiters, 1, __ATOMIC_SEQ_CST);
     return reached;
 }
 
