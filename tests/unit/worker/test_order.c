@@ -253,6 +253,70 @@ static void test_command_issued_after_the_free_is_refused(void **state)
     assert_int_equal(fake.unmapped_busy, 0);
 }
 
+static void test_unmap_waits_for_the_work_of_a_destroyed_stream(void **state)
+{
+    (void)state;
+    uint64_t address = peer_map(peer, 0, GRANULE);
+    struct proto_command_fill fill = {
+        .opcode = PROTO_COMMAND_FILL, .destination = address, .count = 1, .width = 4};
+    uint32_t stream = peer_stream(peer, 0), gate = peer_stream(peer, 0);
+    struct proto_stream_destroy destroy = {.stream = stream};
+    /* The fill was pushed before its stream was destroyed, and is read after the free. */
+    peer_push_wait(peer, stream, gate, 1);
+    peer_push(peer, stream, &fill);
+    harness_ask(PROTO_STREAM_DESTROY, 1, &destroy, PROTO_DONE);
+    struct proto_worker_unmap unmap = {.address = address, .count = GRANULE};
+    harness_send(PROTO_WORKER_UNMAP, 1, &unmap, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(50));
+    assert_int_equal(fake_count(FAKE_UNMAP), 1);
+    peer_push_nop(peer, gate);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(fake_count(FAKE_FILL), 1);
+    assert_int_equal(fake.unmapped_busy, 0);
+}
+
+static void test_launch_issued_after_the_unload_is_refused(void **state)
+{
+    (void)state;
+    peer_load_text(peer, 7, harness_ptx, 0);
+    struct proto_command_launch launch = peer_launch(peer_function(peer, 7, "kernel"));
+    struct proto_module_unload unload = {.module = 7};
+    uint32_t gate = peer_stream(peer, 0);
+    /* Before the unload, but held back until after it: that one is still carried out. */
+    peer_push_wait(peer, 0, gate, 1);
+    peer_push(peer, 0, &launch);
+    harness_send(PROTO_MODULE_UNLOAD, 1, &unload, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(50));
+    peer_push(peer, 0, &launch);
+    hold(true);
+    peer_push_nop(peer, gate);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
+    assert_int_equal(fake_count(FAKE_LAUNCH), 1);
+    assert_int_equal(fake_count(FAKE_UNLOAD), 0);
+    hold(false);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(fake.unmapped_busy, 0);
+}
+
+static void test_record_issued_after_the_events_end_is_refused(void **state)
+{
+    (void)state;
+    const struct proto_event_created *created =
+        harness_ask(PROTO_EVENT_CREATE, 1, NULL, PROTO_EVENT_CREATED);
+    struct proto_command_event_record record = {.opcode = PROTO_COMMAND_EVENT_RECORD,
+                                                .event = created->event};
+    struct proto_event_destroy destroy = {.event = created->event};
+    uint32_t gate = peer_stream(peer, 0);
+    peer_push_wait(peer, 0, gate, 1);
+    uint64_t good = peer_push(peer, 0, &record);
+    harness_ask(PROTO_EVENT_DESTROY, 1, &destroy, PROTO_DONE);
+    peer_push(peer, 0, &record);
+    peer_push_nop(peer, gate);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
+    assert_int_equal(peer_wait(peer, 0, good), 0);
+    assert_int_equal(peer_completed(peer, 0), good);
+}
+
 static void test_quiesce_covers_every_stream(void **state)
 {
     (void)state;
@@ -577,6 +641,9 @@ int main(void)
         T(test_unmap_waits_for_work_issued_before),
         T(test_unmap_does_not_wait_for_work_issued_after),
         T(test_command_issued_after_the_free_is_refused),
+        T(test_unmap_waits_for_the_work_of_a_destroyed_stream),
+        T(test_launch_issued_after_the_unload_is_refused),
+        T(test_record_issued_after_the_events_end_is_refused),
         T(test_quiesce_covers_every_stream),
         T(test_unload_waits_for_work),
         T(test_host_buffer_waits_for_work),
