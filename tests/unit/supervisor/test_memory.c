@@ -296,6 +296,36 @@ static void buffers_are_shared_within_a_process_only(void **state)
     fake_close(&fake);
 }
 
+static void a_shared_buffer_counts_for_both(void **state)
+{
+    (void)state;
+    struct proto_attached a, b;
+    fake_open(&fake, 2, 256 * MIB);
+    int one = fake_attach(&fake, 0, 0, NULL, &a);
+    int two = fake_attach(&fake, 1, 0, a.group, &b);
+    int same = fake_attach(&fake, 0, 0, a.group, NULL);
+    struct proto_host_share share = {.client = a.client,
+                                     .address = host_alloc(one, 10 * MIB, NULL)};
+    /* On the same device both workers are one, and the buffer is mapped there already. */
+    fake_send(&fake, same, PROTO_HOST_SHARE, &share);
+    fake_expect_failed(&fake, same, PROTO_ERROR_NOT_PERMITTED, "device 0");
+    assert_int_equal(fake_usage(&fake, two).host_used, 0);
+    fake_send(&fake, two, PROTO_HOST_SHARE, &share);
+    fake_expect(&fake, two, PROTO_DONE);
+    assert_int_equal(fake_usage(&fake, two).host_used, 10 * MIB);
+    /* The limit of each is 16 MiB: what it borrows must fit as well. */
+    share.address = host_alloc(one, 6 * MIB, NULL);
+    host_alloc(two, 4096, NULL);
+    fake_send(&fake, two, PROTO_HOST_SHARE, &share);
+    fake_expect_failed(&fake, two, PROTO_ERROR_OUT_OF_MEMORY, "pinned host memory limit");
+    assert_int_equal(fake.worker[1].host_mapped, 10 * MIB + 4096);
+    close(one);
+    close(two);
+    close(same);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 /* Each lends to the other, and they end in either order or together. */
 static void shares_do_not_outlive_their_owner(void **state)
 {
@@ -612,6 +642,7 @@ int main(void)
         cmocka_unit_test(pinned_memory_has_two_limits),
         cmocka_unit_test(a_buffer_waits_for_one_that_is_being_freed),
         cmocka_unit_test(buffers_are_shared_within_a_process_only),
+        cmocka_unit_test(a_shared_buffer_counts_for_both),
         cmocka_unit_test(shares_do_not_outlive_their_owner),
         cmocka_unit_test(images_are_shared_by_content),
         cmocka_unit_test(images_that_lie_are_refused),

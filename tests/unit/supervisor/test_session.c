@@ -107,6 +107,11 @@ static void another_major_version_is_refused_in_words(void **state)
     fake_send(&fake, fd, PROTO_HELLO, &hello);
     fake_expect_failed(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "2.7");
     fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "2.7");
+    fd = fake_connect(&fake);
+    hello = (struct proto_hello){.major = PROTO_MAJOR - 1, .minor = 3};
+    fake_send(&fake, fd, PROTO_HELLO, &hello);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "0.3");
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "0.3");
     fake_close(&fake);
 }
 

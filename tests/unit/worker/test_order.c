@@ -185,6 +185,25 @@ static void test_linked_wait_holds_until_completed_there(void **state)
     shm_release(&twins);
 }
 
+static void test_wait_on_a_stream_that_the_link_lacks_is_refused(void **state)
+{
+    (void)state;
+    struct shm twins;
+    assert_int_equal(shm_create(&twins, "other twins", 4096), 0);
+    struct proto_worker_link link = {.streams = 3};
+    harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &twins.fd, 1);
+    assert_int_equal(harness_receive(), PROTO_LINKED);
+    struct proto_command_wait wait = {
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = 2, .link0 = 1, .value0 = 0};
+    assert_int_equal(peer_wait(peer, 0, peer_push(peer, 0, &wait)), 0);
+    wait.stream0 = 3;
+    peer_push(peer, 0, &wait);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
+    const struct proto_worker_misbehaved *said = harness.message.body;
+    assert_non_null(strstr(said->text, "wait.stream0: link 1 has no stream 3"));
+    shm_release(&twins);
+}
+
 static void test_a_client_that_leaves_releases_who_waits_for_it(void **state)
 {
     (void)state;
@@ -576,6 +595,63 @@ static void test_streams_of_one_client_share_before_others_must(void **state)
         peer_detach(peers[p]);
 }
 
+static int priority_of_launch(uint32_t n)
+{
+    return ((const struct cuda_stream_object *)fake_call(FAKE_LAUNCH, n).stream)->priority;
+}
+
+/* A CUstream that one ring has left must not serve another ring of a different priority. */
+static void test_priorities_reach_the_device(void **state)
+{
+    (void)state;
+    struct proto_command_launch launch = peer_launch(load_kernel(peer, "kernel"));
+    uint32_t urgent = peer_stream(peer, -4);
+    assert_int_equal(peer_wait(peer, urgent, peer_push(peer, urgent, &launch)), 0);
+    assert_int_equal(priority_of_launch(0), -4);
+    struct proto_stream_destroy destroy = {.stream = urgent};
+    harness_ask(PROTO_STREAM_DESTROY, 1, &destroy, PROTO_DONE);
+    /* A quiesce is answered by the thread that gives the CUstream of a destroyed stream back. */
+    harness_ask(PROTO_WORKER_QUIESCE, 1, NULL, PROTO_DONE);
+    uint32_t plain = peer_stream(peer, 0), middle = peer_stream(peer, -2);
+    assert_int_equal(peer_wait(peer, plain, peer_push(peer, plain, &launch)), 0);
+    assert_int_equal(peer_wait(peer, middle, peer_push(peer, middle, &launch)), 0);
+    assert_int_equal(priority_of_launch(1), 0);
+    assert_int_equal(priority_of_launch(2), -2);
+}
+
+static void test_a_client_shares_with_itself_before_others(void **state)
+{
+    (void)state;
+    struct peer *peers[5];
+    for (uint32_t p = 0; p < 5; p++) {
+        peers[p] = p ? peer_attach(p + 1) : peer;
+        for (uint32_t s = 1; s < STREAMS; s++)
+            peer_stream(peers[p], 0);
+    }
+    hold(true);
+    /* 31 CUstreams of four others and the last one of its own: all are busy. */
+    for (uint32_t n = 0; n < STREAM_POOL_QUEUES - 1; n++) {
+        peer_push_nop(peers[n / STREAMS], n % STREAMS);
+        peer_wait_head(peers[n / STREAMS], n % STREAMS, 1);
+    }
+    struct proto_command_launch launch = peer_launch(load_kernel(peers[4], "kernel"));
+    for (uint32_t s = 0; s < 3; s++) {
+        peer_push(peers[4], s, &launch);
+        peer_wait_head(peers[4], s, 1);
+    }
+    assert_int_equal(fake.live_streams, STREAM_POOL_QUEUES);
+    assert_ptr_equal(fake_call(FAKE_LAUNCH, 1).stream, fake_call(FAKE_LAUNCH, 0).stream);
+    assert_ptr_equal(fake_call(FAKE_LAUNCH, 2).stream, fake_call(FAKE_LAUNCH, 0).stream);
+    const struct proto_worker_usage *usage =
+        harness_ask(PROTO_WORKER_USAGE_QUERY, 5, NULL, PROTO_WORKER_USAGE);
+    assert_int_equal(usage->shared_queues, 0);
+    hold(false);
+    for (uint32_t s = 0; s < 3; s++)
+        assert_int_equal(peer_wait(peers[4], s, 1), 0);
+    for (uint32_t p = 1; p < 5; p++)
+        peer_detach(peers[p]);
+}
+
 static void test_shared_queues_are_told(void **state)
 {
     (void)state;
@@ -637,6 +713,7 @@ int main(void)
         T(test_circle_of_three_is_found),
         T(test_two_that_wait_for_a_third_are_no_circle),
         T(test_linked_wait_holds_until_completed_there),
+        T(test_wait_on_a_stream_that_the_link_lacks_is_refused),
         T(test_a_client_that_leaves_releases_who_waits_for_it),
         T(test_unmap_waits_for_work_issued_before),
         T(test_unmap_does_not_wait_for_work_issued_after),
@@ -656,6 +733,8 @@ int main(void)
         T(test_commands_in_flight_are_bounded),
         T(test_rings_of_one_client_take_turns),
         T(test_streams_of_one_client_share_before_others_must),
+        T(test_priorities_reach_the_device),
+        T(test_a_client_shares_with_itself_before_others),
         T(test_shared_queues_are_told),
         T(test_partitions_have_streams_of_their_own),
     };
