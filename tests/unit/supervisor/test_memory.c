@@ -326,6 +326,39 @@ static void a_shared_buffer_counts_for_both(void **state)
     fake_close(&fake);
 }
 
+/* What a link hands to the other worker can only be read, and ends with the client. */
+static void a_link_shows_a_timeline_and_its_end(void **state)
+{
+    (void)state;
+    struct proto_attached a;
+    fake_open(&fake, 2, 256 * MIB);
+    int one = fake_attach(&fake, 0, 0, NULL, &a);
+    int two = fake_attach(&fake, 1, 0, a.group, NULL);
+    struct proto_link link = {.client = a.client};
+    struct proto_linked linked = {.link = 1};
+    fake.worker[1].automatic = false;
+    fake_send(&fake, two, PROTO_LINK, &link);
+    struct channel_message *asked = fake_worker_expect(&fake, 1, PROTO_WORKER_LINK);
+    int twin = channel_take_fd(asked, 0);
+    assert_int_equal(fcntl(twin, F_GETFL) & O_ACCMODE, O_RDONLY);
+    fake_reply(&fake.worker[1], asked, PROTO_LINKED, &linked, NULL, 0);
+    fake_expect(&fake, two, PROTO_LINKED);
+    const uint64_t *words = mmap(NULL, 4096, PROT_READ, MAP_SHARED, twin, 0);
+    assert_true(words != MAP_FAILED);
+    for (unsigned i = 0; i < fake.settings.streams; i++)
+        assert_int_equal(words[i], 0);
+    close(one);
+    FAKE_WAIT(&fake, fake.supervisor->sessions == 1);
+    for (unsigned i = 0; i < fake.settings.streams; i++)
+        assert_true(words[i] == UINT64_MAX);
+    munmap((void *)(uintptr_t)words, 4096);
+    close(twin);
+    fake.worker[1].automatic = true;
+    close(two);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 /* Each lends to the other, and they end in either order or together. */
 static void shares_do_not_outlive_their_owner(void **state)
 {
@@ -643,6 +676,7 @@ int main(void)
         cmocka_unit_test(a_buffer_waits_for_one_that_is_being_freed),
         cmocka_unit_test(buffers_are_shared_within_a_process_only),
         cmocka_unit_test(a_shared_buffer_counts_for_both),
+        cmocka_unit_test(a_link_shows_a_timeline_and_its_end),
         cmocka_unit_test(shares_do_not_outlive_their_owner),
         cmocka_unit_test(images_are_shared_by_content),
         cmocka_unit_test(images_that_lie_are_refused),
