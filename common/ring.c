@@ -208,6 +208,12 @@ void ring_advance(struct ring_consumer *consumer)
     consumer->value++;
 }
 
+uint64_t ring_pushed(const struct ring_consumer *consumer)
+{
+    uint32_t ahead = load_tail(&consumer->ring) - consumer->head;
+    return consumer->value + (ahead <= PROTO_RING_ENTRIES ? ahead : 0);
+}
+
 int ring_consume(struct ring_consumer *consumer)
 {
     (void)__atomic_exchange_n(&consumer->ring.status->head, consumer->head, __ATOMIC_SEQ_CST);

@@ -114,6 +114,10 @@ bool ring_arena_copy(const struct ring_consumer *consumer, uint32_t offset, uint
 /* Counts the descriptor at the head as consumed, privately. */
 void ring_advance(struct ring_consumer *consumer);
 
+/* Value of the last descriptor that the producer has pushed, as far as a tail can be believed:
+ * one that lies is ring_ready's to find, and counts for nothing here. */
+uint64_t ring_pushed(const struct ring_consumer *consumer);
+
 /*
  * Publishes the head, wakes a producer that waits for room, and looks at the tail
  * again. Returns what ring_ready() would. Once a batch, not once a descriptor.

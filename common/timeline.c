@@ -61,6 +61,11 @@ void timeline_wait_done(const struct timeline *timeline)
     __atomic_fetch_sub(&timeline->ring->waiter, 1, __ATOMIC_SEQ_CST);
 }
 
+bool timeline_is_watched(const struct proto_ring_header *ring)
+{
+    return __atomic_load_n(&ring->waiter, __ATOMIC_SEQ_CST) != 0;
+}
+
 static bool spin(const struct timeline *timeline, uint64_t value, uint64_t spin_ns)
 {
     if (timeline_reached(timeline) >= value)

@@ -43,6 +43,10 @@ void timeline_wait_done(const struct timeline *timeline);
 uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t spin_ns,
                        bool (*alive)(void *), void *context);
 
+/* Server: has anybody announced itself on this ring's timeline? A client may lie, to its own harm.
+ */
+bool timeline_is_watched(const struct proto_ring_header *ring);
+
 /* FUTEX_WAIT on a shared 32-bit word while it holds `seen`, for at most this long. Spurious returns
  * are possible. */
 void timeline_sleep(const uint32_t *word, uint32_t seen, long nanoseconds);

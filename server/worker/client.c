@@ -156,7 +156,7 @@ void client_destroy(struct client *client)
     release_memories(client);
 }
 
-int32_t client_clamp_priority(const struct client *client, int32_t wish)
+static int32_t clamp_priority(const struct client *client, int32_t wish)
 {
     /* Greater priorities are smaller numbers. A client below normal gets the least one. */
     int32_t least = client->device->info.priority_least;
@@ -178,7 +178,7 @@ struct stream *client_stream_open(struct client *client, int32_t priority)
         __atomic_store_n(&stream->written, value, __ATOMIC_SEQ_CST);
         stream->woken = value;
         stream->watched = false;
-        stream->priority = client_clamp_priority(client, priority);
+        stream->priority = clamp_priority(client, priority);
         stream->state = STREAM_OPEN;
         return stream;
     }
@@ -193,76 +193,11 @@ void client_stream_close(struct client *client, struct stream *stream)
     __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
 }
 
-bool client_stream_finished(const struct stream *stream)
-{
-    if (stream->state != STREAM_CLOSING)
-        return false;
-    uint64_t limit = stream->limit;
-    if (stream->client->stopped && limit > stream_written(stream))
-        limit = stream_written(stream);
-    return stream_reached(stream) >= limit;
-}
-
 struct stream *client_stream(struct client *client, uint32_t index)
 {
     if (index >= client->stream_count || client->streams[index].state == STREAM_FREE)
         return NULL;
     return &client->streams[index];
-}
-
-uint64_t stream_reached(const struct stream *stream)
-{
-    return __atomic_load_n(stream->twin, __ATOMIC_ACQUIRE);
-}
-
-uint64_t stream_written(const struct stream *stream)
-{
-    return __atomic_load_n(&stream->written, __ATOMIC_ACQUIRE);
-}
-
-uint64_t stream_pushed(const struct stream *stream)
-{
-    uint32_t tail = __atomic_load_n(&stream->ring.ring.header->tail, __ATOMIC_SEQ_CST);
-    uint32_t ahead = tail - stream->ring.head;
-    /* A tail that lies is the submitter's to find; it must not make anybody wait here. */
-    return stream->ring.value + (ahead <= PROTO_RING_ENTRIES ? ahead : 0);
-}
-
-uint64_t stream_status_address(const struct stream *stream)
-{
-    return stream->client->status_device + PROTO_STATUS_FIRST +
-           stream->index * sizeof(struct proto_stream_status) +
-           offsetof(struct proto_stream_status, completed);
-}
-
-uint64_t stream_twin_address(const struct stream *stream)
-{
-    return stream->client->twins_device + stream->index * sizeof(uint64_t);
-}
-
-void stream_report(struct stream *stream, uint32_t error)
-{
-    struct proto_stream_status *status = stream->ring.ring.status;
-    __atomic_store_n(&status->error, error, __ATOMIC_RELAXED);
-    /* Released after the number, so that who sees the count grow sees which error it was. */
-    __atomic_fetch_add(&status->error_count, 1, __ATOMIC_RELEASE);
-}
-
-bool stream_hold_over(const struct stream *stream)
-{
-    const struct client *client = stream->client;
-    for (uint32_t i = 0; i < stream->hold.count; i++) {
-        const struct proto_dependency *on = &stream->hold.on[i];
-        uint64_t there;
-        if (on->link)
-            there = __atomic_load_n((uint64_t *)client->links[on->link - 1].twins.base + on->stream,
-                                    __ATOMIC_ACQUIRE);
-        else
-            there = client->streams[on->stream].ring.value;
-        if (there < on->value)
-            return false;
-    }
-    return true;
 }
 
 bool client_is_quiet(const struct client *client)
@@ -280,17 +215,4 @@ uint32_t client_in_flight(const struct client *client)
          i = bits_next(client->busy, i + 1, client->stream_count))
         sum += client->streams[i].ring.value - stream_reached(&client->streams[i]);
     return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
-}
-
-uint32_t bits_next(const uint64_t *bits, uint32_t from, uint32_t count)
-{
-    while (from < count) {
-        uint64_t rest = bits[from / 64] >> (from % 64);
-        if (rest) {
-            from += (uint32_t)__builtin_ctzll(rest);
-            return from < count ? from : count;
-        }
-        from = (from / 64 + 1) * 64;
-    }
-    return count;
 }

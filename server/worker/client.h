@@ -17,50 +17,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/ring.h"
 #include "common/shm.h"
 #include "server/worker/account.h"
+#include "server/worker/bits.h"
 #include "server/worker/device.h"
 #include "server/worker/memory_free.h"
 #include "server/worker/partition.h"
+#include "server/worker/stream.h"
 
 struct client;
 struct module;
-struct pool_stream;
 
 enum { CLIENT_STREAM_WORDS = PROTO_STREAMS_MAX / 64, CLIENT_EVENTS_MAX = 65536 };
 /* One for each connection of its process to another device; and what a client may look up. */
 enum { CLIENT_LINKS_MAX = 64, CLIENT_FUNCTIONS_MAX = 65536 };
-
-enum stream_state {
-    STREAM_FREE,
-    STREAM_OPEN,
-    STREAM_CLOSING, /* destroyed by the client; up to `limit` is still carried out */
-};
-
-/* What a held ring waits for. */
-struct stream_hold {
-    uint32_t count;
-    struct proto_dependency on[3];
-};
-
-struct stream {
-    struct client *client;
-    uint32_t index;
-    enum stream_state state;
-    int32_t priority; /* as the driver numbers them */
-    struct ring_consumer ring;
-    uint64_t *twin;   /* what the device has reached; private to the server */
-    uint64_t written; /* value that the device was last told to write; atomic */
-    uint64_t limit;   /* of a closing stream: its last value */
-    uint64_t woken;   /* completer: the twin when the sleepers were last woken */
-    bool watched;     /* somebody sleeps on the timeline: the completer looks often */
-    struct stream_hold hold;
-    struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */
-    struct stream *next_user;  /* of the same pool_stream */
-    struct account_span *span; /* the submitter's: of the batch under way, or NULL */
-    uint32_t unmeasured;       /* the submitter's: batches that found no span free */
-};
 
 struct function {
     cuda_function handle;
@@ -165,62 +135,20 @@ uint32_t client_create(struct client **client, struct device *device, uint32_t n
 /* Everything of the client must be gone already (asserted): ranges, modules, events, frees. */
 void client_destroy(struct client *client);
 
-/* The driver's stream priority for a wish, within what the client was granted. */
-int32_t client_clamp_priority(const struct client *client, int32_t wish);
-
-/* Opens a free stream, continuing its timeline. NULL if all are taken. */
+/* Opens a free stream, continuing its timeline, with the driver's priority for a wish, within what
+ * the client was granted. NULL if all are taken. */
 struct stream *client_stream_open(struct client *client, int32_t priority);
 
 /* What is in its ring now is still carried out; then it is free again. */
 void client_stream_close(struct client *client, struct stream *stream);
 
-/* A closing stream that has reached its limit becomes free; unbinding it is the caller's. */
-bool client_stream_finished(const struct stream *stream);
-
 /* Stream `index` if it is open (or closing), else NULL. */
 struct stream *client_stream(struct client *client, uint32_t index);
-
-/* Timeline value up to which the device has come. */
-uint64_t stream_reached(const struct stream *stream);
-
-/* Timeline value up to which the submitter was told to write. */
-uint64_t stream_written(const struct stream *stream);
-
-/* Value of the last descriptor that the client has pushed; never more than a ring ahead. */
-uint64_t stream_pushed(const struct stream *stream);
-
-/* Device addresses of the two words that a completion writes. */
-uint64_t stream_status_address(const struct stream *stream);
-uint64_t stream_twin_address(const struct stream *stream);
-
-/* Counts a failure of work that is not fatal, for the client to find. */
-void stream_report(struct stream *stream, uint32_t error);
-
-/* Whether every dependency of a held ring is submitted (another device's: completed). */
-bool stream_hold_over(const struct stream *stream);
 
 /* Whether everything that was handed to the device is done. */
 bool client_is_quiet(const struct client *client);
 
 /* Commands that the device has not finished, counted over the busy streams. */
 uint32_t client_in_flight(const struct client *client);
-
-static inline void bits_set(uint64_t *bits, uint32_t i)
-{
-    bits[i / 64] |= UINT64_C(1) << (i % 64);
-}
-
-static inline void bits_clear(uint64_t *bits, uint32_t i)
-{
-    bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
-}
-
-static inline bool bits_test(const uint64_t *bits, uint32_t i)
-{
-    return bits[i / 64] >> (i % 64) & 1;
-}
-
-/* First bit set at or after `from`, below `count`; count if none. */
-uint32_t bits_next(const uint64_t *bits, uint32_t from, uint32_t count);
 
 #endif

@@ -62,7 +62,7 @@ static void look_at_stream(struct completer *completer, struct stream *stream,
 static bool any_closed(const struct client *client)
 {
     for (uint32_t i = 0; client->closing_count && i < client->stream_count; i++)
-        if (client_stream_finished(&client->streams[i]))
+        if (stream_finished(&client->streams[i]))
             return true;
     return false;
 }

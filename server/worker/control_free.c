@@ -108,7 +108,7 @@ void control_finish_streams(struct worker *worker, struct client *client)
     pthread_mutex_lock(&client->lock);
     for (uint32_t i = 0; client->closing_count && i < client->stream_count; i++) {
         struct stream *stream = &client->streams[i];
-        if (!client_stream_finished(stream))
+        if (!stream_finished(stream))
             continue;
         stream_pool_unbind(&worker->pool, stream);
         bits_clear(client->ready, i);

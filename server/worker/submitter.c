@@ -94,7 +94,7 @@ static void mark_busy(struct submitter *submitter, struct stream *stream)
 static void mark_watched(struct submitter *submitter, struct stream *stream)
 {
     struct client *client = stream->client;
-    if (!__atomic_load_n(&stream->ring.ring.header->waiter, __ATOMIC_SEQ_CST))
+    if (!timeline_is_watched(stream->ring.ring.header))
         return;
     if (!stream->watched) {
         stream->watched = true;

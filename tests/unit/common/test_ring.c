@@ -162,6 +162,7 @@ static void a_tail_that_lies_is_refused(void **state)
     push(&both, 0);
     push(&both, 1);
     assert_int_equal(ring_ready(&both.consumer), 2);
+    assert_int_equal(ring_pushed(&both.consumer), 102);
     static const uint32_t bad[] = {100 + PROTO_RING_ENTRIES + 1,
                                    99,
                                    0,
@@ -171,8 +172,10 @@ static void a_tail_that_lies_is_refused(void **state)
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         both.ring.header->tail = bad[i];
         assert_int_equal(ring_ready(&both.consumer), -EPROTO);
+        assert_true(ring_pushed(&both.consumer) <= 101); /* nobody waits for what is not there */
     }
     both.ring.header->tail = 100 + PROTO_RING_ENTRIES;
+    assert_int_equal(ring_pushed(&both.consumer), 100 + PROTO_RING_ENTRIES);
     assert_int_equal(ring_ready(&both.consumer), PROTO_RING_ENTRIES);
     /* ring_consume reports a lie as well. */
     both.ring.header->tail = 50;

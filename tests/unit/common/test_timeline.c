@@ -83,7 +83,9 @@ static void what_is_reached_is_not_waited_for(void **state)
 static void prepare_looks_again(void **state)
 {
     (void)state;
+    assert_false(timeline_is_watched(timeline.ring));
     assert_false(timeline_wait_prepare(&timeline, 1));
+    assert_true(timeline_is_watched(timeline.ring));
     assert_int_equal(waiters(), 1);
     reach(1);
     assert_true(timeline_wait_prepare(&timeline, 1));
