@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define BUCKETS_LEAST 64u
+#define LOOKS_MOST    256u
 
 int heap_open(struct heap *heap, uint64_t base, uint64_t bytes, uint64_t granularity)
 {
@@ -28,7 +29,8 @@ int heap_open(struct heap *heap, uint64_t base, uint64_t bytes, uint64_t granula
 
 void heap_close(struct heap *heap)
 {
-    assert(heap->regions == 0 && heap->used_blocks == 0 && heap->level_map == 0);
+    assert(heap->regions == 0 && heap->used_blocks == 0 && heap->retired_blocks == 0 &&
+           heap->level_map == 0);
     free(heap->buckets);
     memset(heap, 0, sizeof *heap);
 }
@@ -121,9 +123,11 @@ static struct heap_block *find_free(const struct heap *heap, uint64_t bytes)
     }
     if (classes)
         return heap->free[at.level][__builtin_ctz(classes)];
-    /* The last resort before a refusal: a block of the very class may still be large enough. */
+    /* The last resort before a refusal: a block of the very class may still be large enough. Not
+     * all are looked at, for a client can make very many that are not. */
     at = class_of(bytes);
-    for (struct heap_block *b = heap->free[at.level][at.class]; b; b = b->next)
+    unsigned looks = LOOKS_MOST;
+    for (struct heap_block *b = heap->free[at.level][at.class]; b && looks; b = b->next, looks--)
         if (b->bytes >= bytes)
             return b;
     return NULL;
@@ -188,6 +192,7 @@ void heap_block_retire(struct heap_block *block)
     block->bucket_next = NULL;
     block->state = HEAP_BLOCK_RETIRED;
     heap->used_blocks--;
+    heap->retired_blocks++;
 }
 
 /* ---- blocks ---- */
@@ -250,6 +255,7 @@ struct heap_region *heap_block_reclaim(struct heap_block *block)
     struct heap_region *region = block->region;
     struct heap *heap = region->heap;
     assert(block->state == HEAP_BLOCK_RETIRED && region->state == HEAP_REGION_LIVE);
+    heap->retired_blocks--;
     if (block->after && block->after->state == HEAP_BLOCK_FREE)
         join_after(heap, block);
     if (block->before && block->before->state == HEAP_BLOCK_FREE) {
@@ -332,12 +338,14 @@ void heap_region_clear(struct heap_region *region)
             remove_free(region->heap, block);
         else if (block->state == HEAP_BLOCK_USED)
             heap_block_retire(block);
+        region->heap->retired_blocks -= block->state == HEAP_BLOCK_RETIRED;
         if (block != whole)
             free(block);
     }
     whole->bytes = region->bytes;
     whole->before = whole->after = whole->next = NULL;
     whole->state = HEAP_BLOCK_RETIRED;
+    region->heap->retired_blocks++;
 }
 
 void heap_region_withdraw(struct heap_region *region)
@@ -347,6 +355,8 @@ void heap_region_withdraw(struct heap_region *region)
     assert(whole->state != HEAP_BLOCK_USED);
     if (whole->state == HEAP_BLOCK_FREE)
         remove_free(region->heap, whole);
+    else
+        region->heap->retired_blocks--;
     free(whole);
     region->first = NULL;
     region->state = HEAP_REGION_UNMAPPING;

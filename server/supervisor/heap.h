@@ -72,9 +72,9 @@ struct heap {
     uint64_t granularity;
     struct heap_region *first;
     uint32_t regions;
-    uint32_t mapping;   /* slabs that are being mapped */
-    uint64_t next_slab; /* size of the next slab, if the limits allow */
-    uint64_t used_blocks;
+    uint32_t mapping;                     /* slabs that are being mapped */
+    uint64_t next_slab;                   /* size of the next slab, if the limits allow */
+    uint64_t used_blocks, retired_blocks; /* retired: not free yet */
     uint64_t level_map;
     uint8_t class_map[HEAP_LEVELS];
     struct heap_block *free[HEAP_LEVELS][HEAP_CLASSES];

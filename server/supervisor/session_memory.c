@@ -232,6 +232,12 @@ static void try(struct want *want)
         refuse_limit(want, want->count, culprit);
         return;
     }
+    /* What is freed and waits for the device counts too: a client could have it wait for ever. */
+    if (heap->used_blocks + heap->retired_blocks >= SESSION_ALLOCATIONS_MOST &&
+        heap->retired_blocks) {
+        queue(want);
+        return;
+    }
     if (heap->used_blocks >= SESSION_ALLOCATIONS_MOST) {
         refuse(want, PROTO_ERROR_SERVER_RESOURCES,
                "the client has as many allocations as it may have: free some, or allocate larger "

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "server/supervisor/heap.h"
@@ -178,6 +179,60 @@ static void random_work_agrees_with_an_oracle(void **state)
     free(oracle.units);
 }
 
+static void what_is_retired_is_counted_until_it_is_free(void **state)
+{
+    (void)state;
+    struct heap heap;
+    struct heap_block *blocks[4];
+    assert_int_equal(heap_open(&heap, BASE, 64 * MIB, GRAIN), 0);
+    struct heap_region *region = slab(&heap, 2 * MIB);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(heap_take(&heap, 512, &blocks[i]), 0);
+    for (unsigned i = 0; i < 3; i++)
+        heap_block_retire(blocks[i]);
+    assert_int_equal(heap.used_blocks, 1);
+    assert_int_equal(heap.retired_blocks, 3);
+    heap_block_reclaim(blocks[1]);
+    assert_int_equal(heap.retired_blocks, 2);
+    heap_region_clear(region);
+    assert_int_equal(heap.used_blocks, 0);
+    drop(region);
+    assert_int_equal(heap.retired_blocks, 0);
+    heap_close(&heap);
+}
+
+/* A client leaves very many holes that are a little too small, and asks for a little more. */
+static void holes_of_the_wrong_size_are_not_all_looked_at(void **state)
+{
+    (void)state;
+    struct heap heap;
+    enum { HOLES = 48 * 1024, HOLE = 16 * 512, FEW = 512 };
+    struct heap_block **held = calloc(HOLES, sizeof(struct heap_block *)), *block, *last = NULL;
+    assert_non_null(held);
+    assert_int_equal(heap_open(&heap, BASE, 1024 * MIB, GRAIN), 0);
+    struct heap_region *region = slab(&heap, 512 * MIB);
+    for (unsigned i = 0; i < HOLES; i++) {
+        assert_int_equal(heap_take(&heap, HOLE, &held[i]), 0);
+        assert_int_equal(heap_take(&heap, 512, &block), 0);
+    }
+    while (heap_take(&heap, 512 * 17, &block) == 0)
+        last = block;
+    assert_non_null(last);
+    for (unsigned i = 0; i < HOLES; i++) {
+        heap_block_retire(held[i]);
+        heap_block_reclaim(held[i]);
+    }
+    clock_t began = clock();
+    for (unsigned i = 0; i < FEW; i++)
+        assert_int_equal(heap_take(&heap, 512 * 17, &block), HEAP_FULL);
+    /* All of them each time would be 25 million steps through cold memory. */
+    assert_true(clock() - began < CLOCKS_PER_SEC / 20);
+    free(held);
+    heap_region_clear(region);
+    drop(region);
+    heap_close(&heap);
+}
+
 static void slabs_grow_by_doubling(void **state)
 {
     (void)state;
@@ -201,6 +256,8 @@ int main(void)
         cmocka_unit_test(refuses_what_is_not_a_window),
         cmocka_unit_test(a_region_fits_exactly_once),
         cmocka_unit_test(random_work_agrees_with_an_oracle),
+        cmocka_unit_test(what_is_retired_is_counted_until_it_is_free),
+        cmocka_unit_test(holes_of_the_wrong_size_are_not_all_looked_at),
         cmocka_unit_test(slabs_grow_by_doubling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
