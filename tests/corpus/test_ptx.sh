@@ -29,12 +29,21 @@ if [ "$want" != "$have" ]; then
 fi
 failed=0
 ./make-ptx --as-is --output "$folder" *.cu || exit 1
+same() {
+    diff <(grep -v '^\.version\|^// SPDX' "$1.ptx") <(grep -v '^\.version' "$folder/$1.ptx") >"$folder/difference"
+}
 for source in *.cu; do
     name=${source%.cu}
-    if ! diff <(grep -v '^\.version\|^// SPDX' "$name.ptx") <(grep -v '^\.version' "$folder/$name.ptx") >"$folder/difference"; then
-        head -5 "$folder/difference"
-        echo "$name.ptx is not what nvcc makes of $source: run make corpus-ptx"
-        failed=1
-    fi
+    # nvcc 13.0 orders some code by addresses in its own memory: of twelve runs on storage.cu eight agreed. What is
+    # checked in is one of its answers, so a few more are asked for before that is called a difference.
+    for try in 1 2 3 4 5 6 7 8 9 10; do
+        same "$name" && continue 2
+        ./make-ptx --as-is --output "$folder" "$source" || exit 1
+        echo "$source: answer $try of nvcc differs"
+    done
+    same "$name" && continue
+    head -5 "$folder/difference"
+    echo "$name.ptx is not what nvcc makes of $source: run make corpus-ptx"
+    failed=1
 done
 exit $failed
