@@ -180,7 +180,7 @@ static int link_client(struct request *request)
 static int map(struct request *request)
 {
     const struct proto_worker_map *wanted = request->body;
-    struct memory_why why;
+    struct refusal why;
     int fd = -1;
     uint32_t error = memory_map(request->client, wanted->address, wanted->count, &fd, &why);
     if (error)
@@ -195,7 +195,7 @@ static int map(struct request *request)
 static int host_map(struct request *request)
 {
     const struct proto_worker_host_map *wanted = request->body;
-    struct memory_why why;
+    struct refusal why;
     uint32_t error = memory_host_map(request->client, wanted->address, wanted->count,
                                      channel_take_fd(request->message, 0), &why);
     return error ? refuse(request, error, why.text) : done(request);
@@ -342,7 +342,7 @@ static int function_get(struct request *request)
     const struct proto_function_get *wanted = request->body;
     struct proto_function_info info = {0};
     uint32_t layout[2 * 4096];
-    struct module_why why;
+    struct refusal why;
     uint32_t error =
         module_function(request->client, wanted->module, (const char *)request->message->tail,
                         request->message->tail_bytes, &info, layout, &why);
@@ -355,7 +355,7 @@ static int function_get(struct request *request)
 static int function_set(struct request *request)
 {
     const struct proto_function_set *wanted = request->body;
-    struct module_why why;
+    struct refusal why;
     uint32_t error = module_function_set(request->client, wanted->function, wanted->value, &why);
     return error ? refuse(request, error, why.text) : done(request);
 }
@@ -364,7 +364,7 @@ static int global_get(struct request *request)
 {
     const struct proto_global_get *wanted = request->body;
     struct proto_global_info info = {0};
-    struct module_why why;
+    struct refusal why;
     uint32_t error =
         module_global(request->client, wanted->module, (const char *)request->message->tail,
                       request->message->tail_bytes, &info.address, &info.count, &why);
@@ -374,7 +374,7 @@ static int global_get(struct request *request)
 static int occupancy(struct request *request)
 {
     struct proto_occupancy_info info = {0};
-    struct module_why why;
+    struct refusal why;
     uint32_t error = module_occupancy(request->client, request->body, &info.blocks, &why);
     return error ? refuse(request, error, why.text) : answer(request, PROTO_OCCUPANCY_INFO, &info);
 }

@@ -62,7 +62,7 @@ static void destroy_event(struct client *client, uint32_t handle)
 }
 
 static uint32_t carry_out(struct client *client, const struct memory_free *request,
-                          struct memory_why *why)
+                          struct refusal *why)
 {
     switch (request->kind) {
     case MEMORY_FREE_NOTHING:
@@ -89,7 +89,7 @@ int control_finish_frees(struct worker *worker, struct client *client)
         pthread_mutex_unlock(&client->lock);
         if (!request)
             return 0;
-        struct memory_why why = {""};
+        struct refusal why = {""};
         uint32_t refused = carry_out(client, request, &why);
         uint32_t serial = request->serial;
         free(request);
@@ -120,7 +120,7 @@ void control_finish_streams(struct worker *worker, struct client *client)
 
 static void free_all_memory(struct client *client)
 {
-    struct memory_why why;
+    struct refusal why;
     while (client->range_count) {
         struct range range = client->ranges[client->range_count - 1];
         uint64_t count = range.end - range.start;

@@ -33,7 +33,7 @@ struct loader_job {
     uint32_t error; /* 0, or why says more */
     uint64_t global_bytes;
     uint32_t functions;
-    struct module_why why;
+    struct refusal why;
 };
 
 struct worker;

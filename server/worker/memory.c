@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,21 +17,6 @@
  * ranges: in steps, so that no single call is long. */
 #define REGISTER_STEP (UINT64_C(64) << 20)
 #define HOST_SEALS    (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-
-__attribute__((format(printf, 3, 4))) static uint32_t refuse(struct memory_why *why, uint32_t error,
-                                                             const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why->text, sizeof why->text, format, arguments);
-    va_end(arguments);
-    return error;
-}
-
-static uint32_t refuse_cuda(struct memory_why *why, const char *call, cuda_result result)
-{
-    return refuse(why, error_from_cuda((int)result), "%s: %s", call, cuda_error_sentence(result));
-}
 
 /* ---- the table ---- */
 
@@ -135,12 +118,12 @@ static bool range_remove_locked(struct client *client, uint64_t address, uint64_
     return range != NULL;
 }
 
-static uint32_t refuse_range(struct memory_why *why, int error, uint64_t address, uint64_t count)
+static uint32_t refuse_range(struct refusal *why, int error, uint64_t address, uint64_t count)
 {
-    return refuse(why, error == -EEXIST ? PROTO_ERROR_INVALID_VALUE : error_from_errno(error),
-                  "0x%llx and %llu bytes: %s", (unsigned long long)address,
-                  (unsigned long long)count,
-                  error == -EEXIST ? "something of the client is there already" : strerror(-error));
+    return refusal_say(
+        why, error == -EEXIST ? PROTO_ERROR_INVALID_VALUE : error_from_errno(error),
+        "0x%llx and %llu bytes: %s", (unsigned long long)address, (unsigned long long)count,
+        error == -EEXIST ? "something of the client is there already" : strerror(-error));
 }
 
 static bool inside(uint64_t address, uint64_t count, uint64_t base, uint64_t bytes)
@@ -189,20 +172,21 @@ release:
 }
 
 uint32_t memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
-                    struct memory_why *why)
+                    struct refusal *why)
 {
     const struct device *device = client->device;
     if (!inside(address, count, client->device_base, client->window_bytes) ||
         address % device->granularity || count % device->granularity)
-        return refuse(why, PROTO_ERROR_INVALID_VALUE,
-                      "0x%llx and %llu bytes are not whole granules of the client's device window",
-                      (unsigned long long)address, (unsigned long long)count);
+        return refusal_say(
+            why, PROTO_ERROR_INVALID_VALUE,
+            "0x%llx and %llu bytes are not whole granules of the client's device window",
+            (unsigned long long)address, (unsigned long long)count);
     int error = range_is_free(client, address, count);
     if (error < 0)
         return refuse_range(why, error, address, count);
     cuda_result result = create_and_map(device, address, count, fd);
     if (result != CUDA_OK)
-        return refuse_cuda(why, "making device memory", result);
+        return refusal_from_cuda(why, "making device memory", result);
     error = range_add_locked(client, address, count, RANGE_DEVICE);
     if (error == 0)
         return 0;
@@ -212,14 +196,14 @@ uint32_t memory_map(struct client *client, uint64_t address, uint64_t count, int
     return refuse_range(why, error, address, count);
 }
 
-uint32_t memory_unmap(struct client *client, uint64_t address, uint64_t count,
-                      struct memory_why *why)
+uint32_t memory_unmap(struct client *client, uint64_t address, uint64_t count, struct refusal *why)
 {
     if (!range_remove_locked(client, address, count, RANGE_DEVICE))
-        return refuse(why, PROTO_ERROR_INVALID_HANDLE, "nothing of the client is mapped at 0x%llx",
-                      (unsigned long long)address);
+        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE,
+                           "nothing of the client is mapped at 0x%llx",
+                           (unsigned long long)address);
     cuda_result result = client->device->cuda->cuMemUnmap(address, count);
-    return result == CUDA_OK ? 0 : refuse_cuda(why, "unmapping device memory", result);
+    return result == CUDA_OK ? 0 : refusal_from_cuda(why, "unmapping device memory", result);
 }
 
 /* ---- host buffers ---- */
@@ -256,15 +240,15 @@ static cuda_result register_steps(const struct device *device, uint64_t address,
     return CUDA_OK;
 }
 
-static uint32_t check_host_fd(int fd, uint64_t count, struct memory_why *why)
+static uint32_t check_host_fd(int fd, uint64_t count, struct refusal *why)
 {
     struct stat status;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & HOST_SEALS) != HOST_SEALS)
-        return refuse(why, PROTO_ERROR_INVALID_VALUE, "the host buffer is not a sealed memfd");
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "the host buffer is not a sealed memfd");
     if (fstat(fd, &status) < 0 || status.st_size < 0 || (uint64_t)status.st_size < count)
-        return refuse(why, PROTO_ERROR_INVALID_VALUE,
-                      "the host buffer is smaller than what is to be mapped");
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE,
+                           "the host buffer is smaller than what is to be mapped");
     return 0;
 }
 
@@ -277,7 +261,7 @@ static int reserve_again(uint64_t address, uint64_t count)
 }
 
 uint32_t memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,
-                         struct memory_why *why)
+                         struct refusal *why)
 {
     struct device *device = client->device;
     uint32_t error = check_host_fd(fd, count, why);
@@ -286,9 +270,9 @@ uint32_t memory_host_map(struct client *client, uint64_t address, uint64_t count
         goto close_fd;
     if (!inside(address, count, device->host_base, device->arena_bytes) || address % 4096 ||
         count % 4096) {
-        error = refuse(why, PROTO_ERROR_INVALID_VALUE,
-                       "0x%llx and %llu bytes are not whole pages of the host arena",
-                       (unsigned long long)address, (unsigned long long)count);
+        error = refusal_say(why, PROTO_ERROR_INVALID_VALUE,
+                            "0x%llx and %llu bytes are not whole pages of the host arena",
+                            (unsigned long long)address, (unsigned long long)count);
         goto close_fd;
     }
     result = range_is_free(client, address, count);
@@ -305,7 +289,7 @@ uint32_t memory_host_map(struct client *client, uint64_t address, uint64_t count
     }
     cuda_result registered = register_steps(device, address, count);
     if (registered != CUDA_OK) {
-        error = refuse_cuda(why, "registering the host buffer", registered);
+        error = refusal_from_cuda(why, "registering the host buffer", registered);
         goto unmap;
     }
     result = range_add_locked(client, address, count, RANGE_HOST);
@@ -327,17 +311,17 @@ close_fd:
 }
 
 uint32_t memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
-                           struct memory_why *why)
+                           struct refusal *why)
 {
     if (!range_remove_locked(client, address, count, RANGE_HOST))
-        return refuse(why, PROTO_ERROR_INVALID_HANDLE,
-                      "no host buffer of the client is mapped at 0x%llx",
-                      (unsigned long long)address);
+        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE,
+                           "no host buffer of the client is mapped at 0x%llx",
+                           (unsigned long long)address);
     unregister(client->device, address, count);
     int result = reserve_again(address, count);
     device_host_return(client->device, address);
     if (result < 0)
-        return refuse(why, error_from_errno(result), "giving the host buffer back: %s",
-                      strerror(-result));
+        return refusal_say(why, error_from_errno(result), "giving the host buffer back: %s",
+                           strerror(-result));
     return 0;
 }

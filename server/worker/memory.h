@@ -14,11 +14,7 @@
 #include <stdint.h>
 
 #include "server/worker/client.h"
-
-/* Where a function below says why it refused: one sentence. */
-struct memory_why {
-    char text[256];
-};
+#include "server/worker/refusal.h"
 
 /*
  * Creates memory and maps it at an address of the client's device window; *fd is
@@ -26,17 +22,16 @@ struct memory_why {
  * is allocated. 0 or an error number. Takes client->lock.
  */
 uint32_t memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
-                    struct memory_why *why);
+                    struct refusal *why);
 
 /* Unmaps what memory_map mapped; the range leaves the client's table whatever the driver says. */
-uint32_t memory_unmap(struct client *client, uint64_t address, uint64_t count,
-                      struct memory_why *why);
+uint32_t memory_unmap(struct client *client, uint64_t address, uint64_t count, struct refusal *why);
 
 /* Maps a sealed host buffer at its address in the host arena and registers it; takes fd over. */
 uint32_t memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,
-                         struct memory_why *why);
+                         struct refusal *why);
 uint32_t memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
-                           struct memory_why *why);
+                           struct refusal *why);
 
 /* ---- the table; under client->lock ---- */
 

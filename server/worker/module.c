@@ -3,8 +3,6 @@
 #include "server/worker/module.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,21 +31,6 @@ struct module {
     struct named_function *functions;
     bool busy;
 };
-
-__attribute__((format(printf, 3, 4))) static uint32_t refuse(struct module_why *why, uint32_t error,
-                                                             const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why->text, sizeof why->text, format, arguments);
-    va_end(arguments);
-    return error;
-}
-
-static uint32_t refuse_cuda(struct module_why *why, const char *call, cuda_result result)
-{
-    return refuse(why, error_from_cuda((int)result), "%s: %s", call, cuda_error_sentence(result));
-}
 
 struct module *module_find(struct client *client, uint32_t number)
 {
@@ -104,13 +87,13 @@ bool module_loadable(const struct module *module)
 }
 
 uint32_t module_new(struct client *client, uint32_t number, struct module **out,
-                    struct module_why *why)
+                    struct refusal *why)
 {
     if (module_find(client, number))
-        return refuse(why, PROTO_ERROR_INVALID_VALUE, "module %u exists already", number);
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "module %u exists already", number);
     struct module *module = *out = calloc(1, sizeof *module);
     if (!module)
-        return refuse(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
+        return refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
     module->number = number;
     module->next = client->modules;
     client->modules = module;
@@ -118,7 +101,7 @@ uint32_t module_new(struct client *client, uint32_t number, struct module **out,
 }
 
 uint32_t module_inspect(const struct client *client, struct module *module, int fd, uint64_t count,
-                        uint64_t *global_bytes, struct module_why *why)
+                        uint64_t *global_bytes, struct refusal *why)
 {
     const struct proto_device_info *info = &client->device->info;
     uint32_t error =
@@ -150,7 +133,7 @@ static void first_words(char *to, size_t size, const char *log)
 }
 
 static uint32_t load(struct client *client, struct module *module, const void *code,
-                     struct module_why *why)
+                     struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     char log[COMPILER_LOG] = "";
@@ -163,8 +146,8 @@ static uint32_t load(struct client *client, struct module *module, const void *c
     log[sizeof log - 1] = 0;
     char words[320];
     first_words(words, sizeof words, log);
-    return refuse(why, error_from_cuda((int)result), "%s%s%s", cuda_error_sentence(result),
-                  words[0] ? ": " : "", words);
+    return refusal_say(why, error_from_cuda((int)result), "%s%s%s", cuda_error_sentence(result),
+                       words[0] ? ": " : "", words);
 }
 
 /* Zeroes and initial values into the memory that the variables have moved to. */
@@ -202,14 +185,14 @@ static bool is_place(struct client *client, uint64_t base, uint64_t bytes)
 }
 
 static uint32_t load_rewritten(struct client *client, struct module *module, uint64_t base,
-                               struct module_why *why)
+                               struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     uint64_t bytes = rewrite_global_bytes(module->rewrite);
     if (!is_place(client, base, bytes))
-        return refuse(why, PROTO_ERROR_INVALID_VALUE,
-                      "0x%llx is no place for %llu bytes of variables", (unsigned long long)base,
-                      (unsigned long long)bytes);
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE,
+                           "0x%llx is no place for %llu bytes of variables",
+                           (unsigned long long)base, (unsigned long long)bytes);
     char *text = NULL;
     uint32_t error = rewrite_place(module->rewrite, base, &text, why->text, sizeof why->text);
     if (error)
@@ -223,11 +206,11 @@ static uint32_t load_rewritten(struct client *client, struct module *module, uin
         return 0;
     cuda->cuModuleUnload(module->handle);
     module->handle = NULL;
-    return refuse_cuda(why, "writing the variables' initial values", written);
+    return refusal_from_cuda(why, "writing the variables' initial values", written);
 }
 
 uint32_t module_load(struct client *client, struct module *module, uint64_t global_base,
-                     uint32_t *functions, struct module_why *why)
+                     uint32_t *functions, struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     uint32_t error = module->rewrite ? load_rewritten(client, module, global_base, why)
@@ -302,8 +285,7 @@ static bool layout_in_code(const struct module *module, const char *name, uint32
 /* Offsets and sizes of the parameters: the driver's word, or the code's. */
 static uint32_t read_layout(const struct cuda_driver *cuda, const struct module *module,
                             cuda_function function, const char *name,
-                            struct proto_function_info *info, uint32_t *layout,
-                            struct module_why *why)
+                            struct proto_function_info *info, uint32_t *layout, struct refusal *why)
 {
     uint64_t end = 0;
     uint32_t count = 0;
@@ -318,14 +300,14 @@ static uint32_t read_layout(const struct cuda_driver *cuda, const struct module 
                 end = offset + size;
         }
     } else if (!layout_in_code(module, name, layout, &count, &end)) {
-        return refuse(why, PROTO_ERROR_NOT_SUPPORTED,
-                      "neither the driver (CUDA 12.4 and newer can) nor the image says which "
-                      "parameters %s has",
-                      name);
+        return refusal_say(why, PROTO_ERROR_NOT_SUPPORTED,
+                           "neither the driver (CUDA 12.4 and newer can) nor the image says which "
+                           "parameters %s has",
+                           name);
     }
     if (end > PROTO_PARAMETERS_MAX)
-        return refuse(why, PROTO_ERROR_INVALID_IMAGE, "kernel %s has %llu bytes of parameters",
-                      name, (unsigned long long)end);
+        return refusal_say(why, PROTO_ERROR_INVALID_IMAGE, "kernel %s has %llu bytes of parameters",
+                           name, (unsigned long long)end);
     info->parameters = count;
     info->parameter_bytes = (uint32_t)end;
     return 0;
@@ -373,30 +355,30 @@ static uint32_t add_function(struct client *client, struct module *module, const
 
 /* A loaded module that is not on its way out. */
 static uint32_t usable(struct client *client, uint32_t number, struct module **module,
-                       struct module_why *why)
+                       struct refusal *why)
 {
     *module = module_find(client, number);
     if (!*module || (*module)->busy || !(*module)->handle || (*module)->dying)
-        return refuse(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u", number);
+        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u", number);
     return 0;
 }
 
 /* Names come from a client: no NUL inside, and room for one behind. */
 static uint32_t copy_name(char *to, size_t size, const char *name, size_t length,
-                          struct module_why *why)
+                          struct refusal *why)
 {
     if (length == 0 || length >= size || memchr(name, 0, length))
-        return refuse(why, PROTO_ERROR_INVALID_VALUE,
-                      "a name must have 1 to %zu bytes, none of "
-                      "them zero",
-                      size - 1);
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE,
+                           "a name must have 1 to %zu bytes, none of "
+                           "them zero",
+                           size - 1);
     memcpy(to, name, length);
     to[length] = 0;
     return 0;
 }
 
 uint32_t module_function(struct client *client, uint32_t number, const char *name, size_t length,
-                         struct proto_function_info *info, uint32_t *layout, struct module_why *why)
+                         struct proto_function_info *info, uint32_t *layout, struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     char text[PROTO_NAME_MAX + 1];
@@ -409,9 +391,10 @@ uint32_t module_function(struct client *client, uint32_t number, const char *nam
     struct function function = {.module = module};
     cuda_result result = cuda->cuModuleGetFunction(&function.handle, module->handle, text);
     if (result == CUDA_ERR_NOT_FOUND)
-        return refuse(why, PROTO_ERROR_NOT_FOUND, "module %u has no kernel '%.200s'", number, text);
+        return refusal_say(why, PROTO_ERROR_NOT_FOUND, "module %u has no kernel '%.200s'", number,
+                           text);
     if (result != CUDA_OK)
-        return refuse_cuda(why, "looking a kernel up", result);
+        return refusal_from_cuda(why, "looking a kernel up", result);
     error = read_layout(cuda, module, function.handle, text, info, layout, why);
     if (error)
         return error;
@@ -432,22 +415,22 @@ uint32_t module_function(struct client *client, uint32_t number, const char *nam
             return 0;
         }
     error = add_function(client, module, text, &function, &info->function);
-    return error ? refuse(why, error, "no memory for a kernel's handle") : 0;
+    return error ? refusal_say(why, error, "no memory for a kernel's handle") : 0;
 }
 
 static uint32_t usable_function(struct client *client, uint32_t handle, struct function *function,
-                                struct module_why *why)
+                                struct refusal *why)
 {
     uint32_t index = handle - 1;
     if (index >= client->function_count || !client->functions[index].module ||
         client->functions[index].module->dying)
-        return refuse(why, PROTO_ERROR_INVALID_HANDLE, "there is no kernel %u", handle);
+        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE, "there is no kernel %u", handle);
     *function = client->functions[index];
     return 0;
 }
 
 uint32_t module_function_set(struct client *client, uint32_t handle, uint32_t value,
-                             struct module_why *why)
+                             struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     struct function function = {0};
@@ -455,12 +438,12 @@ uint32_t module_function_set(struct client *client, uint32_t handle, uint32_t va
     if (error)
         return error;
     if (value > INT32_MAX)
-        return refuse(why, PROTO_ERROR_INVALID_VALUE, "%u bytes of shared memory are too many",
-                      value);
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "%u bytes of shared memory are too many",
+                           value);
     cuda_result result = cuda->cuFuncSetAttribute(
         function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)value);
     if (result != CUDA_OK)
-        return refuse_cuda(why, "setting a kernel's shared memory", result);
+        return refusal_from_cuda(why, "setting a kernel's shared memory", result);
     pthread_mutex_lock(&client->lock);
     client->functions[handle - 1].dynamic_bytes = value;
     pthread_mutex_unlock(&client->lock);
@@ -468,20 +451,20 @@ uint32_t module_function_set(struct client *client, uint32_t handle, uint32_t va
 }
 
 uint32_t module_occupancy(struct client *client, const struct proto_occupancy_get *request,
-                          uint32_t *blocks, struct module_why *why)
+                          uint32_t *blocks, struct refusal *why)
 {
     struct function function = {0};
     uint32_t error = usable_function(client, request->function, &function, why);
     if (error)
         return error;
     if (request->block_threads > INT32_MAX)
-        return refuse(why, PROTO_ERROR_INVALID_VALUE, "%u threads are too many for a block",
-                      request->block_threads);
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "%u threads are too many for a block",
+                           request->block_threads);
     int count = 0;
     cuda_result result = client->device->cuda->cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &count, function.handle, (int)request->block_threads, request->shared_bytes);
     if (result != CUDA_OK)
-        return refuse_cuda(why, "asking for a kernel's occupancy", result);
+        return refusal_from_cuda(why, "asking for a kernel's occupancy", result);
     *blocks = count < 0 ? 0 : (uint32_t)count;
     return 0;
 }
@@ -489,7 +472,7 @@ uint32_t module_occupancy(struct client *client, const struct proto_occupancy_ge
 /* ---- variables ---- */
 
 uint32_t module_global(struct client *client, uint32_t number, const char *name, size_t length,
-                       uint64_t *address, uint64_t *count, struct module_why *why)
+                       uint64_t *address, uint64_t *count, struct refusal *why)
 {
     char text[PROTO_NAME_MAX + 1];
     struct module *module;
@@ -505,10 +488,10 @@ uint32_t module_global(struct client *client, uint32_t number, const char *name,
     cuda_result result =
         client->device->cuda->cuModuleGetGlobal(&there, &bytes, module->handle, text);
     if (result == CUDA_ERR_NOT_FOUND)
-        return refuse(why, PROTO_ERROR_NOT_FOUND, "module %u has no variable '%.200s'", number,
-                      text);
+        return refusal_say(why, PROTO_ERROR_NOT_FOUND, "module %u has no variable '%.200s'", number,
+                           text);
     if (result != CUDA_OK)
-        return refuse_cuda(why, "looking a variable up", result);
+        return refusal_from_cuda(why, "looking a variable up", result);
     *address = there;
     *count = bytes;
     pthread_mutex_lock(&client->lock);
@@ -517,7 +500,7 @@ uint32_t module_global(struct client *client, uint32_t number, const char *name,
                     : memory_range_add(client, there, bytes, RANGE_VARIABLE, module);
     pthread_mutex_unlock(&client->lock);
     if (added < 0)
-        return refuse(why, error_from_errno(added), "the variable's memory can't be used: %s",
-                      strerror(-added));
+        return refusal_say(why, error_from_errno(added), "the variable's memory can't be used: %s",
+                           strerror(-added));
     return 0;
 }

@@ -18,29 +18,25 @@
 #include <stdint.h>
 
 #include "server/worker/client.h"
+#include "server/worker/refusal.h"
 
 struct module;
 
-/* A refusal's sentence; the driver's compiler may have much to say. */
-struct module_why {
-    char text[380];
-};
-
 /* A module of this number with nothing in it. 0 or an error number. */
 uint32_t module_new(struct client *client, uint32_t number, struct module **module,
-                    struct module_why *why);
+                    struct refusal *why);
 
 /*
  * Reads an image of count bytes from fd (which stays the caller's). 0 or an error number.
  * Any one thread, while the module is busy.
  */
 uint32_t module_inspect(const struct client *client, struct module *module, int fd, uint64_t count,
-                        uint64_t *global_bytes, struct module_why *why);
+                        uint64_t *global_bytes, struct refusal *why);
 
 /* Loads an inspected module, its variables at global_base. functions: 0 if the driver can't say.
  * Likewise. */
 uint32_t module_load(struct client *client, struct module *module, uint64_t global_base,
-                     uint32_t *functions, struct module_why *why);
+                     uint32_t *functions, struct refusal *why);
 
 /* Somebody inspects or loads it: nothing else may be done with it. */
 bool module_busy(const struct module *module);
@@ -71,15 +67,14 @@ void module_destroy_all(struct client *client);
  * info->parameters pairs of offset and size; it has room for PROTO_MESSAGE_MAX bytes.
  */
 uint32_t module_function(struct client *client, uint32_t number, const char *name, size_t length,
-                         struct proto_function_info *info, uint32_t *layout,
-                         struct module_why *why);
+                         struct proto_function_info *info, uint32_t *layout, struct refusal *why);
 uint32_t module_function_set(struct client *client, uint32_t function, uint32_t value,
-                             struct module_why *why);
+                             struct refusal *why);
 uint32_t module_occupancy(struct client *client, const struct proto_occupancy_get *request,
-                          uint32_t *blocks, struct module_why *why);
+                          uint32_t *blocks, struct refusal *why);
 
 /* Looks a variable up. One outside the client's window becomes a valid target of its copies. */
 uint32_t module_global(struct client *client, uint32_t number, const char *name, size_t length,
-                       uint64_t *address, uint64_t *count, struct module_why *why);
+                       uint64_t *address, uint64_t *count, struct refusal *why);
 
 #endif

@@ -63,7 +63,7 @@ static int teardown(void **state)
     (void)state;
     fake_release();
     for (uint32_t i = 0; i < 2; i++) {
-        struct memory_why why;
+        struct refusal why;
         account_forget(&worker->account, clients[i]);
         for (uint32_t s = 0; s < STREAMS; s++)
             stream_pool_unbind(&worker->pool, &clients[i]->streams[s]);
@@ -119,7 +119,7 @@ static void test_a_turn_is_a_quantum(void **state)
 static void test_large_copies_use_the_turn_up(void **state)
 {
     (void)state;
-    struct memory_why why;
+    struct refusal why;
     int fd;
     uint64_t bytes = UINT64_C(32) << 20;
     uint64_t base = clients[0]->device_base;
