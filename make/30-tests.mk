@@ -27,6 +27,9 @@ $(BUILD)/tests/unit/worker/%: $(BUILD)/obj/tests/unit/worker/%.o $(A)/libworker.
 $(BUILD)/tests/unit/softgpu/%: $(BUILD)/obj/tests/unit/softgpu/%.o $(A)/libsoftgpu.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
+$(BUILD)/tests/unit/scheduler/%: $(BUILD)/obj/tests/unit/scheduler/%.o $(BUILD)/obj/tests/simulate/device.o $(A)/libscheduler.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
 $(BUILD)/tests/unit/client/%: $(BUILD)/obj/tests/unit/client/%.o $(A)/libsupport.a $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)

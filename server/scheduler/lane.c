@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/scheduler/lane.h"
+
+#include <string.h>
+
+#include "server/scheduler/policy.h"
+
+/* Commands before anything is known of their duration. */
+#define WINDOW_UNKNOWN      2u
+#define ALONE_BEYOND(lease) ((lease) / 10)
+
+void lane_queue(struct scheduler_lane *lane, struct scheduler_client *client)
+{
+    struct scheduler_client *after = lane->wants_last;
+    while (after && after->ticket > client->ticket)
+        after = after->wants_previous;
+    client->wants_previous = after;
+    client->wants_next = after ? after->wants_next : lane->wants_first;
+    *(client->wants_next ? &client->wants_next->wants_previous : &lane->wants_last) = client;
+    *(after ? &after->wants_next : &lane->wants_first) = client;
+    lane->wants_count++;
+}
+
+void lane_unqueue(struct scheduler_lane *lane, struct scheduler_client *client)
+{
+    struct scheduler_client *next = client->wants_next, *previous = client->wants_previous;
+    *(next ? &next->wants_previous : &lane->wants_last) = previous;
+    *(previous ? &previous->wants_next : &lane->wants_first) = next;
+    client->wants_next = client->wants_previous = NULL;
+    lane->wants_count--;
+}
+
+void lane_name(struct scheduler *scheduler, struct scheduler_client *client)
+{
+    if (client->granted)
+        return;
+    client->granted = true;
+    client->grant_next = NULL;
+    if (scheduler->grant_last)
+        scheduler->grant_last->grant_next = client;
+    else
+        scheduler->grant_first = client;
+    scheduler->grant_last = client;
+}
+
+/* ---- charging ---- */
+
+static void charge(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+{
+    uint64_t ns = now - client->charged_to;
+    client->charged_to = now;
+    client->charged_ns += ns;
+    if (scheduler->settings.mode == SCHEDULER_TURNS)
+        return;
+    policy_settle(&scheduler->plan, client, now);
+    credit_charge(&client->cap, ns);
+    if (client->on_extra)
+        client->extra_ns += ns;
+    else
+        credit_charge(&client->request, ns);
+}
+
+void lane_settle_leftover(struct scheduler *scheduler, struct scheduler_client *client,
+                          uint64_t now)
+{
+    charge(scheduler, client, now);
+    client->leased = false;
+    if (client->wants)
+        client->waits_since = now;
+}
+
+/* ---- a lease ---- */
+
+static bool choose(const struct scheduler *scheduler, struct scheduler_lane *lane, uint64_t now,
+                   struct policy_choice *choice)
+{
+    switch (scheduler->settings.mode) {
+    case SCHEDULER_STRICT:
+        policy_strict_choose(scheduler, lane, now, choice);
+        break;
+    case SCHEDULER_FAIR:
+        policy_fair_choose(scheduler, lane, now, choice);
+        break;
+    case SCHEDULER_TURNS:
+        policy_turns_choose(scheduler, lane, now, choice);
+        break;
+    case SCHEDULER_CONCURRENT:
+        *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
+        break;
+    }
+    lane->look_at = choice->client ? 0 : choice->again_at;
+    return choice->client;
+}
+
+static void begin(struct scheduler *scheduler, struct scheduler_lane *lane,
+                  const struct policy_choice *choice, uint64_t now)
+{
+    struct scheduler_client *client = choice->client;
+    lane->holder = client;
+    lane->closing = false;
+    lane->lease_ends = now + choice->length_ns;
+    lane->idle_since = SCHEDULER_NEVER;
+    client->on_extra = choice->extra;
+    client->charged_to = now;
+    client->leases++;
+    if (choice->extra && lane->extra_ns < client->extra_ns)
+        lane->extra_ns = client->extra_ns;
+    if (scheduler->settings.mode == SCHEDULER_TURNS)
+        client->debt_ns -= scheduler->settings.quantum_ns - choice->length_ns;
+    if (client->leased)
+        return;
+    client->leased = true;
+    client->throttled_ns += now - client->waits_since;
+    lane_name(scheduler, client);
+}
+
+static bool is_over(const struct scheduler *scheduler, const struct scheduler_lane *lane,
+                    uint64_t now)
+{
+    if (now >= lane->lease_ends)
+        return true;
+    return lane->idle_since != SCHEDULER_NEVER && now - lane->idle_since >= scheduler->idle_ns;
+}
+
+/* The lease is over. Chosen again, its client goes on at once; else it has to finish first. */
+static void end(struct scheduler *scheduler, struct scheduler_lane *lane, uint64_t now)
+{
+    struct scheduler_client *client = lane->holder;
+    struct policy_choice choice;
+    charge(scheduler, client, now);
+    if (client->wants) {
+        lane_unqueue(lane, client);
+        client->ticket = ++scheduler->tickets;
+        lane_queue(lane, client);
+        if (choose(scheduler, lane, now, &choice) && choice.client == client) {
+            begin(scheduler, lane, &choice, now);
+            return;
+        }
+    }
+    lane->closing = true;
+}
+
+static void release(struct scheduler *scheduler, struct scheduler_lane *lane, uint64_t now)
+{
+    struct scheduler_client *client = lane->holder;
+    charge(scheduler, client, now);
+    if (now > lane->lease_ends && scheduler->settings.mode == SCHEDULER_TURNS)
+        client->debt_ns += now - lane->lease_ends;
+    client->leased = false;
+    client->waits_since = now;
+    lane->holder = NULL;
+    lane->closing = false;
+    lane->look_at = 0;
+}
+
+void lane_advance(struct scheduler *scheduler, struct scheduler_lane *lane, uint64_t now)
+{
+    struct policy_choice choice;
+    if (scheduler->settings.mode == SCHEDULER_CONCURRENT)
+        return;
+    if (lane->holder && !lane->closing && is_over(scheduler, lane, now))
+        end(scheduler, lane, now);
+    if (lane->holder && lane->closing && lane->holder->in_flight == 0)
+        release(scheduler, lane, now);
+    if (lane->holder || lane->in_flight || lane->wants_count == 0 || now < lane->look_at)
+        return;
+    if (choose(scheduler, lane, now, &choice))
+        begin(scheduler, lane, &choice, now);
+}
+
+uint64_t lane_next_event(const struct scheduler *scheduler, const struct scheduler_lane *lane)
+{
+    if (lane->holder) {
+        if (lane->closing)
+            return SCHEDULER_NEVER;
+        if (lane->idle_since == SCHEDULER_NEVER)
+            return lane->lease_ends;
+        uint64_t idle = lane->idle_since + scheduler->idle_ns;
+        return idle < lane->lease_ends ? idle : lane->lease_ends;
+    }
+    return lane->wants_count && !lane->in_flight ? lane->look_at : SCHEDULER_NEVER;
+}
+
+uint32_t lane_room(const struct scheduler *scheduler, const struct scheduler_lane *lane,
+                   uint64_t now)
+{
+    const struct scheduler_client *client = lane->holder;
+    if (lane->closing || now >= lane->lease_ends)
+        return 0;
+    uint32_t window = scheduler->settings.window;
+    if (client->in_flight >= window)
+        return 0;
+    uint32_t room = window - client->in_flight;
+    /* Alone, the client goes on after this lease: a little queued beyond its end keeps the device
+     * busy, and who arrives now waits for no more than that. */
+    bool awaited = lane->wants_count > 1 || scheduler->settings.mode == SCHEDULER_STRICT;
+    uint64_t ends = lane->lease_ends + (awaited ? 0 : ALONE_BEYOND(scheduler->plan.lease_ns));
+    if (client->peak_ns == 0)
+        return client->in_flight < WINDOW_UNKNOWN ? WINDOW_UNKNOWN - client->in_flight : 0;
+    uint64_t left = (ends - now) / client->peak_ns;
+    if (left <= client->in_flight)
+        return client->in_flight ? 0 : 1;
+    return left - client->in_flight < room ? (uint32_t)(left - client->in_flight) : room;
+}
+
+/* ---- which lanes there are ---- */
+
+static uint32_t find_lanes(const struct scheduler *scheduler, struct share_set *sets)
+{
+    uint32_t count = 0;
+    if (scheduler->settings.mode == SCHEDULER_TURNS || scheduler->client_count == 0) {
+        share_set_all(&sets[0]);
+        return 1;
+    }
+    for (const struct scheduler_client *client = scheduler->first; client; client = client->next) {
+        struct share_set joined = client->atoms;
+        for (uint32_t i = 0; i < count;) {
+            if (share_set_overlap(&sets[i], &client->atoms)) {
+                share_set_join(&joined, &sets[i]);
+                sets[i] = sets[--count];
+            } else {
+                i++;
+            }
+        }
+        sets[count++] = joined;
+    }
+    return count;
+}
+
+static bool same_lanes(const struct scheduler *scheduler, const struct share_set *sets,
+                       uint32_t count)
+{
+    if (count != scheduler->lane_count)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = 0;
+        while (at < count && memcmp(&sets[i], &scheduler->lanes[at].atoms, sizeof sets[i]) != 0)
+            at++;
+        if (at == count)
+            return false;
+    }
+    return true;
+}
+
+static struct scheduler_lane *lane_of(struct scheduler *scheduler,
+                                      const struct scheduler_client *client)
+{
+    for (uint32_t i = 0; i < scheduler->lane_count; i++)
+        if (share_set_overlap(&scheduler->lanes[i].atoms, &client->atoms))
+            return &scheduler->lanes[i];
+    return &scheduler->lanes[0];
+}
+
+/* Takes the client out of its lane for good. Idle time is a sum of the lane's, so only what the
+ * client had more of it than others goes with it. */
+static void leave(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+{
+    struct scheduler_lane *lane = client->lane;
+    if (!lane)
+        return;
+    if (client->leased && client->in_flight == 0)
+        lane_settle_leftover(scheduler, client, now);
+    client->extra_ns -= client->extra_ns < lane->extra_ns ? client->extra_ns : lane->extra_ns;
+    client->wants_next = client->wants_previous = NULL;
+    client->lane = NULL;
+}
+
+static void join(struct scheduler *scheduler, struct scheduler_client *client)
+{
+    struct scheduler_lane *lane = client->lane = lane_of(scheduler, client);
+    if (client->extra_ns < lane->extra_ns)
+        client->extra_ns = lane->extra_ns;
+    lane->in_flight += client->in_flight;
+    if (client->wants)
+        lane_queue(lane, client);
+}
+
+void lane_regroup(struct scheduler *scheduler, bool all, uint64_t now)
+{
+    struct share_set sets[SCHEDULER_LANES];
+    uint32_t count = find_lanes(scheduler, sets);
+    if (all || !same_lanes(scheduler, sets, count)) {
+        for (struct scheduler_client *client = scheduler->first; client; client = client->next)
+            leave(scheduler, client, now);
+        scheduler->lane_count = count;
+        for (uint32_t i = 0; i < count; i++)
+            scheduler->lanes[i] =
+                (struct scheduler_lane){.atoms = sets[i], .idle_since = SCHEDULER_NEVER};
+    }
+    for (struct scheduler_client *client = scheduler->first; client; client = client->next)
+        if (!client->lane)
+            join(scheduler, client);
+    for (uint32_t i = 0; i < scheduler->lane_count; i++)
+        lane_advance(scheduler, &scheduler->lanes[i], now);
+}
+
+void lane_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
+              const struct share_set *atoms, struct lane_sum *sum)
+{
+    struct share_set joined = *atoms, before;
+    do {
+        before = joined;
+        for (const struct scheduler_client *other = scheduler->first; other; other = other->next)
+            if (other != client && share_set_overlap(&joined, &other->atoms))
+                share_set_join(&joined, &other->atoms);
+    } while (memcmp(&before, &joined, sizeof joined) != 0);
+    *sum = (struct lane_sum){0};
+    for (const struct scheduler_client *other = scheduler->first; other; other = other->next) {
+        if (other == client || !other->limits.request || !share_set_overlap(&joined, &other->atoms))
+            continue;
+        if (sum->clients < 4)
+            sum->some[sum->clients] = other->limits.request;
+        sum->clients++;
+        sum->requests += other->limits.request;
+    }
+}

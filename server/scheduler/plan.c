@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/scheduler/plan.h"
+
+/* The longest stretch that is counted at once: PLAN_WHOLE times it stays within 63 bits, and a
+ * debt of a day's device time is beyond any kernel's. */
+#define STRETCH_MOST UINT64_C(100000000000000)
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+void plan_set(struct plan *plan, uint64_t lease_ns, uint32_t precision, uint64_t now)
+{
+    *plan = (struct plan){.epoch = now,
+                          .lease_ns = lease_ns,
+                          .length_ns = lease_ns * PLAN_WHOLE / precision,
+                          .shortest_ns = least_of(lease_ns / 10, PLAN_LEASE_LEAST)};
+}
+
+uint64_t plan_end(const struct plan *plan, uint64_t now)
+{
+    uint64_t since = now > plan->epoch ? now - plan->epoch : 0;
+    return plan->epoch + (since / plan->length_ns + 1) * plan->length_ns;
+}
+
+uint64_t plan_share(const struct plan *plan, uint32_t rate)
+{
+    return plan->length_ns * rate / PLAN_WHOLE;
+}
+
+uint64_t plan_shortest(const struct plan *plan, uint32_t rate)
+{
+    uint64_t shortest = least_of(plan->shortest_ns, plan_share(plan, rate));
+    return shortest ? shortest : 1;
+}
+
+int64_t plan_burst(const struct plan *plan, uint32_t rate)
+{
+    return (int64_t)least_of(plan->lease_ns * PLAN_WHOLE, plan->length_ns * rate);
+}
+
+int64_t plan_owed(const struct plan *plan, uint32_t rate)
+{
+    return (int64_t)(plan->length_ns * rate);
+}
+
+void credit_settle(struct credit *credit, uint64_t now, int64_t most)
+{
+    if (now > credit->at) {
+        credit->parts += (int64_t)(least_of(now - credit->at, STRETCH_MOST) * credit->rate);
+        credit->at = now;
+    }
+    if (credit->parts > most)
+        credit->parts = most;
+}
+
+void credit_charge(struct credit *credit, uint64_t ns)
+{
+    credit->parts -= (int64_t)(least_of(ns, STRETCH_MOST) * PLAN_WHOLE);
+}
+
+uint64_t credit_ready(const struct credit *credit)
+{
+    if (credit->parts >= 0)
+        return credit->at;
+    if (credit->rate == 0)
+        return PLAN_NEVER;
+    uint64_t missing = (uint64_t)-credit->parts;
+    return credit->at + (missing + credit->rate - 1) / credit->rate;
+}
+
+uint64_t credit_budget(const struct credit *credit, const struct plan *plan, uint64_t at)
+{
+    uint64_t left = plan_end(plan, at) - credit->at;
+    int64_t parts = credit->parts + (int64_t)(left * credit->rate);
+    return parts > 0 ? (uint64_t)parts / PLAN_WHOLE : 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/scheduler/policy.h"
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most_parts(const struct plan *plan, const struct scheduler_client *client,
+                          uint32_t rate)
+{
+    return client->wants || client->leased ? plan_owed(plan, rate) : plan_burst(plan, rate);
+}
+
+void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now)
+{
+    credit_settle(&client->request, now, most_parts(plan, client, client->request.rate));
+    credit_settle(&client->cap, now, most_parts(plan, client, client->cap.rate));
+}
+
+/* What the cap leaves of a lease that begins now: 0 if that is too short to begin with. */
+static uint64_t cap_leaves(const struct plan *plan, const struct scheduler_client *client,
+                           uint64_t now)
+{
+    if (client->cap.rate == PLAN_WHOLE)
+        return plan->lease_ns;
+    if (client->cap.parts < 0)
+        return 0;
+    uint64_t budget = credit_budget(&client->cap, plan, now);
+    return budget < plan_shortest(plan, client->cap.rate) ? 0 : least_of(budget, plan->lease_ns);
+}
+
+/* When the cap lets it, if nothing happens until then. */
+static uint64_t cap_ready(const struct plan *plan, const struct scheduler_client *client)
+{
+    if (client->cap.rate == PLAN_WHOLE)
+        return client->cap.at;
+    uint64_t ready = credit_ready(&client->cap);
+    if (ready == PLAN_NEVER)
+        return ready;
+    if (credit_budget(&client->cap, plan, ready) >= plan_shortest(plan, client->cap.rate))
+        return ready;
+    return plan_end(plan, ready);
+}
+
+/* Whether a's share was withheld for longer than b's. */
+static bool longer_withheld(const struct credit *a, const struct credit *b)
+{
+    return (__int128)a->parts * b->rate > (__int128)b->parts * a->rate;
+}
+
+void policy_claims(const struct plan *plan, const struct scheduler_lane *lane, uint64_t now,
+                   struct policy_choice *choice)
+{
+    *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
+    for (struct scheduler_client *client = lane->wants_first; client; client = client->wants_next) {
+        policy_settle(plan, client, now);
+        if (client->request.rate == 0)
+            continue;
+        uint64_t length = client->request.parts >= 0 ? cap_leaves(plan, client, now) : 0;
+        if (length == 0) {
+            uint64_t cap = cap_ready(plan, client), ready = credit_ready(&client->request);
+            choice->again_at = least_of(choice->again_at, cap > ready ? cap : ready);
+        } else if (!choice->client || longer_withheld(&client->request, &choice->client->request)) {
+            choice->client = client;
+            choice->length_ns = length;
+        }
+    }
+}
+
+void policy_extra(const struct plan *plan, const struct scheduler_lane *lane, uint64_t now,
+                  bool without_request, struct policy_choice *choice)
+{
+    for (struct scheduler_client *client = lane->wants_first; client; client = client->wants_next) {
+        if (without_request && client->request.rate)
+            continue;
+        uint64_t length = cap_leaves(plan, client, now);
+        if (length == 0) {
+            choice->again_at = least_of(choice->again_at, cap_ready(plan, client));
+        } else if (!choice->client || client->extra_ns < choice->client->extra_ns) {
+            choice->client = client;
+            choice->length_ns = length;
+            choice->extra = true;
+        }
+    }
+}

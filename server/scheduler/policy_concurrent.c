@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/scheduler/policy.h"
+
+uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_client *client,
+                                 uint64_t now)
+{
+    if (client->duty.rate == PLAN_WHOLE)
+        return now;
+    credit_settle(&client->duty, now, plan_burst(plan, client->duty.rate));
+    return credit_ready(&client->duty);
+}
+
+uint32_t scheduler_low_window(const struct scheduler_settings *settings, uint64_t mean_ns)
+{
+    uint64_t short_ones = mean_ns ? settings->low_ns / mean_ns : 0;
+    if (short_ones < settings->low_window)
+        return settings->low_window;
+    return short_ones < settings->quiet_window ? (uint32_t)short_ones : settings->quiet_window;
+}
+
+uint32_t policy_concurrent_urgent(struct scheduler *scheduler, uint64_t now)
+{
+    for (uint32_t word = 0; word < SCHEDULER_LEVELS / 64; word++)
+        while (scheduler->about[word]) {
+            uint32_t level = word * 64 + (uint32_t)__builtin_ctzll(scheduler->about[word]);
+            if (scheduler->level_busy[level] ||
+                now - scheduler->level_seen[level] < scheduler->settings.linger_ns)
+                return level;
+            scheduler->about[word] &= scheduler->about[word] - 1;
+        }
+    return SCHEDULER_LEVELS;
+}
+
+static bool somebody_above(const struct scheduler *scheduler, uint32_t level)
+{
+    return scheduler->first_level < level;
+}
+
+uint32_t policy_concurrent_window(struct scheduler *scheduler,
+                                  const struct scheduler_client *client, uint64_t now)
+{
+    const struct scheduler_settings *settings = &scheduler->settings;
+    uint32_t urgent = policy_concurrent_urgent(scheduler, now);
+    if (client->limits.level <= urgent)
+        return somebody_above(scheduler, client->limits.level) ? settings->quiet_window
+                                                               : settings->window;
+    uint32_t most = scheduler_low_window(settings, client->mean_ns);
+    uint32_t lower = scheduler->total_in_flight - scheduler->level_in_flight[urgent];
+    return lower < most ? client->in_flight + most - lower : 0;
+}

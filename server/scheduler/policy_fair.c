@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/scheduler/policy.h"
+
+uint32_t policy_fair_cap(const struct scheduler_limits *limits)
+{
+    return limits->limit;
+}
+
+void policy_fair_choose(const struct scheduler *scheduler, const struct scheduler_lane *lane,
+                        uint64_t now, struct policy_choice *choice)
+{
+    policy_claims(&scheduler->plan, lane, now, choice);
+    if (!choice->client)
+        policy_extra(&scheduler->plan, lane, now, false, choice);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/scheduler/policy.h"
+
+uint32_t policy_strict_cap(const struct scheduler_limits *limits)
+{
+    return limits->request ? limits->request : limits->limit;
+}
+
+/* A client with a request is capped at it, so idle time falls to those without one alone. */
+void policy_strict_choose(const struct scheduler *scheduler, const struct scheduler_lane *lane,
+                          uint64_t now, struct policy_choice *choice)
+{
+    policy_claims(&scheduler->plan, lane, now, choice);
+    if (!choice->client)
+        policy_extra(&scheduler->plan, lane, now, true, choice);
+}

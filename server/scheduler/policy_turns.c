@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/scheduler/policy.h"
+
+/* First come, first served: who had a turn goes to the end of the list. What its last turn ran
+ * over is taken off, yet a tenth of a turn is left, so that nobody is passed over for long. */
+void policy_turns_choose(const struct scheduler *scheduler, const struct scheduler_lane *lane,
+                         uint64_t now, struct policy_choice *choice)
+{
+    (void)now;
+    uint64_t quantum = scheduler->settings.quantum_ns;
+    *choice = (struct policy_choice){.client = lane->wants_first, .again_at = SCHEDULER_NEVER};
+    if (!choice->client)
+        return;
+    uint64_t debt = choice->client->debt_ns;
+    uint64_t most = quantum - quantum / 10;
+    choice->length_ns = quantum - (debt < most ? debt : most);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * refusal: why requests don't fit, with the arithmetic, in one sentence.
+ */
+#ifndef GPUSHARE_SERVER_SCHEDULER_REFUSAL_H
+#define GPUSHARE_SERVER_SCHEDULER_REFUSAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/scheduler/lane.h"
+
+void refusal_time(const struct lane_sum *sum, uint32_t asked, char *why, size_t why_size);
+
+/* Threads, in atoms of so many multiprocessors. */
+void refusal_threads(uint32_t others, uint32_t other_atoms, uint32_t asked, uint32_t atoms,
+                     uint32_t atom_size, char *why, size_t why_size);
+
+#endif

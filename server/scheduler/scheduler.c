@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/scheduler/scheduler.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/scheduler/lane.h"
+#include "server/scheduler/policy.h"
+#include "server/scheduler/refusal.h"
+
+#define MS            UINT64_C(1000000)
+#define SECOND        (1000 * MS)
+#define QUANTUM_LEAST (5 * MS)
+#define QUANTUM_MOST  (3600 * SECOND)
+
+/* ---- settings ---- */
+
+void scheduler_defaults(struct scheduler_settings *settings)
+{
+    *settings = (struct scheduler_settings){.mode = SCHEDULER_CONCURRENT,
+                                            .lease_ns = 250 * MS,
+                                            .precision = 500,
+                                            .quantum_ns = 30 * SECOND,
+                                            .window = 128,
+                                            .quiet_window = 32,
+                                            .low_window = 1,
+                                            .low_ns = MS / 10,
+                                            .linger_ns = SECOND};
+}
+
+uint64_t scheduler_class_lease(uint32_t class)
+{
+    switch (class) {
+    case SCHEDULER_CLASS_DEFAULT:
+        return 250 * MS;
+    case SCHEDULER_CLASS_SHORT:
+        return 10 * MS;
+    case SCHEDULER_CLASS_MEDIUM:
+        return 100 * MS;
+    case SCHEDULER_CLASS_LONG:
+        return SECOND;
+    default:
+        return 0;
+    }
+}
+
+static int out_of_range(const char *name, uint64_t value, uint64_t least, uint64_t most, char *why,
+                        size_t why_size)
+{
+    if (value >= least && value <= most)
+        return 0;
+    snprintf(why, why_size, "%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, name, value,
+             least, most);
+    return -EINVAL;
+}
+
+int scheduler_check(const struct scheduler_settings *settings, char *why, size_t why_size)
+{
+    const struct {
+        const char *name;
+        uint64_t value, least, most;
+    } ranges[] = {
+        {"mode", settings->mode, SCHEDULER_CONCURRENT, SCHEDULER_TURNS},
+        {"lease (ns)", settings->lease_ns, PLAN_LEASE_LEAST, PLAN_LEASE_MOST},
+        {"precision (hundredths of a per cent)", settings->precision, PLAN_PRECISION_LEAST,
+         PLAN_PRECISION_MOST},
+        {"quantum (ns)", settings->quantum_ns, QUANTUM_LEAST, QUANTUM_MOST},
+        {"idle time before a lease is given back (ns)", settings->idle_ns, 0, QUANTUM_MOST},
+        {"window", settings->window, 1, UINT32_MAX},
+        {"quiet window", settings->quiet_window, 1, settings->window},
+        {"low window", settings->low_window, 1, settings->quiet_window},
+        {"low window (ns)", settings->low_ns, 0, QUANTUM_MOST},
+        {"linger (ns)", settings->linger_ns, 0, QUANTUM_MOST},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (out_of_range(ranges[i].name, ranges[i].value, ranges[i].least, ranges[i].most, why,
+                         why_size))
+            return -EINVAL;
+    return 0;
+}
+
+static void apply(struct scheduler *scheduler, const struct scheduler_settings *settings,
+                  uint64_t now)
+{
+    scheduler->settings = *settings;
+    plan_set(&scheduler->plan, settings->lease_ns, settings->precision, now);
+    bool turns = settings->mode == SCHEDULER_TURNS;
+    uint64_t chosen = turns ? settings->quantum_ns / 600 : settings->lease_ns / 50;
+    if (!turns && chosen > MS)
+        chosen = MS;
+    scheduler->idle_ns = settings->idle_ns ? settings->idle_ns : chosen;
+}
+
+void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings *settings,
+                    uint64_t now)
+{
+    memset(scheduler, 0, sizeof *scheduler);
+    apply(scheduler, settings, now);
+    scheduler->throttled_until = SCHEDULER_NEVER;
+    scheduler->first_level = SCHEDULER_LEVELS;
+    lane_regroup(scheduler, true, now);
+}
+
+bool scheduler_time_enforced(const struct scheduler *scheduler)
+{
+    return scheduler->settings.mode == SCHEDULER_STRICT ||
+           scheduler->settings.mode == SCHEDULER_FAIR;
+}
+
+/* ---- holding clients back ---- */
+
+static void hold(struct scheduler_queue *queue, struct scheduler_client *client)
+{
+    client->held = queue;
+    client->held_next = NULL;
+    client->held_previous = queue->last;
+    *(queue->last ? &queue->last->held_next : &queue->first) = client;
+    queue->last = client;
+}
+
+static void let_go(struct scheduler_client *client)
+{
+    struct scheduler_queue *queue = client->held;
+    if (!queue)
+        return;
+    struct scheduler_client *next = client->held_next, *previous = client->held_previous;
+    *(next ? &next->held_previous : &queue->last) = previous;
+    *(previous ? &previous->held_next : &queue->first) = next;
+    client->held = NULL;
+}
+
+static void forget_name(struct scheduler *scheduler, struct scheduler_client *client)
+{
+    struct scheduler_client *before = NULL, *at = scheduler->grant_first;
+    if (!client->granted)
+        return;
+    for (; at && at != client; at = at->grant_next)
+        before = at;
+    *(before ? &before->grant_next : &scheduler->grant_first) = client->grant_next;
+    if (scheduler->grant_last == client)
+        scheduler->grant_last = before;
+    client->granted = false;
+}
+
+/* Everybody who is held back asks again. */
+static void let_all_go(struct scheduler *scheduler)
+{
+    struct scheduler_queue *queues[] = {&scheduler->throttled, &scheduler->lower};
+    for (int i = 0; i < 2; i++)
+        while (queues[i]->first) {
+            struct scheduler_client *client = queues[i]->first;
+            let_go(client);
+            lane_name(scheduler, client);
+        }
+    scheduler->throttled_until = SCHEDULER_NEVER;
+}
+
+/* ---- levels of priority ---- */
+
+static void level_begin(struct scheduler *scheduler, uint32_t level)
+{
+    scheduler->level_busy[level]++;
+    scheduler->about[level / 64] |= UINT64_C(1) << (level % 64);
+}
+
+static void level_end(struct scheduler *scheduler, uint32_t level, uint64_t now)
+{
+    scheduler->level_busy[level]--;
+    scheduler->level_seen[level] = now;
+}
+
+static bool is_busy(const struct scheduler_client *client)
+{
+    return client->wants || client->in_flight;
+}
+
+static void find_first_level(struct scheduler *scheduler)
+{
+    scheduler->first_level = 0;
+    while (scheduler->first_level < SCHEDULER_LEVELS &&
+           scheduler->level_clients[scheduler->first_level] == 0)
+        scheduler->first_level++;
+}
+
+static void level_join(struct scheduler *scheduler, struct scheduler_client *client)
+{
+    uint32_t level = client->limits.level;
+    scheduler->level_clients[level]++;
+    scheduler->level_in_flight[level] += client->in_flight;
+    if (is_busy(client))
+        level_begin(scheduler, level);
+    find_first_level(scheduler);
+}
+
+static void level_leave(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+{
+    uint32_t level = client->limits.level;
+    scheduler->level_clients[level]--;
+    scheduler->level_in_flight[level] -= client->in_flight;
+    if (is_busy(client))
+        level_end(scheduler, level, now);
+    find_first_level(scheduler);
+}
+
+/* ---- clients ---- */
+
+static uint32_t cap_of(const struct scheduler *scheduler, const struct scheduler_limits *limits)
+{
+    return scheduler->settings.mode == SCHEDULER_STRICT ? policy_strict_cap(limits)
+                                                        : policy_fair_cap(limits);
+}
+
+static void set_rates(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+{
+    policy_settle(&scheduler->plan, client, now);
+    credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
+    client->request.rate = client->limits.request;
+    client->cap.rate = cap_of(scheduler, &client->limits);
+    client->duty.rate = client->limits.duty;
+}
+
+static int check_limits(const struct scheduler *scheduler, const struct scheduler_client *client,
+                        const struct scheduler_limits *limits, const struct share_set *atoms,
+                        char *why, size_t why_size)
+{
+    if (out_of_range("time limit (hundredths of a per cent)", limits->limit, 1, PLAN_WHOLE, why,
+                     why_size) ||
+        out_of_range("duty (hundredths of a per cent)", limits->duty, 1, PLAN_WHOLE, why,
+                     why_size) ||
+        out_of_range("priority level", limits->level, 0, SCHEDULER_LEVELS - 1, why, why_size))
+        return -EINVAL;
+    if (limits->request > limits->limit) {
+        snprintf(why, why_size, "time request %u.%02u %% is more than the time limit %u.%02u %%",
+                 limits->request / 100, limits->request % 100, limits->limit / 100,
+                 limits->limit % 100);
+        return -EINVAL;
+    }
+    struct lane_sum sum;
+    lane_sum(scheduler, client, atoms, &sum);
+    if (limits->request == 0 || sum.requests + limits->request <= PLAN_WHOLE)
+        return 0;
+    refusal_time(&sum, limits->request, why, why_size);
+    return SCHEDULER_OVERCOMMITTED;
+}
+
+int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
+                  uint64_t now, char *why, size_t why_size)
+{
+    if (scheduler_check(settings, why, why_size))
+        return -EINVAL;
+    for (struct scheduler_client *client = scheduler->first; client; client = client->next)
+        set_rates(scheduler, client, now);
+    apply(scheduler, settings, now);
+    for (struct scheduler_client *client = scheduler->first; client; client = client->next) {
+        set_rates(scheduler, client, now);
+        if (settings->mode == SCHEDULER_CONCURRENT && client->wants)
+            lane_name(scheduler, client);
+    }
+    let_all_go(scheduler);
+    lane_regroup(scheduler, true, now);
+    return 0;
+}
+
+int scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
+                  const struct scheduler_limits *limits, const struct share_set *atoms,
+                  uint64_t now, char *why, size_t why_size)
+{
+    struct share_set everywhere;
+    share_set_all(&everywhere);
+    if (!atoms || share_set_empty(atoms))
+        atoms = &everywhere;
+    int result = check_limits(scheduler, client, limits, atoms, why, why_size);
+    if (result)
+        return result;
+    *client = (struct scheduler_client){.limits = *limits, .present = true, .atoms = *atoms};
+    client->request.at = client->cap.at = client->duty.at = now;
+    set_rates(scheduler, client, now);
+    client->next = scheduler->first;
+    if (client->next)
+        client->next->previous = client;
+    scheduler->first = client;
+    scheduler->client_count++;
+    level_join(scheduler, client);
+    lane_regroup(scheduler, false, now);
+    return 0;
+}
+
+int scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,
+                     const struct scheduler_limits *limits, uint64_t now, char *why,
+                     size_t why_size)
+{
+    int result = check_limits(scheduler, client, limits, &client->atoms, why, why_size);
+    if (result)
+        return result;
+    level_leave(scheduler, client, now);
+    client->limits = *limits;
+    level_join(scheduler, client);
+    set_rates(scheduler, client, now);
+    let_all_go(scheduler);
+    client->lane->look_at = 0;
+    lane_advance(scheduler, client->lane, now);
+    return 0;
+}
+
+void scheduler_place(struct scheduler *scheduler, struct scheduler_client *client,
+                     const struct share_set *atoms, uint64_t now)
+{
+    struct share_set others, lane = client->lane->atoms;
+    client->atoms = *atoms;
+    if (share_set_empty(atoms))
+        share_set_all(&client->atoms);
+    others = lane;
+    share_set_join(&others, &client->atoms);
+    lane_regroup(scheduler, memcmp(&others, &lane, sizeof lane) != 0, now);
+}
+
+void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+{
+    if (!client->present)
+        return;
+    scheduler_idle(scheduler, client, now);
+    let_go(client);
+    level_leave(scheduler, client, now);
+    scheduler->total_in_flight -= client->in_flight;
+    client->lane->in_flight -= client->in_flight;
+    client->in_flight = 0;
+    if (client->lane->holder == client) {
+        client->lane->closing = true;
+        client->lane->lease_ends = now;
+        lane_advance(scheduler, client->lane, now);
+    }
+    *(client->previous ? &client->previous->next : &scheduler->first) = client->next;
+    if (client->next)
+        client->next->previous = client->previous;
+    scheduler->client_count--;
+    forget_name(scheduler, client);
+    client->present = false;
+    client->lane = NULL;
+    lane_regroup(scheduler, false, now);
+}
+
+/* ---- the hot path ---- */
+
+void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+{
+    struct scheduler_lane *lane = client->lane;
+    if (client->wants)
+        return;
+    if (!is_busy(client))
+        level_begin(scheduler, client->limits.level);
+    policy_settle(&scheduler->plan, client, now);
+    client->wants = true;
+    client->waits_since = now;
+    client->ticket = ++scheduler->tickets;
+    if (client->extra_ns < lane->extra_ns)
+        client->extra_ns = lane->extra_ns;
+    lane_queue(lane, client);
+    if (lane->holder == client)
+        lane->idle_since = SCHEDULER_NEVER;
+    lane->look_at = 0;
+    lane_advance(scheduler, lane, now);
+}
+
+void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+{
+    struct scheduler_lane *lane = client->lane;
+    if (!client->wants)
+        return;
+    policy_settle(&scheduler->plan, client, now);
+    if (scheduler->settings.mode != SCHEDULER_CONCURRENT ? !client->leased : client->held != NULL)
+        client->throttled_ns += now - client->waits_since;
+    let_go(client);
+    client->low_turn = false;
+    client->wants = false;
+    lane_unqueue(lane, client);
+    if (!is_busy(client))
+        level_end(scheduler, client->limits.level, now);
+    if (lane->holder == client && client->in_flight == 0)
+        lane->idle_since = now;
+    lane_advance(scheduler, lane, now);
+}
+
+static struct scheduler_answer hold_until(struct scheduler *scheduler,
+                                          struct scheduler_client *client,
+                                          struct scheduler_queue *queue, uint64_t until,
+                                          uint64_t now)
+{
+    if (!client->held) {
+        if (scheduler->settings.mode == SCHEDULER_CONCURRENT)
+            client->waits_since = now;
+        hold(queue, client);
+    }
+    if (queue == &scheduler->throttled && until < scheduler->throttled_until)
+        scheduler->throttled_until = until;
+    return (struct scheduler_answer){.until = until};
+}
+
+static void go_on(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+{
+    if (client->held && scheduler->settings.mode == SCHEDULER_CONCURRENT)
+        client->throttled_ns += now - client->waits_since;
+    let_go(client);
+}
+
+struct scheduler_answer scheduler_may_submit(struct scheduler *scheduler,
+                                             struct scheduler_client *client, uint64_t now)
+{
+    struct scheduler_lane *lane = client->lane;
+    struct scheduler_answer answer = {.room = UINT32_MAX, .until = SCHEDULER_NEVER};
+    if (scheduler->settings.mode == SCHEDULER_CONCURRENT) {
+        uint64_t ready = policy_concurrent_ready(&scheduler->plan, client, now);
+        if (ready > now)
+            return hold_until(scheduler, client, &scheduler->throttled, ready, now);
+    } else {
+        lane_advance(scheduler, lane, now);
+        if (lane->holder != client || lane->closing)
+            return (struct scheduler_answer){.until = lane_next_event(scheduler, lane)};
+        answer.room = lane_room(scheduler, lane, now);
+        answer.until = lane->lease_ends;
+    }
+    uint32_t window = policy_concurrent_window(scheduler, client, now);
+    bool waits_turn = window < scheduler->settings.quiet_window && scheduler->lower.first &&
+                      !client->low_turn && !client->in_flight;
+    if (window == 0 || waits_turn)
+        return hold_until(scheduler, client, &scheduler->lower, SCHEDULER_NEVER, now);
+    go_on(scheduler, client, now);
+    client->low_turn = false;
+    uint32_t room = window > client->in_flight ? window - client->in_flight : 0;
+    if (room < answer.room)
+        answer.room = room;
+    return answer;
+}
+
+void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *client,
+                         uint32_t commands, uint64_t now)
+{
+    (void)now;
+    if (commands == 0)
+        return;
+    if (!is_busy(client))
+        level_begin(scheduler, client->limits.level);
+    client->in_flight += commands;
+    client->lane->in_flight += commands;
+    scheduler->total_in_flight += commands;
+    scheduler->level_in_flight[client->limits.level] += commands;
+    if (client->lane->holder == client)
+        client->lane->idle_since = SCHEDULER_NEVER;
+}
+
+static void learn(struct scheduler_client *client, uint32_t commands, uint64_t device_ns)
+{
+    uint64_t mean = device_ns / commands;
+    /* An eighth for one command; a batch of eight and more says all there is to know. */
+    uint64_t weight = commands < 8 ? commands : 8;
+    client->mean_ns = client->mean_ns ? (client->mean_ns * (8 - weight) + mean * weight) / 8 : mean;
+    if (client->mean_ns == 0)
+        client->mean_ns = 1;
+    /* The longest of the last dozens. */
+    client->peak_ns -= client->peak_ns / 32;
+    if (client->peak_ns < mean)
+        client->peak_ns = mean;
+    if (client->peak_ns < client->mean_ns)
+        client->peak_ns = client->mean_ns;
+}
+
+void scheduler_used(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
+                    uint64_t device_ns, uint64_t now)
+{
+    struct scheduler_lane *lane = client->lane;
+    if (commands)
+        learn(client, commands, device_ns);
+    if (commands > client->in_flight)
+        commands = client->in_flight;
+    bool was_busy = is_busy(client);
+    client->in_flight -= commands;
+    lane->in_flight -= commands;
+    scheduler->total_in_flight -= commands;
+    scheduler->level_in_flight[client->limits.level] -= commands;
+    if (was_busy && !is_busy(client))
+        level_end(scheduler, client->limits.level, now);
+    if (scheduler->settings.mode == SCHEDULER_CONCURRENT) {
+        client->charged_ns += device_ns;
+        credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
+        if (client->duty.rate != PLAN_WHOLE)
+            credit_charge(&client->duty, device_ns);
+    }
+    if (client->in_flight == 0 && client->leased && lane->holder != client)
+        lane_settle_leftover(scheduler, client, now);
+    if (client->in_flight == 0 && commands && lane->holder == client && !client->wants)
+        lane->idle_since = now;
+    lane_advance(scheduler, lane, now);
+}
+
+static uint64_t lower_event(const struct scheduler *scheduler)
+{
+    if (!scheduler->lower.first)
+        return SCHEDULER_NEVER;
+    for (uint32_t level = 0; level < scheduler->lower.first->limits.level; level++) {
+        if (!(scheduler->about[level / 64] >> (level % 64) & 1))
+            continue;
+        if (scheduler->level_busy[level])
+            return SCHEDULER_NEVER;
+        return scheduler->level_seen[level] + scheduler->settings.linger_ns;
+    }
+    return 0;
+}
+
+uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now)
+{
+    uint64_t next = lower_event(scheduler);
+    if (scheduler->settings.mode == SCHEDULER_CONCURRENT) {
+        if (scheduler->throttled_until < next)
+            next = scheduler->throttled_until;
+    } else {
+        for (uint32_t i = 0; i < scheduler->lane_count; i++) {
+            uint64_t at = lane_next_event(scheduler, &scheduler->lanes[i]);
+            next = at < next ? at : next;
+        }
+    }
+    if (scheduler->grant_first || next < now)
+        return now;
+    return next;
+}
+
+static void look_at_throttled(struct scheduler *scheduler, uint64_t now)
+{
+    if (now < scheduler->throttled_until)
+        return;
+    scheduler->throttled_until = SCHEDULER_NEVER;
+    struct scheduler_client *next;
+    for (struct scheduler_client *client = scheduler->throttled.first; client; client = next) {
+        next = client->held_next;
+        uint64_t ready = policy_concurrent_ready(&scheduler->plan, client, now);
+        if (ready <= now) {
+            go_on(scheduler, client, now);
+            lane_name(scheduler, client);
+        } else if (ready < scheduler->throttled_until) {
+            scheduler->throttled_until = ready;
+        }
+    }
+}
+
+static void look_at_lower(struct scheduler *scheduler, uint64_t now)
+{
+    struct scheduler_client *client = scheduler->lower.first;
+    if (!client || policy_concurrent_window(scheduler, client, now) == 0)
+        return;
+    go_on(scheduler, client, now);
+    client->low_turn = true;
+    lane_name(scheduler, client);
+}
+
+struct scheduler_client *scheduler_decide(struct scheduler *scheduler, uint64_t now)
+{
+    if (!scheduler->grant_first) {
+        for (uint32_t i = 0; i < scheduler->lane_count; i++)
+            lane_advance(scheduler, &scheduler->lanes[i], now);
+        look_at_throttled(scheduler, now);
+        look_at_lower(scheduler, now);
+    }
+    struct scheduler_client *client = scheduler->grant_first;
+    if (!client)
+        return NULL;
+    scheduler->grant_first = client->grant_next;
+    if (!scheduler->grant_first)
+        scheduler->grant_last = NULL;
+    client->granted = false;
+    return client;
+}
+
+/* ---- priority ---- */
+
+int32_t scheduler_stream_priority(uint32_t level, uint32_t levels, int32_t greatest, int32_t least)
+{
+    if (levels < 2 || least <= greatest)
+        return greatest;
+    if (level > levels - 1)
+        level = levels - 1;
+    return greatest + (int32_t)((uint64_t)level * (uint64_t)(least - greatest) / (levels - 1));
+}

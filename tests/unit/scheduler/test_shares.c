@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * strict and fair over thousands of mixes of clients. What clients had is counted by
+ * the kernels of the simulated device.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/simulate/device.h"
+
+#define US  UINT64_C(1000)
+#define MS  UINT64_C(1000000)
+#define ANY UINT64_MAX /* always more work */
+
+static struct device device;
+
+static void open_mode(enum scheduler_mode mode, uint64_t lease_ns)
+{
+    struct scheduler_settings settings;
+    scheduler_defaults(&settings);
+    settings.mode = mode;
+    settings.lease_ns = lease_ns;
+    device_open(&device, &settings);
+}
+
+static struct device_client *arrive(uint32_t request, uint32_t limit, uint64_t shortest,
+                                    uint64_t longest, uint64_t seed)
+{
+    char why[SCHEDULER_WHY] = "";
+    struct scheduler_limits limits = {.request = request, .limit = limit, .duty = PLAN_WHOLE};
+    struct device_client *client = device_add(&device, &limits, NULL, 0, seed, why, sizeof why);
+    if (!client)
+        fail_msg("%s", why);
+    client->shortest = shortest;
+    client->longest = longest;
+    return client;
+}
+
+/* Short kernels, and a long one whenever the lease is about to end. */
+static uint64_t long_at_the_end(struct device_client *client, uint64_t left)
+{
+    (void)client;
+    return left < 5 * MS ? 300 * MS : 500 * US;
+}
+
+static double points(uint64_t had, uint64_t span, uint32_t fraction)
+{
+    return 100.0 * (double)had / (double)span - (double)fraction / 100.0;
+}
+
+static double size_of(double error)
+{
+    return error < 0 ? -error : error;
+}
+
+/* 10, 20, 33 and 37 %, some of them arriving in the middle of a plan, one submitting long kernels
+ * at the end of its leases; lengths of kernels from 20 us to 300 ms. Worst error of a client's
+ * cumulated share over 10 plans from its arrival, in points. */
+static double strict_mix(uint64_t seed, uint64_t lease, uint64_t longest)
+{
+    static const uint32_t fractions[4] = {1000, 2000, 3300, 3700};
+    struct device_client *clients[4];
+    uint64_t came[4], random = seed, plan = lease * 20;
+    double worst = 0;
+    open_mode(SCHEDULER_STRICT, lease);
+    uint32_t cheats = (uint32_t)(device_random(&random) % 4);
+    for (int i = 0; i < 4; i++) {
+        device_run(&device, device.now + device_random(&random) % (plan / 2));
+        uint64_t shortest = device_random_log(&random, 20 * US, longest);
+        clients[i] = arrive(fractions[i], PLAN_WHOLE, shortest / 4 + 1,
+                            device_random_log(&random, shortest, longest), random);
+        if (longest >= 300 * MS && (uint32_t)i == cheats)
+            clients[i]->kernel = long_at_the_end;
+        came[i] = device.now;
+        device_work(&device, clients[i], ANY);
+    }
+    for (int i = 0; i < 4; i++) {
+        device_run(&device, came[i] + 10 * plan);
+        double error = size_of(points(device_had(&device, clients[i]), 10 * plan, fractions[i]));
+        worst = error > worst ? error : worst;
+    }
+    assert_int_equal(device.overlapped, 0);
+    return worst;
+}
+
+static void strict_shares_are_within_a_point(void **state)
+{
+    (void)state;
+    double worst = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        double error = strict_mix(seed, 250 * MS, 300 * MS);
+        if (error > 1.0)
+            fail_msg("seed %lu: a share is %.3f points off", seed, error);
+        worst = error > worst ? error : worst;
+    }
+    print_message("worst share of 400 mixes: %.3f points off\n", worst);
+}
+
+static void strict_shares_hold_with_short_leases(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        double error = strict_mix(seed, 5 * MS, 2 * MS);
+        if (error > 1.0)
+            fail_msg("seed %lu: a share is %.3f points off", seed, error);
+    }
+}
+
+/* At every plan's end a strict client has had its share of all plans so far, but for what is
+ * shorter than the shortest lease; and never more. Kernels divide every lease. */
+static void strict_carries_remainders_over(void **state)
+{
+    (void)state;
+    static const uint32_t fractions[] = {3300, 3333, 1, 7, 1234, 2125};
+    struct device_client *clients[6];
+    open_mode(SCHEDULER_STRICT, 250 * MS);
+    uint64_t start = device.now, plan = 5000 * MS;
+    for (int i = 0; i < 6; i++) {
+        clients[i] = arrive(fractions[i], PLAN_WHOLE, 10 * US, 10 * US, 1);
+        device_work(&device, clients[i], ANY);
+    }
+    for (uint64_t plans = 1; plans <= 40; plans++) {
+        device_run(&device, start + plans * plan);
+        for (int i = 0; i < 6; i++) {
+            uint64_t due = plans * plan * fractions[i] / PLAN_WHOLE;
+            uint64_t had = device_had(&device, clients[i]);
+            if (had > due + 100 * US || had + 10 * MS < due)
+                fail_msg("%lu plans of client %d: had %lu ns of %lu", plans, i, had, due);
+        }
+    }
+}
+
+/* A lone client of half of the time: spread, not in one piece, and the rest idle. */
+static void strict_leaves_the_rest_idle(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_STRICT, 250 * MS);
+    struct device_client *half = arrive(5000, PLAN_WHOLE, MS, MS, 1);
+    device_work(&device, half, ANY);
+    device_run(&device, device.now + 50000 * MS);
+    assert_true(size_of(points(device_had(&device, half), 50000 * MS, 5000)) < 0.1);
+    assert_true(half->unserved_most < 260 * MS);
+    /* Who has no request shares what is left. */
+    struct device_client *rest[2] = {arrive(0, PLAN_WHOLE, MS, MS, 2),
+                                     arrive(0, PLAN_WHOLE, MS, MS, 3)};
+    uint64_t before = device_had(&device, half), at = device.now;
+    device_work(&device, rest[0], ANY);
+    device_work(&device, rest[1], ANY);
+    device_run(&device, at + 50000 * MS);
+    assert_true(size_of(points(device_had(&device, half) - before, 50000 * MS, 5000)) < 1.0);
+    assert_true(size_of(points(device_had(&device, rest[0]), 50000 * MS, 2500)) < 1.0);
+    assert_true(size_of(points(device_had(&device, rest[1]), 50000 * MS, 2500)) < 1.0);
+}
+
+/* Two equal clients; one starts a 300 ms kernel at the end of each of its leases. */
+static void overrun_is_debt(void **state)
+{
+    (void)state;
+    for (int mode = SCHEDULER_STRICT; mode <= SCHEDULER_FAIR; mode++) {
+        open_mode(mode, 250 * MS);
+        struct device_client *cheat = arrive(5000, PLAN_WHOLE, MS, MS, 1);
+        struct device_client *honest = arrive(5000, PLAN_WHOLE, MS, MS, 2);
+        cheat->kernel = long_at_the_end;
+        device_work(&device, cheat, ANY);
+        device_work(&device, honest, ANY);
+        device_run(&device, device.now + 100000 * MS);
+        assert_true(cheat->kernels > 100);
+        assert_true(size_of(points(device_had(&device, cheat), 100000 * MS, 5000)) < 0.6);
+        assert_true(size_of(points(device_had(&device, honest), 100000 * MS, 5000)) < 0.6);
+    }
+}
+
+/* Idle time too: two clients without requests. */
+static void overrun_of_idle_time_is_paid_back(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_FAIR, 250 * MS);
+    struct device_client *cheat = arrive(0, PLAN_WHOLE, MS, MS, 1);
+    struct device_client *honest = arrive(0, PLAN_WHOLE, MS, MS, 2);
+    cheat->kernel = long_at_the_end;
+    device_work(&device, cheat, ANY);
+    device_work(&device, honest, ANY);
+    device_run(&device, device.now + 100000 * MS);
+    assert_true(size_of(points(device_had(&device, cheat), 100000 * MS, 5000)) < 0.6);
+}
+
+static void a_lease_is_not_extended_by_late_submissions(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_STRICT, 250 * MS);
+    struct device_client *client = arrive(5000, PLAN_WHOLE, 10 * MS, 10 * MS, 1);
+    struct scheduler *scheduler = &device.scheduler;
+    uint64_t start = device.now;
+    struct scheduler_client *scheduled = &client->scheduled;
+    scheduler_wants(scheduler, scheduled, start);
+    struct scheduler_answer answer = scheduler_may_submit(scheduler, scheduled, start);
+    assert_int_equal(answer.until, start + 250 * MS);
+    scheduler_submitted(scheduler, scheduled, 1, start);
+    scheduler_used(scheduler, scheduled, 1, 10 * MS, start + 10 * MS);
+    /* A nanosecond before the end one is accepted, with which the end stays where it was. */
+    uint64_t late = start + 250 * MS - 1;
+    answer = scheduler_may_submit(scheduler, scheduled, late);
+    assert_int_equal(answer.room, 1);
+    assert_int_equal(answer.until, start + 250 * MS);
+    scheduler_submitted(scheduler, scheduled, 1, late);
+    assert_int_equal(scheduler_may_submit(scheduler, scheduled, late).room, 0);
+    assert_int_equal(scheduler_may_submit(scheduler, scheduled, late + 1).room, 0);
+    /* 60 ms later it is done; 310 ms are charged. */
+    scheduler_used(scheduler, scheduled, 1, 60 * MS, start + 310 * MS);
+    assert_int_equal(scheduled->charged_ns, 310 * MS);
+    answer = scheduler_may_submit(scheduler, scheduled, start + 310 * MS);
+    assert_int_equal(answer.room, 0);
+    assert_int_equal(answer.until, start + 620 * MS);
+    assert_int_equal(scheduler_may_submit(scheduler, scheduled, start + 620 * MS - 1).room, 0);
+    assert_true(scheduler_may_submit(scheduler, scheduled, start + 620 * MS).room > 0);
+}
+
+/* The window shrinks towards the end of a lease: 128 kernels of 10 ms would overrun by more than a
+ * second. Two leases in a row are within the rules. */
+static void a_full_window_does_not_overrun(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_FAIR, 250 * MS);
+    struct device_client *a = arrive(5000, PLAN_WHOLE, 10 * MS, 10 * MS, 1);
+    struct device_client *b = arrive(5000, PLAN_WHOLE, 10 * MS, 10 * MS, 2);
+    device_work(&device, a, ANY);
+    device_work(&device, b, ANY);
+    device_run(&device, device.now + 20000 * MS);
+    assert_true(a->unserved_most < 520 * MS);
+    assert_true(b->unserved_most < 520 * MS);
+}
+
+/* ---- fair ---- */
+
+/* What fair promises: water filled equally over those who want it, up to each limit. */
+static void expected_shares(const uint32_t *requests, const uint32_t *limits, int count,
+                            double *expected)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += expected[i] = requests[i];
+    for (double idle = PLAN_WHOLE - sum; idle > 0.01;) {
+        int open = 0;
+        for (int i = 0; i < count; i++)
+            open += expected[i] < limits[i];
+        if (open == 0)
+            return;
+        double each = idle / open;
+        for (int i = 0; i < count; i++) {
+            double more = limits[i] - expected[i];
+            more = more > each ? each : more;
+            expected[i] += more;
+            idle -= more;
+        }
+    }
+}
+
+static void fair_gives_requests_and_splits_the_rest_equally(void **state)
+{
+    (void)state;
+    uint64_t random = 42, plans = 20;
+    for (int mix = 0; mix < 300; mix++) {
+        uint32_t requests[6], limits[6], left = PLAN_WHOLE;
+        struct device_client *clients[6];
+        double expected[6], total = 0;
+        int count = 2 + (int)(device_random(&random) % 5);
+        open_mode(SCHEDULER_FAIR, 20 * MS);
+        uint64_t span = plans * device.scheduler.plan.length_ns, start = device.now;
+        for (int i = 0; i < count; i++) {
+            requests[i] = (uint32_t)(device_random(&random) % (left / 2 + 1));
+            left -= requests[i];
+            limits[i] =
+                requests[i] + (uint32_t)(device_random(&random) % (PLAN_WHOLE - requests[i] + 1));
+            limits[i] = limits[i] < 100 || device_random(&random) % 2 ? PLAN_WHOLE : limits[i];
+            clients[i] = arrive(requests[i], limits[i], 20 * US,
+                                device_random_log(&random, 20 * US, 10 * MS), random);
+            device_work(&device, clients[i], ANY);
+        }
+        expected_shares(requests, limits, count, expected);
+        device_run(&device, start + span);
+        for (int i = 0; i < count; i++) {
+            uint64_t had = device_had(&device, clients[i]);
+            double share = 100.0 * (double)had / (double)span;
+            total += expected[i];
+            if (share < requests[i] / 100.0 - 1.0)
+                fail_msg("mix %d: %.2f %% is less than its request %.2f %%", mix, share,
+                         requests[i] / 100.0);
+            if (limits[i] < PLAN_WHOLE && share > limits[i] / 100.0 + 100.0 * 10e6 / (double)span)
+                fail_msg("mix %d: %.2f %% is more than its limit %.2f %%", mix, share,
+                         limits[i] / 100.0);
+            if (size_of(share - expected[i] / 100.0) > 1.5)
+                fail_msg("mix %d: %.2f %% where %.2f %% is fair", mix, share, expected[i] / 100.0);
+        }
+        double busy = (double)device_busy(&device, 0) / (double)span;
+        if (busy < 0.97 * total / PLAN_WHOLE)
+            fail_msg("mix %d: busy %.3f of %.3f", mix, busy, total / PLAN_WHOLE);
+    }
+}
+
+static void fair_splits_idle_time_in_three(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_FAIR, 250 * MS);
+    uint64_t start = device.now;
+    static const uint32_t requests[3] = {4000, 1000, 0};
+    struct device_client *clients[3];
+    for (int i = 0; i < 3; i++) {
+        clients[i] = arrive(requests[i], PLAN_WHOLE, 20 * US, 20 * MS, (uint64_t)i);
+        device_work(&device, clients[i], ANY);
+    }
+    device_run(&device, start + 50000 * MS);
+    for (int i = 0; i < 3; i++)
+        assert_true(
+            size_of(points(device_had(&device, clients[i]), 50000 * MS, requests[i] + 1667)) < 1.5);
+}
+
+/* 25 % and 75 %, one of them idle half of the time: the device is not. */
+static void fair_keeps_the_device_busy(void **state)
+{
+    (void)state;
+    for (uint64_t half = 3 * MS; half < 5000 * MS; half *= 7) {
+        open_mode(SCHEDULER_FAIR, 250 * MS);
+        uint64_t start = device.now;
+        struct device_client *steady = arrive(2500, PLAN_WHOLE, 100 * US, MS, 1);
+        struct device_client *other = arrive(7500, PLAN_WHOLE, 100 * US, MS, 2);
+        device_work(&device, steady, ANY);
+        for (uint64_t at = start; at < start + 60000 * MS; at += 2 * half) {
+            device_work(&device, other, ANY);
+            device_run(&device, at + half);
+            device_work(&device, other, 0);
+            device_run(&device, at + 2 * half);
+        }
+        double busy = (double)device_busy(&device, 0) / (double)(device.now - start);
+        if (busy < 0.97)
+            fail_msg("busy %.4f when idle for %lu ms at a time", busy, half / MS);
+        double share = (double)device_had(&device, steady) / (double)(device.now - start);
+        if (share < 0.25 - 0.01)
+            fail_msg("the steady one had %.4f when the other was idle for %lu ms", share,
+                     half / MS);
+    }
+}
+
+/* Who was away comes back to its share, not to what it did not use. */
+static void idleness_is_not_saved_up(void **state)
+{
+    (void)state;
+    for (int mode = SCHEDULER_STRICT; mode <= SCHEDULER_FAIR; mode++) {
+        open_mode(mode, 250 * MS);
+        struct device_client *steady = arrive(5000, PLAN_WHOLE, MS, MS, 1);
+        struct device_client *away = arrive(5000, PLAN_WHOLE, MS, MS, 2);
+        struct device_client *without = arrive(0, PLAN_WHOLE, MS, MS, 3);
+        device_work(&device, steady, ANY);
+        device_work(&device, without, ANY);
+        device_run(&device, device.now + 100000 * MS);
+        uint64_t before = device_had(&device, steady), at = device.now;
+        device_work(&device, away, ANY);
+        device_run(&device, at + 5000 * MS);
+        double had = points(device_had(&device, steady) - before, 5000 * MS, 0);
+        if (had < 44.0)
+            fail_msg("the steady client had %.1f %% after the other came back", had);
+    }
+}
+
+/* Thousands of mixes with arrivals and departures: the promises that hold at any moment. */
+static void nobody_starves(void **state)
+{
+    (void)state;
+    uint64_t random = 7;
+    for (int mix = 0; mix < 1000; mix++) {
+        int mode = SCHEDULER_STRICT + mix % 3;
+        open_mode(mode, 5 * MS);
+        for (int i = 0; i < 25; i++) {
+            uint32_t at = (uint32_t)(device_random(&random) % 12);
+            struct device_client *client = &device.clients[at];
+            if (client->present && device_random(&random) % 3 == 0) {
+                device_remove(&device, client);
+            } else if (client->present) {
+                device_work(&device, client, client->pending ? 0 : ANY);
+            } else {
+                struct scheduler_limits limits = {.request =
+                                                      (uint32_t)(device_random(&random) % 900),
+                                                  .limit = PLAN_WHOLE,
+                                                  .duty = PLAN_WHOLE};
+                char why[SCHEDULER_WHY];
+                client = device_add(&device, &limits, NULL, 0, random, why, sizeof why);
+                assert_non_null(client); /* 12 of at most 9 % leave room */
+                client->shortest = 100 * US;
+                client->longest = 2 * MS;
+                device_work(&device, client, ANY);
+            }
+            device_run(&device, device.now + device_random(&random) % (20 * MS));
+        }
+        device_run(&device, device.now + 1000 * MS);
+        assert_int_equal(device.overlapped, 0);
+        for (uint32_t i = 0; i < device.client_count; i++) {
+            struct device_client *client = &device.clients[i];
+            if (!client->present ||
+                (mode != SCHEDULER_TURNS && client->scheduled.limits.request < 50))
+                continue;
+            uint64_t most = mode == SCHEDULER_TURNS ? 40000 * MS : 1100 * MS;
+            if (client->waiting && client->pending && device.now - client->unserved_since > most)
+                fail_msg("mix %d: client %u of %u waits for %lu ms", mix, i,
+                         client->scheduled.limits.request,
+                         (device.now - client->unserved_since) / MS);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(strict_shares_are_within_a_point),
+        cmocka_unit_test(strict_shares_hold_with_short_leases),
+        cmocka_unit_test(strict_carries_remainders_over),
+        cmocka_unit_test(strict_leaves_the_rest_idle),
+        cmocka_unit_test(overrun_is_debt),
+        cmocka_unit_test(overrun_of_idle_time_is_paid_back),
+        cmocka_unit_test(a_lease_is_not_extended_by_late_submissions),
+        cmocka_unit_test(a_full_window_does_not_overrun),
+        cmocka_unit_test(fair_gives_requests_and_splits_the_rest_equally),
+        cmocka_unit_test(fair_splits_idle_time_in_three),
+        cmocka_unit_test(fair_keeps_the_device_busy),
+        cmocka_unit_test(idleness_is_not_saved_up),
+        cmocka_unit_test(nobody_starves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
