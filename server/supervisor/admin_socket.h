@@ -8,13 +8,12 @@
 #define GPUSHARE_SERVER_SUPERVISOR_ADMIN_SOCKET_H
 
 #include <stddef.h>
-#include <sys/types.h>
+
+#include "server/supervisor/socket_file.h"
 
 struct admin_socket {
-    int fd;       /* non-blocking; the caller's from the start */
-    char *path;   /* NULL where systemd made the file */
-    dev_t device; /* which file it is, so that nobody else's is removed */
-    ino_t inode;
+    int fd;                  /* non-blocking; the caller's from the start */
+    struct socket_file file; /* none where systemd made it */
 };
 
 /*

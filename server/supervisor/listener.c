@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "server/supervisor/socket_file.h"
 
 /* A thousand clients may start in one second. */
 #define BACKLOG 1024
@@ -31,9 +32,7 @@ struct listener {
     bool complained;
     void (*accepted)(void *context, int fd);
     void *context;
-    dev_t device; /* which file is ours */
-    ino_t inode;
-    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* empty: not ours */
+    struct socket_file file; /* none where systemd made it */
 };
 
 static int open_spare(void)
@@ -102,25 +101,12 @@ static int fail(int error, const char *path, char *why, size_t why_bytes)
     return -error;
 }
 
-/* Nobody listens on a socket file that a killed server left. */
-static bool is_stale(const struct sockaddr_un *address)
-{
-    struct stat status;
-    if (lstat(address->sun_path, &status) < 0 || !S_ISSOCK(status.st_mode))
-        return false;
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return false;
-    bool stale =
-        connect(fd, (const struct sockaddr *)address, sizeof *address) < 0 && errno == ECONNREFUSED;
-    close(fd);
-    return stale;
-}
-
 static void make_folder(const char *path)
 {
     char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-    snprintf(folder, sizeof folder, "%s", path);
+    if (strlen(path) >= sizeof folder)
+        return;
+    strcpy(folder, path);
     char *slash = strrchr(folder, '/');
     if (slash && slash != folder) {
         *slash = 0;
@@ -130,38 +116,14 @@ static void make_folder(const char *path)
 
 static int make(struct listener *listener, const char *path, char *why, size_t why_bytes)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct stat status;
-    if (strlen(path) >= sizeof address.sun_path)
-        return fail(ENAMETOOLONG, path, why, why_bytes);
-    strcpy(address.sun_path, path);
-    listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listener->fd < 0)
-        return fail(errno, path, why, why_bytes);
     make_folder(path);
-    if (is_stale(&address))
-        unlink(path);
-    if (bind(listener->fd, (const struct sockaddr *)&address, sizeof address) < 0)
-        return fail(errno, path, why, why_bytes);
+    listener->fd = socket_file_bind(&listener->file, SOCK_SEQPACKET, path);
+    if (listener->fd < 0)
+        return fail(-listener->fd, path, why, why_bytes);
     /* Any user may be a client; what each gets is decided by who it is. */
-    if (chmod(path, 0666) < 0 || stat(path, &status) < 0 || listen(listener->fd, BACKLOG) < 0) {
-        int saved = errno;
-        unlink(path);
-        return fail(saved, path, why, why_bytes);
-    }
-    strcpy(listener->path, path);
-    listener->device = status.st_dev;
-    listener->inode = status.st_ino;
+    if (chmod(path, 0666) < 0 || listen(listener->fd, BACKLOG) < 0)
+        return fail(errno, path, why, why_bytes);
     return 0;
-}
-
-static void remove_file(struct listener *listener)
-{
-    struct stat status;
-    if (listener->path[0] && lstat(listener->path, &status) == 0 &&
-        status.st_dev == listener->device && status.st_ino == listener->inode)
-        unlink(listener->path);
-    listener->path[0] = 0;
 }
 
 int listener_open(struct listener **out, uv_loop_t *loop, const char *path, int fd,
@@ -184,7 +146,7 @@ int listener_open(struct listener **out, uv_loop_t *loop, const char *path, int 
     if (result == 0 && (result = uv_poll_init(loop, &listener->poll, listener->fd)) < 0)
         fail(-result, path, why, why_bytes);
     if (result < 0) {
-        remove_file(listener);
+        socket_file_remove(&listener->file);
         if (listener->fd >= 0)
             close(listener->fd);
         if (listener->spare >= 0)
@@ -213,7 +175,7 @@ void listener_close(struct listener **pointer)
     *pointer = NULL;
     if (!listener)
         return;
-    remove_file(listener);
+    socket_file_remove(&listener->file);
     uv_close((uv_handle_t *)&listener->poll, handle_closed);
     uv_close((uv_handle_t *)&listener->rest, handle_closed);
     close(listener->fd);
