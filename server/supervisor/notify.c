@@ -73,11 +73,6 @@ int notify_stopping(const struct notify *notify)
     return send_state(notify, "STOPPING=1");
 }
 
-int notify_watchdog(const struct notify *notify)
-{
-    return send_state(notify, "WATCHDOG=1");
-}
-
 int notify_status(const struct notify *notify, const char *text)
 {
     static const char prefix[] = "STATUS=";
@@ -88,19 +83,6 @@ int notify_status(const struct notify *notify, const char *text)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
     return send_state(notify, state);
-}
-
-uint64_t notify_watchdog_interval(const char *watchdog_usec, const char *watchdog_pid, pid_t self)
-{
-    uint64_t period, pid;
-    if (!watchdog_usec ||
-        units_parse_number(watchdog_usec, strlen(watchdog_usec), UINT64_MAX, &period) != 0)
-        return 0;
-    if (watchdog_pid &&
-        (units_parse_number(watchdog_pid, strlen(watchdog_pid), INT32_MAX, &pid) != 0 ||
-         pid != (uint64_t)self))
-        return 0;
-    return period / 2;
 }
 
 /* ---- sockets that were passed ---- */

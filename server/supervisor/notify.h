@@ -10,7 +10,6 @@
 #define GPUSHARE_SERVER_SUPERVISOR_NOTIFY_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 struct notify {
@@ -35,17 +34,10 @@ void notify_close(struct notify *notify);
  */
 int notify_ready(const struct notify *notify);
 int notify_stopping(const struct notify *notify);
-int notify_watchdog(const struct notify *notify);
 
 /* STATUS=: one line for `systemctl status`; control characters become '?', and it is cut at 400
  * bytes. */
 int notify_status(const struct notify *notify, const char *text);
-
-/*
- * How often notify_watchdog must be called, in microseconds: half of what systemd
- * waits. 0: never (WATCHDOG_USEC unset or not for this process).
- */
-uint64_t notify_watchdog_interval(const char *watchdog_usec, const char *watchdog_pid, pid_t self);
 
 /* The sockets that systemd passed; -1 where it passed none. */
 struct notify_sockets {

@@ -368,8 +368,9 @@ int command_run(struct command *command, struct stream *stream,
         return run_wait(command, stream, (const void *)descriptor->bytes);
     case PROTO_COMMAND_EVENT_RECORD:
         return run_event_record(command, stream, (const void *)descriptor->bytes);
-    default:
-        return 0; /* nop */
+    case PROTO_COMMAND_NOP:
+    default: /* proto_command_check knows no others */
+        return 0;
     }
 }
 

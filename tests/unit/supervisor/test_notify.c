@@ -64,8 +64,6 @@ static void say_everything(const struct notify *notify, int fd)
     heard(fd, "READY=1");
     assert_int_equal(notify_status(notify, "3 clients"), 0);
     heard(fd, "STATUS=3 clients");
-    assert_int_equal(notify_watchdog(notify), 0);
-    heard(fd, "WATCHDOG=1");
     assert_int_equal(notify_stopping(notify), 0);
     heard(fd, "STOPPING=1");
 }
@@ -158,21 +156,10 @@ static void a_full_listener_does_not_block(void **state)
     assert_int_equal(notify_open(&notify, path), 0);
     int result = 0;
     for (int i = 0; i < 100000 && result == 0; i++)
-        result = notify_watchdog(&notify);
+        result = notify_ready(&notify);
     assert_int_equal(result, -EAGAIN);
     notify_close(&notify);
     close(fd);
-}
-
-static void watchdog_intervals(void **state)
-{
-    (void)state;
-    assert_int_equal(notify_watchdog_interval(NULL, NULL, 5), 0);
-    assert_int_equal(notify_watchdog_interval("30000000", NULL, 5), 15000000);
-    assert_int_equal(notify_watchdog_interval("30000000", "5", 5), 15000000);
-    assert_int_equal(notify_watchdog_interval("30000000", "6", 5), 0);
-    assert_int_equal(notify_watchdog_interval("30000000", "five", 5), 0);
-    assert_int_equal(notify_watchdog_interval("soon", NULL, 5), 0);
 }
 
 /* ---- sockets; each case in a child, for the descriptors begin at 3 ---- */
@@ -291,7 +278,6 @@ int main(void)
         CASE(names_that_are_none),
         CASE(a_status_is_one_line),
         CASE(a_full_listener_does_not_block),
-        CASE(watchdog_intervals),
         CASE(sockets_are_taken_by_name_or_kind),
         CASE(anothers_sockets_are_left_alone),
     };
