@@ -309,6 +309,26 @@ static void a_descriptor_too_few(void **state)
     close(taken);
 }
 
+static void a_descriptor_more_than_any_message_has(void **state)
+{
+    (void)state;
+    struct {
+        struct proto_message_header header;
+        struct proto_worker_attach body;
+    } attach = {.header = {.bytes = sizeof attach, .opcode = PROTO_WORKER_ATTACH, .serial = 1},
+                .body = {.streams = 1, .thread_percentage = PROTO_PERCENT_WHOLE}};
+    int fds[PROTO_FDS_MAX + 1];
+    for (unsigned i = 0; i <= PROTO_FDS_MAX; i++)
+        fds[i] = pair[0];
+    send_raw(&attach, sizeof attach, fds, PROTO_FDS_MAX + 1);
+    assert_int_equal(receive_as(PROTO_PEER_WORKER, PROTO_PEER_SUPERVISOR), -EPROTO);
+    assert_non_null(strstr(got.why, "too many file descriptors"));
+    send_raw(&attach, sizeof attach, fds, PROTO_FDS_MAX);
+    assert_int_equal(receive_as(PROTO_PEER_WORKER, PROTO_PEER_SUPERVISOR), 0);
+    channel_close_fds(&got);
+    assert_int_equal(count_fds(), fds_before + 2);
+}
+
 static void no_descriptor_left_in_this_process(void **state)
 {
     (void)state;
@@ -427,6 +447,7 @@ int main(void)
         CASE(reserved_fields_and_ranges),
         CASE(descriptors_that_nobody_asked_for),
         CASE(a_descriptor_too_few),
+        CASE(a_descriptor_more_than_any_message_has),
         CASE(no_descriptor_left_in_this_process),
         CASE(a_packet_of_nothing_with_descriptors),
         CASE(random_packets),

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "common/ring.h"
@@ -328,6 +329,36 @@ static void waiting_for_room_ends_by_fault_and_by_time(void **state)
     both_close(&both);
 }
 
+static void *sleep_for_room(void *context)
+{
+    struct both *both = context;
+    uint32_t head = both->producer.head;
+    __atomic_store_n(&both->ring.header->room_waiter, 1, __ATOMIC_SEQ_CST);
+    /* Far longer than ring_wait_room sleeps: only a wake-up ends it in time. */
+    timeline_sleep(&both->ring.status->head, head, 60 * 1000000000L);
+    return NULL;
+}
+
+static void who_waits_for_room_is_woken(void **state)
+{
+    (void)state;
+    struct both both;
+    pthread_t thread;
+    both_open(&both, 0, 0);
+    for (uint64_t i = 0; i < PROTO_RING_ENTRIES; i++)
+        push(&both, i);
+    uint64_t start = timeline_now();
+    pthread_create(&thread, NULL, sleep_for_room, &both);
+    while (!__atomic_load_n(&both.ring.header->room_waiter, __ATOMIC_SEQ_CST))
+        sched_yield();
+    usleep(50000); /* most likely asleep by now; if it is not, it will find the head moved */
+    take(&both, 0);
+    assert_true(ring_consume(&both.consumer) >= 0);
+    pthread_join(thread, NULL);
+    assert_true(timeline_now() - start < UINT64_C(30) * 1000000000u);
+    both_close(&both);
+}
+
 /* ---- two threads ---- */
 
 enum { MANY = 300000 };
@@ -435,6 +466,7 @@ int main(void)
         cmocka_unit_test(the_arena_is_free_again_when_the_ring_is_empty),
         cmocka_unit_test(arena_room_that_is_not_used_comes_back),
         cmocka_unit_test(waiting_for_room_ends_by_fault_and_by_time),
+        cmocka_unit_test(who_waits_for_room_is_woken),
         cmocka_unit_test(two_threads_lose_nothing),
         cmocka_unit_test(an_empty_ring_is_never_left_unseen),
     };

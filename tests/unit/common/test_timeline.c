@@ -174,6 +174,7 @@ static void a_fault_wakes_every_stream_and_the_first_stays(void **state)
         pthread_join(some[i].thread, NULL);
         assert_int_equal(some[i].result, PROTO_ERROR_WORKER_LOST);
     }
+    assert_int_equal(timeline_wait(&timeline, 200, 0, NULL, NULL), PROTO_ERROR_WORKER_LOST);
     assert_int_equal(waiters(), 0);
 }
 
