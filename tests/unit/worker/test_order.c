@@ -380,8 +380,11 @@ static void test_host_buffer_waits_for_work(void **state)
     hold(false);
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(fake_count(FAKE_UNREGISTER), before + 1);
-    /* The arena is reserved again: nobody else's mmap can settle there. */
+    /* The arena is reserved again: nobody else's mmap can settle there, and the buffer is gone. */
     assert_int_equal(shm_reserve(address, 4096), -EEXIST);
+    assert_int_equal(msync((void *)(uintptr_t)address, 4096, MS_SYNC), 0);
+    assert_int_equal(write(peer->doorbell, (const void *)(uintptr_t)address, 8), -1);
+    assert_int_equal(errno, EFAULT);
 }
 
 static void test_detach_waits_for_work_and_drops_the_rest(void **state)

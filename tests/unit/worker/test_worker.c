@@ -176,6 +176,89 @@ static void test_ordinary_error_stands_in_the_stream_status(void **state)
     peer_detach(peer);
 }
 
+/* A transfer can't be told to pause, so the control thread takes large buffers in pieces. */
+static void test_host_buffers_are_registered_in_steps(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_attach(1);
+    const uint64_t step = UINT64_C(64) << 20;
+    const uint32_t before = fake_count(FAKE_REGISTER);
+    uint64_t address = peer_host_map(peer, 0, 2 * step + 8192);
+    assert_int_equal(fake_count(FAKE_REGISTER), before + 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct fake_call call = fake_call(FAKE_REGISTER, before + i);
+        assert_int_equal(call.a, address + i * step);
+        assert_int_equal(call.b, i < 2 ? step : 8192);
+    }
+    peer_detach(peer);
+}
+
+static uint32_t host_map_refused(struct peer *peer, int fd, uint64_t address, uint64_t count)
+{
+    struct proto_worker_host_map map = {.address = address, .count = count};
+    harness_send(PROTO_WORKER_HOST_MAP, peer->number, &map, NULL, 0, &fd, 1);
+    harness_receive();
+    return harness_error();
+}
+
+static void test_what_no_supervisor_can_mean_is_refused(void **state)
+{
+    (void)state;
+    struct peer *peer = peer_attach(1);
+    const uint64_t grain = FAKE_GRANULE;
+    uint64_t taken = peer_map(peer, grain, 2 * grain);
+    const uint64_t wrong[][2] = {{peer->device_base - grain, grain},
+                                 {peer->device_base + WINDOW_BYTES, grain},
+                                 {peer->device_base + WINDOW_BYTES - grain, 2 * grain},
+                                 {peer->device_base, UINT64_MAX - grain + 1},
+                                 {peer->device_base + grain / 2, grain},
+                                 {peer->device_base, grain / 2},
+                                 {taken, grain},
+                                 {taken - grain, 2 * grain},
+                                 {taken + grain, 2 * grain}};
+    uint32_t maps = fake_count(FAKE_MAP);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct proto_worker_map map = {.address = wrong[i][0], .count = wrong[i][1]};
+        harness_ask(PROTO_WORKER_MAP, 1, &map, PROTO_FAILED);
+    }
+    assert_int_equal(fake_count(FAKE_MAP), maps);
+    struct shm shm;
+    assert_int_equal(shm_create(&shm, "host", 8192), 0);
+    assert_int_equal(host_map_refused(peer, shm.fd, peer->host_base, 12288),
+                     PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(host_map_refused(peer, shm.fd, peer->host_base + 1, 4096),
+                     PROTO_ERROR_INVALID_VALUE);
+    int open_ended = memfd_create("not sealed", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(open_ended, 8192), 0);
+    assert_int_equal(host_map_refused(peer, open_ended, peer->host_base, 8192),
+                     PROTO_ERROR_INVALID_VALUE);
+    close(open_ended);
+    shm_release(&shm);
+    peer_detach(peer);
+}
+
+/* Whoever has nothing to do costs nothing: the client leaves the scan set, the thread sleeps. */
+static void test_an_idle_client_lets_the_submitter_sleep(void **state)
+{
+    (void)state;
+    struct peer *peers[2] = {peer_attach(1), peer_attach(2)};
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(peer_wait(peers[i], 0, peer_push_nop(peers[i], 0)), 0);
+        uint64_t end = timeline_now() + 10000000000u;
+        while (!__atomic_load_n(&harness.worker.submitter.asleep, __ATOMIC_SEQ_CST)) {
+            assert_true(timeline_now() < end);
+            sched_yield();
+        }
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(__atomic_load_n(&ring_client_header(peers[i]->rings.base)->asleep,
+                                             __ATOMIC_SEQ_CST),
+                             1);
+    }
+    peer_detach(peers[0]);
+    peer_detach(peers[1]);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, harness_setup, harness_stop)
@@ -188,6 +271,9 @@ int main(void)
         T(test_sticky_error_of_a_launch_ends_the_worker),
         T(test_fault_is_found_while_work_is_in_flight),
         T(test_ordinary_error_stands_in_the_stream_status),
+        T(test_host_buffers_are_registered_in_steps),
+        T(test_what_no_supervisor_can_mean_is_refused),
+        T(test_an_idle_client_lets_the_submitter_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
