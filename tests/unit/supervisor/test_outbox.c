@@ -62,6 +62,30 @@ static void messages_arrive_once_and_in_order(void **state)
     outbox_close(&outbox);
 }
 
+/* What waits goes before what is new, also when the socket has room again. */
+static void nothing_overtakes_what_waits(void **state)
+{
+    (void)state;
+    struct outbox outbox;
+    uint32_t sent = 0, got = 0;
+    outbox_open(&outbox, pair[0], 1 << 20);
+    while (!outbox_waiting(&outbox))
+        assert_true(send_number(&outbox, ++sent) >= 0);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(
+            channel_receive(pair[1], PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &message), 0);
+        assert_int_equal(message.header.serial, ++got);
+    }
+    assert_int_equal(send_number(&outbox, ++sent), OUTBOX_QUEUED);
+    assert_true(outbox_flush(&outbox) >= 0);
+    while (got < sent) {
+        assert_int_equal(
+            channel_receive(pair[1], PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &message), 0);
+        assert_int_equal(message.header.serial, ++got);
+    }
+    outbox_close(&outbox);
+}
+
 static void a_full_queue_refuses(void **state)
 {
     (void)state;
@@ -129,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(messages_arrive_once_and_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_overtakes_what_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_queue_refuses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(waiting_descriptors_are_the_outboxs_own_and_count, set_up,
                                         tear_down),
