@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/connection.h"
 #include "client/gpushare.h"
 #include "tests/support/fake_server.h"
 
@@ -388,6 +390,11 @@ static void test_second_connection_joins_the_group(void **state)
             _exit(__LINE__ % 255 ? __LINE__ % 255 : 1);                                            \
     } while (0)
 
+static bool is_mapped(uint64_t address)
+{
+    return msync((void *)(uintptr_t)address, 4096, MS_ASYNC) == 0;
+}
+
 static void test_forked_child_is_not_initialized(void **state)
 {
     (void)state;
@@ -406,9 +413,18 @@ static void test_forked_child_is_not_initialized(void **state)
     assert_int_equal(gpushare_event_create(gpu, 0, &event), 0);
     assert_int_equal(gpushare_memory_alloc(gpu, 64, &memory), 0);
     assert_int_equal(gpushare_host_alloc(gpu, 64, &buffer), 0);
+    /* What server and client share, and both windows: none of it may be mapped in the child. */
+    const uint64_t shared[] = {
+        (uint64_t)(uintptr_t)gpu->ring_memory.base, (uint64_t)(uintptr_t)gpu->status_memory.base,
+        (uint64_t)(uintptr_t)buffer, gpu->device_base + gpu->window_bytes - 4096,
+        gpu->host_base + gpu->window_bytes - 4096};
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        assert_true(is_mapped(shared[i]));
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+            CHILD_CHECK(!is_mapped(shared[i]));
         const gpushare_error expected = GPUSHARE_ERROR_NOT_INITIALIZED;
         gpushare_address address;
         CHILD_CHECK(gpushare_launch(kernel, one, one, 0, NULL, NULL) == expected);

@@ -6,6 +6,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "client/connection.h"
+#include "client/stream.h"
+
 enum { MIB = 1 << 20 };
 
 static uint8_t *make_pattern(size_t bytes, unsigned seed)
@@ -119,6 +122,46 @@ static void test_direction_is_found_from_addresses(void **state)
     memset(back, 0, sizeof back);
     OK(gpushare_copy(f.gpu, back_at, plain_at, 16));
     assert_string_equal(back, "plain");
+    fixture_stop(&f);
+}
+
+struct host_copy {
+    const struct fixture *f;
+    void *to;
+    uint32_t done;
+    gpushare_error error;
+};
+
+static void *copy_between_host_memories(void *context)
+{
+    struct host_copy *copy = context;
+    static const char text[16] = "new";
+    copy->error = gpushare_copy(copy->f->gpu, (uint64_t)(uintptr_t)copy->to,
+                                (uint64_t)(uintptr_t)text, sizeof text);
+    __atomic_store_n(&copy->done, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+/* The processor does it, but in the stream's order: after the work that was given before. */
+static void test_copies_between_host_memories_wait_for_their_stream(void **state)
+{
+    (void)state;
+    struct fixture f;
+    pthread_t thread;
+    struct host_copy copy = {.f = &f};
+    fixture_start(&f, &(struct fake_options){.manual = true});
+    OK(gpushare_host_alloc(f.gpu, 64, &copy.to));
+    strcpy(copy.to, "old");
+    fixture_launch(&f, NULL);
+    const uint32_t *waiters = &f.gpu->default_stream->producer.ring.header->waiter;
+    assert_int_equal(pthread_create(&thread, NULL, copy_between_host_memories, &copy), 0);
+    while (!__atomic_load_n(waiters, __ATOMIC_SEQ_CST))
+        assert_false(__atomic_load_n(&copy.done, __ATOMIC_SEQ_CST));
+    assert_string_equal(copy.to, "old");
+    assert_int_equal(fake_run(f.server, 0, 0, 1), 1);
+    pthread_join(thread, NULL);
+    OK(copy.error);
+    assert_string_equal(copy.to, "new");
     fixture_stop(&f);
 }
 
@@ -427,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_source_can_be_reused_when_an_async_copy_returns),
         cmocka_unit_test(test_shared_buffers_are_copied_by_one_descriptor),
         cmocka_unit_test(test_direction_is_found_from_addresses),
+        cmocka_unit_test(test_copies_between_host_memories_wait_for_their_stream),
         cmocka_unit_test(test_bad_ranges_are_refused),
         cmocka_unit_test(test_memory_of_another_connection_is_not_ordinary),
         cmocka_unit_test(test_fills_of_each_width),

@@ -558,6 +558,25 @@ static void test_event_of_the_default_stream_covers_blocking_streams(void **stat
     fixture_stop(&f);
 }
 
+static void test_query_of_the_default_stream_covers_blocking_streams(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_start(&f, &by_hand);
+    gpushare_stream *blocking, *free_stream;
+    OK(gpushare_stream_create(f.gpu, 0, 0, &blocking));
+    OK(gpushare_stream_create(f.gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &free_stream));
+    fixture_launch(&f, free_stream);
+    OK(gpushare_stream_query(f.gpu, NULL));
+    fixture_launch(&f, blocking);
+    assert_int_equal(gpushare_stream_query(f.gpu, NULL), GPUSHARE_ERROR_NOT_READY);
+    fake_run(f.server, 0, 1, 1);
+    OK(gpushare_stream_query(f.gpu, NULL));
+    assert_int_equal(gpushare_stream_query(f.gpu, free_stream), GPUSHARE_ERROR_NOT_READY);
+    fake_run(f.server, 0, 2, 1);
+    fixture_stop(&f);
+}
+
 static void test_events_take_times(void **state)
 {
     (void)state;
@@ -677,6 +696,7 @@ int main(void)
         cmocka_unit_test(test_streams_beyond_the_grant_are_refused_and_come_back),
         cmocka_unit_test(test_event_orders_two_streams),
         cmocka_unit_test(test_event_of_the_default_stream_covers_blocking_streams),
+        cmocka_unit_test(test_query_of_the_default_stream_covers_blocking_streams),
         cmocka_unit_test(test_events_take_times),
         cmocka_unit_test(test_error_of_work_is_reported_once_on_its_stream),
         cmocka_unit_test(test_streams_of_another_connection_are_refused),
