@@ -97,6 +97,7 @@ static void begin(struct scheduler *scheduler, struct scheduler_lane *lane,
                   const struct policy_choice *choice, uint64_t now)
 {
     struct scheduler_client *client = choice->client;
+    bool goes_on = lane->holder == client;
     lane->holder = client;
     lane->closing = false;
     lane->lease_ends = now + choice->length_ns;
@@ -108,7 +109,7 @@ static void begin(struct scheduler *scheduler, struct scheduler_lane *lane,
         lane->extra_ns = client->extra_ns;
     if (scheduler->settings.mode == SCHEDULER_TURNS)
         client->debt_ns -= scheduler->settings.quantum_ns - choice->length_ns;
-    if (client->leased)
+    if (goes_on)
         return;
     client->leased = true;
     client->throttled_ns += now - client->waits_since;
@@ -259,7 +260,8 @@ static void leave(struct scheduler *scheduler, struct scheduler_client *client, 
     struct scheduler_lane *lane = client->lane;
     if (!lane)
         return;
-    if (client->leased && client->in_flight == 0)
+    bool counts = scheduler->settings.mode != SCHEDULER_CONCURRENT;
+    if (client->leased && (client->in_flight == 0 || !counts))
         lane_settle_leftover(scheduler, client, now);
     client->extra_ns -= client->extra_ns < lane->extra_ns ? client->extra_ns : lane->extra_ns;
     client->wants_next = client->wants_previous = NULL;

@@ -246,16 +246,28 @@ static int check_limits(const struct scheduler *scheduler, const struct schedule
     return SCHEDULER_OVERCOMMITTED;
 }
 
+/* What one mode owed, another does not: some don't count at all. */
+static void drop_credit(struct scheduler_client *client)
+{
+    if (client->request.parts > 0)
+        client->request.parts = 0;
+    if (client->cap.parts > 0)
+        client->cap.parts = 0;
+}
+
 int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
                   uint64_t now, char *why, size_t why_size)
 {
     if (scheduler_check(settings, why, why_size))
         return -EINVAL;
+    bool another = settings->mode != scheduler->settings.mode;
     for (struct scheduler_client *client = scheduler->first; client; client = client->next)
         set_rates(scheduler, client, now);
     apply(scheduler, settings, now);
     for (struct scheduler_client *client = scheduler->first; client; client = client->next) {
         set_rates(scheduler, client, now);
+        if (another)
+            drop_credit(client);
         if (settings->mode == SCHEDULER_CONCURRENT && client->wants)
             lane_name(scheduler, client);
     }

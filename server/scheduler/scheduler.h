@@ -218,8 +218,8 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings
 
 /*
  * Other settings, with work in flight. Leases that run end now (their clients get
- * others), credit and debt stay, a new plan begins. 0, or what scheduler_check says:
- * then nothing changed.
+ * others), debt stays, credit too unless the mode is another, a new plan begins. 0, or what
+ * scheduler_check says: then nothing changed.
  */
 int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
                   uint64_t now, char *why, size_t why_size);

@@ -98,7 +98,8 @@ static void start_kernel(struct device *device, struct device_engine *engine)
         best->unserved_most = engine->began - best->unserved_since;
     best->waiting = false;
     bool leases = device->scheduler.settings.mode != SCHEDULER_CONCURRENT;
-    if (leases && best->scheduled.lane->holder != &best->scheduled)
+    const struct scheduler_client *holder = best->scheduled.lane->holder;
+    if (leases && holder && holder != &best->scheduled)
         device->overlapped++;
 }
 

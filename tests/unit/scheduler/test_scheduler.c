@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Settings, refusals, lanes, and changes while work is in flight. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/simulate/device.h"
+
+#define US  UINT64_C(1000)
+#define MS  UINT64_C(1000000)
+#define ANY UINT64_MAX
+
+static struct device device;
+static struct scheduler_settings settings;
+static char why[SCHEDULER_WHY];
+
+static void open_mode(enum scheduler_mode mode)
+{
+    scheduler_defaults(&settings);
+    settings.mode = mode;
+    device_open(&device, &settings);
+}
+
+static struct share_set atoms(uint32_t first, uint32_t last)
+{
+    struct share_set set = {{0}};
+    for (uint32_t atom = first; atom <= last; atom++)
+        share_set_add(&set, atom);
+    return set;
+}
+
+static struct device_client *arrive_on(uint32_t request, const struct share_set *set,
+                                       uint32_t engine)
+{
+    struct scheduler_limits limits = {.request = request, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    struct device_client *client = device_add(&device, &limits, set, engine, 1, why, sizeof why);
+    if (!client)
+        fail_msg("%s", why);
+    return client;
+}
+
+static int try_request(uint32_t request, uint32_t limit, const struct share_set *set)
+{
+    struct scheduler_client client = {0};
+    struct scheduler_limits limits = {.request = request, .limit = limit, .duty = PLAN_WHOLE};
+    int result =
+        scheduler_add(&device.scheduler, &client, &limits, set, device.now, why, sizeof why);
+    if (result == 0)
+        scheduler_remove(&device.scheduler, &client, device.now);
+    return result;
+}
+
+static double share_of(const struct device_client *client, uint64_t before, uint64_t span)
+{
+    return 100.0 * (double)(device_had(&device, client) - before) / (double)span;
+}
+
+static void sums_above_one_are_refused_with_the_arithmetic(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_STRICT);
+    arrive_on(2000, NULL, 0);
+    arrive_on(3300, NULL, 0);
+    struct device_client *third = arrive_on(3705, NULL, 0);
+    assert_int_equal(try_request(995, PLAN_WHOLE, NULL), 0);
+    assert_int_equal(try_request(996, PLAN_WHOLE, NULL), SCHEDULER_OVERCOMMITTED);
+    assert_string_equal(why, "time: the requests of 3 other clients there are 37.05 % + 33 % + "
+                             "20 % = 90.05 %; with the 9.96 % asked for that makes 100.01 %, more "
+                             "than 100 %: ask for 9.95 % at most, or lower another request");
+    /* Nothing changed by the refusal; a client's own request does not count against it. */
+    struct scheduler_limits limits = {.request = 4700, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    assert_int_equal(scheduler_update(&device.scheduler, &third->scheduled, &limits, device.now,
+                                      why, sizeof why),
+                     0);
+    limits.request++;
+    assert_int_equal(scheduler_update(&device.scheduler, &third->scheduled, &limits, device.now,
+                                      why, sizeof why),
+                     SCHEDULER_OVERCOMMITTED);
+    assert_non_null(strstr(why, "of 2 other clients there are 33 % + 20 % = 53 %"));
+    assert_int_equal(third->scheduled.limits.request, 4700);
+    assert_int_equal(try_request(1, PLAN_WHOLE, NULL), SCHEDULER_OVERCOMMITTED);
+    assert_int_equal(try_request(0, PLAN_WHOLE, NULL), 0);
+}
+
+static void limits_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_FAIR);
+    assert_int_equal(try_request(0, 0, NULL), -EINVAL);
+    assert_int_equal(try_request(0, PLAN_WHOLE + 1, NULL), -EINVAL);
+    assert_string_equal(why, "time limit (hundredths of a per cent) is 10001; it must be 1 to "
+                             "10000");
+    assert_int_equal(try_request(5001, 5000, NULL), -EINVAL);
+    assert_string_equal(why, "time request 50.01 % is more than the time limit 50.00 %");
+    assert_int_equal(try_request(5000, 5000, NULL), 0);
+}
+
+static void settings_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_FAIR);
+    const struct scheduler_settings good = settings;
+    assert_int_equal(scheduler_check(&good, why, sizeof why), 0);
+    struct scheduler_settings bad = good;
+    bad.lease_ns = 5 * MS - 1;
+    assert_int_equal(scheduler_set(&device.scheduler, &bad, device.now, why, sizeof why), -EINVAL);
+    assert_non_null(strstr(why, "lease (ns) is 4999999; it must be 5000000 to 10000000000"));
+    assert_int_equal(device.scheduler.settings.lease_ns, 250 * MS);
+    bad.lease_ns = 10000 * MS + 1;
+    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    bad = good;
+    bad.precision = 99;
+    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    bad.precision = 5001;
+    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    bad = good;
+    bad.window = 0;
+    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    bad = good;
+    bad.low_window = good.quiet_window + 1;
+    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    bad = good;
+    bad.quantum_ns = 1;
+    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    bad = good;
+    bad.mode = (enum scheduler_mode)(SCHEDULER_TURNS + 1);
+    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+}
+
+static void classes_name_leases(void **state)
+{
+    (void)state;
+    for (uint32_t class = 0; class < 4; class ++) {
+        settings.lease_ns = scheduler_class_lease(class);
+        assert_int_equal(scheduler_check(&settings, why, sizeof why), 0);
+    }
+    assert_true(scheduler_class_lease(1) < scheduler_class_lease(2));
+    assert_true(scheduler_class_lease(2) < scheduler_class_lease(3));
+    assert_int_equal(scheduler_class_lease(0), 250 * MS);
+    assert_int_equal(scheduler_class_lease(4), 0);
+}
+
+/* ---- lanes ---- */
+
+static void partitions_apart_have_a_lease_each(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_STRICT);
+    struct share_set left = atoms(0, 7), right = atoms(8, 15);
+    struct device_client *a = arrive_on(6000, &left, 0), *b = arrive_on(4000, &left, 0);
+    struct device_client *c = arrive_on(9000, &right, 1);
+    struct device_client *all[3] = {a, b, c};
+    for (int i = 0; i < 3; i++)
+        device_work(&device, all[i], ANY);
+    device_run(&device, device.now + 50000 * MS);
+    assert_in_range(device_had(&device, a), 29500 * MS, 30500 * MS);
+    assert_in_range(device_had(&device, b), 19500 * MS, 20500 * MS);
+    assert_in_range(device_had(&device, c), 44500 * MS, 45500 * MS);
+    assert_int_equal(device.overlapped, 0);
+    /* Sums count within a lane; one that joins the two would have to fit both. */
+    struct share_set bridge = atoms(7, 8), middle = atoms(8, 8);
+    assert_int_equal(try_request(1000, PLAN_WHOLE, &right), 0);
+    assert_int_equal(try_request(1001, PLAN_WHOLE, &right), SCHEDULER_OVERCOMMITTED);
+    assert_int_equal(try_request(1000, PLAN_WHOLE, &middle), 0);
+    assert_int_equal(try_request(1, PLAN_WHOLE, &bridge), SCHEDULER_OVERCOMMITTED);
+    assert_non_null(strstr(why, "3 other clients there are 90 % + 40 % + 60 % = 190 %"));
+}
+
+static void partitions_that_overlap_share_a_lease(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_FAIR);
+    struct share_set x = atoms(0, 3), y = atoms(2, 5), z = atoms(4, 7);
+    struct device_client *clients[3] = {arrive_on(2000, &x, 0), arrive_on(2000, &z, 0), NULL};
+    assert_ptr_not_equal(clients[0]->scheduled.lane, clients[1]->scheduled.lane);
+    clients[2] = arrive_on(2000, &y, 0);
+    for (int i = 0; i < 3; i++)
+        device_work(&device, clients[i], ANY);
+    assert_ptr_equal(clients[0]->scheduled.lane, clients[1]->scheduled.lane);
+    device_run(&device, device.now + 30000 * MS);
+    for (int i = 0; i < 3; i++)
+        assert_in_range(device_had(&device, clients[i]), 9700 * MS, 10300 * MS);
+    assert_int_equal(device.overlapped, 0);
+    /* Without the one between them the others run side by side. */
+    device_remove(&device, clients[2]);
+    assert_ptr_not_equal(clients[0]->scheduled.lane, clients[1]->scheduled.lane);
+}
+
+/* Clients move between partitions at random, with work in flight: no lease is shared, no one is
+ * forgotten, nothing is charged twice or to nobody. */
+static void clients_may_move_at_any_moment(void **state)
+{
+    (void)state;
+    uint64_t random = 5;
+    for (int mix = 0; mix < 200; mix++) {
+        struct device_client *clients[8];
+        scheduler_defaults(&settings);
+        settings.mode = SCHEDULER_STRICT + mix % 3;
+        settings.quantum_ns = 1000 * MS;
+        device_open(&device, &settings);
+        for (int i = 0; i < 8; i++) {
+            clients[i] = arrive_on(1000, NULL, 0);
+            clients[i]->longest = 20 * MS;
+            device_work(&device, clients[i], ANY);
+        }
+        uint64_t start = device.now;
+        for (int i = 0; i < 60; i++) {
+            struct share_set set = atoms(0, 4 + (uint32_t)(device_random(&random) % 4));
+            struct device_client *moved = clients[device_random(&random) % 8];
+            scheduler_place(&device.scheduler, &moved->scheduled, &set, device.now);
+            device_run(&device, device.now + device_random(&random) % (100 * MS));
+        }
+        device_run(&device, device.now + 60000 * MS);
+        assert_int_equal(device.overlapped, 0);
+        uint64_t charged = 0, had = 0, span = device.now - start;
+        for (int i = 0; i < 8; i++) {
+            charged += clients[i]->scheduled.charged_ns;
+            had += device_had(&device, clients[i]);
+            assert_true(clients[i]->kernels > 100);
+        }
+        /* All but the lease that runs. */
+        assert_true(charged <= span);
+        assert_true(charged + 1100 * MS > had);
+    }
+}
+
+/* ---- live changes ---- */
+
+static void modes_switch_with_work_in_flight(void **state)
+{
+    (void)state;
+    static const enum scheduler_mode modes[] = {SCHEDULER_CONCURRENT, SCHEDULER_STRICT,
+                                                SCHEDULER_CONCURRENT, SCHEDULER_FAIR,
+                                                SCHEDULER_TURNS,      SCHEDULER_STRICT};
+    open_mode(SCHEDULER_FAIR);
+    struct device_client *a = arrive_on(7000, NULL, 0), *b = arrive_on(2000, NULL, 0);
+    device_work(&device, a, ANY);
+    device_work(&device, b, ANY);
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        device_run(&device, device.now + 333 * MS);
+        settings.mode = modes[i];
+        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
+                         0);
+        /* What was in flight in concurrent mode is done first. */
+        device_run(&device, device.now + 1000 * MS);
+        uint64_t before_a = device_had(&device, a), before_b = device_had(&device, b);
+        device_run(&device, device.now + 60000 * MS);
+        double had_a = share_of(a, before_a, 60000 * MS);
+        double had_b = share_of(b, before_b, 60000 * MS);
+        double due_a = 50, due_b = 50;
+        if (modes[i] == SCHEDULER_STRICT)
+            due_a = 70, due_b = 20;
+        if (modes[i] == SCHEDULER_FAIR)
+            due_a = 75, due_b = 25;
+        if (had_a < due_a - 2 || had_a > due_a + 2 || had_b < due_b - 2 || had_b > due_b + 2)
+            fail_msg("switch %zu: %.2f %% and %.2f %%", i, had_a, had_b);
+    }
+}
+
+static void a_running_clients_share_changes_live(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_STRICT);
+    struct device_client *a = arrive_on(2000, NULL, 0);
+    device_work(&device, a, ANY);
+    static const uint32_t fractions[] = {3000, 9000, 100, 5000};
+    for (int i = 0; i < 4; i++) {
+        device_run(&device, device.now + 777 * MS);
+        struct scheduler_limits limits = {
+            .request = fractions[i], .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+        assert_int_equal(scheduler_update(&device.scheduler, &a->scheduled, &limits, device.now,
+                                          why, sizeof why),
+                         0);
+        uint64_t before = device_had(&device, a);
+        device_run(&device, device.now + 50000 * MS);
+        double had = share_of(a, before, 50000 * MS);
+        if (had < fractions[i] / 100.0 - 1 || had > fractions[i] / 100.0 + 1)
+            fail_msg("%.2f %% after a change to %u", had, fractions[i]);
+    }
+}
+
+static void leases_as_short_as_5_ms_work(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_FAIR);
+    settings.lease_ns = 5 * MS;
+    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
+    device.switch_ns = 50 * US; /* to drain, and for the next one's first kernel to begin */
+    for (int i = 0; i < 4; i++) {
+        struct device_client *client = arrive_on(2500, NULL, 0);
+        client->shortest = client->longest = 100 * US;
+        device_work(&device, client, ANY);
+    }
+    uint64_t start = device.now;
+    device_run(&device, start + 10000 * MS);
+    double busy = (double)device_busy(&device, 0) / (double)(device.now - start);
+    assert_true(busy > 0.97);
+    for (int i = 0; i < 4; i++)
+        assert_true(share_of(&device.clients[i], 0, 10000 * MS) > 25.0 * busy - 0.1);
+}
+
+/* The scheduler's own time says when it has to be asked again: nothing else wakes it. */
+static void the_next_event_is_never_missed(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_STRICT);
+    struct device_client *a = arrive_on(100, NULL, 0);
+    a->shortest = a->longest = 10 * MS;
+    assert_int_equal(scheduler_next_event(&device.scheduler, device.now), SCHEDULER_NEVER);
+    device_work(&device, a, ANY);
+    device_run(&device, device.now + 60000 * MS);
+    assert_in_range(device_had(&device, a), 590 * MS, 660 * MS);
+    device_work(&device, a, 0);
+    device_run(&device, device.now + 60000 * MS);
+    assert_int_equal(scheduler_next_event(&device.scheduler, device.now), SCHEDULER_NEVER);
+    device_remove(&device, a);
+    device_remove(&device, a); /* idempotent */
+    assert_int_equal(device.scheduler.client_count, 0);
+    assert_int_equal(device.scheduler.total_in_flight, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_above_one_are_refused_with_the_arithmetic),
+        cmocka_unit_test(limits_out_of_range_are_refused),
+        cmocka_unit_test(settings_out_of_range_are_refused),
+        cmocka_unit_test(classes_name_leases),
+        cmocka_unit_test(partitions_apart_have_a_lease_each),
+        cmocka_unit_test(partitions_that_overlap_share_a_lease),
+        cmocka_unit_test(clients_may_move_at_any_moment),
+        cmocka_unit_test(modes_switch_with_work_in_flight),
+        cmocka_unit_test(a_running_clients_share_changes_live),
+        cmocka_unit_test(leases_as_short_as_5_ms_work),
+        cmocka_unit_test(the_next_event_is_never_missed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
