@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "server/softgpu/memory_table.h"
@@ -256,7 +257,7 @@ void memory_quiesce(void)
 
 /* ---- copies ----------------------------------------------------------------- */
 
-enum { PIECE = 256 << 10 };
+enum { PIECE = 256 << 10, CLEAR_LEAST = 64 << 10 };
 
 /* The end of the live range at address that allows the access; 0 if there is none. */
 static uint64_t allowed_until(uint64_t address, uint32_t access)
@@ -312,10 +313,28 @@ static void fill(void *at, uint32_t value, unsigned width, uint64_t count)
     }
 }
 
+/*
+ * Zeroes by giving the pages back: device memory that nobody has used yet stays
+ * without pages, however much of it is cleared. Not for host buffers, whose owner
+ * has provided for their pages.
+ */
+static void clear(uint64_t address, uint64_t bytes)
+{
+    uint64_t first = (address + 4095) & ~UINT64_C(4095), end = (address + bytes) & ~UINT64_C(4095);
+
+    if (first >= end || madvise((void *)(uintptr_t)first, end - first, MADV_REMOVE) < 0) {
+        memset((void *)(uintptr_t)address, 0, bytes);
+        return;
+    }
+    memset((void *)(uintptr_t)address, 0, first - address);
+    memset((void *)(uintptr_t)end, 0, address + bytes - end);
+}
+
 bool memory_fill(uint64_t address, uint32_t value, unsigned width, uint64_t count, uint64_t *fault)
 {
     while (count > 0) {
         uint64_t piece = count < PIECE / width ? count : PIECE / width;
+        struct memory_place place;
         uint64_t end;
 
         memory_enter();
@@ -325,7 +344,11 @@ bool memory_fill(uint64_t address, uint32_t value, unsigned width, uint64_t coun
         if (end != 0) {
             if (piece > (end - address) / width)
                 piece = (end - address) / width;
-            fill((void *)(uintptr_t)address, value, width, piece);
+            if (value == 0 && piece * width >= CLEAR_LEAST && memory_locate(address, &place) &&
+                !place.host)
+                clear(address, piece * width);
+            else
+                fill((void *)(uintptr_t)address, value, width, piece);
         }
         memory_leave();
         if (end == 0) {

@@ -113,6 +113,7 @@ static int detach(struct request *request)
     pthread_mutex_unlock(&client->lock);
     submitter_drop(&request->worker->submitter, client);
     loader_forget(&request->worker->loader, client);
+    loader_forget(&request->worker->clearer, client);
     completer_note(&request->worker->completer, true);
     return 0;
 }
@@ -177,19 +178,35 @@ static int link_client(struct request *request)
 
 /* ---- memory ---- */
 
+static int submit(struct request *request, struct loader *loader, const struct loader_job *wanted)
+{
+    struct loader_job *job = malloc(sizeof *job);
+    if (!job)
+        return refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
+    *job = *wanted;
+    job->client = request->client;
+    job->serial = request->serial;
+    loader_submit(loader, job);
+    return 1;
+}
+
+/* Answered when the memory has been cleared. */
 static int map(struct request *request)
 {
     const struct proto_worker_map *wanted = request->body;
+    struct client *client = request->client;
+    struct loader_job job = {
+        .kind = LOADER_CLEAR, .fd = -1, .address = wanted->address, .count = wanted->count};
     struct refusal why;
-    int fd = -1;
-    uint32_t error = memory_map(request->client, wanted->address, wanted->count, &fd, &why);
+    uint32_t error = memory_map(client, wanted->address, wanted->count, &job.fd, &why);
     if (error)
         return refuse(request, error, why.text);
-    struct proto_worker_mapped mapped = {.address = wanted->address};
-    int sent = control_send_with(request->worker, PROTO_WORKER_MAPPED, request->serial,
-                                 request->number, &mapped, NULL, 0, &fd, 1);
-    close(fd);
-    return sent;
+    int submitted = submit(request, &request->worker->clearer, &job);
+    if (submitted > 0)
+        return 0;
+    close(job.fd);
+    memory_unmap(client, wanted->address, wanted->count, &why);
+    return submitted;
 }
 
 static int host_map(struct request *request)
@@ -254,29 +271,20 @@ static int quiesce(struct request *request)
 
 /* ---- modules ---- */
 
-static int submit(struct request *request, const struct loader_job *wanted)
-{
-    struct loader_job *job = malloc(sizeof *job);
-    if (!job) {
-        if (wanted->kind == LOADER_INSPECT)
-            module_destroy(request->client, wanted->module);
-        return refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
-    }
-    *job = *wanted;
-    job->client = request->client;
-    job->serial = request->serial;
-    if (job->kind == LOADER_INSPECT)
-        job->fd = channel_take_fd(request->message, 0);
-    loader_submit(&request->worker->loader, job);
-    return 0;
-}
-
 static int inspect(struct request *request)
 {
     const struct proto_worker_module_inspect *wanted = request->body;
     struct loader_job job = {.kind = LOADER_INSPECT, .count = wanted->count};
     uint32_t error = module_new(request->client, wanted->module, &job.module, &job.why);
-    return error ? refuse(request, error, job.why.text) : submit(request, &job);
+    if (error)
+        return refuse(request, error, job.why.text);
+    job.fd = channel_take_fd(request->message, 0);
+    int submitted = submit(request, &request->worker->loader, &job);
+    if (submitted > 0)
+        return 0;
+    close(job.fd);
+    module_destroy(request->client, job.module);
+    return submitted;
 }
 
 static int load(struct request *request)
@@ -288,7 +296,8 @@ static int load(struct request *request)
                              .global_base = wanted->global_base};
     if (!job.module || !module_loadable(job.module))
         return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such module to load");
-    return submit(request, &job);
+    int submitted = submit(request, &request->worker->loader, &job);
+    return submitted > 0 ? 0 : submitted;
 }
 
 static int answer_load(struct worker *worker, const struct loader_job *job)
@@ -302,21 +311,38 @@ static int answer_load(struct worker *worker, const struct loader_job *job)
         struct proto_worker_module_needs needs = {.global_bytes = job->global_bytes};
         return control_send(worker, PROTO_WORKER_MODULE_NEEDS, job->serial, number, &needs);
     }
+    if (job->kind == LOADER_CLEAR) {
+        struct proto_worker_mapped mapped = {.address = job->address};
+        return control_send_with(worker, PROTO_WORKER_MAPPED, job->serial, number, &mapped, NULL, 0,
+                                 &job->fd, 1);
+    }
     struct proto_module_loaded loaded = {.module = module_number(job->module),
                                          .functions = job->functions};
     return control_send(worker, PROTO_MODULE_LOADED, job->serial, number, &loaded);
 }
 
+static int finish_load(struct worker *worker, struct loader_job *job)
+{
+    struct refusal why;
+    int error = answer_load(worker, job);
+    if (job->error && job->kind == LOADER_INSPECT)
+        module_destroy(job->client, job->module);
+    if (job->error && job->kind == LOADER_CLEAR)
+        memory_unmap(job->client, job->address, job->count, &why);
+    if (job->fd >= 0)
+        close(job->fd);
+    free(job);
+    return error;
+}
+
 int control_finish_loads(struct worker *worker)
 {
+    struct loader *const loaders[] = {&worker->clearer, &worker->loader};
     struct loader_job *job;
     int error = 0;
-    while (error >= 0 && (job = loader_collect(&worker->loader))) {
-        error = answer_load(worker, job);
-        if (job->error && job->kind == LOADER_INSPECT)
-            module_destroy(job->client, job->module);
-        free(job);
-    }
+    for (size_t i = 0; i < sizeof loaders / sizeof *loaders; i++)
+        while (error >= 0 && (job = loader_collect(loaders[i])))
+            error = finish_load(worker, job);
     return error;
 }
 

@@ -171,6 +171,7 @@ bool control_drop_all(struct worker *worker)
 {
     uint64_t end = timeline_now() + 1000000000u;
     loader_stop(&worker->loader);
+    loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);
     while (!all_quiet(worker)) {
         if (timeline_now() > end || __atomic_load_n(&worker->failed, __ATOMIC_SEQ_CST))

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "server/worker/memory.h"
 #include "server/worker/worker.h"
 
 /* Of the client that was served longest ago; of one client, in order. Under the lock. */
@@ -27,7 +28,9 @@ static struct loader_job *take_next(struct loader *loader)
 
 static void carry_out(struct loader_job *job)
 {
-    if (job->kind == LOADER_INSPECT)
+    if (job->kind == LOADER_CLEAR)
+        job->error = memory_clear(job->client, job->address, job->count, &job->why);
+    else if (job->kind == LOADER_INSPECT)
         job->error = module_inspect(job->client, job->module, job->fd, job->count,
                                     &job->global_bytes, &job->why);
     else
@@ -59,7 +62,8 @@ static void *loader_main(void *argument)
     return NULL;
 }
 
-uint32_t loader_start(struct loader *loader, struct worker *worker, char *why, size_t why_size)
+uint32_t loader_start(struct loader *loader, struct worker *worker, const char *name, char *why,
+                      size_t why_size)
 {
     *loader = (struct loader){.worker = worker};
     pthread_mutex_init(&loader->lock, NULL);
@@ -68,17 +72,18 @@ uint32_t loader_start(struct loader *loader, struct worker *worker, char *why, s
     if (error) {
         pthread_cond_destroy(&loader->more);
         pthread_mutex_destroy(&loader->lock);
-        snprintf(why, why_size, "the loader thread: %s", strerror(error));
+        snprintf(why, why_size, "the %s thread: %s", name, strerror(error));
         return PROTO_ERROR_SERVER_RESOURCES;
     }
     loader->running = true;
-    pthread_setname_np(loader->thread, "loader");
+    pthread_setname_np(loader->thread, name);
     return 0;
 }
 
 static void drop(struct loader_job *job)
 {
-    module_set_busy(job->module, false);
+    if (job->module)
+        module_set_busy(job->module, false);
     job->client->loading--;
     if (job->fd >= 0)
         close(job->fd);
@@ -114,7 +119,8 @@ void loader_submit(struct loader *loader, struct loader_job *job)
 {
     job->next = NULL;
     job->client->loading++;
-    module_set_busy(job->module, true);
+    if (job->module)
+        module_set_busy(job->module, true);
     pthread_mutex_lock(&loader->lock);
     struct loader_job **end = &loader->queued;
     while (*end)
@@ -133,11 +139,9 @@ struct loader_job *loader_collect(struct loader *loader)
     pthread_mutex_unlock(&loader->lock);
     if (!job)
         return NULL;
-    module_set_busy(job->module, false);
+    if (job->module)
+        module_set_busy(job->module, false);
     job->client->loading--;
-    if (job->fd >= 0)
-        close(job->fd);
-    job->fd = -1;
     return job;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * loader: reads and compiles clients' modules in a thread of its own.
+ * loader: a thread for what takes long: reads and compiles clients' modules; another
+ * instance clears new device memory.
  *
  * A compiler may need minutes for an image that was made for that, and everybody's
  * requests go through the control thread. So that thread only hands jobs over and
@@ -18,15 +19,16 @@
 
 #include "server/worker/module.h"
 
-enum loader_kind { LOADER_INSPECT, LOADER_LOAD };
+enum loader_kind { LOADER_INSPECT, LOADER_LOAD, LOADER_CLEAR };
 
 struct loader_job {
     struct loader_job *next;
     enum loader_kind kind;
     struct client *client;
-    struct module *module;
-    uint32_t serial; /* of the request */
-    int fd;          /* LOADER_INSPECT: the image; the job's */
+    struct module *module; /* NULL: LOADER_CLEAR */
+    uint32_t serial;       /* of the request */
+    int fd;                /* LOADER_INSPECT: the image; LOADER_CLEAR: the memory; the job's */
+    uint64_t address;      /* LOADER_CLEAR */
     uint64_t count;
     uint64_t global_base; /* LOADER_LOAD */
     /* What came of it: */
@@ -48,7 +50,9 @@ struct loader {
     bool running, stop;
 };
 
-uint32_t loader_start(struct loader *loader, struct worker *worker, char *why, size_t why_size);
+/* name: of the thread, at most 15 letters. 0 or an error number. */
+uint32_t loader_start(struct loader *loader, struct worker *worker, const char *name, char *why,
+                      size_t why_size);
 
 /* Waits for the job at hand; what is queued or done is dropped. Idempotent. */
 void loader_stop(struct loader *loader);
@@ -58,7 +62,8 @@ void loader_stop(struct loader *loader);
 /* Takes the job over (malloc'ed) and marks its module busy. */
 void loader_submit(struct loader *loader, struct loader_job *job);
 
-/* A job that is done, its module no longer busy; NULL if there is none. The caller frees it. */
+/* A job that is done, its module no longer busy; NULL if there is none. The caller closes its
+ * descriptor and frees it. */
 struct loader_job *loader_collect(struct loader *loader);
 
 /* Forgets what is queued for a client that leaves. Its client->loading says what is left. */

@@ -196,6 +196,17 @@ uint32_t memory_map(struct client *client, uint64_t address, uint64_t count, int
     return refuse_range(why, error, address, count);
 }
 
+uint32_t memory_clear(const struct client *client, uint64_t address, uint64_t count,
+                      struct refusal *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    cuda_result result = cuda->cuMemsetD8(address, 0, count);
+    /* The clients' streams don't wait for it by themselves. */
+    if (result == CUDA_OK)
+        result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
+    return result == CUDA_OK ? 0 : refusal_from_cuda(why, "clearing device memory", result);
+}
+
 uint32_t memory_unmap(struct client *client, uint64_t address, uint64_t count, struct refusal *why)
 {
     if (!range_remove_locked(client, address, count, RANGE_DEVICE))

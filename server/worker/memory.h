@@ -24,6 +24,13 @@
 uint32_t memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
                     struct refusal *why);
 
+/*
+ * Zeroes what was mapped, and waits until that is done: no driver promises that a new handle
+ * holds nothing of whoever had the memory before. Any one thread with the context.
+ */
+uint32_t memory_clear(const struct client *client, uint64_t address, uint64_t count,
+                      struct refusal *why);
+
 /* Unmaps what memory_map mapped; the range leaves the client's table whatever the driver says. */
 uint32_t memory_unmap(struct client *client, uint64_t address, uint64_t count, struct refusal *why);
 

@@ -24,7 +24,8 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     worker->failed = 0;
     worker->account.cuda = NULL;
     worker->submitter.event = worker->submitter.epoll = -1;
-    worker->submitter.running = worker->completer.running = worker->loader.running = false;
+    worker->submitter.running = worker->completer.running = false;
+    worker->loader.running = worker->clearer.running = false;
     worker->submitter.active = NULL;
     worker->submitter.command.cuda = NULL;
     pthread_mutex_init(&worker->clients_lock, NULL);
@@ -50,7 +51,9 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     if (!error)
         error = submitter_start(&worker->submitter, worker, why, why_size);
     if (!error)
-        error = loader_start(&worker->loader, worker, why, why_size);
+        error = loader_start(&worker->loader, worker, "loader", why, why_size);
+    if (!error)
+        error = loader_start(&worker->clearer, worker, "clearer", why, why_size);
     if (error) {
         worker_stop(worker);
         return error;
@@ -66,6 +69,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
 void worker_stop(struct worker *worker)
 {
     loader_stop(&worker->loader);
+    loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);
     completer_stop(&worker->completer);
     account_close(&worker->account);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * worker: the whole of it, as its four threads see it.
+ * worker: the whole of it, as its five threads see it.
  *
  *   control    (the main thread) serves the supervisor's messages; slow driver calls
  *   loader     reads and compiles modules, slower than all else
+ *   clearer    clears new device memory, which waits for its turn on the device
  *   submitter  reads the clients' rings and hands their work to the device
  *   completer  watches what the device has reached; wakes who sleeps
  */
@@ -37,14 +38,14 @@ struct worker {
 
     struct submitter submitter;
     struct completer completer;
-    struct loader loader;
+    struct loader loader, clearer;
     int channel;       /* to the supervisor; the caller's */
     int control_event; /* eventfd: something is ready for the control thread */
     uint32_t failed;   /* atomic: error number once the context is lost */
 };
 
 /*
- * Divides the device and starts the three threads. device is moved in; channel stays
+ * Divides the device and starts the other threads. device is moved in; channel stays
  * the caller's. 0, or an error number with a sentence; then worker->device is
  * closed too.
  */
