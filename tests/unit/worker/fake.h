@@ -302,7 +302,12 @@ static inline cuda_result fake_cuMemMap(cuda_device_ptr ptr, size_t size, size_t
     call->b = size;
     fake.live_maps++;
     pthread_mutex_unlock(&fake.lock);
-    return shm_map_at((int)handle, ptr, size, true) == 0 ? CUDA_OK : CUDA_ERR_MAP_FAILED;
+    if (shm_map_at((int)handle, ptr, size, true) < 0)
+        return CUDA_ERR_MAP_FAILED;
+    /* No driver promises that memory is new: this one holds somebody's data. */
+    *(uint8_t *)(uintptr_t)ptr = 0x5a;
+    *(uint8_t *)(uintptr_t)(ptr + size - 1) = 0x5a;
+    return CUDA_OK;
 }
 
 static inline cuda_result fake_cuMemUnmap(cuda_device_ptr ptr, size_t size)

@@ -220,6 +220,14 @@ static void test_a_client_that_leaves_releases_who_waits_for_it(void **state)
 
 /* ---- deferred frees ---- */
 
+static void test_new_memory_holds_nothing(void **state)
+{
+    (void)state;
+    const volatile uint8_t *bytes = (const volatile uint8_t *)(uintptr_t)peer_map(peer, 0, GRANULE);
+    assert_int_equal(bytes[0], 0);
+    assert_int_equal(bytes[GRANULE - 1], 0);
+}
+
 static void test_unmap_waits_for_work_issued_before(void **state)
 {
     (void)state;
@@ -718,6 +726,7 @@ int main(void)
         T(test_linked_wait_holds_until_completed_there),
         T(test_wait_on_a_stream_that_the_link_lacks_is_refused),
         T(test_a_client_that_leaves_releases_who_waits_for_it),
+        T(test_new_memory_holds_nothing),
         T(test_unmap_waits_for_work_issued_before),
         T(test_unmap_does_not_wait_for_work_issued_after),
         T(test_command_issued_after_the_free_is_refused),
