@@ -22,7 +22,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-PKGS := libuv jansson libzstd liblz4
+PKGS := libuv jansson libzstd liblz4 yaml-0.1
 
 CPPFLAGS_ALL = -D_GNU_SOURCE -DGPUSHARE_VERSION='"$(VERSION)"' -I. -I$(BUILD)/generated $(PKG_CFLAGS) $(CPPFLAGS)
 CFLAGS_ALL = -std=c17 -fPIC -fvisibility=hidden -fno-strict-aliasing -pthread -Wall -Wextra \

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * config_tree: a YAML text as a tree whose every node knows its line.
+ *
+ * What a configuration has no use for, and an attacker has, is refused: anchors,
+ * aliases and tags, several documents, keys that are no text or come twice, NUL bytes,
+ * depth, and size. Pure; any thread. Every failure is one sentence "FILE:LINE: reason".
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_TREE_H
+#define GPUSHARE_SERVER_SUPERVISOR_CONFIG_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CONFIG_BYTES_MAX 1048576 /* of a file */
+#define CONFIG_NODES_MAX 65536
+#define CONFIG_KEYS_MAX  4096 /* of one mapping */
+#define CONFIG_DEPTH_MAX 8    /* mappings and lists inside one another */
+
+enum config_kind { CONFIG_TEXT, CONFIG_LIST, CONFIG_MAP };
+
+struct config_node {
+    enum config_kind kind;
+    bool plain;                /* a text without quotes */
+    unsigned line;             /* from 1 */
+    struct config_node *first; /* of a list: its items; of a map: key, value, key, value... */
+    struct config_node *next;
+    struct config_node *made; /* the one made before: for config_tree_free */
+    unsigned keys;            /* of a map */
+    size_t length;            /* of text */
+    char text[];              /* of a text, without NUL bytes inside, with one at its end */
+};
+
+struct config_tree {
+    struct config_node *root; /* NULL: the file says nothing */
+    struct config_node *made;
+};
+
+/* file: for messages. 0; -EINVAL or -ENOMEM with a sentence in why. */
+int config_tree_read(struct config_tree *tree, const char *file, const char *text, size_t bytes,
+                     char *why, size_t why_size);
+
+void config_tree_free(struct config_tree *tree);
+
+/* A text without quotes that YAML calls null: nothing, ~ or null. */
+bool config_node_is_null(const struct config_node *node);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* A configuration file, and what its rules give clients known and unknown. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/supervisor/config.h"
+#include "server/supervisor/config_rules.h"
+
+static void expect(int holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void check_limits(const struct config_limits *limits)
+{
+    expect(limits->memory > 0 && limits->memory_share <= PROTO_PERCENT_WHOLE);
+    expect(limits->threads <= PROTO_PERCENT_WHOLE && limits->priority <= LIMITS_PRIORITY_MAX);
+}
+
+/* Whoever is not identified has at most what any other has. */
+static void choose(const struct config *config, uint32_t device)
+{
+    static const uint32_t gids[] = {0, 100, 4000};
+    struct config_who who = {.identified = true,
+                             .uid = 1000,
+                             .gids = gids,
+                             .gid_count = 3,
+                             .cgroup = "/batch.slice/a.service",
+                             .name = "notebook-1",
+                             .profile = ""};
+    struct config_limits known, unknown, both;
+    expect(config_choose(config, device, &who, &known) == 0);
+    who.identified = false;
+    expect(config_choose(config, device, &who, &unknown) == 0);
+    check_limits(&known);
+    both = unknown;
+    config_limits_tighten(&both, &known);
+    expect(both.memory == unknown.memory && both.memory_share == unknown.memory_share &&
+           both.host_memory == unknown.host_memory && both.threads == unknown.threads &&
+           both.priority == unknown.priority);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static const uint8_t uuids[2][LIMITS_UUID_BYTES] = {{0x2f, 0x9d}, {0x2f, 0x9e}};
+    struct config *config;
+    char why[600] = "";
+    int result = config_parse(&config, "f", (const char *)data, bytes, why, sizeof why);
+    if (result < 0) {
+        /* "f:LINE: reason" */
+        char *end;
+        expect(!config && !strncmp(why, "f:", 2) && strtoul(why + 2, &end, 10) >= 1);
+        expect(!strncmp(end, ": ", 2) && end[2]);
+        return 0;
+    }
+    if (config_resolve(config, uuids, 2, why, sizeof why) == 0) {
+        choose(config, 0);
+        choose(config, 1);
+    }
+    config_free(config);
+    return 0;
+}

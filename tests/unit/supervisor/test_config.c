@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* config: every kind of mistake is refused with its line, and what is accepted says
+ * what the file says. Rules: the strictest of all that fit. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "server/supervisor/config.h"
+#include "server/supervisor/config_rules.h"
+#include "server/supervisor/config_tree.h"
+
+static const uint8_t uuids[2][LIMITS_UUID_BYTES] = {{0x2f, 0x9d, 1}, {0x2f, 0x9e, 2}};
+
+static struct config *accept(const char *text)
+{
+    struct config *config;
+    char why[600] = "";
+    if (config_parse(&config, "file", text, strlen(text), why, sizeof why) != 0)
+        fail_msg("refused: %s", why);
+    if (config_resolve(config, uuids, 2, why, sizeof why) != 0)
+        fail_msg("not resolved: %s", why);
+    return config;
+}
+
+/* The sentence begins with the file and this line, and holds the words. */
+static void refused_bytes(const char *text, size_t bytes, unsigned line, const char *words)
+{
+    struct config *config = NULL;
+    char why[600] = "", place[32];
+    int result = config_parse(&config, "file", text, bytes, why, sizeof why);
+    snprintf(place, sizeof place, "file:%u: ", line);
+    if (result == 0 || config || strncmp(why, place, strlen(place)) || !strstr(why, words))
+        fail_msg("%d \"%s\", wanted line %u and \"%s\" of:\n%.300s", result, why, line, words,
+                 text);
+}
+
+static void refused(const char *text, unsigned line, const char *words)
+{
+    refused_bytes(text, strlen(text), line, words);
+}
+
+/* ---- the file ---- */
+
+static void nothing_said_limits_nothing(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"",
+                                        "\n",
+                                        "# only a comment\n",
+                                        "---\n",
+                                        "{}\n",
+                                        "~\n",
+                                        "clients:\ngpus:\nprofiles:\nrules:\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct config *config = accept(texts[i]);
+        struct config_limits limits;
+        struct config_who who = {.identified = false, .name = "", .profile = ""};
+        assert_int_equal(config_choose(config, 1, &who, &limits), 0);
+        assert_true(limits.memory == PROTO_UNSET && limits.host_memory == PROTO_UNSET);
+        assert_true(!limits.memory_share && !limits.threads && !limits.priority);
+        config_free(config);
+    }
+}
+
+static void what_is_not_yaml_names_its_line(void **state)
+{
+    (void)state;
+    refused("clients:\n\tpriority: 1\n", 2, "tabs");
+    refused("clients: {priority: 1\n\nrules: []\n", 3, "not YAML");
+    refused("clients: [\n", 2, "not YAML");
+    refused("a: b: c\n", 1, "not YAML");
+    refused("clients:\n  name: \"open\n", 3, "not YAML");
+    refused("clients:\n  priority: \xff\xfe\n", 2, "not YAML");
+    refused("clients:\n  priority: \x01\n", 2, "not YAML");
+    refused_bytes("clients:\n  pri\0ority: 1\n", 24, 2, "NUL");
+    refused("clients:\n  \"pri\\0ority\": 1\n", 2, "NUL");
+    refused("clients: {}\n---\nclients: {}\n", 2, "second document");
+}
+
+static void what_yaml_offers_and_nobody_needs_is_refused(void **state)
+{
+    (void)state;
+    refused("clients: &a {}\n", 1, "anchors");
+    refused("profiles:\n  a: {priority: &x 1}\n", 2, "anchors");
+    refused("rules: &a [*a, *a]\n", 1, "anchors");
+    refused("clients: {}\nrules:\n  - *a\n", 3, "anchors");
+    refused("clients: !!map {}\n", 1, "tags");
+    refused("clients:\n  priority: !!int 1\n", 2, "tags");
+    refused("? [a]\n: 1\n", 1, "a key must be a word");
+    refused("? {a: 1}\n: 1\n", 1, "a key must be a word");
+    refused("profiles:\n  a: {}\n  b: {}\n  a: {}\n", 4, "first in line 2");
+    refused("clients: {priority: 1, priority: 2}\n", 1, "twice");
+}
+
+/* Every level names the one before it nine times; a reader that expands dies of it. */
+static void a_bomb_of_aliases_is_refused_at_once(void **state)
+{
+    (void)state;
+    char text[4096] = "a: &a [x,x,x,x,x,x,x,x,x]\n";
+    for (char level = 'b'; level < 'k'; level++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n",
+                 level, level, level - 1, level - 1, level - 1, level - 1, level - 1, level - 1,
+                 level - 1, level - 1, level - 1);
+    }
+    refused(text, 1, "anchors");
+}
+
+static void depth_and_size_are_bounded(void **state)
+{
+    (void)state;
+    char *text = malloc(CONFIG_BYTES_MAX + 2);
+    assert_non_null(text);
+    memset(text, '[', 500000);
+    refused_bytes(text, 500000, 1, "nested more than 8 deep");
+    memset(text, '#', CONFIG_BYTES_MAX + 1);
+    refused_bytes(text, CONFIG_BYTES_MAX + 1, 1, "more than 1048576 bytes");
+    struct config *config;
+    char why[600];
+    assert_int_equal(config_parse(&config, "file", text, CONFIG_BYTES_MAX, why, sizeof why), 0);
+    config_free(config);
+    size_t used = 0;
+    for (unsigned i = 0; i < CONFIG_NODES_MAX; i++)
+        used += (size_t)sprintf(text + used, "- x\n");
+    refused_bytes(text, used, CONFIG_NODES_MAX, "more than 65536 values");
+    used = 0;
+    for (unsigned i = 0; i <= CONFIG_KEYS_MAX; i++)
+        used += (size_t)sprintf(text + used, "k%u: x\n", i);
+    refused_bytes(text, used, CONFIG_KEYS_MAX + 1, "more than 4096 keys");
+    used = (size_t)sprintf(text, "rules:\n");
+    for (unsigned i = 0; i <= CONFIG_RULES_MAX; i++)
+        used += (size_t)sprintf(text + used, "- {}\n");
+    refused_bytes(text, used, 2, "more than 1024 entries");
+    used = (size_t)sprintf(text, "profiles:\n");
+    for (unsigned i = 0; i <= CONFIG_PROFILES_MAX; i++)
+        used += (size_t)sprintf(text + used, "  p%u: {}\n", i);
+    refused_bytes(text, used, 2, "more than 256 entries");
+    free(text);
+}
+
+/* ---- keys and types ---- */
+
+static void unknown_keys_are_named_with_the_known(void **state)
+{
+    (void)state;
+    refused("client: {}\n", 1,
+            "unknown key \"client\" in the configuration: known are clients, "
+            "gpus, profiles, rules");
+    refused("clients:\n  memroy: {limit: 1G}\n", 2, "unknown key \"memroy\" in clients");
+    refused("clients:\n  memory:\n    max: 1G\n", 3, "unknown key \"max\" in memory");
+    refused("gpus:\n  - gpu: 0\n    leases: 1\n", 3, "unknown key \"leases\" in an entry of gpus");
+    refused("profiles:\n  a:\n    gpu: 0\n", 3, "unknown key \"gpu\" in profile a");
+    refused("rules:\n  - match:\n      user: 1\n", 3, "unknown key \"user\" in match");
+    refused("rules:\n  - uid: 1\n", 2, "unknown key \"uid\" in a rule");
+}
+
+static void wrong_types_are_refused(void **state)
+{
+    (void)state;
+    refused("- a\n", 1, "the configuration must be a mapping");
+    refused("word\n", 1, "the configuration must be a mapping");
+    refused("clients: 3\n", 1, "clients must be a mapping");
+    refused("gpus: {}\n", 1, "gpus must be a list");
+    refused("gpus:\n  - 0\n", 2, "an entry of gpus must be a mapping");
+    refused("profiles: []\n", 1, "profiles must be a mapping");
+    refused("profiles:\n  a: 1\n", 2, "profile a must be a mapping");
+    refused("rules: {}\n", 1, "rules must be a list");
+    refused("rules:\n  - a\n", 2, "a rule must be a mapping");
+    refused("rules:\n  - match: x\n", 2, "match must be a mapping");
+    refused("clients:\n  memory: 4G\n", 2, "memory must be a mapping: memory: {limit");
+    refused("clients:\n  memory: {limit: [1G]}\n", 2, "memory.limit must be");
+    refused("clients:\n  priority: \"1\"\n", 2, "priority must be a number");
+    refused("clients:\n  priority: -1\n", 2, "priority must be a number");
+    refused("clients:\n  priority: 1001\n", 2, "from 0 to 1000");
+    refused("clients:\n  priority: 1.5\n", 2, "priority must be a number");
+    refused("clients:\n  priority:\n", 2, "priority must be a number");
+    refused("clients:\n  priority: {}\n", 2, "priority must be a number");
+}
+
+static void amounts_out_of_form_are_refused(void **state)
+{
+    (void)state;
+    refused("clients:\n\n  threads: {limit: 25}\n", 3, "threads.limit \"25\" must be a share");
+    refused("clients:\n  threads: {limit: 0%}\n", 2, "threads.limit");
+    refused("clients:\n  threads: {limit: 101%}\n", 2, "threads.limit");
+    refused("clients:\n  threads: {limit: 1G}\n", 2, "threads.limit");
+    refused("clients:\n  threads: {limit: }\n", 2, "threads.limit");
+    refused("clients:\n  memory: {limit: 0}\n", 2, "memory.limit");
+    refused("clients:\n  memory: {limit: 1X}\n", 2, "memory.limit \"1X\" must be a size");
+    refused("clients:\n  memory: {limit: 16777216T}\n", 2, "memory.limit");
+    refused("clients:\n  host_memory: {limit: 10%}\n", 2, "host_memory.limit");
+    refused("clients:\n  fraction: 1\n", 2, "fraction must be a share");
+    refused("clients:\n  fraction: {}\n", 2, "fraction must be a share");
+    refused("clients:\n  replicas: 0\n", 2, "replicas must be a number from 1 to 1000");
+}
+
+static void what_is_not_enforced_is_not_accepted(void **state)
+{
+    (void)state;
+    static const char later[] = "not supported by this version yet";
+    refused("clients:\n  threads:\n    limit: 50%\n    request: 25%\n", 4, later);
+    refused("clients:\n  memory: {request: 1G}\n", 2, later);
+    refused("clients:\n  host_memory: {request: 1G}\n", 2, later);
+    refused("clients:\n  time: {limit: 50%}\n", 2, later);
+    refused("clients:\n  time: {}\n", 2, later);
+    refused("gpus:\n  - gpu: 0\n    mode: strict\n", 3, later);
+    refused("gpus:\n  - {gpu: 0, mode: fair}\n", 2, later);
+    refused("gpus:\n  - {gpu: 0, mode: turns}\n", 2, later);
+    refused("gpus:\n  - {gpu: 0, lease: 250ms}\n", 2, later);
+    refused("gpus:\n  - {gpu: 0, precision: 5%}\n", 2, later);
+    refused("gpus:\n  - {gpu: 0, quantum: 30s}\n", 2, later);
+    refused("gpus:\n  - {gpu: 0, mode: shared}\n", 2, "mode must be concurrent");
+    /* What is wrong in itself is said first. */
+    refused("clients:\n  threads: {request: 60%, limit: 50%}\n", 2,
+            "the request 60% exceeds the limit 50%");
+    refused("clients:\n  memory: {limit: 1G, request: 2G}\n", 2,
+            "the request 2G exceeds the limit 1G");
+    refused("clients:\n  time: {request: 2.0}\n", 2, "time.request \"2.0\" must be a share");
+}
+
+static void gpus_are_numbers_or_uuids(void **state)
+{
+    (void)state;
+    refused("gpus:\n  - {mode: concurrent}\n", 2, "needs the key gpu");
+    refused("gpus:\n  - gpu: -1\n", 2, "gpu \"-1\"");
+    refused("gpus:\n  - gpu: 0,1\n", 2, "gpu \"0,1\"");
+    refused("gpus:\n  - gpu: all\n", 2, "gpu \"all\"");
+    refused("gpus:\n  - gpu:\n", 2, "gpu must be");
+    refused("gpus:\n  - gpu: [0]\n", 2, "gpu must be");
+    struct config *config = accept("gpus:\n  - {gpu: GPU-2f9e, memory: {limit: 2G}}\n"
+                                   "  - {gpu: 0, threads: {limit: 0.5}}\n");
+    assert_int_equal(config->ceilings[1].memory, UINT64_C(2) << 30);
+    assert_int_equal(config->ceilings[1].threads, 0);
+    assert_int_equal(config->ceilings[0].threads, 5000);
+    assert_true(config->ceilings[0].memory == PROTO_UNSET);
+    config_free(config);
+}
+
+static void unresolved(const char *text, const char *words)
+{
+    struct config *config;
+    char why[600] = "";
+    assert_int_equal(config_parse(&config, "file", text, strlen(text), why, sizeof why), 0);
+    assert_int_equal(config_resolve(config, uuids, 2, why, sizeof why), -EINVAL);
+    if (!strstr(why, words))
+        fail_msg("\"%s\" lacks \"%s\"", why, words);
+    config_free(config);
+}
+
+static void gpus_that_are_not_there_or_twice_are_refused(void **state)
+{
+    (void)state;
+    unresolved("gpus:\n  - gpu: 0\n  - gpu: 2\n", "file:3: there is no such GPU");
+    unresolved("gpus:\n  - gpu: GPU-2f\n",
+               "file:2: there is no such GPU, or the UUID fits several");
+    unresolved("gpus:\n  - gpu: 1\n  - gpu: GPU-2f9e\n", "file:3: GPU 1 has an entry already, in "
+                                                         "line 2");
+}
+
+static void mistakes_in_rules_are_refused(void **state)
+{
+    (void)state;
+    refused("rules:\n  - match: {uid: alice}\n", 2, "uid must be a number");
+    refused("rules:\n  - match: {uid: 4294967295}\n", 2, "uid must be a number");
+    refused("rules:\n  - match: {uid: 2000-1000}\n", 2, "uid must be a number");
+    refused("rules:\n  - match: {uid: 1-}\n", 2, "uid must be a number");
+    refused("rules:\n  - match:\n      gid:\n        - 1\n        - x\n", 5,
+            "gid must be a number");
+    refused("rules:\n  - match: {gid: [[1]]}\n", 2, "gid must be a number");
+    refused("rules:\n  - match: {uid: []}\n", 2, "empty list");
+    refused("rules:\n  - match: {cgroup: user.slice}\n", 2, "absolute path");
+    refused("rules:\n  - match: {cgroup: {}}\n", 2, "absolute path");
+    refused("rules:\n  - match: {name: \"\"}\n", 2, "name must be a text");
+    refused("rules:\n  - match: {name: }\n", 2, "name must be a text");
+    refused("rules:\n  - except: {name: x}\n", 2, "a client chooses its own");
+    refused("rules:\n  - except: {}\n", 2, "except is empty");
+    refused("profiles: {a: {}}\nrules:\n  - profile: b\n", 3, "there is no profile \"b\"");
+    refused("rules:\n  - profile: []\n", 2, "profile must be the name");
+    refused("profiles:\n  \"a b\": {}\n", 2, "a profile's name");
+    refused("profiles:\n  \"\": {}\n", 2, "a profile's name");
+}
+
+/* ---- what rules give ---- */
+
+static const char rules_text[] = "clients:\n"
+                                 "  threads: {limit: 80%}\n"
+                                 "gpus:\n"
+                                 "  - {gpu: 1, memory: {limit: 3G}}\n"
+                                 "rules:\n"
+                                 "  - match: {uid: [5, 1000-1999]}\n"
+                                 "    except: {gid: 4000}\n"
+                                 "    threads: {limit: 40%}\n"
+                                 "  - match: {cgroup: /batch.slice}\n"
+                                 "    profile: low\n"
+                                 "  - match: {name: 'nb-*', uid: 1001}\n"
+                                 "    memory: {limit: 0.5}\n"
+                                 "    host_memory: {limit: 1M}\n"
+                                 "profiles:\n"
+                                 "  low: {threads: {limit: 10%}, priority: 7}\n"
+                                 "  quarter: {replicas: 4}\n"
+                                 "  third: {fraction: 33.33%}\n";
+
+static struct config_limits chosen(const struct config_who *who, uint32_t device)
+{
+    struct config *config = accept(rules_text);
+    struct config_limits limits;
+    assert_int_equal(config->fraction_line, 17);
+    assert_int_equal(config_choose(config, device, who, &limits), 0);
+    config_free(config);
+    return limits;
+}
+
+static struct config_who somebody(uint32_t uid)
+{
+    static const uint32_t gids[] = {100, 200};
+    return (struct config_who){.identified = true,
+                               .uid = uid,
+                               .gids = gids,
+                               .gid_count = 2,
+                               .cgroup = "/user.slice/user-1000.slice/session-1.scope",
+                               .name = "program",
+                               .profile = ""};
+}
+
+static void rules_choose_by_identity(void **state)
+{
+    (void)state;
+    struct config_who who = somebody(0);
+    assert_int_equal(chosen(&who, 0).threads, 8000);
+    assert_true(chosen(&who, 0).memory == PROTO_UNSET);
+    assert_int_equal(chosen(&who, 1).memory, UINT64_C(3) << 30);
+    static const struct {
+        uint32_t uid, threads;
+    } users[] = {{4, 8000},    {5, 4000},    {6, 8000},   {999, 8000},
+                 {1000, 4000}, {1999, 4000}, {2000, 8000}};
+    for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
+        who = somebody(users[i].uid);
+        assert_int_equal(chosen(&who, 0).threads, users[i].threads);
+    }
+    /* A member of the group that is excepted, as its second group. */
+    static const uint32_t gids[] = {100, 4000};
+    who = somebody(1000);
+    who.gids = gids;
+    assert_int_equal(chosen(&who, 0).threads, 8000);
+}
+
+static void rules_choose_by_cgroup_and_name(void **state)
+{
+    (void)state;
+    struct config_who who = somebody(0);
+    who.cgroup = "/batch.slice/job.service";
+    assert_int_equal(chosen(&who, 0).threads, 1000);
+    assert_int_equal(chosen(&who, 0).priority, 7);
+    who.cgroup = "/batch.slice2";
+    assert_int_equal(chosen(&who, 0).threads, 8000);
+    /* A rule fits who fits all of it. */
+    who = somebody(1001);
+    who.name = "nb-1";
+    assert_int_equal(chosen(&who, 0).memory_share, 5000);
+    assert_int_equal(chosen(&who, 0).host_memory, 1 << 20);
+    assert_int_equal(chosen(&who, 0).threads, 4000);
+    who.uid = 1002;
+    assert_int_equal(chosen(&who, 0).memory_share, 0);
+    who.uid = 1001;
+    who.name = "nb";
+    assert_int_equal(chosen(&who, 0).memory_share, 0);
+}
+
+static void profiles_asked_for_tighten_too(void **state)
+{
+    (void)state;
+    struct config_who who = somebody(1000);
+    who.profile = "quarter";
+    assert_int_equal(chosen(&who, 0).threads, 2500);
+    assert_int_equal(chosen(&who, 0).memory_share, 2500);
+    /* The rule's own 40 % is stricter than none. */
+    who.profile = "third";
+    assert_int_equal(chosen(&who, 0).threads, 4000);
+    assert_int_equal(chosen(&who, 0).memory_share, 3333);
+    struct config *config = accept(rules_text);
+    struct config_limits limits;
+    who.profile = "lo";
+    assert_int_equal(config_choose(config, 0, &who, &limits), -ENOENT);
+    config_free(config);
+}
+
+static void who_is_not_known_gets_the_strictest(void **state)
+{
+    (void)state;
+    struct config_who who = somebody(0);
+    who.identified = false;
+    struct config_limits limits = chosen(&who, 0);
+    assert_int_equal(limits.threads, 1000);
+    assert_int_equal(limits.priority, 7);
+    assert_int_equal(limits.memory_share, 5000);
+    assert_int_equal(limits.host_memory, 1 << 20);
+    /* A control group that can't be read fits every pattern, groups that can't except nobody. */
+    who = somebody(1000);
+    who.cgroup = NULL;
+    assert_int_equal(chosen(&who, 0).threads, 1000);
+    who = somebody(1000);
+    who.gids = NULL;
+    assert_int_equal(chosen(&who, 0).threads, 4000);
+}
+
+static void patterns(void **state)
+{
+    (void)state;
+    assert_true(config_pattern_fits("/", "/", false));
+    assert_true(config_pattern_fits("/", "/a/b", false));
+    assert_true(config_pattern_fits("/a", "/a", false));
+    assert_true(config_pattern_fits("/a", "/a/b/c", false));
+    assert_false(config_pattern_fits("/a", "/ab", false));
+    assert_false(config_pattern_fits("/a/b", "/a", false));
+    assert_true(config_pattern_fits("/*/b", "/a/b/c", false));
+    assert_false(config_pattern_fits("/*/b", "/a/a/b", false));
+    assert_true(config_pattern_fits("/docker-*.scope", "/docker-12ab.scope", false));
+    assert_true(config_pattern_fits("a*b*c", "aXbbYc", true));
+    assert_false(config_pattern_fits("a*b*c", "aXbbYcd", true));
+    assert_true(config_pattern_fits("*", "", true));
+    assert_true(config_pattern_fits("**", "x", true));
+    assert_false(config_pattern_fits("a", "a/b", true));
+    assert_false(config_pattern_fits("", "a", true));
+    /* Backtracking that remembers more than one star would take years here. */
+    char text[4096], many[129];
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    for (size_t i = 0; i < sizeof many - 1; i += 2)
+        memcpy(many + i, "*a", 2);
+    memcpy(many + sizeof many - 3, "*b", 3);
+    assert_false(config_pattern_fits(many, text, true));
+}
+
+/* ---- files ---- */
+
+static void files_are_read_whole_or_refused(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/gpushare-config-XXXXXX", path[64], why[600] = "";
+    struct config *config = NULL;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/file.yaml", folder);
+    assert_int_equal(config_load(&config, path, why, sizeof why), -ENOENT);
+    assert_non_null(strstr(why, path));
+    assert_int_equal(config_load(&config, folder, why, sizeof why), -EINVAL);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(config_load(&config, path, why, sizeof why), -EINVAL);
+    assert_non_null(strstr(why, "regular"));
+    unlink(path);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("clients: {priority: 3}\n", file);
+    fclose(file);
+    assert_int_equal(config_load(&config, path, why, sizeof why), 0);
+    assert_int_equal(config->clients.priority, 3);
+    config_free(config);
+    unlink(path);
+    rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_said_limits_nothing),
+        cmocka_unit_test(what_is_not_yaml_names_its_line),
+        cmocka_unit_test(what_yaml_offers_and_nobody_needs_is_refused),
+        cmocka_unit_test(a_bomb_of_aliases_is_refused_at_once),
+        cmocka_unit_test(depth_and_size_are_bounded),
+        cmocka_unit_test(unknown_keys_are_named_with_the_known),
+        cmocka_unit_test(wrong_types_are_refused),
+        cmocka_unit_test(amounts_out_of_form_are_refused),
+        cmocka_unit_test(what_is_not_enforced_is_not_accepted),
+        cmocka_unit_test(gpus_are_numbers_or_uuids),
+        cmocka_unit_test(gpus_that_are_not_there_or_twice_are_refused),
+        cmocka_unit_test(mistakes_in_rules_are_refused),
+        cmocka_unit_test(rules_choose_by_identity),
+        cmocka_unit_test(rules_choose_by_cgroup_and_name),
+        cmocka_unit_test(profiles_asked_for_tighten_too),
+        cmocka_unit_test(who_is_not_known_gets_the_strictest),
+        cmocka_unit_test(patterns),
+        cmocka_unit_test(files_are_read_whole_or_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
