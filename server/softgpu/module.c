@@ -145,6 +145,8 @@ static int place_all_shared(struct module *m, struct module_error *error)
 
 /* ---- .global and .const ---- */
 
+enum { CONSTANT_BYTES = 65536 };
+
 static int place_memory(struct module *m, const struct ptx_variable *v, struct module_error *error)
 {
     if (v->space != PTX_SPACE_GLOBAL && v->space != PTX_SPACE_CONST)
@@ -159,6 +161,8 @@ static int place_memory(struct module *m, const struct ptx_variable *v, struct m
     uint64_t at = (*bytes + v->align - 1) & ~(uint64_t)(v->align - 1);
     if (at + v->bytes > UINT64_C(1) << 40)
         return fail_at(error, v, "is too large");
+    if (v->space == PTX_SPACE_CONST && at + v->bytes > CONSTANT_BYTES)
+        return fail_at(error, v, "does not fit: a module has 64 KiB of constant memory");
     m->places[v->id] = (struct placed){v, at};
     *bytes = at + v->bytes;
     return 0;

@@ -86,6 +86,7 @@ struct client {
     uint32_t closing_count;
     struct function *functions;
     uint32_t function_count;
+    uint32_t function_hint; /* no slot before it is free */
     struct event *events;
     uint32_t event_count, event_live;
     struct range *ranges; /* sorted by start, disjoint */

@@ -233,6 +233,8 @@ static void forget_names(struct client *client, struct module *module)
         struct named_function *gone = module->functions;
         module->functions = gone->next;
         client->functions[gone->handle - 1] = (struct function){.module = NULL};
+        if (gone->handle - 1 < client->function_hint)
+            client->function_hint = gone->handle - 1;
         free(gone);
     }
     for (size_t i = client->range_count; i-- > 0;)
@@ -313,12 +315,16 @@ static uint32_t read_layout(const struct cuda_driver *cuda, const struct module 
     return 0;
 }
 
+/* A free slot, taken by the caller; UINT32_MAX if there is none and no memory, or no more may be.
+ */
 static uint32_t find_slot(struct client *client)
 {
-    for (uint32_t i = 0; i < client->function_count; i++)
+    for (uint32_t i = client->function_hint; i < client->function_count; i++)
         if (!client->functions[i].module)
-            return i;
+            return client->function_hint = i;
     uint32_t room = client->function_count ? client->function_count * 2 : 16;
+    if (room > CLIENT_FUNCTIONS_MAX)
+        return UINT32_MAX;
     struct function *functions = realloc(client->functions, room * sizeof *functions);
     if (!functions)
         return UINT32_MAX;
@@ -327,7 +333,7 @@ static uint32_t find_slot(struct client *client)
     uint32_t slot = client->function_count;
     client->functions = functions;
     client->function_count = room;
-    return slot;
+    return client->function_hint = slot;
 }
 
 static uint32_t add_function(struct client *client, struct module *module, const char *name,
@@ -343,7 +349,8 @@ static uint32_t add_function(struct client *client, struct module *module, const
     pthread_mutex_unlock(&client->lock);
     if (slot == UINT32_MAX) {
         free(named);
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return client->function_count == CLIENT_FUNCTIONS_MAX ? PROTO_ERROR_TOO_MANY_OBJECTS
+                                                              : PROTO_ERROR_SERVER_RESOURCES;
     }
     strcpy(named->name, name);
     named->handle = slot + 1;
@@ -415,6 +422,11 @@ uint32_t module_function(struct client *client, uint32_t number, const char *nam
             return 0;
         }
     error = add_function(client, module, text, &function, &info->function);
+    if (error == PROTO_ERROR_TOO_MANY_OBJECTS)
+        return refusal_say(why, error,
+                           "the client has looked up %d kernels, as many as it may: "
+                           "unload modules",
+                           CLIENT_FUNCTIONS_MAX);
     return error ? refusal_say(why, error, "no memory for a kernel's handle") : 0;
 }
 

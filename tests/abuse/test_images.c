@@ -227,6 +227,21 @@ static void a_text_that_compiles_for_long_does_not_hold_up_others(void **state)
     check_wait(&text, "length");
 }
 
+/* Each is small enough; together they would be gigabytes that no limit counts. */
+static void constants_beyond_what_a_module_may_have_are_refused(void **state)
+{
+    (void)state;
+    struct raw raw;
+    struct text text = {0};
+    raw_attach(&raw, server, 64 << 20);
+    say(&text, HEADER);
+    for (int i = 0; i < 20000; i++)
+        say(&text, ".const .align 8 .b8 c%d[65536];\n", i);
+    assert_int_not_equal(load(&raw, text.bytes, text.count), 0);
+    free(text.bytes);
+    raw_close(&raw);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +251,7 @@ int main(void)
         cmocka_unit_test(a_long_chain_of_addresses_costs_others_no_time),
         cmocka_unit_test(one_statement_with_very_many_variables_costs_others_no_time),
         cmocka_unit_test(debugging_sections_that_name_nothing_cost_others_no_time),
+        cmocka_unit_test(constants_beyond_what_a_module_may_have_are_refused),
         cmocka_unit_test(a_text_that_compiles_for_long_does_not_hold_up_others),
     };
     return cmocka_run_group_tests(tests, start, stop);
