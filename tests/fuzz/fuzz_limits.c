@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "common/limits.h"
-#include "common/units.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

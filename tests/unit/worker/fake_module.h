@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* fake_module: the fake driver's modules, launches and green contexts. Only fake.h includes it. */
+#ifndef GPUSHARE_TESTS_UNIT_WORKER_FAKE_MODULE_H
+#define GPUSHARE_TESTS_UNIT_WORKER_FAKE_MODULE_H
+
+static inline cuda_result fake_cuModuleLoadDataEx(cuda_module *module, const void *image,
+                                                  unsigned count, cuda_jit_option *options,
+                                                  void **values)
+{
+    (void)options;
+    if (strstr(image, "REFUSE ME")) {
+        if (count)
+            strcpy(values[0], "line 7: refused on request\nand more");
+        return CUDA_ERR_INVALID_PTX;
+    }
+    *module = (cuda_module)(void *)strdup(image);
+    pthread_mutex_lock(&fake.lock);
+    fake.live_modules++;
+    pthread_mutex_unlock(&fake.lock);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuModuleUnload(cuda_module module)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake_note(FAKE_UNLOAD)->object = module;
+    fake.live_modules--;
+    fake.unmapped_busy += fake_anything_held();
+    pthread_mutex_unlock(&fake.lock);
+    free(module);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuModuleGetFunction(cuda_function *function, cuda_module module,
+                                                   const char *name)
+{
+    (void)module;
+    if (strncmp(name, "kernel", 6) != 0)
+        return CUDA_ERR_NOT_FOUND;
+    *function = (cuda_function)(uintptr_t)(0x1000 + strlen(name));
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuModuleGetGlobal(cuda_device_ptr *ptr, size_t *size,
+                                                 cuda_module module, const char *name)
+{
+    static uint8_t variable[256];
+    (void)module;
+    if (strcmp(name, "outside") != 0)
+        return CUDA_ERR_NOT_FOUND;
+    *ptr = (cuda_device_ptr)(uintptr_t)variable;
+    *size = sizeof variable;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuFuncGetAttribute(int *value, cuda_function_attribute which,
+                                                  cuda_function function)
+{
+    (void)function;
+    *value = which == CUDA_FUNC_MAX_THREADS_PER_BLOCK           ? 256
+             : which == CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES ? 4096
+                                                                : 0;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuFuncSetAttribute(cuda_function function,
+                                                  cuda_function_attribute which, int value)
+{
+    (void)function;
+    (void)which;
+    return value <= 65536 ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
+}
+
+static inline cuda_result fake_cuFuncGetParamInfo(cuda_function function, size_t index,
+                                                  size_t *offset, size_t *size)
+{
+    (void)function;
+    if (index >= fake.param_count)
+        return CUDA_ERR_INVALID_VALUE;
+    *offset = fake.param_offset[index];
+    *size = fake.param_size[index];
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuLaunchKernel(cuda_function function, unsigned gx, unsigned gy,
+                                              unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                                              unsigned shared, cuda_stream stream, void **params,
+                                              void **extra)
+{
+    (void)params;
+    pthread_mutex_lock(&fake.lock);
+    struct fake_call *call = fake_note(FAKE_LAUNCH);
+    uint32_t numbers[7] = {gx, gy, gz, bx, by, bz, shared};
+    memcpy(call->numbers, numbers, sizeof numbers);
+    call->object = function;
+    call->stream = stream;
+    if (extra) {
+        size_t bytes = *(size_t *)extra[3];
+        call->c = bytes;
+        memcpy(call->parameters, extra[1], bytes < 64 ? bytes : 64);
+    }
+    cuda_result result = fake.next_launch;
+    pthread_mutex_unlock(&fake.lock);
+    return result;
+}
+
+static inline cuda_result fake_cuOccupancy(int *blocks, cuda_function function, int threads,
+                                           size_t shared)
+{
+    (void)function;
+    (void)shared;
+    *blocks = 2048 / threads;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDeviceGetDevResource(cuda_device device, cuda_dev_resource *out,
+                                                      cuda_resource_type type)
+{
+    (void)device;
+    memset(out, 0, sizeof *out);
+    out->type = type;
+    out->sm.sm_count = fake.multiprocessors;
+    out->sm.min_partition_size = fake.atom;
+    out->sm.coscheduled_alignment = fake.atom;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDevSmResourceSplitByCount(cuda_dev_resource *result,
+                                                           unsigned *groups,
+                                                           const cuda_dev_resource *input,
+                                                           cuda_dev_resource *remaining,
+                                                           unsigned flags, unsigned least)
+{
+    (void)flags;
+    unsigned fits = input->sm.sm_count / least;
+    if (!result) {
+        *groups = fits;
+        return CUDA_OK;
+    }
+    if (*groups > fits)
+        *groups = fits;
+    for (unsigned i = 0; i < *groups; i++) {
+        memset(&result[i], 0, sizeof result[i]);
+        result[i].type = CUDA_RESOURCE_SM;
+        result[i].sm.sm_count = least;
+        result[i].internal[0] = (unsigned char)i;
+    }
+    if (remaining) {
+        unsigned rest = input->sm.sm_count - *groups * least;
+        memset(remaining, 0, sizeof *remaining);
+        remaining->type = rest ? CUDA_RESOURCE_SM : CUDA_RESOURCE_INVALID;
+        remaining->sm.sm_count = rest;
+        remaining->internal[0] = 255;
+    }
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuDevResourceGenerateDesc(cuda_resource_desc *desc,
+                                                         cuda_dev_resource *resources,
+                                                         unsigned count)
+{
+    static __thread struct cuda_resource_desc_object made;
+    made.count = count;
+    memcpy(made.resources, resources, count * sizeof *resources);
+    *desc = &made;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc,
+                                                cuda_device device, unsigned flags)
+{
+    (void)device;
+    (void)flags;
+    *green = calloc(1, sizeof **green);
+    (*green)->count = desc->count;
+    memcpy((*green)->resources, desc->resources, desc->count * sizeof *desc->resources);
+    for (unsigned i = 0; i < desc->count; i++)
+        (*green)->multiprocessors += desc->resources[i].sm.sm_count;
+    fake.live_green++;
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuGreenCtxDestroy(cuda_green_ctx green)
+{
+    fake.live_green--;
+    free(green);
+    return CUDA_OK;
+}
+
+static inline cuda_result fake_cuGreenCtxGetDevResource(cuda_green_ctx green,
+                                                        cuda_dev_resource *resource,
+                                                        cuda_resource_type type)
+{
+    (void)green;
+    (void)resource;
+    (void)type;
+    return CUDA_ERR_NOT_SUPPORTED;
+}
+
+#endif
