@@ -129,6 +129,7 @@ void ptx_scope_pop(struct ptx_reader *r)
     r->scope = ((uint32_t *)r->scopes.items)[r->scope];
 }
 
+/* FNV-1a, begun at a place of the scope's own (Knuth's multiplier spreads scopes). */
 static uint32_t hash_name(const char *name, size_t length, uint32_t scope)
 {
     uint32_t h = 2166136261u ^ (scope * 2654435761u);

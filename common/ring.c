@@ -154,7 +154,7 @@ uint32_t ring_wait_room(struct ring_producer *producer, struct proto_status_head
     uint32_t fault = __atomic_load_n(&status->fault, __ATOMIC_SEQ_CST);
     uint32_t head = load_head(&producer->ring);
     if (!fault && head == producer->head)
-        timeline_sleep(&producer->ring.status->head, head, 100 * 1000000L);
+        timeline_sleep(&producer->ring.status->head, head, TIMELINE_SLEEP_NS);
     __atomic_store_n(waiter, 0, __ATOMIC_SEQ_CST);
     return __atomic_load_n(&status->fault, __ATOMIC_SEQ_CST);
 }

@@ -13,8 +13,6 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the low half of a timeline word comes first");
 
-#define SLEEP_NS (100 * 1000000L)
-
 uint64_t timeline_now(void)
 {
     struct timespec now;
@@ -96,7 +94,7 @@ uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t
         uint64_t reached = timeline_reached(timeline);
         if (reached >= value || fault_of(timeline))
             break;
-        timeline_sleep(timeline_word(timeline->stream), (uint32_t)reached, SLEEP_NS);
+        timeline_sleep(timeline_word(timeline->stream), (uint32_t)reached, TIMELINE_SLEEP_NS);
         if (alive && timeline_reached(timeline) < value && !fault_of(timeline) && !alive(context)) {
             result = PROTO_ERROR_CONNECTION_LOST;
             break;

@@ -17,6 +17,9 @@
 
 #include "protocol.h"
 
+/* Bound of every sleep on a shared word: how late a dead peer is noticed. */
+#define TIMELINE_SLEEP_NS (100 * 1000000L)
+
 /* What a waiter needs of its stream and its connection. */
 struct timeline {
     const struct proto_stream_status *stream; /* completed */

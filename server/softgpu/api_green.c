@@ -48,6 +48,7 @@ static struct cuda_green_ctx_object *greens;
 
 static atomic_ullong last_split;
 
+/* FNV-1a. */
 static uint32_t checksum(const struct internal *internal)
 {
     const unsigned char *bytes = (const unsigned char *)internal;

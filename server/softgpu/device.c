@@ -161,6 +161,7 @@ void device_fault(struct fault *fault)
 
 uint32_t device_random(void)
 {
+    /* Knuth's linear congruential generator (MMIX). */
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(random_state >> 33);
 }

@@ -50,6 +50,7 @@ uint32_t session_fds(const struct session *session)
 
 static void hello(struct session *session, struct channel_message *message);
 static void device_query(struct session *session, struct channel_message *message);
+static void attach(struct session *session, struct channel_message *message);
 
 #define IN(state) (1u << (state))
 
@@ -61,7 +62,7 @@ static const struct row {
 } rows[] = {
     {PROTO_HELLO, IN(SESSION_HELLO), hello},
     {PROTO_DEVICE_QUERY, IN(SESSION_GREETED) | IN(SESSION_ATTACHED), device_query},
-    {PROTO_ATTACH, IN(SESSION_GREETED), session_attach},
+    {PROTO_ATTACH, IN(SESSION_GREETED), attach},
     {PROTO_WINDOW_MOVE, IN(SESSION_ATTACHED), session_window_move},
     {PROTO_MEMORY_ALLOC, IN(SESSION_ATTACHED), session_memory_alloc},
     {PROTO_MEMORY_FREE, IN(SESSION_ATTACHED), session_memory_free},
@@ -174,7 +175,7 @@ static void device_query(struct session *session, struct channel_message *messag
         park(session, message);
 }
 
-void session_attach(struct session *session, struct channel_message *message)
+static void attach(struct session *session, struct channel_message *message)
 {
     struct proto_attach body;
     memcpy(&body, message->body, sizeof body);

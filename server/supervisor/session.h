@@ -185,7 +185,7 @@ static inline bool session_leaves(const struct session *session)
 typedef void session_handler(struct session *session, struct channel_message *message);
 
 /* session_attach.c */
-session_handler session_attach, session_window_move;
+session_handler session_window_move;
 void session_attach_now(struct session *session, uint32_t serial, const struct proto_attach *wish);
 void session_attach_release(struct session *session);
 

@@ -367,7 +367,7 @@ static int function_get(struct request *request)
 {
     const struct proto_function_get *wanted = request->body;
     struct proto_function_info info = {0};
-    uint32_t layout[2 * 4096];
+    uint32_t layout[2 * PROTO_PARAMETER_COUNT_MAX];
     struct refusal why;
     uint32_t error =
         module_function(request->client, wanted->module, (const char *)request->message->tail,

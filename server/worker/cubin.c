@@ -78,7 +78,7 @@ static int read_parameter(const uint8_t *record, uint32_t *pairs, uint32_t *coun
 {
     uint32_t ordinal = word(record + 4) & 0xffff, offset = word(record + 4) >> 16;
     uint32_t size = word(record + 8) >> 18;
-    if (ordinal >= CUBIN_PARAMETERS_MAX)
+    if (ordinal >= PROTO_PARAMETER_COUNT_MAX)
         return -EINVAL;
     pairs[2 * ordinal] = offset;
     pairs[2 * ordinal + 1] = size;
@@ -96,7 +96,7 @@ int cubin_layout(const uint8_t *cubin, size_t size, const char *kernel, uint32_t
     uint32_t seen = 0;
     *count = 0;
     *end = 0;
-    memset(pairs, 0, 2 * CUBIN_PARAMETERS_MAX * sizeof *pairs);
+    memset(pairs, 0, 2 * PROTO_PARAMETER_COUNT_MAX * sizeof *pairs);
     int error = find_section((struct span){cubin, size}, ".text.", kernel, &code);
     if (error == 0)
         error = find_section((struct span){cubin, size}, ".nv.info.", kernel, &info);

@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CUBIN_PARAMETERS_MAX = 4096 };
+#include "protocol.h"
 
 /*
- * Offsets and sizes of the parameters as pairs (2 * CUBIN_PARAMETERS_MAX of them have
+ * Offsets and sizes of the parameters as pairs (2 * PROTO_PARAMETER_COUNT_MAX of them have
  * room) in order; *end: bytes of the whole block. 0; -ENOENT if the cubin has no such
  * kernel; -EINVAL if it is damaged.
  */

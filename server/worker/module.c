@@ -293,7 +293,7 @@ static uint32_t read_layout(const struct cuda_driver *cuda, const struct module 
     uint32_t count = 0;
     if (cuda->cuFuncGetParamInfo) {
         size_t offset = 0, size = 0;
-        while (count < 4096 &&
+        while (count < PROTO_PARAMETER_COUNT_MAX &&
                cuda->cuFuncGetParamInfo(function, count, &offset, &size) == CUDA_OK) {
             layout[2 * count] = (uint32_t)offset;
             layout[2 * count + 1] = (uint32_t)size;

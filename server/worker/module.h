@@ -64,7 +64,7 @@ void module_destroy_all(struct client *client);
 
 /*
  * Looks a kernel up by name (length bytes, no NUL) and gives it a handle. layout gets
- * info->parameters pairs of offset and size; it has room for PROTO_MESSAGE_MAX bytes.
+ * info->parameters pairs of offset and size; PROTO_PARAMETER_COUNT_MAX of them have room.
  */
 uint32_t module_function(struct client *client, uint32_t number, const char *name, size_t length,
                          struct proto_function_info *info, uint32_t *layout, struct refusal *why);

@@ -565,7 +565,7 @@ bool rewrite_layout(const struct rewrite *rewrite, const char *kernel, uint32_t 
 {
     const struct ptx_function *function =
         rewrite->tree ? ptx_find_function(rewrite->tree, kernel) : NULL;
-    if (!function || !function->entry || function->param_count > 4096)
+    if (!function || !function->entry || function->param_count > PROTO_PARAMETER_COUNT_MAX)
         return false;
     for (uint32_t i = 0; i < function->param_count; i++) {
         pairs[2 * i] = (uint32_t)ptx_param_offset(function, i);

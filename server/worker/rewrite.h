@@ -54,7 +54,8 @@ bool rewrite_find(const struct rewrite *rewrite, const char *name, uint64_t *add
 
 uint32_t rewrite_kernel_count(const struct rewrite *rewrite);
 
-/* A kernel's parameters as pairs of offset and size; end: of the last one. False if unknown. */
+/* A kernel's parameters as pairs of offset and size (PROTO_PARAMETER_COUNT_MAX have room); end: of
+ * the last one. False if unknown. */
 bool rewrite_layout(const struct rewrite *rewrite, const char *kernel, uint32_t *pairs,
                     uint32_t *count, uint64_t *end);
 

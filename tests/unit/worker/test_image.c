@@ -189,7 +189,7 @@ static struct cubin make_cubin(void)
     return cubin;
 }
 
-static uint32_t pairs[2 * CUBIN_PARAMETERS_MAX], count;
+static uint32_t pairs[2 * PROTO_PARAMETER_COUNT_MAX], count;
 static uint64_t end;
 
 static void test_layout_of_a_cubin(void **state)
@@ -240,7 +240,7 @@ static void test_damaged_cubins_are_read_within_bounds(void **state)
             memcpy(copy, &whole, bytes);
             copy[at] = extremes[e];
             int result = cubin_layout(copy, sizeof whole, "kernel", pairs, &count, &end);
-            assert_true(result <= 0 && count <= CUBIN_PARAMETERS_MAX);
+            assert_true(result <= 0 && count <= PROTO_PARAMETER_COUNT_MAX);
             free(copy);
         }
 }
