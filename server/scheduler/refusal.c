@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "server/scheduler/lane.h"
 #include "server/scheduler/plan.h"
 
 /* "37 %", "12.5 %", "0.05 %" */

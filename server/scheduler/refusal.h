@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/scheduler/lane.h"
+struct lane_sum;
 
 void refusal_time(const struct lane_sum *sum, uint32_t asked, char *why, size_t why_size);
 

@@ -2,7 +2,12 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/scheduler/share.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "server/scheduler/plan.h"
+#include "server/scheduler/refusal.h"
 
 enum { WORDS = SHARE_ATOMS_MAX / 64 };
 
@@ -46,4 +51,300 @@ uint32_t share_set_count(const struct share_set *set)
     for (int i = 0; i < WORDS; i++)
         count += (uint32_t)__builtin_popcountll(set->bits[i]);
     return count;
+}
+
+void share_set_cut(struct share_set *set, const struct share_set *other)
+{
+    for (int i = 0; i < WORDS; i++)
+        set->bits[i] &= ~other->bits[i];
+}
+
+bool share_set_same(const struct share_set *a, const struct share_set *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* ---- percentages ---- */
+
+uint32_t share_multiprocessors(const struct share *share, const struct share_set *set)
+{
+    uint32_t atoms = share_set_count(set);
+    if (share->remainder && share_set_has(set, share->count))
+        return (atoms - 1) * share->atom_size + share->remainder;
+    return atoms * share->atom_size;
+}
+
+uint32_t share_atoms(const struct share *share, uint32_t percentage, bool *remainder)
+{
+    uint32_t budget = (uint32_t)((uint64_t)share->total * percentage / PLAN_WHOLE);
+    uint32_t atoms = budget / share->atom_size;
+    if (atoms > share->count)
+        atoms = share->count;
+    if (percentage && atoms == 0)
+        atoms = 1;
+    *remainder = share->remainder && atoms * share->atom_size + share->remainder <= budget;
+    return atoms;
+}
+
+/* ---- where a client may run ---- */
+
+static bool has_all(const struct share *share, const struct share_client *client)
+{
+    return client->most == share->count && (client->most_remainder || !share->remainder);
+}
+
+static void count_load(struct share *share, const struct share_client *client, uint32_t change)
+{
+    if (has_all(share, client))
+        return;
+    for (uint32_t atom = 0; atom < share->count; atom++)
+        if (share_set_has(&client->now, atom))
+            share->load[atom] += change;
+}
+
+static void name(struct share *share, struct share_client *client)
+{
+    if (client->named)
+        return;
+    client->named = true;
+    client->name_next = NULL;
+    *(share->name_last ? &share->name_last->name_next : &share->name_first) = client;
+    share->name_last = client;
+}
+
+static void forget_name(struct share *share, struct share_client *client)
+{
+    struct share_client *before = NULL, *at = share->name_first;
+    if (!client->named)
+        return;
+    for (; at && at != client; at = at->name_next)
+        before = at;
+    *(before ? &before->name_next : &share->name_first) = client->name_next;
+    if (share->name_last == client)
+        share->name_last = before;
+    client->named = false;
+}
+
+struct share_client *share_named(struct share *share)
+{
+    struct share_client *client = share->name_first;
+    if (client)
+        forget_name(share, client);
+    return client;
+}
+
+/* The atoms that others with work call their own. */
+static void taken(const struct share *share, const struct share_client *client,
+                  struct share_set *set)
+{
+    memset(set, 0, sizeof *set);
+    for (const struct share_client *other = share->first; other; other = other->next)
+        if (other != client && other->wants)
+            share_set_join(set, &other->own);
+}
+
+/* Whole atoms of a set. */
+static uint32_t whole_atoms(const struct share *share, const struct share_set *set)
+{
+    uint32_t atoms = share_set_count(set);
+    return share->remainder && share_set_has(set, share->count) ? atoms - 1 : atoms;
+}
+
+/* The least loaded atom in neither set; of equals the first, so that equal limits meet in equal
+ * sets. share->count: none. */
+static uint32_t least_loaded(const struct share *share, const struct share_set *a,
+                             const struct share_set *b)
+{
+    uint32_t best = share->count;
+    for (uint32_t atom = 0; atom < share->count; atom++)
+        if (!share_set_has(a, atom) && !share_set_has(b, atom) &&
+            (best == share->count || share->load[atom] < share->load[best]))
+            best = atom;
+    return best;
+}
+
+static void drop_atoms(const struct share *share, struct share_set *set,
+                       const struct share_set *keep, uint32_t most)
+{
+    for (uint32_t atom = share->count; atom-- > 0 && whole_atoms(share, set) > most;)
+        if (share_set_has(set, atom) && !share_set_has(keep, atom))
+            set->bits[atom / 64] &= ~(UINT64_C(1) << (atom % 64));
+}
+
+/* Keeps what the client has as far as it may, and adds what it may have. */
+static void settle(struct share *share, struct share_client *client)
+{
+    struct share_set others, set = client->now, last = {{0}};
+    taken(share, client, &others);
+    count_load(share, client, UINT32_MAX); /* minus one */
+    share_set_join(&set, &client->own);
+    share_set_cut(&set, &others);
+    drop_atoms(share, &set, &client->own, client->most);
+    while (whole_atoms(share, &set) < client->most) {
+        uint32_t atom = least_loaded(share, &set, &others);
+        if (atom == share->count)
+            break;
+        share_set_add(&set, atom);
+    }
+    if (share->remainder) {
+        share_set_add(&last, share->count);
+        share_set_cut(&set, &last);
+        if (client->most_remainder && !share_set_overlap(&last, &others))
+            share_set_join(&set, &last);
+    }
+    if (!share_set_same(&set, &client->now))
+        name(share, client);
+    client->now = set;
+    count_load(share, client, 1);
+    for (struct share_client *other = share->first; other; other = other->next)
+        if (other != client && share_set_overlap(&other->own, &set))
+            other->lent = true;
+}
+
+static bool has_its_most(const struct share *share, const struct share_client *client)
+{
+    return whole_atoms(share, &client->now) == client->most &&
+           (!client->most_remainder || share_set_has(&client->now, share->count));
+}
+
+/* Atoms became free: who has work and less than it may, gets more. */
+static void lend(struct share *share)
+{
+    for (struct share_client *client = share->first; client; client = client->next)
+        if (client->wants && !has_its_most(share, client))
+            settle(share, client);
+}
+
+/* The client's own atoms are its own again. */
+static void take_back(struct share *share, struct share_client *client)
+{
+    for (struct share_client *other = share->first; other; other = other->next)
+        if (other != client && share_set_overlap(&other->now, &client->own))
+            settle(share, other);
+    client->lent = false;
+}
+
+/* ---- clients ---- */
+
+static int check(const struct share *share, const struct share_client *client, uint32_t request,
+                 uint32_t limit, char *why, size_t why_size)
+{
+    uint32_t others = 0, owned = 0;
+    bool remainder;
+    if (limit < 1 || limit > PLAN_WHOLE || request > limit) {
+        snprintf(why, why_size,
+                 "threads: request %u and limit %u (hundredths of a per cent) must be 0 to the "
+                 "limit and 1 to %u",
+                 request, limit, PLAN_WHOLE);
+        return -EINVAL;
+    }
+    for (const struct share_client *other = share->first; other; other = other->next)
+        if (other != client && other->request) {
+            others++;
+            owned += whole_atoms(share, &other->own);
+        }
+    uint32_t asked = share_atoms(share, request, &remainder);
+    if (owned + asked <= share->count)
+        return 0;
+    refusal_threads(others, owned, asked, share->count, share->atom_size, why, why_size);
+    return SHARE_OVERCOMMITTED;
+}
+
+/* Its own atoms: those it has already, then those that nobody owns, the least loaded first. */
+static void choose_own(struct share *share, struct share_client *client)
+{
+    struct share_set owned = {{0}};
+    bool remainder;
+    uint32_t atoms = share_atoms(share, client->request, &remainder);
+    for (const struct share_client *other = share->first; other; other = other->next)
+        if (other != client)
+            share_set_join(&owned, &other->own);
+    struct share_set nothing = {{0}};
+    drop_atoms(share, &client->own, &nothing, atoms);
+    while (share_set_count(&client->own) < atoms)
+        share_set_add(&client->own, least_loaded(share, &client->own, &owned));
+}
+
+static void apply(struct share *share, struct share_client *client, uint32_t request,
+                  uint32_t limit)
+{
+    count_load(share, client, UINT32_MAX);
+    client->request = request;
+    client->limit = limit;
+    client->most = share_atoms(share, limit, &client->most_remainder);
+    count_load(share, client, 1);
+    choose_own(share, client);
+    client->lent = true; /* until it is known better */
+    if (client->wants)
+        take_back(share, client);
+    settle(share, client);
+    lend(share);
+}
+
+int share_open(struct share *share, uint32_t count, uint32_t atom_size, uint32_t remainder)
+{
+    if (count == 0 || atom_size == 0 || remainder >= atom_size ||
+        count > SHARE_ATOMS_MAX - (remainder ? 1 : 0))
+        return -EINVAL;
+    memset(share, 0, sizeof *share);
+    share->count = count;
+    share->atom_size = atom_size;
+    share->remainder = remainder;
+    share->total = count * atom_size + remainder;
+    return 0;
+}
+
+int share_add(struct share *share, struct share_client *client, uint32_t request, uint32_t limit,
+              char *why, size_t why_size)
+{
+    int result = check(share, client, request, limit, why, why_size);
+    if (result)
+        return result;
+    *client = (struct share_client){.present = true, .previous = share->last};
+    *(share->last ? &share->last->next : &share->first) = client;
+    share->last = client;
+    apply(share, client, request, limit);
+    return 0;
+}
+
+int share_update(struct share *share, struct share_client *client, uint32_t request, uint32_t limit,
+                 char *why, size_t why_size)
+{
+    int result = check(share, client, request, limit, why, why_size);
+    if (result == 0)
+        apply(share, client, request, limit);
+    return result;
+}
+
+void share_remove(struct share *share, struct share_client *client)
+{
+    if (!client->present)
+        return;
+    count_load(share, client, UINT32_MAX);
+    forget_name(share, client);
+    *(client->next ? &client->next->previous : &share->last) = client->previous;
+    *(client->previous ? &client->previous->next : &share->first) = client->next;
+    client->present = false;
+    if (client->wants)
+        lend(share);
+}
+
+void share_wants(struct share *share, struct share_client *client)
+{
+    if (client->wants)
+        return;
+    client->wants = true;
+    if (client->lent && !share_set_empty(&client->own))
+        take_back(share, client);
+    if (!has_its_most(share, client))
+        settle(share, client);
+}
+
+void share_idle(struct share *share, struct share_client *client)
+{
+    if (!client->wants)
+        return;
+    client->wants = false;
+    if (!share_set_empty(&client->own))
+        lend(share);
 }

@@ -5,18 +5,27 @@
  *
  * A request is atoms of the client's own: nobody else is on them while it has work.
  * While it has none they are lent, and taken back the moment it has some. A limit is
- * a cap: what a client has beyond its own atoms may overlap with others and goes to
+ * a cap: what a client has beyond its own atoms may overlap with others' and goes to
  * the least loaded.
  *
  *   8 atoms; a: request 4, limit 4; b: request 2, limit 8; c: limit 4
- *     both a and b have work      a a a a | b b | . .    b: also 6 7;   c: 6 7
- *     a has none                  . . . . | b b | . .    b: all;        c: 0 1 2 3
- *     a has work again            moves: b to {4 5 6 7}, c to {6 7}, then a runs on {0 1 2 3}
+ *     a and b have work        a a a a | b b | . .    b: 4 5 and 6 7; c: 6 7
+ *     a has none               . . . . | b b | . .    b: 0 to 7;      c: 0 1 6 7
+ *     a has work again         named: b, now 4 5 6 7; c, now 6 7; a runs on 0 1 2 3
  *
+ * Percentages are rounded down to atoms, and what is below one atom is one. The
+ * remainder, an atom of fewer multiprocessors, is the last; it is part of a share only
+ * where the share, rounded down to whole atoms, leaves room for it.
  * Requests must not come to more than the atoms there are. A client without a request
  * for which no atom is free has the empty set: it is held until there is one.
  *
- * Pure; no clock, no memory but the caller's; one thread at a time.
+ * Whoever calls decides when a client has "no work": said at the first pause, atoms
+ * change hands all the time. Who borrowed must be off the atoms (its streams drained)
+ * before the owner's work is submitted; the names come in that order.
+ *
+ * Pure; no clock, no memory but the caller's; one thread at a time. share_wants is O(1)
+ * for a client that has all that its limit allows and whose atoms nobody borrowed; the
+ * other calls are O(clients x atoms).
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_SHARE_H
 #define GPUSHARE_SERVER_SCHEDULER_SHARE_H
@@ -40,7 +49,61 @@ void share_set_add(struct share_set *set, uint32_t atom);
 void share_set_all(struct share_set *set); /* SHARE_ATOMS_MAX atoms */
 bool share_set_empty(const struct share_set *set);
 bool share_set_overlap(const struct share_set *a, const struct share_set *b);
+bool share_set_same(const struct share_set *a, const struct share_set *b);
 void share_set_join(struct share_set *set, const struct share_set *other);
+void share_set_cut(struct share_set *set, const struct share_set *other);
 uint32_t share_set_count(const struct share_set *set);
+
+/* Lives in its owner, zeroed before share_add. To be read; changed by the calls below alone. */
+struct share_client {
+    uint32_t request, limit; /* as asked, hundredths of a per cent */
+    struct share_set own;    /* nobody else's while it has work */
+    struct share_set now;    /* where it may run; empty: nowhere */
+    uint32_t most;           /* whole atoms that its limit allows */
+    bool most_remainder;     /* and the remainder */
+    bool wants;
+    bool lent; /* others may be on its own atoms */
+    /* private */
+    bool present, named;
+    struct share_client *next, *previous, *name_next;
+};
+
+struct share {
+    uint32_t count;                 /* whole atoms */
+    uint32_t atom_size;             /* multiprocessors of one */
+    uint32_t remainder;             /* multiprocessors of the atom behind them; 0: there is none */
+    uint32_t total;                 /* multiprocessors of the device */
+    uint32_t load[SHARE_ATOMS_MAX]; /* clients that have the atom, but for those that have all */
+    struct share_client *first, *last; /* in the order of their coming */
+    struct share_client *name_first, *name_last;
+};
+
+/* count and, with a remainder, one more: SHARE_ATOMS_MAX at most, and at least 1. 0 or -EINVAL. */
+int share_open(struct share *share, uint32_t count, uint32_t atom_size, uint32_t remainder);
+
+/*
+ * A client without work arrives; other fractions for one that is there. request 0 (none) to
+ * PLAN_WHOLE, limit 1 to PLAN_WHOLE and not less. Returns 0; SHARE_OVERCOMMITTED with the
+ * arithmetic; -EINVAL with a sentence. Unless 0, nothing changed.
+ */
+int share_add(struct share *share, struct share_client *client, uint32_t request, uint32_t limit,
+              char *why, size_t why_size);
+int share_update(struct share *share, struct share_client *client, uint32_t request, uint32_t limit,
+                 char *why, size_t why_size);
+/* Idempotent. */
+void share_remove(struct share *share, struct share_client *client);
+
+/* The client has work: its atoms are taken back. It has none: they are lent. Idempotent. */
+void share_wants(struct share *share, struct share_client *client);
+void share_idle(struct share *share, struct share_client *client);
+
+/* The calls above changed where clients may run. Each call names one whose `now` is another than
+ * when it was last named; NULL: that was all. Who must make room comes before whom it is for. */
+struct share_client *share_named(struct share *share);
+
+/* Multiprocessors of a set; what status shows as granted. */
+uint32_t share_multiprocessors(const struct share *share, const struct share_set *set);
+/* The whole atoms of a percentage (0 to PLAN_WHOLE), and whether the remainder belongs to it. */
+uint32_t share_atoms(const struct share *share, uint32_t percentage, bool *remainder);
 
 #endif

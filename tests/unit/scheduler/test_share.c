@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "server/scheduler/plan.h"
+#include "server/scheduler/share.h"
+#include "tests/simulate/device.h"
+
+static char why[SHARE_WHY];
+
+static void arrive(struct share *share, struct share_client *client, uint32_t request,
+                   uint32_t limit)
+{
+    memset(client, 0, sizeof *client);
+    int result = share_add(share, client, request, limit, why, sizeof why);
+    if (result)
+        fail_msg("%d: %s", result, why);
+}
+
+static uint64_t bits(const struct share_client *client)
+{
+    return client->now.bits[0];
+}
+
+static void drain_names(struct share *share)
+{
+    while (share_named(share))
+        continue;
+}
+
+static void percentages_round_down_to_atoms(void **state)
+{
+    (void)state;
+    struct share share;
+    bool remainder;
+    assert_int_equal(share_open(&share, 16, 8, 4), 0); /* 132 multiprocessors */
+    assert_int_equal(share.total, 132);
+    assert_int_equal(share_atoms(&share, 5000, &remainder), 8);
+    assert_false(remainder); /* 66: 64 and 2 left */
+    assert_int_equal(share_atoms(&share, 5200, &remainder), 8);
+    assert_true(remainder); /* 68: 64 and the 4 */
+    assert_int_equal(share_atoms(&share, 3000, &remainder), 4);
+    assert_int_equal(share_atoms(&share, 1, &remainder), 1);
+    assert_int_equal(share_atoms(&share, 0, &remainder), 0);
+    assert_int_equal(share_atoms(&share, PLAN_WHOLE, &remainder), 16);
+    assert_true(remainder);
+    struct share_client all, half;
+    arrive(&share, &all, 0, PLAN_WHOLE);
+    arrive(&share, &half, 0, 5000);
+    assert_int_equal(share_multiprocessors(&share, &all.now), 132);
+    assert_int_equal(share_multiprocessors(&share, &half.now), 64);
+    assert_int_equal(share_open(&share, 0, 8, 0), -EINVAL);
+    assert_int_equal(share_open(&share, 256, 8, 4), -EINVAL);
+    assert_int_equal(share_open(&share, 16, 8, 8), -EINVAL);
+}
+
+static void limits_overlap_on_the_least_loaded_atoms(void **state)
+{
+    (void)state;
+    struct share share;
+    struct share_client a, b, c;
+    share_open(&share, 8, 2, 0);
+    arrive(&share, &a, 0, 5000);
+    arrive(&share, &b, 0, 5000);
+    arrive(&share, &c, 0, 7500);
+    assert_int_equal(bits(&a), 0x0f);
+    assert_int_equal(bits(&b), 0xf0);
+    assert_int_equal(bits(&c), 0x3f);
+}
+
+/* The picture of the contract. */
+static void a_request_is_lent_and_taken_back(void **state)
+{
+    (void)state;
+    struct share share;
+    struct share_client a, b, c;
+    share_open(&share, 8, 2, 0);
+    arrive(&share, &a, 5000, 5000);
+    arrive(&share, &b, 2500, PLAN_WHOLE);
+    share_wants(&share, &a);
+    share_wants(&share, &b);
+    arrive(&share, &c, 0, 5000);
+    share_wants(&share, &c);
+    assert_int_equal(bits(&a), 0x0f);
+    assert_int_equal(bits(&b), 0xf0);
+    assert_int_equal(bits(&c), 0xc0);
+    drain_names(&share);
+    share_idle(&share, &a);
+    assert_int_equal(bits(&b), 0xff);
+    assert_int_equal(bits(&c), 0xc3);
+    drain_names(&share);
+    share_wants(&share, &a);
+    assert_int_equal(bits(&a), 0x0f);
+    assert_int_equal(bits(&b), 0xf0);
+    assert_int_equal(bits(&c), 0xc0);
+    assert_ptr_equal(share_named(&share), &b);
+    assert_ptr_equal(share_named(&share), &c);
+    assert_null(share_named(&share));
+    /* Nothing was lent in between: nobody moves. */
+    share_idle(&share, &b);
+    drain_names(&share);
+    share_wants(&share, &b);
+    assert_ptr_equal(share_named(&share), &c); /* it had taken b's */
+    share_remove(&share, &c);
+    share_idle(&share, &b);
+    share_wants(&share, &b);
+    assert_null(share_named(&share));
+}
+
+static void overcommitted_requests_are_refused_with_the_arithmetic(void **state)
+{
+    (void)state;
+    struct share share;
+    struct share_client a, b, c = {0};
+    share_open(&share, 16, 8, 4);
+    arrive(&share, &a, 5000, 5000);
+    arrive(&share, &b, 3000, PLAN_WHOLE);
+    assert_int_equal(share_add(&share, &c, 4000, 4000, why, sizeof why), SHARE_OVERCOMMITTED);
+    assert_string_equal(why, "threads: 2 other clients there have 12 of the device's 16 groups of "
+                             "8 multiprocessors of their own; with the 6 asked for that makes 18: "
+                             "ask for 4 at most, or lower another request");
+    assert_false(c.present);
+    assert_int_equal(share_add(&share, &c, 5000, 4000, why, sizeof why), -EINVAL);
+    assert_int_equal(share_add(&share, &c, 2500, 4000, why, sizeof why), 0);
+    /* 31 % of 132 are 40.92: 5 atoms, and 8 + 4 are there. */
+    assert_int_equal(share_update(&share, &b, 3100, PLAN_WHOLE, why, sizeof why),
+                     SHARE_OVERCOMMITTED);
+    assert_int_equal(b.request, 3000);
+    assert_int_equal(share_update(&share, &c, 2400, 4000, why, sizeof why), 0);
+    assert_int_equal(share_update(&share, &b, 3100, PLAN_WHOLE, why, sizeof why), 0);
+    assert_int_equal(share_set_count(&b.own), 5);
+}
+
+static void without_a_free_atom_a_client_is_held(void **state)
+{
+    (void)state;
+    struct share share;
+    struct share_client a, b, c;
+    share_open(&share, 4, 8, 0);
+    arrive(&share, &a, 5000, 5000);
+    arrive(&share, &b, 5000, 5000);
+    arrive(&share, &c, 0, 5000);
+    share_wants(&share, &a);
+    share_wants(&share, &b);
+    share_wants(&share, &c);
+    assert_true(share_set_empty(&c.now));
+    share_idle(&share, &b);
+    assert_int_equal(bits(&c), bits(&b));
+    share_wants(&share, &b);
+    assert_true(share_set_empty(&c.now));
+    share_remove(&share, &a);
+    assert_int_equal(bits(&c), 0x3);
+}
+
+/* ---- any mix ---- */
+
+enum { CLIENTS = 24 };
+
+static void check_all(const struct share *share, const struct share_client *clients, int step)
+{
+    uint32_t load[SHARE_ATOMS_MAX] = {0};
+    struct share_set owned = {{0}};
+    for (int i = 0; i < CLIENTS; i++) {
+        const struct share_client *client = &clients[i];
+        if (!client->present)
+            continue;
+        bool whole = share_set_count(&client->now) == share->count + (share->remainder > 0);
+        bool all = client->most == share->count && (client->most_remainder || !share->remainder);
+        for (uint32_t atom = 0; atom < share->count && !all; atom++)
+            load[atom] += share_set_has(&client->now, atom);
+        if (share_set_overlap(&owned, &client->own))
+            fail_msg("step %d: two clients own an atom", step);
+        share_set_join(&owned, &client->own);
+        struct share_set beyond = client->own, taken = {{0}}, rest;
+        share_set_cut(&beyond, &client->now);
+        if (!share_set_empty(&beyond))
+            fail_msg("step %d: client %d is not on its own atoms", step, i);
+        uint32_t granted = share_multiprocessors(share, &client->now);
+        if (granted > share->total * client->limit / PLAN_WHOLE && granted > share->atom_size)
+            fail_msg("step %d: client %d has %u of %u", step, i, granted, client->limit);
+        for (int at = 0; at < CLIENTS; at++)
+            if (at != i && clients[at].present && clients[at].wants)
+                share_set_join(&taken, &clients[at].own);
+        if (share_set_overlap(&taken, &client->now))
+            fail_msg("step %d: client %d is on atoms taken by their owner", step, i);
+        if (!client->wants || whole)
+            continue;
+        /* Nothing lies idle that it could have. */
+        rest = taken;
+        share_set_join(&rest, &client->now);
+        uint32_t atoms = 0;
+        for (uint32_t atom = 0; atom < share->count; atom++)
+            atoms += share_set_has(&client->now, atom);
+        for (uint32_t atom = 0; atom < share->count && atoms < client->most; atom++)
+            if (!share_set_has(&rest, atom))
+                fail_msg("step %d: client %d has %u of %u atoms and atom %u is free", step, i,
+                         atoms, client->most, atom);
+    }
+    for (uint32_t atom = 0; atom < share->count; atom++)
+        assert_int_equal(load[atom], share->load[atom]);
+}
+
+static void any_mix_keeps_the_promises(void **state)
+{
+    (void)state;
+    static struct share_client clients[CLIENTS];
+    static struct share_set known[CLIENTS];
+    uint64_t random = 9;
+    for (int mix = 0; mix < 300; mix++) {
+        struct share share;
+        memset(clients, 0, sizeof clients);
+        memset(known, 0, sizeof known);
+        uint32_t remainder = (uint32_t)(device_random(&random) % 8);
+        assert_int_equal(
+            share_open(&share, 1 + (uint32_t)(device_random(&random) % 20), 8, remainder), 0);
+        for (int step = 0; step < 200; step++) {
+            struct share_client *client = &clients[device_random(&random) % CLIENTS];
+            uint32_t limit = 1 + (uint32_t)(device_random(&random) % PLAN_WHOLE);
+            limit = device_random(&random) % 3 ? limit : PLAN_WHOLE;
+            uint32_t request = (uint32_t)(device_random(&random) % (limit / 3 + 1));
+            request = device_random(&random) % 2 ? request : 0;
+            uint64_t what = device_random(&random) % 8;
+            if (!client->present)
+                share_add(&share, client, request, limit, why, sizeof why);
+            else if (what == 0)
+                share_remove(&share, client);
+            else if (what == 1)
+                share_update(&share, client, request, limit, why, sizeof why);
+            else if (what < 5)
+                share_wants(&share, client);
+            else
+                share_idle(&share, client);
+            check_all(&share, clients, step);
+            struct share_client *named;
+            while ((named = share_named(&share)))
+                known[named - clients] = named->now;
+            for (int i = 0; i < CLIENTS; i++)
+                assert_true(!clients[i].present || share_set_same(&known[i], &clients[i].now) ||
+                            share_set_empty(&clients[i].now));
+            for (int i = 0; i < CLIENTS; i++)
+                if (!clients[i].present)
+                    memset(&known[i], 0, sizeof known[i]);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(percentages_round_down_to_atoms),
+        cmocka_unit_test(limits_overlap_on_the_least_loaded_atoms),
+        cmocka_unit_test(a_request_is_lent_and_taken_back),
+        cmocka_unit_test(overcommitted_requests_are_refused_with_the_arithmetic),
+        cmocka_unit_test(without_a_free_atom_a_client_is_held),
+        cmocka_unit_test(any_mix_keeps_the_promises),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
