@@ -119,6 +119,20 @@ int units_parse_number(const char *text, size_t length, uint64_t most, uint64_t 
     return 0;
 }
 
+const char *units_format_size(uint64_t bytes, char text[UNITS_TEXT])
+{
+    static const char letters[] = {'T', 'G', 'M', 'K'};
+    for (unsigned i = 0; bytes && i < sizeof letters; i++) {
+        unsigned shift = 40 - 10 * i;
+        if ((bytes & ((UINT64_C(1) << shift) - 1)) == 0) {
+            snprintf(text, UNITS_TEXT, "%" PRIu64 "%c", bytes >> shift, letters[i]);
+            return text;
+        }
+    }
+    snprintf(text, UNITS_TEXT, "%" PRIu64, bytes);
+    return text;
+}
+
 const char *units_format_bytes(uint64_t bytes, char text[UNITS_TEXT])
 {
     static const char *const names[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -34,6 +34,9 @@ int units_parse_number(const char *text, size_t length, uint64_t most, uint64_t 
 /* Room for any text of the functions below, its NUL included. */
 #define UNITS_TEXT 32
 
+/* Exact, and read back by units_parse_size: "1G", "512M", "1048577". Returns text. */
+const char *units_format_size(uint64_t bytes, char text[UNITS_TEXT]);
+
 /* For people: "1.5 GiB", "512 MiB", "17 B", rounded to one digit after the point. Returns text. */
 const char *units_format_bytes(uint64_t bytes, char text[UNITS_TEXT]);
 

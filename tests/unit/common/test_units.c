@@ -153,6 +153,23 @@ static void numbers_at_their_most(void **state)
     assert_int_equal(units_parse_number("1K", 2, 10000, &number), -EINVAL);
 }
 
+static void sizes_written_are_read_back(void **state)
+{
+    (void)state;
+    char text[UNITS_TEXT];
+    assert_string_equal(units_format_size(0, text), "0");
+    assert_string_equal(units_format_size(1073741824, text), "1G");
+    assert_string_equal(units_format_size(1610612736, text), "1536M");
+    assert_string_equal(units_format_size(1048577, text), "1048577");
+    assert_string_equal(units_format_size(UINT64_MAX, text), "18446744073709551615");
+    for (unsigned bit = 0; bit < 64; bit++) {
+        for (int around = -1; around <= 1; around++) {
+            uint64_t value = (UINT64_C(1) << bit) + (uint64_t)(int64_t)around;
+            size_is(units_format_size(value, text), value);
+        }
+    }
+}
+
 static void sizes_for_people(void **state)
 {
     (void)state;
@@ -190,6 +207,7 @@ int main(void)
         cmocka_unit_test(sizes_that_are_none),
         cmocka_unit_test(percentages),
         cmocka_unit_test(numbers_at_their_most),
+        cmocka_unit_test(sizes_written_are_read_back),
         cmocka_unit_test(sizes_for_people),
         cmocka_unit_test(percentages_written),
     };
