@@ -84,6 +84,7 @@ void account_begin(struct account *account, struct stream *stream)
         return;
     }
     span->stream = stream;
+    span->atoms = stream->client->partition->atoms;
     span->weight = 1 + stream->unmeasured;
     stream->unmeasured = 0;
     stream->span = span;
@@ -182,6 +183,7 @@ static int by_time(const void *a, const void *b)
 /* A client with spans under way. */
 struct runner {
     struct client *client;
+    struct atom_set atoms; /* of the span that began last */
     uint32_t spans, weight;
     double earned;
 };
@@ -193,11 +195,11 @@ static double share_of(const struct partitions *partitions, const struct runner 
     double sum = 0;
     uint32_t atoms = 0;
     for (uint32_t a = 0; a < partitions->count; a++) {
-        if (!atom_set_has(&one->client->partition->atoms, a))
+        if (!atom_set_has(&one->atoms, a))
             continue;
         uint32_t with = 0;
         for (uint32_t i = 0; i < count; i++)
-            with += runners[i].spans && atom_set_has(&runners[i].client->partition->atoms, a);
+            with += runners[i].spans && atom_set_has(&runners[i].atoms, a);
         sum += 1.0 / with;
         atoms++;
     }
@@ -228,6 +230,8 @@ static void sweep(struct account *account, struct edge *edges, uint32_t edge_cou
         last = edges[e].at;
         struct runner *runner = runner_of(runners, &count, edges[e].span->stream->client);
         uint32_t weight = edges[e].span->weight;
+        if (edges[e].begins)
+            runner->atoms = edges[e].span->atoms;
         runner->spans += edges[e].begins ? 1 : -1u;
         runner->weight += edges[e].begins ? weight : -weight;
     }

@@ -166,6 +166,16 @@ static int32_t clamp_priority(const struct client *client, int32_t wish)
     return wish < greatest ? greatest : wish;
 }
 
+void client_set_share(struct client *client, struct partition *partition, uint32_t priority)
+{
+    client->partition = partition;
+    client->priority = priority;
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        struct stream *stream = &client->streams[i];
+        stream->priority = clamp_priority(client, stream->wish);
+    }
+}
+
 struct stream *client_stream_open(struct client *client, int32_t priority)
 {
     for (uint32_t i = 0; i < client->stream_count; i++) {
@@ -178,6 +188,7 @@ struct stream *client_stream_open(struct client *client, int32_t priority)
         __atomic_store_n(&stream->written, value, __ATOMIC_SEQ_CST);
         stream->woken = value;
         stream->watched = false;
+        stream->wish = priority;
         stream->priority = clamp_priority(client, priority);
         stream->state = STREAM_OPEN;
         return stream;

@@ -67,8 +67,9 @@ struct client {
     char name[64];
     struct device *device;
     uint64_t device_base, host_base, window_bytes;
-    struct partition *partition;
-    uint32_t priority; /* 0 normal, 1 and above lower */
+    struct partition *partition; /* changed under the lock, by the control thread */
+    uint32_t priority;           /* 0 normal, 1 and above lower; likewise */
+    bool moving;                 /* control thread: streams may be bound elsewhere still */
 
     struct shm rings, status, twins;
     int doorbell;                         /* eventfd */
@@ -135,6 +136,10 @@ uint32_t client_create(struct client **client, struct device *device, uint32_t n
 
 /* Everything of the client must be gone already (asserted): ranges, modules, events, frees. */
 void client_destroy(struct client *client);
+
+/* From now on its streams belong into this partition, with the priorities that this leaves them.
+ * Under the lock; giving the old partition back is the caller's. */
+void client_set_share(struct client *client, struct partition *partition, uint32_t priority);
 
 /* Opens a free stream, continuing its timeline, with the driver's priority for a wish, within what
  * the client was granted. NULL if all are taken. */

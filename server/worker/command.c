@@ -35,6 +35,11 @@ void command_close(struct command *command)
     }
 }
 
+cuda_event command_event(struct command *command)
+{
+    return command->order[command->order_next++ % (sizeof command->order / sizeof *command->order)];
+}
+
 __attribute__((format(printf, 3, 4))) static int violation(struct stream *stream, uint32_t error,
                                                            const char *format, ...)
 {
@@ -287,7 +292,7 @@ static int check_circle(struct stream *stream)
 static cuda_result order_after(struct command *command, struct stream *stream,
                                const struct stream *source)
 {
-    cuda_event event = command->order[command->order_next++ % 16];
+    cuda_event event = command_event(command);
     cuda_result result = command->cuda->cuEventRecord(event, source->bound->handle);
     if (result == CUDA_OK)
         result = command->cuda->cuStreamWaitEvent(stream->bound->handle, event, 0);

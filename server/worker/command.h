@@ -38,6 +38,9 @@ cuda_result command_open(struct command *command, const struct device *device,
                          struct account *account);
 void command_close(struct command *command);
 
+/* The event whose last use lies longest back: enough for an order that is set up at once. */
+cuda_event command_event(struct command *command);
+
 /*
  * Carries out a descriptor of a bound stream. 0: it takes its place on the
  * timeline (its failure, if any, was reported in the stream's status).

@@ -79,11 +79,36 @@ static int attach(struct request *request)
     return answer(request, PROTO_WORKER_ATTACHED, &attached);
 
 put_partition:
-    if (partition_put(&worker->partitions, partition)) {
-        stream_pool_drop(&worker->pool, partition);
-        partition_destroy(&worker->partitions, partition);
-    }
+    control_put_partition(worker, partition);
     return refuse(request, error, why);
+}
+
+static int limits(struct request *request)
+{
+    struct worker *worker = request->worker;
+    struct client *client = request->client;
+    const struct proto_worker_limits *wanted = request->body;
+    struct partition *old = client->partition, *new;
+    uint32_t error =
+        partition_get_instead(&worker->partitions, old, wanted->thread_percentage, &new);
+    if (error)
+        return refuse(request, error, "no partition could be made");
+    pthread_mutex_lock(&client->lock);
+    client_set_share(client, new, wanted->priority);
+    int32_t priority = client->streams[0].priority;
+    client->moving = true;
+    pthread_mutex_unlock(&client->lock);
+    control_put_partition(worker, old);
+    /* Made here so that the submitter need not; if it can't be made the submitter shares one. */
+    cuda_result made = stream_pool_prepare(&worker->pool, new, priority);
+    if (cuda_error_is_sticky(made))
+        worker_fail(worker, made, "making a stream");
+    struct proto_worker_attached attached = {
+        .multiprocessors = new->multiprocessors,
+        .partitioned = worker->partitions.supported,
+    };
+    memcpy(attached.atoms, new->atoms.bits, sizeof attached.atoms);
+    return answer(request, PROTO_WORKER_ATTACHED, &attached);
 }
 
 static int window(struct request *request)
@@ -545,6 +570,7 @@ static const struct {
 } handlers[] = {
     {PROTO_WORKER_WINDOW, window},
     {PROTO_WORKER_DETACH, detach},
+    {PROTO_WORKER_LIMITS, limits},
     {PROTO_WORKER_MAP, map},
     {PROTO_WORKER_UNMAP, unmap},
     {PROTO_WORKER_QUIESCE, quiesce},

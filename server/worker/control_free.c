@@ -118,6 +118,41 @@ void control_finish_streams(struct worker *worker, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
+static bool drop_if_drained(struct worker *worker, struct partition *partition)
+{
+    if (!stream_pool_drained(&worker->pool, partition))
+        return false;
+    stream_pool_drop(&worker->pool, partition);
+    partition_destroy(&worker->partitions, partition);
+    return true;
+}
+
+void control_put_partition(struct worker *worker, struct partition *partition)
+{
+    if (partition_put(&worker->partitions, partition))
+        drop_if_drained(worker, partition);
+}
+
+bool control_finish_moves(struct worker *worker)
+{
+    bool waits = false;
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        if (!client->moving)
+            continue;
+        pthread_mutex_lock(&client->lock);
+        client->moving = stream_pool_leave(&worker->pool, client);
+        pthread_mutex_unlock(&client->lock);
+        waits |= client->moving;
+    }
+    for (struct partition *at = worker->partitions.list, *next; at; at = next) {
+        next = at->next;
+        if (at->clients == 0)
+            waits |= !drop_if_drained(worker, at);
+    }
+    return waits;
+}
+
 static void free_all_memory(struct client *client)
 {
     struct refusal why;
@@ -140,6 +175,7 @@ void control_drop_client(struct worker *worker, struct client *client)
         __atomic_store_n(client->streams[i].twin, UINT64_MAX, __ATOMIC_RELEASE);
     }
     account_forget(&worker->account, client);
+    stream_pool_forget(&worker->pool, client);
     while (client->frees) {
         struct memory_free *request = client->frees;
         client->frees = request->next;
@@ -153,10 +189,7 @@ void control_drop_client(struct worker *worker, struct client *client)
             destroy_event(client, i + 1);
     struct partition *partition = client->partition;
     client_destroy(client);
-    if (partition_put(&worker->partitions, partition)) {
-        stream_pool_drop(&worker->pool, partition);
-        partition_destroy(&worker->partitions, partition);
-    }
+    control_put_partition(worker, partition);
 }
 
 static bool all_quiet(struct worker *worker)

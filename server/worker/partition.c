@@ -217,6 +217,15 @@ uint32_t partition_get(struct partitions *partitions, uint32_t percentage,
     return 0;
 }
 
+uint32_t partition_get_instead(struct partitions *partitions, const struct partition *old,
+                               uint32_t percentage, struct partition **partition)
+{
+    count_load(partitions, old, -1);
+    uint32_t error = partition_get(partitions, percentage, partition);
+    count_load(partitions, old, 1);
+    return error;
+}
+
 bool partition_put(struct partitions *partitions, struct partition *partition)
 {
     count_load(partitions, partition, -1);

@@ -69,8 +69,14 @@ uint32_t partitions_choose(const struct partitions *partitions, uint32_t percent
 uint32_t partition_get(struct partitions *partitions, uint32_t percentage,
                        struct partition **partition);
 
-/* Returns true if nobody has the partition any more: the caller then destroys the streams that it
- * made in it, and calls partition_destroy. */
+/* The same for a client that has a partition, which it keeps until partition_put: its own load does
+ * not count where the new one is placed. */
+uint32_t partition_get_instead(struct partitions *partitions, const struct partition *old,
+                               uint32_t percentage, struct partition **partition);
+
+/* Returns true if nobody has the partition any more: the caller then waits until its
+ * streams have drained (partition_get may give it out again meanwhile), destroys them, and calls
+ * partition_destroy. */
 bool partition_put(struct partitions *partitions, struct partition *partition);
 void partition_destroy(struct partitions *partitions, struct partition *partition);
 

@@ -34,7 +34,8 @@ struct stream {
     struct client *client;
     uint32_t index;
     enum stream_state state;
-    int32_t priority; /* as the driver numbers them */
+    int32_t wish;     /* the priority that its client asked for */
+    int32_t priority; /* what it has, as the driver numbers them */
     struct ring_consumer ring;
     uint64_t *twin;   /* what the device has reached; private to the server */
     uint64_t written; /* value that the device was last told to write; atomic */

@@ -16,10 +16,31 @@ void stream_pool_open(struct stream_pool *pool, const struct device *device)
     pthread_mutex_init(&pool->lock, NULL);
 }
 
+/* Forgets who has nothing left here (or belongs to this client); true if nobody stays. */
+static bool prune(struct pool_stream *from, const struct client *client)
+{
+    struct pool_leaver **link = &from->leavers;
+    while (*link) {
+        struct pool_leaver *leaver = *link;
+        if (leaver->stream->client != client && stream_reached(leaver->stream) < leaver->value) {
+            link = &leaver->next;
+            continue;
+        }
+        *link = leaver->next;
+        free(leaver);
+    }
+    return from->leavers == NULL;
+}
+
+static bool is_free(struct pool_stream *candidate)
+{
+    return candidate->user_count == 0 && prune(candidate, NULL);
+}
+
 static void destroy_at(struct stream_pool *pool, uint32_t i)
 {
     struct pool_stream *gone = pool->streams[i];
-    assert(gone->user_count == 0);
+    assert(gone->user_count == 0 && gone->leavers == NULL);
     pool->device->cuda->cuStreamDestroy(gone->handle);
     free(gone);
     pool->streams[i] = pool->streams[--pool->count];
@@ -75,7 +96,7 @@ static struct pool_stream *find_free(struct stream_pool *pool, const struct part
                                      int32_t priority)
 {
     for (uint32_t i = 0; i < pool->count; i++)
-        if (pool->streams[i]->user_count == 0 && fits(pool->streams[i], partition, priority))
+        if (fits(pool->streams[i], partition, priority) && is_free(pool->streams[i]))
             return pool->streams[i];
     return NULL;
 }
@@ -90,6 +111,14 @@ static void unbind(struct stream *stream)
     stream->next_user = NULL;
     stream->bound = NULL;
     from->user_count--;
+}
+
+static void bind_to(struct stream *stream, struct pool_stream *to)
+{
+    stream->bound = to;
+    stream->next_user = to->users;
+    to->users = stream;
+    to->user_count++;
 }
 
 /* Rings keep their CUstream after their work is done, for the next time; now others need them. */
@@ -108,7 +137,7 @@ static void reap(struct stream_pool *pool)
 static bool destroy_one_free(struct stream_pool *pool)
 {
     for (uint32_t i = 0; i < pool->count; i++)
-        if (pool->streams[i]->user_count == 0) {
+        if (is_free(pool->streams[i])) {
             destroy_at(pool, i);
             return true;
         }
@@ -185,20 +214,89 @@ cuda_result stream_pool_bind(struct stream_pool *pool, struct stream *stream)
 {
     cuda_result result = CUDA_OK;
     pthread_mutex_lock(&pool->lock);
-    if (stream->bound && !only_of(stream->bound, stream->client))
+    if (stream->bound && (!only_of(stream->bound, stream->client) || !stream_pool_fits(stream)))
         unbind(stream);
     if (!stream->bound) {
         struct pool_stream *chosen;
         result = choose(pool, stream, &chosen);
-        if (result == CUDA_OK) {
-            stream->bound = chosen;
-            stream->next_user = chosen->users;
-            chosen->users = stream;
-            chosen->user_count++;
-        }
+        if (result == CUDA_OK)
+            bind_to(stream, chosen);
     }
     pthread_mutex_unlock(&pool->lock);
     return result;
+}
+
+bool stream_pool_fits(const struct stream *stream)
+{
+    return fits(stream->bound, stream->client->partition, stream->priority);
+}
+
+cuda_result stream_pool_move(struct stream_pool *pool, struct stream *stream, cuda_event event)
+{
+    const struct cuda_driver *cuda = pool->device->cuda;
+    struct pool_leaver *leaver = malloc(sizeof *leaver);
+    if (!leaver)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&pool->lock);
+    struct pool_stream *from = stream->bound, *to;
+    /* Its work may end just now: then choosing lets it go, and must not destroy where it was. */
+    from->user_count++;
+    cuda_result result = choose(pool, stream, &to);
+    from->user_count--;
+    if (result == CUDA_OK)
+        result = cuda->cuEventRecord(event, from->handle);
+    if (result == CUDA_OK)
+        result = cuda->cuStreamWaitEvent(to->handle, event, 0);
+    if (result == CUDA_OK) {
+        prune(from, NULL);
+        *leaver = (struct pool_leaver){from->leavers, stream, stream_written(stream)};
+        from->leavers = leaver;
+        if (stream->bound)
+            unbind(stream);
+        bind_to(stream, to);
+    } else if (!stream->bound) {
+        bind_to(stream, from);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (result != CUDA_OK)
+        free(leaver);
+    return result;
+}
+
+bool stream_pool_leave(struct stream_pool *pool, struct client *client)
+{
+    bool left = false;
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        struct stream *stream = &client->streams[i];
+        if (!stream->bound || stream_pool_fits(stream))
+            continue;
+        if (in_flight(stream))
+            left = true;
+        else
+            unbind(stream);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return left;
+}
+
+void stream_pool_forget(struct stream_pool *pool, const struct client *client)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < pool->count; i++)
+        prune(pool->streams[i], client);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+bool stream_pool_drained(struct stream_pool *pool, const struct partition *partition)
+{
+    bool drained = true;
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < pool->count; i++)
+        if (pool->streams[i]->partition == partition)
+            drained &= is_free(pool->streams[i]);
+    pthread_mutex_unlock(&pool->lock);
+    return drained;
 }
 
 void stream_pool_unbind(struct stream_pool *pool, struct stream *stream)
@@ -213,7 +311,7 @@ void stream_pool_drop(struct stream_pool *pool, const struct partition *partitio
 {
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = pool->count; i-- > 0;)
-        if (pool->streams[i]->partition == partition)
+        if (pool->streams[i]->partition == partition && is_free(pool->streams[i]))
             destroy_at(pool, i);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -243,6 +341,7 @@ cuda_result stream_pool_query(struct stream_pool *pool)
         bool busy = false;
         for (const struct stream *user = candidate->users; user && !busy; user = user->next_user)
             busy = in_flight(user);
+        busy |= !prune(candidate, NULL);
         if (!busy)
             continue;
         result = pool->device->cuda->cuStreamQuery(candidate->handle);

@@ -22,12 +22,20 @@
 
 enum { STREAM_POOL_QUEUES = 32 };
 
+/* Work of a ring that was bound to another CUstream while this was in flight. */
+struct pool_leaver {
+    struct pool_leaver *next;
+    const struct stream *stream;
+    uint64_t value; /* of its timeline: then nothing of it is left here */
+};
+
 struct pool_stream {
     cuda_stream handle;
     struct partition *partition;
     int32_t priority;
     struct stream *users;
     uint32_t user_count;
+    struct pool_leaver *leavers;
 };
 
 struct stream_pool {
@@ -48,15 +56,38 @@ cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *part
 
 /*
  * Submitter: binds a ring that has no work in flight. A binding that is still there
- * is kept unless it shares with another client and need not. Afterwards
+ * is kept unless it shares with another client and need not, or the client's share
+ * has changed. Afterwards
  * stream->bound->handle is its CUstream.
  */
 cuda_result stream_pool_bind(struct stream_pool *pool, struct stream *stream);
 
+/* Whether a bound ring is where its client's share and its priority want it. */
+bool stream_pool_fits(const struct stream *stream);
+
+/*
+ * Submitter: binds a ring with work in flight to another CUstream that fits; what
+ * follows there waits, on the device, for what is in flight. On failure it stays
+ * where it was.
+ */
+cuda_result stream_pool_move(struct stream_pool *pool, struct stream *stream, cuda_event event);
+
+/*
+ * Unbinds the rings of a client that are not where they belong and have nothing in
+ * flight. Under the client's lock. Returns whether others are left.
+ */
+bool stream_pool_leave(struct stream_pool *pool, struct client *client);
+
+/* The client is about to go; nothing of it is in flight. */
+void stream_pool_forget(struct stream_pool *pool, const struct client *client);
+
+/* Whether no ring is bound to a CUstream of the partition and none of them has work left. */
+bool stream_pool_drained(struct stream_pool *pool, const struct partition *partition);
+
 /* The ring's work is done. Idempotent. */
 void stream_pool_unbind(struct stream_pool *pool, struct stream *stream);
 
-/* Destroys the CUstreams of a partition that nobody has any more. */
+/* Destroys the CUstreams of a partition that nobody has any more and that has drained. */
 void stream_pool_drop(struct stream_pool *pool, const struct partition *partition);
 
 /* How many of the client's busy streams share a CUstream with another client's busy one. */

@@ -135,10 +135,15 @@ static uint32_t allowance(const struct stream *stream, uint32_t most)
 
 static int bind(struct submitter *submitter, struct stream *stream)
 {
-    if (stream_reached(stream) < stream_written(stream))
+    struct stream_pool *pool = &submitter->worker->pool;
+    bool in_flight = stream_reached(stream) < stream_written(stream);
+    if (in_flight && stream_pool_fits(stream))
         return 0;
-    cuda_result bound = stream_pool_bind(&submitter->worker->pool, stream);
-    if (bound == CUDA_OK)
+    cuda_result bound = in_flight
+                            ? stream_pool_move(pool, stream, command_event(&submitter->command))
+                            : stream_pool_bind(pool, stream);
+    /* Who can't be moved yet goes on where it is, and tries again with its next batch. */
+    if (bound == CUDA_OK || (in_flight && !cuda_error_is_sticky(bound)))
         return 0;
     submitter->command.fatal = bound;
     submitter->command.during = "making a stream";

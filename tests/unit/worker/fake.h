@@ -60,17 +60,33 @@ struct fake_call {
     uint8_t parameters[64];
 };
 
+/* Something that a CUstream holds back. */
+struct fake_entry {
+    enum { FAKE_ENTRY_WRITE, FAKE_ENTRY_AFTER, FAKE_ENTRY_KERNEL } kind;
+    union {
+        cuda_mem_op_params op;
+        struct {
+            const struct cuda_stream_object *stream;
+            uint64_t entries; /* that it must have done */
+        } after;
+        uint8_t parameters[16];
+    };
+};
+
 struct cuda_stream_object {
     cuda_green_ctx green;
     int priority;
     bool alive;
     uint32_t count;
-    cuda_mem_op_params queue[FAKE_QUEUE];
+    uint64_t done; /* entries; queue[done % FAKE_QUEUE] is next */
+    struct fake_entry queue[FAKE_QUEUE];
 };
 
 struct cuda_event_object {
     uint64_t at;
     bool alive;
+    const struct cuda_stream_object *stream; /* where it was recorded, and behind how much */
+    uint64_t entries;
 };
 
 struct cuda_green_ctx_object {
@@ -96,6 +112,10 @@ static struct fake {
     int live_streams, live_events, live_maps, live_registers, live_modules, live_green;
     struct cuda_stream_object *streams[256];
     int stream_count;
+    /* A kernel that was held back runs now. Under the lock. */
+    void (*on_kernel)(const struct cuda_stream_object *stream, const uint8_t parameters[16]);
+    uint64_t backwards;      /* writes that took a timeline back */
+    uint64_t destroyed_busy; /* CUstreams and green contexts destroyed with something in them */
     uint32_t param_count;
     size_t param_offset[8], param_size[8];
     uint64_t clock;
@@ -138,20 +158,45 @@ static inline struct fake_call fake_call(enum fake_kind kind, uint32_t n)
 
 static inline void fake_write(const cuda_mem_op_params *op)
 {
-    __atomic_store_n((uint64_t *)(uintptr_t)op->write_value.address, op->write_value.value64,
-                     __ATOMIC_SEQ_CST);
+    uint64_t *word = (uint64_t *)(uintptr_t)op->write_value.address;
+    if (__atomic_exchange_n(word, op->write_value.value64, __ATOMIC_SEQ_CST) >
+        op->write_value.value64)
+        fake.backwards++;
 }
 
-/* Lets everything that was held back happen, in each CUstream's order. */
+static inline void fake_hold_back(cuda_stream stream, struct fake_entry entry)
+{
+    assert_true(stream->count < FAKE_QUEUE);
+    stream->queue[(stream->done + stream->count++) % FAKE_QUEUE] = entry;
+}
+
+/* The next thing of one CUstream happens, unless it waits for another's. Under the lock. */
+static inline bool fake_step(struct cuda_stream_object *stream)
+{
+    if (!stream->alive || !stream->count)
+        return false;
+    const struct fake_entry *entry = &stream->queue[stream->done % FAKE_QUEUE];
+    if (entry->kind == FAKE_ENTRY_AFTER && entry->after.stream->done < entry->after.entries)
+        return false;
+    if (entry->kind == FAKE_ENTRY_WRITE)
+        fake_write(&entry->op);
+    if (entry->kind == FAKE_ENTRY_KERNEL && fake.on_kernel)
+        fake.on_kernel(stream, entry->parameters);
+    stream->done++;
+    stream->count--;
+    return true;
+}
+
+/* Lets everything that was held back happen, in each CUstream's order and that of events. */
 static inline void fake_release(void)
 {
     pthread_mutex_lock(&fake.lock);
     fake.hold = false;
-    for (int i = 0; i < fake.stream_count; i++) {
-        struct cuda_stream_object *stream = fake.streams[i];
-        for (uint32_t n = 0; stream->alive && n < stream->count; n++)
-            fake_write(&stream->queue[n]);
-        stream->count = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < fake.stream_count; i++)
+            while (fake_step(fake.streams[i]))
+                moved = true;
     }
     pthread_mutex_unlock(&fake.lock);
 }
@@ -252,13 +297,20 @@ static inline cuda_result fake_cuGreenCtxStreamCreate(cuda_stream *out, cuda_gre
                                                       unsigned flags, int priority)
 {
     (void)flags;
-    struct cuda_stream_object *made = calloc(1, sizeof *made);
+    struct cuda_stream_object *made = NULL;
+    pthread_mutex_lock(&fake.lock);
+    /* The first ones are never used again, so that tests can tell them apart. */
+    for (int i = 0; fake.stream_count == 256 && i < 256 && !made; i++)
+        if (!fake.streams[i]->alive)
+            made = fake.streams[i];
+    if (!made) {
+        assert_true(fake.stream_count < 256);
+        made = fake.streams[fake.stream_count++] = calloc(1, sizeof *made);
+    }
     made->green = green;
     made->priority = priority;
     made->alive = true;
-    pthread_mutex_lock(&fake.lock);
     fake_note(FAKE_STREAM_CREATE)->stream = made;
-    fake.streams[fake.stream_count++] = made;
     fake.live_streams++;
     pthread_mutex_unlock(&fake.lock);
     *out = made;
@@ -276,6 +328,11 @@ static inline cuda_result fake_cuStreamDestroy(cuda_stream stream)
     pthread_mutex_lock(&fake.lock);
     fake_note(FAKE_STREAM_DESTROY)->stream = stream;
     fake.live_streams--;
+    /* A wait that is over holds nobody up. */
+    while (stream->count && stream->queue[stream->done % FAKE_QUEUE].kind == FAKE_ENTRY_AFTER &&
+           fake_step(stream))
+        ;
+    fake.destroyed_busy += stream->count != 0;
     stream->alive = false;
     pthread_mutex_unlock(&fake.lock);
     return CUDA_OK;
@@ -298,6 +355,9 @@ static inline cuda_result fake_cuStreamWaitEvent(cuda_stream stream, cuda_event 
     struct fake_call *call = fake_note(FAKE_WAIT);
     call->stream = stream;
     call->object = event;
+    if (fake.hold)
+        fake_hold_back(stream, (struct fake_entry){.kind = FAKE_ENTRY_AFTER,
+                                                   .after = {event->stream, event->entries}});
     pthread_mutex_unlock(&fake.lock);
     return CUDA_OK;
 }
@@ -309,7 +369,7 @@ static inline cuda_result fake_cuStreamBatchMemOp(cuda_stream stream, unsigned c
     pthread_mutex_lock(&fake.lock);
     for (unsigned i = 0; i < count; i++)
         if (fake.hold)
-            stream->queue[stream->count++] = ops[i];
+            fake_hold_back(stream, (struct fake_entry){.kind = FAKE_ENTRY_WRITE, .op = ops[i]});
         else
             fake_write(&ops[i]);
     pthread_mutex_unlock(&fake.lock);
@@ -334,6 +394,8 @@ static inline cuda_result fake_cuEventRecord(cuda_event event, cuda_stream strea
     call->object = event;
     call->stream = stream;
     event->at = ++fake.clock;
+    event->stream = stream;
+    event->entries = stream ? stream->done + stream->count : 0;
     pthread_mutex_unlock(&fake.lock);
     return CUDA_OK;
 }

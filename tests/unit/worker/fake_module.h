@@ -101,6 +101,11 @@ static inline cuda_result fake_cuLaunchKernel(cuda_function function, unsigned g
         memcpy(call->parameters, extra[1], bytes < 64 ? bytes : 64);
     }
     cuda_result result = fake.next_launch;
+    if (fake.hold && result == CUDA_OK) {
+        struct fake_entry entry = {.kind = FAKE_ENTRY_KERNEL};
+        memcpy(entry.parameters, call->parameters, sizeof entry.parameters);
+        fake_hold_back(stream, entry);
+    }
     pthread_mutex_unlock(&fake.lock);
     return result;
 }
@@ -183,7 +188,11 @@ static inline cuda_result fake_cuGreenCtxCreate(cuda_green_ctx *green, cuda_reso
 
 static inline cuda_result fake_cuGreenCtxDestroy(cuda_green_ctx green)
 {
+    pthread_mutex_lock(&fake.lock);
     fake.live_green--;
+    for (int i = 0; i < fake.stream_count; i++)
+        fake.destroyed_busy += fake.streams[i]->alive && fake.streams[i]->green == green;
+    pthread_mutex_unlock(&fake.lock);
     free(green);
     return CUDA_OK;
 }

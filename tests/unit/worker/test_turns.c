@@ -169,14 +169,14 @@ static void test_a_batch_ends_with_a_completion(void **state)
     const struct cuda_stream_object *on = clients[0]->streams[0].bound->handle;
     /* Two words for each 32 commands, and for the rest. */
     assert_int_equal(on->count, 2 * 4);
-    assert_int_equal(on->queue[0].write_value.value64, 32);
-    assert_int_equal(on->queue[1].write_value.value64, 32);
+    assert_int_equal(on->queue[0].op.write_value.value64, 32);
+    assert_int_equal(on->queue[1].op.write_value.value64, 32);
     /* The client's word first: a sleeper that is woken when the twin moves must find it reached. */
-    assert_int_equal(on->queue[0].write_value.address,
+    assert_int_equal(on->queue[0].op.write_value.address,
                      stream_status_address(&clients[0]->streams[0]));
-    assert_int_equal(on->queue[1].write_value.address,
+    assert_int_equal(on->queue[1].op.write_value.address,
                      stream_twin_address(&clients[0]->streams[0]));
-    assert_int_equal(on->queue[7].write_value.value64, 100);
+    assert_int_equal(on->queue[7].op.write_value.value64, 100);
 }
 
 int main(void)

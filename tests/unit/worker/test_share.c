@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* The share of a client changes while it works: nothing is lost, doubled or put before its turn. */
+#include "tests/unit/worker/harness.h"
+
+enum { RINGS = 4, CHANGES = 10000 };
+
+static struct peer *peer;
+static uint32_t function;
+static uint32_t rings[RINGS];
+
+/* What a kernel of the random test carries with it. */
+struct carried {
+    uint32_t ring, number; /* the number-th launch of this ring, from 1 */
+    uint32_t other, after; /* at least so many launches of that ring must have run */
+};
+
+static struct {
+    uint32_t ran[RINGS];
+    uint32_t wrong;           /* out of order, lost, or before what it waits for */
+    unsigned multiprocessors; /* where the latest ran */
+    int priority;
+} seen;
+
+static void on_kernel(const struct cuda_stream_object *stream, const uint8_t parameters[16])
+{
+    struct carried carried;
+    memcpy(&carried, parameters, sizeof carried);
+    seen.wrong += carried.number != ++seen.ran[carried.ring];
+    seen.wrong += seen.ran[carried.other] < carried.after;
+    seen.multiprocessors = stream->green ? stream->green->multiprocessors : 0;
+    seen.priority = stream->priority;
+}
+
+static void hold(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.hold = true;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static int setup(void **state)
+{
+    if (harness_setup(state) < 0)
+        return -1;
+    memset(&seen, 0, sizeof seen);
+    peer = peer_attach(1);
+    peer_load_text(peer, 1, harness_ptx, 0);
+    function = peer_function(peer, 1, "kernel");
+    for (uint32_t i = 1; i < RINGS; i++)
+        rings[i] = peer_stream(peer, -(int32_t)i);
+    fake.on_kernel = on_kernel;
+    hold();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fake_release();
+    if (peer)
+        peer_detach(peer);
+    peer = NULL;
+    int result = harness_stop(state);
+    assert_int_equal(fake.backwards, 0);
+    assert_int_equal(fake.destroyed_busy, 0);
+    return result;
+}
+
+static uint32_t change(uint32_t client, uint32_t percentage, uint32_t priority)
+{
+    struct proto_worker_limits limits = {.thread_percentage = percentage, .priority = priority};
+    const struct proto_worker_attached *attached =
+        harness_ask(PROTO_WORKER_LIMITS, client, &limits, PROTO_WORKER_ATTACHED);
+    return attached->multiprocessors;
+}
+
+static uint64_t launch(uint32_t ring, struct carried carried)
+{
+    struct proto_command_launch command = peer_launch(function);
+    carried.ring = ring;
+    memcpy(command.inline_parameters, &carried, sizeof carried);
+    return peer_push(peer, rings[ring], &command);
+}
+
+/* One thing of one CUstream happens, or of the next one that can. */
+static bool step(uint32_t from)
+{
+    bool moved = false;
+    pthread_mutex_lock(&fake.lock);
+    for (int i = 0; i < fake.stream_count && !moved; i++)
+        moved = fake_step(fake.streams[(from + (uint32_t)i) % (uint32_t)fake.stream_count]);
+    pthread_mutex_unlock(&fake.lock);
+    return moved;
+}
+
+static int green_contexts(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    int count = fake.live_green;
+    pthread_mutex_unlock(&fake.lock);
+    return count;
+}
+
+static void wait_for_green(int count)
+{
+    uint64_t end = timeline_now() + 10000000000u;
+    while (green_contexts() != count) {
+        assert_true(timeline_now() < end);
+        usleep(1000);
+    }
+}
+
+static void test_later_work_runs_on_the_new_set_after_what_is_in_flight(void **state)
+{
+    (void)state;
+    uint64_t before = launch(0, (struct carried){.number = 1});
+    peer_wait_head(peer, 0, before);
+    assert_int_equal(change(1, 2500, 0), 32);
+    uint64_t after = launch(0, (struct carried){.number = 2});
+    peer_wait_head(peer, 0, after);
+    struct fake_call one = fake_call(FAKE_LAUNCH, 0), two = fake_call(FAKE_LAUNCH, 1);
+    assert_ptr_not_equal(one.stream, two.stream);
+    /* Another CUstream has nothing that can happen: what was moved waits for what was not. */
+    pthread_mutex_lock(&fake.lock);
+    for (int i = 0; i < fake.stream_count; i++)
+        if (fake.streams[i] != one.stream)
+            assert_false(fake_step(fake.streams[i]));
+    pthread_mutex_unlock(&fake.lock);
+    /* The old set stays while its work does. */
+    usleep(50000);
+    assert_int_equal(green_contexts(), 2);
+    assert_true(step(0));
+    assert_int_equal(seen.multiprocessors, 132);
+    fake_release();
+    assert_int_equal(peer_wait(peer, 0, after), 0);
+    assert_int_equal(seen.multiprocessors, 32);
+    assert_int_equal(seen.ran[0], 2);
+    assert_int_equal(seen.wrong, 0);
+    wait_for_green(1);
+}
+
+static void test_an_idle_client_moves_at_once(void **state)
+{
+    (void)state;
+    fake_release();
+    assert_int_equal(peer_wait(peer, 0, peer_push_nop(peer, 0)), 0);
+    assert_int_equal(change(1, 5000, 0), 64);
+    wait_for_green(1);
+    hold();
+    uint64_t value = launch(0, (struct carried){.number = 1});
+    peer_wait_head(peer, 0, value);
+    fake_release();
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+    assert_int_equal(seen.multiprocessors, 64);
+    assert_int_equal(fake_count(FAKE_WAIT), 0);
+}
+
+static void test_priority_changes_with_work_in_flight(void **state)
+{
+    (void)state;
+    launch(2, (struct carried){.number = 1});
+    peer_wait_head(peer, rings[2], 1);
+    change(1, 10000, 1);
+    launch(2, (struct carried){.number = 2});
+    peer_wait_head(peer, rings[2], 2);
+    assert_true(step(0));
+    int first = seen.priority;
+    fake_release();
+    assert_int_equal(peer_wait(peer, rings[2], 2), 0);
+    assert_true(first < seen.priority); /* the greater priority is the smaller number */
+    assert_int_equal(seen.priority, harness.worker.device.info.priority_least);
+    /* Back to normal, the stream has again what its client had wished. */
+    hold();
+    change(1, 10000, 0);
+    launch(2, (struct carried){.number = 3});
+    peer_wait_head(peer, rings[2], 3);
+    fake_release();
+    assert_int_equal(peer_wait(peer, rings[2], 3), 0);
+    assert_int_equal(seen.priority, first);
+    assert_int_equal(seen.wrong, 0);
+}
+
+static void test_own_load_does_not_count(void **state)
+{
+    (void)state;
+    struct peer *other = peer_attach_with(2, 5000, 0);
+    const struct proto_worker_attached *attached = (const void *)harness.message.body;
+    uint64_t theirs = attached->atoms[0];
+    struct proto_worker_limits limits = {.thread_percentage = 5000};
+    for (int i = 0; i < 20; i++) {
+        attached = harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
+        assert_int_equal(attached->atoms[0] & theirs, 0);
+    }
+    fake_release();
+    peer_detach(other);
+}
+
+static void test_unknown_and_leaving_clients_are_refused(void **state)
+{
+    (void)state;
+    struct proto_worker_limits limits = {.thread_percentage = 5000};
+    harness_ask(PROTO_WORKER_LIMITS, 99, &limits, PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_INVALID_HANDLE);
+    launch(0, (struct carried){.number = 1});
+    peer_wait_head(peer, 0, 1);
+    uint32_t detach = harness_send(PROTO_WORKER_DETACH, 1, NULL, NULL, 0, NULL, 0);
+    harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_INVALID_HANDLE);
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
+    assert_int_equal(harness.message.header.serial, detach);
+    peer_free(peer);
+    peer = NULL;
+}
+
+/* A client leaves with its work spread over sets that it had. */
+static void test_leaving_after_changes_frees_every_set(void **state)
+{
+    (void)state;
+    struct peer *other = peer_attach(2);
+    for (uint32_t i = 0; i < 5; i++) {
+        uint64_t value = launch(0, (struct carried){.number = i + 1});
+        peer_wait_head(peer, 0, value);
+        change(1, 1000 * (i + 1), 0);
+    }
+    uint32_t detach = harness_send(PROTO_WORKER_DETACH, 1, NULL, NULL, 0, NULL, 0);
+    change(2, 2000, 0);
+    assert_false(harness_has_message(50));
+    fake_release();
+    assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
+    assert_int_equal(harness.message.header.serial, detach);
+    peer_free(peer);
+    peer = other;
+    wait_for_green(1);
+    assert_int_equal(seen.ran[0], 5);
+    assert_int_equal(seen.wrong, 0);
+}
+
+static uint32_t drawn = 12345;
+
+static uint32_t draw(uint32_t below)
+{
+    drawn = drawn * 1664525u + 1013904223u;
+    return (drawn >> 8) % below;
+}
+
+static void test_ten_thousand_random_changes(void **state)
+{
+    (void)state;
+    uint32_t launched[RINGS] = {0}, after[RINGS] = {0}, other[RINGS] = {0};
+    uint64_t value[RINGS] = {0};
+    for (uint32_t i = 0; i < CHANGES; i++) {
+        change(1, 1 + draw(PROTO_PERCENT_WHOLE), draw(8) == 0);
+        for (uint32_t n = draw(4); n; n--) {
+            uint32_t ring = draw(RINGS);
+            if (draw(4) == 0) {
+                /* Everything that another ring was given so far comes first. */
+                other[ring] = draw(RINGS);
+                after[ring] = launched[other[ring]];
+                peer_push_wait(peer, rings[ring], rings[other[ring]], value[other[ring]]);
+            }
+            value[ring] = launch(ring, (struct carried){.number = ++launched[ring],
+                                                        .other = other[ring],
+                                                        .after = after[ring]});
+        }
+        for (uint32_t n = draw(16); n && step(draw(256)); n--)
+            ;
+    }
+    for (uint32_t ring = 0; ring < RINGS; ring++) {
+        uint64_t end = timeline_now() + 20000000000u;
+        while (peer_completed(peer, rings[ring]) < value[ring]) {
+            assert_true(timeline_now() < end);
+            if (!step(draw(256)))
+                sched_yield();
+        }
+    }
+    fake_release();
+    for (uint32_t ring = 0; ring < RINGS; ring++)
+        assert_int_equal(seen.ran[ring], launched[ring]);
+    assert_int_equal(seen.wrong, 0);
+    wait_for_green(1);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_later_work_runs_on_the_new_set_after_what_is_in_flight),
+        T(test_an_idle_client_moves_at_once),
+        T(test_priority_changes_with_work_in_flight),
+        T(test_own_load_does_not_count),
+        T(test_unknown_and_leaving_clients_are_refused),
+        T(test_leaving_after_changes_frees_every_set),
+        T(test_ten_thousand_random_changes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
