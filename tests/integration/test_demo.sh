@@ -11,4 +11,43 @@ for line in '^vector-add +[0-9]+ sums verified' '^sgemm .*verified' '^kmeans .*v
     '^greedy +refused: out of memory' '^doomed +killed after round' 'steps of .* days verified' '^Everything was verified'; do
     grep -qE "$line" "$TMPDIR.out" || { echo "the demo did not print: $line"; exit 1; }
 done
+# What each of the six asked for and was granted, and what was counted of it.
+for row in '^vector-add .* 25 % / [0-9]+ SMs +[0-9]+ / 64 +[0-9.]+ +[1-9][0-9]*$' \
+    '^sgemm .* 50 % / [0-9]+ SMs +[0-9]+ / 256 +[0-9.]+ +[1-9][0-9]*$' \
+    '^kmeans .* 10 % / [0-9]+ SMs +[0-9]+ / 32 +[0-9.]+ +[1-9][0-9]*$' \
+    '^mandelbrot .* - / [0-9]+ SMs +[0-9]+ / 128 +[0-9.]+ +[1-9][0-9]*$' \
+    '^doomed .* 30 % / [0-9]+ SMs +[0-9]+ / 64 +[0-9.]+ +[1-9][0-9]*$'; do
+    grep -qE "$row" "$TMPDIR.out" || { echo "no row of the table is like: $row"; exit 1; }
+done
 [ -z "$(ls -A "$TMPDIR")" ] || { echo "left behind:"; ls -A "$TMPDIR"; exit 1; }
+
+# One client that does not do as it should, and the demo fails and says so. Stand-ins, for speed: the
+# demo knows its clients by what they print and how they end.
+mkdir "$TMPDIR.stand-in" "$TMPDIR.stand-in/examples"
+ln -s "$BUILD/bin" "$BUILD/lib" "$BUILD/libexec" "$TMPDIR.stand-in"
+cat >"$TMPDIR.stand-in/examples/any" <<'END'
+#!/bin/sh
+"${0%/*}/../bin/gpushare" info >/dev/null || exit 1
+case $GPUSHARE_CLIENT_NAME/$LIAR in
+greedy/greedy | doomed/doomed) echo "$GPUSHARE_CLIENT_NAME: verified" ;;
+greedy/*) echo "out_of_memory" && exit 1 ;;
+doomed/*) echo "round 8 of 16" && exec sleep 60 ;;
+"$LIAR"/*) echo "row 0 is 1, not 2" ;;
+*) echo "$GPUSHARE_CLIENT_NAME: verified" ;;
+esac
+END
+chmod +x "$TMPDIR.stand-in/examples/any"
+for example in vector-add sgemm kmeans mandelbrot nbody; do
+    ln -s any "$TMPDIR.stand-in/examples/$example"
+done
+for liar in nobody vector-add sgemm kmeans mandelbrot greedy doomed seventh; do
+    status=0
+    LIAR=$liar examples/demo.py --build "$TMPDIR.stand-in" >"$TMPDIR.out" || status=$?
+    case $liar/$status in
+    nobody/0) said='^Everything was verified' ;;
+    nobody/* | */0) said='neither status is right' ;;
+    *) said='^The demo FAILED' ;;
+    esac
+    grep -q "$said" "$TMPDIR.out" || { cat "$TMPDIR.out"; echo "exit status $status with a false $liar"; exit 1; }
+    [ -z "$(ls -A "$TMPDIR")" ] || { echo "left behind:"; ls -A "$TMPDIR"; exit 1; }
+done
