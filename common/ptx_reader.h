@@ -63,6 +63,7 @@ void *ptx_list_add(struct ptx_reader *r, struct ptx_list *list, size_t item_byte
 /* Moves the items into the arena; the list is empty after. */
 void *ptx_list_keep(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes);
 
+/* A body or block of its own names; pushed and popped in pairs. */
 void ptx_scope_push(struct ptx_reader *r);
 void ptx_scope_pop(struct ptx_reader *r);
 /* Declares in the current scope; a second one of that name is an error unless may_exist. */

@@ -36,7 +36,9 @@ struct ptx_lexer {
     uint32_t at, line;
 };
 
+/* text stays the caller's and has to outlive the lexer. */
 void ptx_lexer_init(struct ptx_lexer *lexer, const char *text, uint32_t length);
+/* The next token; PTX_TOKEN_END for ever once the text is over. */
 struct ptx_token ptx_lexer_next(struct ptx_lexer *lexer);
 
 #endif

@@ -134,6 +134,7 @@ struct device *device_at(cuda_device ordinal); /* NULL if there is none */
 void device_fail(cuda_result error, const char *text);
 void device_fault(struct fault *fault);
 
+/* A constant of the ordinal, the same in every process. */
 void device_uuid(const struct device *device, cuda_uuid *uuid);
 cuda_result device_attribute(const struct device *device, cuda_device_attribute attribute,
                              int *value);

@@ -54,6 +54,7 @@ struct engine_task {
 /* Starts the threads. 0 or a negative errno. Called once, before anything below. */
 int engine_start(unsigned threads);
 
+/* The one lock: everything that says "lock held" is between these two. Not recursive. */
 void engine_lock(void);
 void engine_unlock(void);
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Is any byte of [start, end) in a live range? */
 bool memory_table_overlaps(uint64_t start, uint64_t end);
 /* Adds a range that overlaps no other. 0 or -ENOMEM. */
 int memory_table_add(uint64_t start, uint64_t end, uint32_t access, bool host, unsigned device);

@@ -118,6 +118,7 @@ int stream_submit(struct stream *stream, struct op *op);
 /* The operation waits for `before` as well. Before stream_submit(). 0 or -ENOMEM. */
 int op_after(struct op *op, struct op *before);
 
+/* References. An operation that nobody holds any more is freed; op_drop(NULL) does nothing. */
 void op_hold(struct op *op);
 void op_drop(struct op *op);
 
@@ -133,6 +134,7 @@ cuda_result device_await(struct device *device);
 /* Called by grid and by the stream's own engines: completes at that modelled time. */
 void op_complete(struct op *op, uint64_t time);
 
+/* NULL without memory. */
 struct event *event_create(struct device *device, unsigned flags);
 void event_destroy(struct event *event);
 

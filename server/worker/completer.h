@@ -34,8 +34,10 @@ struct completer {
     uint32_t wake_count;
 };
 
+/* 0 or an error number with a sentence. */
 uint32_t completer_start(struct completer *completer, struct worker *worker, char *why,
                          size_t why_size);
+/* Ends the thread. Idempotent. */
 void completer_stop(struct completer *completer);
 
 /*

@@ -27,7 +27,9 @@ struct splice {
     bool failed; /* memory was short: splice_finish returns NULL */
 };
 
+/* text stays the caller's, and has to live until splice_finish. */
 void splice_open(struct splice *splice, const char *text, size_t length);
+/* [start, end) of the old text, in bytes; the new piece is copied. */
 void splice_replace(struct splice *splice, uint32_t start, uint32_t end, const char *text);
 
 /* The new text, malloc'ed and NUL-terminated; NULL without memory, or if pieces overlap. Frees the

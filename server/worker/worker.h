@@ -68,6 +68,7 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during);
 /* Ends every client's connection and wakes all their threads. */
 void worker_end_clients(struct worker *worker, uint32_t error);
 
+/* Control thread. 0, or -ENOMEM and the client is not in the table. */
 int worker_add_client(struct worker *worker, struct client *client);
 void worker_remove_client(struct worker *worker, struct client *client);
 struct client *worker_find_client(struct worker *worker, uint32_t number);

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""docs/architecture.md names every room, and no room that is not there."""
+import glob
+import os
+import re
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+FOLDERS = ("common", "server/supervisor", "server/worker", "server/scheduler", "server/softgpu", "client")
+
+
+def page():
+    with open(os.path.join(ROOT, "docs/architecture.md"), encoding="utf-8") as text:
+        return text.read()
+
+
+def section(folder):
+    """The page from the folder's own heading to the next one."""
+    found = re.search(r"^\*\*%s/\*\*$(.*?)(?=^\*\*|^## )" % re.escape(folder), page(), re.M | re.S)
+    return found.group(1) if found else ""
+
+
+class Rooms(unittest.TestCase):
+    def test_every_source_is_named_in_its_folders_table(self):
+        anywhere = set(re.findall(r"`(\w+)`", page()))
+        for folder in FOLDERS:
+            here = set(re.findall(r"`(\w+)`", section(folder)))
+            self.assertTrue(here, "no table for " + folder)
+            for path in glob.glob(os.path.join(ROOT, folder, "*.[ch]")):
+                noun = os.path.basename(path)[:-2]
+                if noun == "gpushare":
+                    continue  # the public header is the folder's own line
+                own = os.path.exists(path[:-2] + ".c")
+                self.assertIn(noun, here if own else anywhere, "%s/%s is not in docs/architecture.md" % (folder, noun))
+
+    def test_every_path_is_there(self):
+        for path in re.findall(r"`((?:client|common|docs|make|schemas|server|systemd|tests)/[\w./-]*)`", page()):
+            self.assertTrue(os.path.exists(os.path.join(ROOT, path)), path)
+
+    def test_every_function_stands_in_the_file_that_is_named_beside_it(self):
+        rows = re.findall(r"`([\w/]+\.[ch])`: ((?:`\w+`(?:, )?)+)", page())
+        self.assertGreater(len(rows), 8)
+        for path, names in rows:
+            with open(os.path.join(ROOT, path), encoding="utf-8") as text:
+                source = text.read()
+            for name in re.findall(r"`(\w+)`", names):
+                self.assertRegex(source, r"\b%s\(" % name, "%s has no %s" % (path, name))
+
+
+if __name__ == "__main__":
+    unittest.main()
