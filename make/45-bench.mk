@@ -14,6 +14,9 @@ $(BUILD)/tests/bench/bench: $(call obj,$(BENCH_SRC)) $(A)/libsupport.a $(A)/libc
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS)
 
+# tests/integration/test_bench.sh runs some rows.
+CHECK_DEPS += $(NULL_DRIVER) $(BUILD)/tests/bench/bench
+
 .PHONY: bench
 bench: all $(NULL_DRIVER) $(BUILD)/tests/bench/bench ## measure beside yardsticks; ROWS="name name" runs some
 	@mkdir -p $(BUILD)/bench

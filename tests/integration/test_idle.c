@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Clients that do nothing cost nothing: once their work is done, no thread of supervisor or
+ * worker runs or wakes up on their account. (make bench measures the same over ten seconds.)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/gpushare.h"
+#include "tests/support/server.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER 1
+#endif
+#endif
+
+enum { CLIENTS = 16, THREADS_MAX = 256, WAKE_UPS_MOST = 10, SECONDS = 2, TRIES = 5 };
+
+static unsigned long voluntary_switches(pid_t pid, const char *thread)
+{
+    char path[352], line[256];
+    unsigned long count = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid, thread);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        if (!strncmp(line, "voluntary_ctxt_switches:", 24))
+            count = strtoul(line + 24, NULL, 10);
+    fclose(file);
+    return count;
+}
+
+/* How often each thread has gone to sleep so far, in the kernel's order. Returns how many. */
+static size_t sleeps(const pid_t pids[2], unsigned long *counts)
+{
+    size_t n = 0;
+    for (int p = 0; p < 2; p++) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%d/task", (int)pids[p]);
+        DIR *folder = opendir(path);
+        assert_non_null(folder);
+        for (struct dirent *entry; (entry = readdir(folder));)
+            if (entry->d_name[0] != '.') {
+                assert_true(n < THREADS_MAX);
+                counts[n++] = voluntary_switches(pids[p], entry->d_name);
+            }
+        closedir(folder);
+    }
+    return n;
+}
+
+/* The most that one thread woke up within SECONDS. */
+static unsigned long most_wake_ups(const pid_t pids[2], size_t *threads)
+{
+    unsigned long before[THREADS_MAX], after[THREADS_MAX], most = 0;
+    size_t count = sleeps(pids, before);
+    sleep(SECONDS);
+    *threads = sleeps(pids, after);
+    assert_int_equal(*threads, count);
+    for (size_t i = 0; i < count; i++)
+        most = after[i] - before[i] > most ? after[i] - before[i] : most;
+    return most;
+}
+
+static void idle_clients_wake_nobody(void **state)
+{
+    (void)state;
+    struct server *server = server_start(NULL, NULL);
+    pid_t pids[2] = {server_pid(server)};
+    gpushare_connection *clients[CLIENTS];
+    gpushare_stream *stream;
+    gpushare_address memory;
+    assert_int_equal(server_workers(server, &pids[1], 1), 1);
+    /* All have worked, on two streams each, and one has freed: no part of the worker is unused. */
+    for (int i = 0; i < CLIENTS; i++) {
+        struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
+        assert_int_equal(gpushare_connect(&options, &clients[i]), 0);
+        assert_int_equal(gpushare_stream_create(clients[i], 0, 0, &stream), 0);
+        assert_int_equal(gpushare_memory_alloc(clients[i], 4096, &memory), 0);
+        assert_int_equal(gpushare_fill(clients[i], memory, 1, 4, 1024), 0);
+        assert_int_equal(gpushare_fill_async(clients[i], memory, 1, 4, 1024, stream), 0);
+        assert_int_equal(gpushare_synchronize(clients[i]), 0);
+        assert_int_equal(gpushare_memory_free(clients[i], memory), 0);
+    }
+    /* What the last work brought about may still be on its way: some tries, each a fresh count. */
+    unsigned long most = 0;
+    size_t threads = 0;
+    for (int i = 0; i < TRIES; i++)
+        if ((most = most_wake_ups(pids, &threads)) <= WAKE_UPS_MOST)
+            break;
+    if (most > WAKE_UPS_MOST)
+        fail_msg("one of %zu threads woke up %lu times in %d s", threads, most, SECONDS);
+    assert_true(threads >= 4); /* the supervisor's, and the worker's three */
+    for (int i = 0; i < CLIENTS; i++)
+        gpushare_close(&clients[i]);
+    assert_int_equal(server_stop(server), 0);
+}
+
+int main(void)
+{
+    server_needs_softgpu();
+#ifdef THREAD_SANITIZER
+    printf("ThreadSanitizer has a thread of its own that wakes up ten times a second\n");
+    return 77;
+#endif
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(idle_clients_wake_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
