@@ -38,6 +38,8 @@ class Rooms(unittest.TestCase):
     def test_every_path_is_there(self):
         for path in re.findall(r"`((?:client|common|docs|make|schemas|server|systemd|tests)/[\w./-]*)`", page()):
             self.assertTrue(os.path.exists(os.path.join(ROOT, path)), path)
+        for link in re.findall(r"\]\(([\w./-]+)\)", page()):
+            self.assertTrue(os.path.exists(os.path.join(ROOT, "docs", link)), link)
 
     def test_every_function_stands_in_the_file_that_is_named_beside_it(self):
         rows = re.findall(r"`([\w/]+\.[ch])`: ((?:`\w+`(?:, )?)+)", page())
