@@ -176,6 +176,42 @@ static void blocks_stay_in_their_partition(void **state)
     }
 }
 
+/* Room that appears in one partition is no room for the other's waiting blocks. */
+static void waiting_blocks_stay_in_their_partition(void **state)
+{
+    cuda_dev_resource all = whole(), atoms[2];
+    bool own[2][SMS];
+    cuda_green_ctx green[2];
+    cuda_stream streams[2];
+    cuda_device_ptr tallies[2];
+    uint32_t histogram[SMS];
+    unsigned groups = 2;
+
+    (void)state;
+    OK(cuDevSmResourceSplitByCount(atoms, &groups, &all, NULL, 0, 8));
+    for (unsigned i = 0; i < 2; i++) {
+        green[i] = make_context(&atoms[i], 1, &streams[i]);
+        assert_int_equal(run_blocks(streams[i], 64, own[i]), 8);
+        OK(cuMemAlloc_v2(&tallies[i], sizeof(histogram)));
+        OK(cuMemsetD32_v2(tallies[i], 0, SMS));
+    }
+    /* 64 blocks fit into eight multiprocessors: most of both grids wait for room. */
+    OK(launch_smid(tallies[0], 400, 256, 200000, streams[0]));
+    OK(launch_smid(tallies[1], 400, 256, 100000, streams[1]));
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned inside = 0;
+
+        OK(cuStreamSynchronize(streams[i]));
+        OK(cuMemcpyDtoH_v2(histogram, tallies[i], sizeof(histogram)));
+        for (unsigned sm = 0; sm < SMS; sm++)
+            inside += own[i][sm] ? histogram[sm] : 0;
+        assert_int_equal(inside, 400 * 256);
+        OK(cuMemFree_v2(tallies[i]));
+        OK(cuStreamDestroy_v2(streams[i]));
+        OK(cuGreenCtxDestroy(green[i]));
+    }
+}
+
 static void the_whole_device_is_a_resource_too(void **state)
 {
     cuda_dev_resource all = whole(), told;
@@ -241,6 +277,7 @@ int main(void)
         cmocka_unit_test(a_device_splits_into_atoms_and_a_remainder),
         cmocka_unit_test(wrong_resources_are_refused),
         cmocka_unit_test(blocks_stay_in_their_partition),
+        cmocka_unit_test(waiting_blocks_stay_in_their_partition),
         cmocka_unit_test(the_whole_device_is_a_resource_too),
         cmocka_unit_test(counters_tell_where_work_was),
         cmocka_unit_test(a_destroyed_context_takes_its_streams_along),
