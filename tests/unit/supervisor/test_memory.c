@@ -484,6 +484,31 @@ static void variables_are_charged_and_come_back(void **state)
     fake_close(&fake);
 }
 
+static void images_are_a_limit_of_their_own(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    fake.supervisor->images.limit = 40; /* of which each client may have a quarter */
+    int one = fake_attach(&fake, 0, 0, NULL, NULL), two = fake_attach(&fake, 0, 0, NULL, NULL);
+    uint32_t module = load(one, "sixofs");
+    send_image(one, "fiveB", 5);
+    fake_expect_failed(&fake, one, PROTO_ERROR_OUT_OF_MEMORY, "module image memory of this client");
+    load(one, "four");
+    assert_int_equal(fake.supervisor->images.used, 10);
+    /* Each client pays for what it loaded, though the bytes are kept once. */
+    load(two, "sixofs");
+    assert_int_equal(fake.supervisor->images.used, 16);
+    assert_int_equal(fake.supervisor->cache.images, 2);
+    struct proto_module_unload unload = {.module = module};
+    fake_send(&fake, one, PROTO_MODULE_UNLOAD, &unload);
+    fake_expect(&fake, one, PROTO_DONE);
+    load(one, "fiveB");
+    close(one);
+    close(two);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 static void a_module_that_does_not_load_leaves_nothing(void **state)
 {
     (void)state;
@@ -681,6 +706,7 @@ int main(void)
         cmocka_unit_test(images_are_shared_by_content),
         cmocka_unit_test(images_that_lie_are_refused),
         cmocka_unit_test(variables_are_charged_and_come_back),
+        cmocka_unit_test(images_are_a_limit_of_their_own),
         cmocka_unit_test(a_module_that_does_not_load_leaves_nothing),
         cmocka_unit_test(unknown_modules_do_not_reach_the_worker),
         cmocka_unit_test(whoever_vanishes_in_the_middle_leaves_nothing),
