@@ -144,5 +144,7 @@ void bench_idle_bytes(struct bench_result *result)
     open_idle(&idle);
     double after = process_bytes(idle.processes[0]) + process_bytes(idle.processes[1]);
     result->value = (after - idle.bytes_before) / IDLE_CLIENTS;
+    snprintf(result->note, sizeof result->note,
+             "proportional: pages that the client maps too count in part");
     close_idle(&idle);
 }

@@ -158,6 +158,8 @@ void bench_threads_25(struct bench_result *result)
     BENCH_CHECK(gpushare_limits(quarter.gpu, &limits));
     BENCH_CHECK(gpushare_limits(whole.gpu, &all));
     unsigned granted = limits.multiprocessors, sms = all.multiprocessors;
+    if (!granted || granted * 4 > sms)
+        bench_die("%u of %u multiprocessors are no quarter at most", granted, sms);
     whole.blocks = quarter.blocks = 2 * sms * (granted / 4);
     whole.shared = quarter.shared = SHARED;
     BENCH_CHECK(gpushare_function_set_shared(whole.occupy, SHARED));
