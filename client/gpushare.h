@@ -45,6 +45,9 @@
  *                What a caller passes in (names, paths, images, parameters, options) is
  *                copied, or read before the call returns. The memory of asynchronous
  *                copies is the exception; see there.
+ *   Handles      are pointers of this process: one that was destroyed, unloaded or closed
+ *                must not be used again, as memory after free(). (Addresses of device
+ *                memory are looked up: one that was freed is refused.)
  *   The end      when the server ends a connection (it stops, the device faults, an
  *                administrator kills the client), every later call on it, and every one
  *                that waits, returns the error that ended it. Never a signal, never a
@@ -169,7 +172,8 @@ struct gpushare_dim {
 /*
  * Structs that begin with `size` can grow in later versions: set it to sizeof the
  * struct before the call; the library touches nothing behind it. (io_uring and
- * Linux's extensible syscalls do it so.)
+ * Linux's extensible syscalls do it so.) In C++ too they are `struct gpushare_limits`
+ * and so on: some functions bear the same name, and hide the short form.
  */
 
 /* ---- connections ------------------------------------------------------------- */
@@ -496,7 +500,8 @@ GPUSHARE_API gpushare_error gpushare_synchronize(gpushare_connection *connection
  *   shared       dynamic shared memory of a block
  *   parameters   one pointer to the value of each parameter, in order; read before the
  *                call returns. NULL if the kernel has none. A gpushare_address is what a
- *                pointer parameter wants.
+ *                pointer parameter wants. How many pointers there are can't be seen from
+ *                here: there must be as many as the kernel has parameters.
  * INVALID_VALUE if grid, block or shared exceed the device, LAUNCH_OUT_OF_RESOURCES if
  * a block has more threads than this kernel can have; nothing is launched then.
  *
