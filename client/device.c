@@ -106,7 +106,7 @@ gpushare_error device_hand_out(void *to, const void *from, size_t bytes, const c
     if (!to)
         return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL", what);
     memcpy(&size, to, sizeof size);
-    if (size <= sizeof size)
+    if (size <= sizeof size || size > ENVIRONMENT_STRUCT_MAX)
         return failure(GPUSHARE_ERROR_INVALID_VALUE,
                        "%s: size is %zu; set it to sizeof the struct before the call", what, size);
     size_t known = size < bytes ? size : bytes;

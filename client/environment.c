@@ -25,7 +25,8 @@ static gpushare_error copy_options(struct gpushare_options *to, const struct gpu
     memset(to, 0, sizeof *to);
     if (!from)
         return GPUSHARE_SUCCESS;
-    if (from->size < offsetof(struct gpushare_options, device) + sizeof from->device)
+    if (from->size < offsetof(struct gpushare_options, device) + sizeof from->device ||
+        from->size > ENVIRONMENT_STRUCT_MAX)
         return failure(GPUSHARE_ERROR_INVALID_VALUE,
                        "options: size is %zu; set it to sizeof(struct gpushare_options)",
                        from->size);

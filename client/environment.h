@@ -11,6 +11,9 @@
 #include "client/gpushare.h"
 #include "common/limits.h"
 
+/* No version's public struct will be larger: a greater `size` was never set. */
+enum { ENVIRONMENT_STRUCT_MAX = 4096 };
+
 /* One wish, the stricter of options and environment in each respect. */
 struct environment {
     struct limits_wish wish;                /* name and priority are final; socket is not */

@@ -153,6 +153,11 @@ gpushare_error gpushare_launch(gpushare_function *function, struct gpushare_dim 
     if (!parameters && function->parameters)
         return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s takes %u parameters; parameters is NULL",
                        function->name, function->parameters);
+    for (uint32_t i = 0; i < function->parameters; i++)
+        if (!parameters[i])
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "%s takes %u parameters; the pointer to number %u, from 0, is NULL",
+                           function->name, function->parameters, i);
     return launch(function, grid, block, shared, stream, (struct source){.each = parameters});
 }
 

@@ -398,8 +398,11 @@ uint32_t module_function(struct client *client, uint32_t number, const char *nam
     struct function function = {.module = module};
     cuda_result result = cuda->cuModuleGetFunction(&function.handle, module->handle, text);
     if (result == CUDA_ERR_NOT_FOUND)
-        return refusal_say(why, PROTO_ERROR_NOT_FOUND, "module %u has no kernel '%.200s'", number,
-                           text);
+        return refusal_say(
+            why, PROTO_ERROR_NOT_FOUND,
+            "module %u has no kernel '%.200s': the name must be as in the image, where "
+            "kernels without extern \"C\" have mangled names",
+            number, text);
     if (result != CUDA_OK)
         return refusal_from_cuda(why, "looking a kernel up", result);
     error = read_layout(cuda, module, function.handle, text, info, layout, why);

@@ -225,6 +225,9 @@ static void modules_from_memory_and_file(void **state)
     gpushare_function *function;
     OK(gpushare_module_load(client.gpu, client_ptx, strlen(client_ptx), &module));
     OK(gpushare_module_function(module, "bump", &function));
+    assert_int_equal(gpushare_module_function(module, "bumb", &function), GPUSHARE_ERROR_NOT_FOUND);
+    assert_non_null(strstr(gpushare_error_text(), "no kernel 'bumb'"));
+    assert_non_null(strstr(gpushare_error_text(), "mangled"));
     OK(gpushare_module_unload(module));
     char path[] = "/tmp/gpushare-client-XXXXXX";
     int fd = mkstemp(path);
@@ -378,6 +381,32 @@ static void long_parameters_arrive_whole(void **state)
             expected += (n + i) * (i + 1);
         assert_true(weights[2 * n] == expected);
         assert_true(weights[2 * n + 1] == n * 1000u);
+    }
+    gpushare_close(&client.gpu);
+}
+
+static void forgotten_parameters_and_sizes_are_refused(void **state)
+{
+    (void)state;
+    struct client client = open_client(0);
+    gpushare_address to = allocate(&client, 64);
+    uint32_t count = 1;
+    void *parameters[] = {&to, &count, NULL};
+    gpushare_function *add = kernel(&client, "add");
+    assert_int_equal(gpushare_launch(add, one, one, 0, NULL, parameters),
+                     GPUSHARE_ERROR_INVALID_VALUE);
+    assert_non_null(strstr(gpushare_error_text(), "number 2, from 0, is NULL"));
+    /* As memory that was never written has it, and one byte more than is accepted. */
+    struct gpushare_limits limits;
+    struct gpushare_options options = {0};
+    static const size_t sizes[] = {0, sizeof(size_t), 4097, SIZE_MAX / 2};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        gpushare_connection *none;
+        limits.size = options.size = sizes[i];
+        assert_int_equal(gpushare_limits(client.gpu, &limits), GPUSHARE_ERROR_INVALID_VALUE);
+        assert_non_null(strstr(gpushare_error_text(), "set it to sizeof"));
+        assert_int_equal(gpushare_connect(&options, &none), GPUSHARE_ERROR_INVALID_VALUE);
+        assert_non_null(strstr(gpushare_error_text(), "set it to sizeof"));
     }
     gpushare_close(&client.gpu);
 }
@@ -678,6 +707,7 @@ int main(void)
         cmocka_unit_test(fatbins_give_the_code_that_fits),
         cmocka_unit_test(variables_are_device_memory),
         cmocka_unit_test(long_parameters_arrive_whole),
+        cmocka_unit_test(forgotten_parameters_and_sizes_are_refused),
         cmocka_unit_test(dynamic_shared_memory_up_to_what_was_set),
         cmocka_unit_test(default_stream_comes_after_blocking_streams),
         cmocka_unit_test(non_blocking_streams_are_ordered_by_events_alone),
