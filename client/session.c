@@ -226,6 +226,11 @@ gpushare_error session_open(struct session *session, const char *first, const ch
     if (session->fd < 0) {
         int reason = -session->fd;
         session->fd = -1;
+        if (reason == EPROTOTYPE)
+            return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
+                           "%s is no socket for clients (the admin socket is another); name that "
+                           "in GPUSHARE_SOCKET",
+                           first);
         return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
                        "no server can be reached at %s (%s); start gpushared, or name its socket "
                        "in GPUSHARE_SOCKET",

@@ -50,11 +50,19 @@ static void stop(struct server *server)
     supervisor_stop(server->supervisor);
 }
 
+/* Who asked for NVIDIA's driver has perhaps no GPU, and does not know of the other yet. */
+static const char *another_way(const struct settings *settings)
+{
+    return strcmp(settings->driver_name, "nvidia") == 0
+               ? "; without a GPU, --driver softgpu runs kernels on the CPU"
+               : "";
+}
+
 static void unusable(void *context, const char *text)
 {
     struct server *server = context;
-    log_error("no device can be served with the driver %s: %s; it does not fall back to another",
-              server->settings.driver, text);
+    log_error("no device can be served with the driver %s: %s; it does not fall back to another%s",
+              server->settings.driver, text, another_way(&server->settings));
     server->status = 1;
     stop(server);
 }
@@ -158,8 +166,8 @@ int main(int argc, char **argv)
     result = discovery_run(&server.discovery, &server.settings, text, sizeof text);
     if (result < 0) {
         log_error("no device can be served with the driver %s: %s; it does not fall back to "
-                  "another",
-                  server.settings.driver, text);
+                  "another%s",
+                  server.settings.driver, text, another_way(&server.settings));
         return 1;
     }
     result = notify_open(&server.notify, server.settings.notify_socket);

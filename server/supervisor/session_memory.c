@@ -26,7 +26,7 @@ static void refuse_limit(struct want *want, uint64_t asked, const struct quota *
     char text[380], used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT];
     snprintf(text, sizeof text,
              "%s: %s of %s are in use and %s more were asked for: free some, or ask for a higher "
-             "limit",
+             "limit (GPUSHARE_PINNED_DEVICE_MEM_LIMIT)",
              culprit->name, units_format_bytes(culprit->used, used),
              units_format_bytes(culprit->limit, limit), units_format_bytes(asked, more));
     refuse(want, PROTO_ERROR_OUT_OF_MEMORY, text);

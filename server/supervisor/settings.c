@@ -365,13 +365,14 @@ int settings_read(struct settings *settings, int argc, char **argv, char *text, 
         return result;
     opterr = 0;
     optind = 1;
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (option == '?') {
             snprintf(text, text_bytes, "%s: unknown option, or its value is missing; see --help",
                      argv[optind - 1]);
             return -EINVAL;
         }
-        result = set_option(settings, option, optarg, softgpu, text, text_bytes);
+        result = set_option(settings, option == 'h' ? OPTION_HELP : option, optarg, softgpu, text,
+                            text_bytes);
         if (result)
             return result;
     }

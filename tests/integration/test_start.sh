@@ -62,6 +62,7 @@ gone() {
 }
 
 refused 1 "does not fall back" --driver /nonexistent/libcuda.so.1
+refused 1 "fall back to another$" --driver /nonexistent/libcuda.so.1
 refused 1 "/nonexistent/libcuda.so.1" --driver /nonexistent/libcuda.so.1
 refused 1 "cannot load" --driver "$BUILD/libexec/gpushare-worker"
 refused 1 "could not be executed" --driver softgpu --worker /nonexistent/gpushare-worker
@@ -69,6 +70,7 @@ refused 2 "nvidia, softgpu or an absolute path" --driver amd
 refused 1 "fit, or raise the limit" --driver softgpu --max-clients 100000
 if ! ls /dev/nvidia[0-9]* >/dev/null 2>&1; then
     refused 1 "no device can be served"
+    refused 1 "--driver softgpu runs kernels on the CPU"
 fi
 
 # A second server on the same socket gives way; the first one keeps serving.
