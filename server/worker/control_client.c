@@ -448,9 +448,8 @@ static int stream_create(struct request *request)
     if (!stream)
         return refuse(
             request, PROTO_ERROR_TOO_MANY_OBJECTS,
-            "the client has all the %u streams that it may have: destroy one, or raise the "
-            "server's --streams",
-            request->client->stream_count);
+            "the client has as many streams as it may have: destroy one, or raise the server's "
+            "--streams");
     return answer(request, PROTO_STREAM_CREATED, &created);
 }
 
