@@ -40,7 +40,8 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	    -e 's|@VERSION@|$(VERSION)|g' client/gpushare-client.pc.in >$(DESTDIR)$(PKGCONFIGDIR)/gpushare-client.pc
 	chmod 0644 $(DESTDIR)$(PKGCONFIGDIR)/gpushare-client.pc
-	@echo "Installed below $(DESTDIR)$(PREFIX). To run it as a service:"
+	@echo "Installed below $(DESTDIR)$(PREFIX). For programs to find the library: ldconfig (where $(LIBDIR) is"
+	@echo "none of its folders, LD_LIBRARY_PATH=$(LIBDIR)). To run the server as a service:"
 	@echo "  systemd-sysusers $(SYSUSERSDIR)/gpushare.conf && systemctl daemon-reload && systemctl enable --now gpushared.socket gpushared-admin.socket gpushared.service"
 
 uninstall: ## remove what install put there (same PREFIX and DESTDIR); configuration and users stay
