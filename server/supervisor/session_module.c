@@ -26,6 +26,7 @@ struct module {
     struct image *image;
     struct charge charge;         /* of the image's bytes */
     struct charge fd_charge;      /* of its descriptor, though others may share it */
+    struct charge resident;       /* of variables that stay where the driver puts them */
     struct heap_block *variables; /* NULL if it has none */
 };
 
@@ -74,6 +75,7 @@ static void module_free(struct session *session, struct module *module)
     image_release(module->image);
     charge_return(&module->charge);
     charge_return(&module->fd_charge);
+    charge_return(&module->resident);
     free(module);
 }
 
@@ -171,6 +173,19 @@ static void inspected(void *context, struct channel_message *answer)
     }
     request->module->inspected = true;
     memcpy(&needs, answer->body, sizeof needs);
+    const struct quota *culprit = NULL;
+    if (quota_charge(&request->session->memory, &request->module->resident, needs.resident_bytes,
+                     &culprit)) {
+        char text[380], wanted[UNITS_TEXT], used[UNITS_TEXT], limit[UNITS_TEXT];
+        snprintf(text, sizeof text,
+                 "memory for the module's variables: %s: %s would exceed the limit of %s, of which "
+                 "%s are in use: free memory or unload modules",
+                 culprit->name, units_format_bytes(needs.resident_bytes, wanted),
+                 units_format_bytes(culprit->limit, limit),
+                 units_format_bytes(culprit->used, used));
+        module_failed(request, PROTO_ERROR_OUT_OF_MEMORY, text);
+        return;
+    }
     if (!needs.global_bytes) {
         load(request);
         return;

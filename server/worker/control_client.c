@@ -332,10 +332,8 @@ static int answer_load(struct worker *worker, const struct loader_job *job)
         return 0;
     if (job->error)
         return control_refuse(worker, job->serial, number, job->error, job->why.text);
-    if (job->kind == LOADER_INSPECT) {
-        struct proto_worker_module_needs needs = {.global_bytes = job->global_bytes};
-        return control_send(worker, PROTO_WORKER_MODULE_NEEDS, job->serial, number, &needs);
-    }
+    if (job->kind == LOADER_INSPECT)
+        return control_send(worker, PROTO_WORKER_MODULE_NEEDS, job->serial, number, &job->needs);
     if (job->kind == LOADER_CLEAR) {
         struct proto_worker_mapped mapped = {.address = job->address};
         return control_send_with(worker, PROTO_WORKER_MAPPED, job->serial, number, &mapped, NULL, 0,

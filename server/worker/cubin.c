@@ -66,6 +66,26 @@ static int find_section(struct span cubin, const char *prefix, const char *name,
     return -ENOENT;
 }
 
+uint64_t cubin_variable_bytes(const uint8_t *cubin, size_t size)
+{
+    struct span whole = {cubin, size}, names;
+    Elf64_Ehdr elf;
+    Elf64_Shdr header;
+    uint64_t bytes = 0;
+    if (size < sizeof elf)
+        return 0;
+    memcpy(&elf, cubin, sizeof elf);
+    if (!section_header(whole, &elf, elf.e_shstrndx, &header) ||
+        !cut(whole, header.sh_offset, header.sh_size, &names))
+        return 0;
+    for (uint32_t i = 0; i < elf.e_shnum && section_header(whole, &elf, i, &header); i++)
+        if ((named(names, header.sh_name, ".nv.global", "") ||
+             named(names, header.sh_name, ".nv.global", ".init")) &&
+            __builtin_add_overflow(bytes, header.sh_size, &bytes))
+            return UINT64_MAX;
+    return bytes;
+}
+
 static uint32_t word(const uint8_t *bytes)
 {
     uint32_t value;

@@ -22,4 +22,11 @@
 int cubin_layout(const uint8_t *cubin, size_t size, const char *kernel, uint32_t *pairs,
                  uint32_t *count, uint64_t *end);
 
+/*
+ * Bytes of the cubin's variables (sections .nv.global and .nv.global.init), which the
+ * driver allocates when it loads it; UINT64_MAX if they are more than that. 0 for what is no ELF
+ * file.
+ */
+uint64_t cubin_variable_bytes(const uint8_t *cubin, size_t size);
+
 #endif

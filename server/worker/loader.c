@@ -31,8 +31,8 @@ static void carry_out(struct loader_job *job)
     if (job->kind == LOADER_CLEAR)
         job->error = memory_clear(job->client, job->address, job->count, &job->why);
     else if (job->kind == LOADER_INSPECT)
-        job->error = module_inspect(job->client, job->module, job->fd, job->count,
-                                    &job->global_bytes, &job->why);
+        job->error =
+            module_inspect(job->client, job->module, job->fd, job->count, &job->needs, &job->why);
     else
         job->error =
             module_load(job->client, job->module, job->global_base, &job->functions, &job->why);

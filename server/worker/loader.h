@@ -33,7 +33,7 @@ struct loader_job {
     uint64_t global_base; /* LOADER_LOAD */
     /* What came of it: */
     uint32_t error; /* 0, or why says more */
-    uint64_t global_bytes;
+    struct proto_worker_module_needs needs;
     uint32_t functions;
     struct refusal why;
 };

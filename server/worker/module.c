@@ -101,20 +101,25 @@ uint32_t module_new(struct client *client, uint32_t number, struct module **out,
 }
 
 uint32_t module_inspect(const struct client *client, struct module *module, int fd, uint64_t count,
-                        uint64_t *global_bytes, struct refusal *why)
+                        struct proto_worker_module_needs *needs, struct refusal *why)
 {
     const struct proto_device_info *info = &client->device->info;
     uint32_t error =
         image_read(&module->image, fd, count, info->compute_major * 10 + info->compute_minor,
                    why->text, sizeof why->text);
-    *global_bytes = 0;
-    if (error || module->image.kind != IMAGE_PTX)
+    *needs = (struct proto_worker_module_needs){0};
+    if (error)
         return error;
+    if (module->image.kind != IMAGE_PTX) {
+        needs->resident_bytes = cubin_variable_bytes(module->image.bytes, module->image.count);
+        return 0;
+    }
     error = rewrite_open(&module->rewrite, (const char *)module->image.bytes, module->image.count,
                          why->text, sizeof why->text);
     if (error)
         return error;
-    *global_bytes = rewrite_global_bytes(module->rewrite);
+    needs->global_bytes = rewrite_global_bytes(module->rewrite);
+    needs->resident_bytes = rewrite_resident_bytes(module->rewrite);
     say_what_stays(client, module);
     return 0;
 }

@@ -27,11 +27,12 @@ uint32_t module_new(struct client *client, uint32_t number, struct module **modu
                     struct refusal *why);
 
 /*
- * Reads an image of count bytes from fd (which stays the caller's). 0 or an error number.
+ * Reads an image of count bytes from fd (which stays the caller's), and says what memory its
+ * variables need. 0 or an error number.
  * Any one thread, while the module is busy.
  */
 uint32_t module_inspect(const struct client *client, struct module *module, int fd, uint64_t count,
-                        uint64_t *global_bytes, struct refusal *why);
+                        struct proto_worker_module_needs *needs, struct refusal *why);
 
 /* Loads an inspected module, its variables at global_base. functions: 0 if the driver can't say.
  * Likewise. */

@@ -374,6 +374,16 @@ uint64_t rewrite_global_bytes(const struct rewrite *rewrite)
     return rewrite->bytes;
 }
 
+uint64_t rewrite_resident_bytes(const struct rewrite *rewrite)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (rewrite->placed[i].stays &&
+            __builtin_add_overflow(bytes, rewrite->placed[i].variable->bytes, &bytes))
+            return UINT64_MAX;
+    return bytes;
+}
+
 /* ---- the new text ---- */
 
 static uint64_t address_of(const struct rewrite *rewrite, const struct ptx_variable *variable)

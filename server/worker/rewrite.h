@@ -37,6 +37,9 @@ const char *rewrite_unread(const struct rewrite *rewrite);
 /* Bytes that the moved variables need. */
 uint64_t rewrite_global_bytes(const struct rewrite *rewrite);
 
+/* Bytes of variables that stay where the driver puts them; 0 for a text that was not understood. */
+uint64_t rewrite_resident_bytes(const struct rewrite *rewrite);
+
 /* The text with the variables at base (a multiple of REWRITE_ALIGN); malloc'ed. */
 uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, char *why,
                        size_t why_size);

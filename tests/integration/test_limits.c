@@ -199,6 +199,50 @@ static void device_memory_is_refused_beyond_the_limit_and_returned_by_free(void 
     clear_environment();
 }
 
+/* Variables count, those that can be moved into the client's memory and those that stay with the
+ * driver. */
+static void module_variables_are_charged_wherever_they_lie(void **state)
+{
+    (void)state;
+    static const char *const kinds[][2] = {
+        {".visible .global .align 4 .b8 big", ""},
+        {".visible .global .align 1024 .b8 big", ""},
+        {".extern .global .align 4 .b8 big", ".visible .global .align 4 .b8 big["},
+    };
+    gpushare_connection *gpu;
+    gpushare_module *module;
+    clear_environment();
+    setenv("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=32M", 1);
+    OK(connect_to(plain, &gpu));
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct gpushare_memory_info info = {.size = sizeof info};
+        char variables[200], text[400];
+        for (unsigned mib = 48; mib; mib = mib == 48 ? 16 : 0) {
+            snprintf(variables, sizeof variables, "%s[%u];\n%s%.0u%s", kinds[i][0], mib * MIB,
+                     kinds[i][1], *kinds[i][1] ? mib * MIB : 0, *kinds[i][1] ? "];\n" : "");
+            snprintf(
+                text, sizeof text,
+                ".version 6.3\n.target sm_75\n.address_size 64\n%s.visible .entry k() { ret; }\n",
+                variables);
+            gpushare_error error = gpushare_module_load(gpu, text, 0, &module);
+            if (error != (mib > 32 ? GPUSHARE_ERROR_OUT_OF_MEMORY : GPUSHARE_SUCCESS))
+                fail_msg("kind %zu, %u MiB: %s: %s", i, mib, gpushare_error_name(error),
+                         gpushare_error_text());
+        }
+        OK(gpushare_memory_info(gpu, &info));
+        assert_true(info.used >= 16 * MIB && info.used <= 32 * MIB);
+        OK(gpushare_module_unload(module));
+        /* The charge comes back when the worker says that the module is gone. */
+        for (int k = 0; k < 1000 && info.used; k++) {
+            OK(gpushare_memory_info(gpu, &info));
+            usleep(10000);
+        }
+        assert_int_equal(info.used, 0);
+    }
+    gpushare_close(&gpu);
+    clear_environment();
+}
+
 static void pinned_host_memory_is_refused_beyond_the_limit(void **state)
 {
     (void)state;
@@ -299,6 +343,7 @@ int main(void)
         cmocka_unit_test(malformed_values_are_refused_with_variable_value_and_form),
         cmocka_unit_test(the_servers_own_values_are_default_and_ceiling),
         cmocka_unit_test(device_memory_is_refused_beyond_the_limit_and_returned_by_free),
+        cmocka_unit_test(module_variables_are_charged_wherever_they_lie),
         cmocka_unit_test(pinned_host_memory_is_refused_beyond_the_limit),
         cmocka_unit_test(kernels_stay_on_the_multiprocessors_granted),
         cmocka_unit_test(a_device_that_is_not_visible_is_refused),
