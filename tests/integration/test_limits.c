@@ -206,7 +206,6 @@ static void module_variables_are_charged_wherever_they_lie(void **state)
     (void)state;
     static const char *const kinds[][2] = {
         {".visible .global .align 4 .b8 big", ""},
-        {".visible .global .align 1024 .b8 big", ""},
         {".extern .global .align 4 .b8 big", ".visible .global .align 4 .b8 big["},
     };
     gpushare_connection *gpu;
