@@ -105,8 +105,11 @@ static void begin(struct scheduler *scheduler, struct scheduler_lane *lane,
     client->on_extra = choice->extra;
     client->charged_to = now;
     client->leases++;
+    /* Behind the others is only who was at its limit: that is not made up for. */
     if (choice->extra && lane->extra_ns < client->extra_ns)
         lane->extra_ns = client->extra_ns;
+    else if (choice->extra)
+        client->extra_ns = lane->extra_ns;
     if (scheduler->settings.mode == SCHEDULER_TURNS)
         client->debt_ns -= scheduler->settings.quantum_ns - choice->length_ns;
     if (goes_on)

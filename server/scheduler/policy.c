@@ -64,7 +64,7 @@ void policy_claims(const struct plan *plan, const struct scheduler_lane *lane, u
             choice->again_at = least_of(choice->again_at, cap > ready ? cap : ready);
         } else if (!choice->client || longer_withheld(&client->request, &choice->client->request)) {
             choice->client = client;
-            choice->length_ns = length;
+            choice->length_ns = least_of(length, plan_share(plan, client->request.rate));
         }
     }
 }

@@ -31,10 +31,11 @@
  * that it has work, and what its leases take is charged to it. A lease begins only
  * with credit 0 or more, and goes to whom its share was withheld from longest (credit
  * / request), so leases are spread over the plan and everybody waits its turn only.
- * In strict mode no lease is longer than what is left of the client's share of the
- * plan, so at the end of a plan nobody is above its share. What is left below the
- * shortest lease (a tenth of a lease, 5 ms at most) is carried over into the next
- * plan, to the ten-thousandth of a nanosecond.
+ * No lease of a request is longer than the client's share of one plan, so even one per
+ * cent comes once a plan. In strict mode none is longer than what is left of the client's
+ * share of this plan, so at its end nobody is above its share. What is left below the
+ * shortest lease (a tenth of a lease, 5 ms at most) is carried over into the next plan,
+ * to the ten-thousandth of a nanosecond.
  *
  *   Worked: 33 % of lease 5 ms, precision 5 % (plan 100 ms): 33 ms = 6 leases and 3 ms.
  *   1/3 cannot be written; 33.33 % of 5 s is 1666.5 ms: six leases, 166.5 ms.

@@ -22,6 +22,17 @@ uint64_t device_random_log(uint64_t *state, uint64_t least, uint64_t most)
     return (uint64_t)((double)least * exp2(part * log2((double)most / (double)least)));
 }
 
+uint32_t device_wait_bucket(uint64_t ns)
+{
+    double bucket = ns > 1 ? 8.0 * log2((double)ns) : 0;
+    return bucket < DEVICE_WAITS - 1 ? (uint32_t)bucket : DEVICE_WAITS - 1;
+}
+
+double device_bucket_wait(uint32_t bucket)
+{
+    return exp2(((double)bucket + 0.5) / 8.0);
+}
+
 static uint64_t any_kernel(struct device_client *client, uint64_t left)
 {
     (void)left;
@@ -78,15 +89,14 @@ static void start_kernel(struct device *device, struct device_engine *engine)
             continue;
         uint32_t level = client->scheduled.limits.level;
         if (!best || level < best->scheduled.limits.level ||
-            (level == best->scheduled.limits.level &&
-             client->queue[client->head % DEVICE_QUEUE].seq <
-                 best->queue[best->head % DEVICE_QUEUE].seq))
+            (level == best->scheduled.limits.level && client->served < best->served))
             best = client;
     }
     engine->runs = best;
     if (!best)
         return;
     struct device_kernel *kernel = &best->queue[best->head % DEVICE_QUEUE];
+    best->served = ++device->served;
     engine->began = device->now;
     if (device->last[number] && device->last[number] != best)
         engine->began += device->switch_ns;
@@ -94,8 +104,12 @@ static void start_kernel(struct device *device, struct device_engine *engine)
     engine->ends = engine->began + kernel->ns;
     if (engine->began - kernel->submitted_at > best->wait_most)
         best->wait_most = engine->began - kernel->submitted_at;
-    if (best->waiting && engine->began - best->unserved_since > best->unserved_most)
-        best->unserved_most = engine->began - best->unserved_since;
+    if (best->waiting && engine->began > best->unserved_since) {
+        uint64_t wait = engine->began - best->unserved_since;
+        device->waits[device_wait_bucket(wait)]++;
+        if (wait > best->unserved_most)
+            best->unserved_most = wait;
+    }
     best->waiting = false;
     bool leases = device->scheduler.settings.mode != SCHEDULER_CONCURRENT;
     const struct scheduler_client *holder = best->scheduled.lane->holder;
@@ -139,8 +153,8 @@ static void visit(struct device *device, struct device_client *client)
            client->tail - client->head < DEVICE_QUEUE) {
         struct device_kernel *kernel = &client->queue[client->tail++ % DEVICE_QUEUE];
         uint64_t left = answer.until > device->now ? answer.until - device->now : 0;
-        *kernel = (struct device_kernel){
-            .ns = client->kernel(client, left), .seq = device->seq++, .submitted_at = device->now};
+        *kernel =
+            (struct device_kernel){.ns = client->kernel(client, left), .submitted_at = device->now};
         if (client->pending != UINT64_MAX)
             client->pending--;
         submitted++;

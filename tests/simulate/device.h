@@ -3,8 +3,8 @@
 /*
  * device: a GPU and a submitter on a virtual clock, to run the real scheduler with.
  *
- * Each engine runs one kernel at a time, to its end: the most urgent client's first, of equal ones
- * the one submitted first. What ran is counted here, by the kernels, not by the scheduler.
+ * Each engine runs one kernel at a time, to its end: the most urgent client's first, clients of
+ * one level in turns. What ran is counted here, by the kernels, not by the scheduler.
  * Deterministic; nothing is allocated.
  */
 #ifndef GPUSHARE_TESTS_SIMULATE_DEVICE_H
@@ -14,13 +14,13 @@
 
 #include "server/scheduler/scheduler.h"
 
-enum { DEVICE_CLIENTS = 64, DEVICE_ENGINES = 8, DEVICE_QUEUE = 256 };
+enum { DEVICE_CLIENTS = 64, DEVICE_ENGINES = 8, DEVICE_QUEUE = 256, DEVICE_WAITS = 8 * 48 };
 
 struct device;
 struct device_client;
 
 struct device_kernel {
-    uint64_t ns, seq, submitted_at;
+    uint64_t ns, submitted_at;
 };
 
 /* How long the client's next kernel runs; `left` until its lease ends. */
@@ -42,6 +42,7 @@ struct device_client {
     uint64_t wait_most;                     /* from submission to the start of a kernel */
     uint64_t unserved_since, unserved_most; /* with work, until a kernel begins */
     bool waiting;
+    uint64_t served; /* its last kernel's place in the order of all */
     void *user;
 };
 
@@ -53,13 +54,15 @@ struct device_engine {
 
 struct device {
     struct scheduler scheduler;
-    uint64_t now, seq, events;
+    uint64_t now, events;
     struct device_client clients[DEVICE_CLIENTS];
     uint32_t client_count; /* slots in use or used */
     struct device_engine engines[DEVICE_ENGINES];
     uint32_t engine_count;
     uint64_t switch_ns; /* lost whenever an engine's kernel is another client's than before it */
     struct device_client *last[DEVICE_ENGINES];
+    uint64_t served;              /* kernels begun, to take turns */
+    uint32_t waits[DEVICE_WAITS]; /* clients' waits for a kernel to begin, by device_wait_bucket */
     uint32_t overlapped; /* kernels begun beside another client's lease; must stay 0 in the tests */
 };
 
@@ -86,6 +89,10 @@ struct device_client *device_step(struct device *device, uint64_t until);
 
 /* Device time the client had, its running kernel's part included. */
 uint64_t device_had(const struct device *device, const struct device_client *client);
+/* A wait's bucket, an eighth of a doubling wide, and the wait that a bucket stands for. */
+uint32_t device_wait_bucket(uint64_t ns);
+double device_bucket_wait(uint32_t bucket);
+
 /* Device time that anybody had on an engine. */
 uint64_t device_busy(const struct device *device, uint32_t engine);
 
