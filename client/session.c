@@ -216,27 +216,38 @@ static gpushare_error greet(struct session *session, struct proto_welcome *welco
     return error;
 }
 
+/* reasons: errno of dialling first, and second where there is one. */
+static gpushare_error unreachable(const char *first, const char *second, const int reasons[2])
+{
+    if (reasons[0] == EPROTOTYPE)
+        return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
+                       "%s is no socket for clients (the admin socket is another); name that one "
+                       "in GPUSHARE_SOCKET",
+                       first);
+    return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
+                   "no server can be reached at %s (%s)%s%s%s%s%s; start gpushared, or name its "
+                   "socket in GPUSHARE_SOCKET",
+                   first, strerror(reasons[0]), *second ? ", nor at " : "", second,
+                   *second ? " (" : "", *second ? strerror(reasons[1]) : "", *second ? ")" : "");
+}
+
 gpushare_error session_open(struct session *session, const char *first, const char *second,
                             struct proto_welcome *welcome)
 {
+    int reasons[2] = {0};
+    const char *found = first;
     memset(session, 0, sizeof *session);
     session->fd = dial(first);
-    if (session->fd < 0 && *second)
-        session->fd = dial(first = second);
-    if (session->fd < 0) {
-        int reason = -session->fd;
-        session->fd = -1;
-        if (reason == EPROTOTYPE)
-            return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
-                           "%s is no socket for clients (the admin socket is another); name that "
-                           "in GPUSHARE_SOCKET",
-                           first);
-        return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
-                       "no server can be reached at %s (%s); start gpushared, or name its socket "
-                       "in GPUSHARE_SOCKET",
-                       first, strerror(reason));
+    if (session->fd < 0 && *second) {
+        reasons[0] = -session->fd;
+        session->fd = dial(found = second);
     }
-    snprintf(session->path, sizeof session->path, "%s", first);
+    if (session->fd < 0) {
+        reasons[*second != 0] = -session->fd;
+        session->fd = -1;
+        return unreachable(first, second, reasons);
+    }
+    snprintf(session->path, sizeof session->path, "%s", found);
     session->message = malloc(sizeof *session->message);
     if (!session->message) {
         close(session->fd);

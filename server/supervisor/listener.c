@@ -97,7 +97,11 @@ static int fail(int error, const char *path, char *why, size_t why_bytes)
 {
     snprintf(why, why_bytes, "the clients' socket %s could not be made: %s%s", path,
              strerror(error),
-             error == EADDRINUSE ? " (another server listens there, or it is no socket)" : "");
+             error == EADDRINUSE
+                 ? " (another server listens there, or it is no socket): name another with --socket"
+             : error == EACCES ? ": start as root, set XDG_RUNTIME_DIR to a folder of your own, "
+                                 "or name other sockets with --socket and --admin-socket"
+                               : "");
     return -error;
 }
 

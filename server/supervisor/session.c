@@ -491,7 +491,11 @@ static void hang_up(struct session *session, const struct proto_ended *ended)
 
 static void report(const struct session *session, const struct proto_ended *ended)
 {
-    if (!ended->error)
+    /* Every client looks at the devices by a connection of its own first: no news. */
+    if (!ended->error && session->state < SESSION_ATTACHING)
+        log_debug("connection %u (pid %d, uid %u) is gone before it became a client: %s",
+                  session->number, (int)session->pid, session->uid, ended->text);
+    else if (!ended->error)
         log_info("client %u '%s' (pid %d, uid %u) is gone: %s", session->number, session->name,
                  (int)session->pid, session->uid, ended->text);
     else
@@ -532,9 +536,9 @@ void session_end(struct session *session, uint32_t error, const char *format, ..
     va_start(arguments, format);
     format_text(ended.text, sizeof ended.text, format, arguments);
     va_end(arguments);
+    report(session, &ended);
     session->state = SESSION_LEAVING;
     session->parked.held = false;
-    report(session, &ended);
     if (session->status.base)
         timeline_fail(
             session->status.base, (void *)((uint8_t *)session->status.base + PROTO_STATUS_FIRST),

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -222,6 +224,43 @@ static void test_no_server_is_connection_failed_with_the_path(void **state)
     setenv("GPUSHARE_SOCKET", "/nonexistent/gpushare.sock", 1);
     assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_CONNECTION_FAILED);
     assert_non_null(strstr(gpushare_error_text(), "/nonexistent/gpushare.sock"));
+}
+
+/* What a server that was killed leaves in the runtime directory is the first to be named. */
+static void test_dead_socket_in_the_runtime_directory_is_named(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/gpushare-runtime-XXXXXX", inner[64], path[80], begin[160];
+    assert_non_null(mkdtemp(folder));
+    snprintf(inner, sizeof inner, "%s/gpushare", folder);
+    snprintf(path, sizeof path, "%s/gpushare.sock", inner);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    unsetenv("GPUSHARE_SOCKET");
+    setenv("XDG_RUNTIME_DIR", folder, 1);
+    gpushare_connection *gpu = NULL;
+    close(fd);
+    snprintf(begin, sizeof begin, "no server can be reached at %s (Connection refused), nor at ",
+             path);
+    /* A server of the machine's own may be there after all. */
+    if (gpushare_connect(NULL, &gpu) != GPUSHARE_SUCCESS)
+        assert_memory_equal(gpushare_error_text(), begin, strlen(begin));
+    gpushare_close(&gpu);
+    unlink(path);
+    /* One for byte streams, as the admin socket is. */
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    setenv("GPUSHARE_SOCKET", path, 1);
+    assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_CONNECTION_FAILED);
+    assert_non_null(strstr(gpushare_error_text(), "is no socket for clients"));
+    close(fd);
+    unlink(path);
+    rmdir(inner);
+    rmdir(folder);
 }
 
 static void test_socket_option_beats_the_environment(void **state)
@@ -480,6 +519,7 @@ int main(void)
         TEST(test_malformed_variables_are_refused_by_name),
         TEST(test_bad_options_are_refused),
         TEST(test_no_server_is_connection_failed_with_the_path),
+        TEST(test_dead_socket_in_the_runtime_directory_is_named),
         TEST(test_socket_option_beats_the_environment),
         TEST(test_runtime_directory_is_where_a_socket_is_looked_for),
         TEST(test_server_refusals_reach_the_caller_in_words),
