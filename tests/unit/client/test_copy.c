@@ -157,7 +157,8 @@ static void test_copies_between_host_memories_wait_for_their_stream(void **state
     assert_int_equal(pthread_create(&thread, NULL, copy_between_host_memories, &copy), 0);
     while (!__atomic_load_n(waiters, __ATOMIC_SEQ_CST))
         assert_false(__atomic_load_n(&copy.done, __ATOMIC_SEQ_CST));
-    assert_string_equal(copy.to, "old");
+    /* It sleeps before it touches the buffer, and the buffer is not looked at here: what orders the
+     * two threads is shared memory at another address, which ThreadSanitizer can't know. */
     assert_int_equal(fake_run(f.server, 0, 0, 1), 1);
     pthread_join(thread, NULL);
     OK(copy.error);
