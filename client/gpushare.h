@@ -204,7 +204,7 @@ struct gpushare_options {
  *                                       default $XDG_RUNTIME_DIR/gpushare/gpushare.sock
  *                                       if that exists, then /run/gpushare/gpushare.sock
  *   GPUSHARE_CLIENT_NAME                if the options don't say; default: the program's name
- *   GPUSHARE_ACTIVE_THREAD_PERCENTAGE   from 1 to 100 (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE)
+ *   GPUSHARE_ACTIVE_THREAD_PERCENTAGE   above 0, to 100 (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE)
  *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT    per device, 0=1G,1=512MB or GPU-<uuid>=1G; K, M and G
  *                                       are powers of 1024 (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT)
  *   GPUSHARE_PINNED_HOST_MEM_LIMIT      one size, 512M

@@ -22,6 +22,7 @@ endif
 
 $(BUILD)/packages.mk: make/deps.sh make/20-setup.mk
 	@make/deps.sh $(DEPS_MODE) $(DEPS_SETS)
+	@echo "Building into $(BUILD)/, a minute or so; V=1 shows the commands." >&2
 	@mkdir -p $(@D)
 	@cflags=$$(pkg-config --cflags $(PKGS)) && libs=$$(pkg-config --libs $(PKGS)) && \
 	    printf 'PKG_CFLAGS := %s\nPKG_LIBS := %s\n' "$$cflags" "$$libs" >$@
