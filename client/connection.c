@@ -164,20 +164,26 @@ gpushare_error gpushare_limits(gpushare_connection *connection, struct gpushare_
     gpushare_error error = connection_check(connection);
     if (error)
         return error;
-    const struct proto_attached *granted = &connection->attached;
+    struct proto_limits granted;
+    struct session_call call = {.request = PROTO_LIMITS_QUERY,
+                                .reply = PROTO_LIMITS,
+                                .reply_body = &granted,
+                                .reply_bytes = sizeof granted};
+    if ((error = connection_call(connection, &call)))
+        return error;
     struct gpushare_limits told = {
-        .client = granted->client,
-        .streams = granted->streams,
+        .client = connection->attached.client,
+        .streams = connection->attached.streams,
         .thread_percentage_asked = connection->thread_percentage_asked / 100.0,
-        .thread_percentage = granted->thread_percentage / 100.0,
-        .multiprocessors = granted->multiprocessors,
-        .partitioned = granted->partitioned,
+        .thread_percentage = granted.thread_percentage / 100.0,
+        .multiprocessors = granted.multiprocessors,
+        .partitioned = granted.partitioned,
         .memory_limit_asked = connection->memory_limit_asked,
-        .memory_limit = granted->memory_limit,
+        .memory_limit = granted.memory_limit,
         .host_memory_limit_asked = connection->host_memory_limit_asked,
-        .host_memory_limit = granted->host_memory_limit,
+        .host_memory_limit = granted.host_memory_limit,
         .priority_asked = connection->priority_asked,
-        .priority = granted->priority,
+        .priority = granted.priority,
     };
     return device_hand_out(limits, &told, sizeof told, "limits");
 }

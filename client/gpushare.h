@@ -254,7 +254,8 @@ struct gpushare_limits {
     uint32_t priority;                /* granted */
 };
 
-/* Fills *limits; its size must be set. Asks the server nothing. */
+/* Fills *limits; its size must be set. Asks the server: an administrator may change what is granted
+ * while the client runs. */
 GPUSHARE_API gpushare_error gpushare_limits(gpushare_connection *connection,
                                             struct gpushare_limits *limits);
 

@@ -24,6 +24,10 @@ static const char help[] =
     "  status       the server and its devices\n"
     "  clients      who uses them: limits asked and granted, and what is used\n"
     "  version      of this tool and of the server\n"
+    "  get CLIENT   what a client is granted; user:UID for all of a user\n"
+    "  set CLIENT threads=SHARE memory=SIZE host_memory=SIZE priority=N\n"
+    "               change it, work in flight or not; what is not named stays\n"
+    "               (root, and the users that gpushared was given with --admin-uid)\n"
     "  kill CLIENT  end a client's connection; CLIENT is its number in `clients`\n"
     "               (root, and the users that gpushared was given with --admin-uid)\n"
     "\n"
@@ -40,7 +44,10 @@ struct options {
     const char *socket;
     const char *command;
     bool json;
-    uint32_t client;
+    bool user;       /* client is a uid */
+    uint32_t client; /* of kill, get and set */
+    int change_count;
+    char **changes; /* of set: "threads=25%" and so on */
 };
 
 __attribute__((format(printf, 1, 2))) static int usage(const char *format, ...)
@@ -54,28 +61,85 @@ __attribute__((format(printf, 1, 2))) static int usage(const char *format, ...)
     return ADMIN_USAGE;
 }
 
+static bool takes_client(const char *command)
+{
+    return !strcmp(command, "kill") || !strcmp(command, "get") || !strcmp(command, "set");
+}
+
+/* "name=value" of a known name, each once. */
+static int check_changes(const struct options *options)
+{
+    static const char *const names[] = {"threads", "memory", "host_memory", "priority"};
+    unsigned seen = 0;
+    for (int i = 0; i < options->change_count; i++) {
+        const char *word = options->changes[i];
+        size_t length = strcspn(word, "=");
+        unsigned known = 0;
+        for (unsigned n = 0; n < 4; n++)
+            if (word[length] && strlen(names[n]) == length && !strncmp(word, names[n], length))
+                known = 1u << n;
+        if (!known)
+            return usage("\"%s\" is not threads=, memory=, host_memory= or priority= and a value",
+                         word);
+        if (seen & known)
+            return usage("\"%s\" sets something twice", word);
+        seen |= known;
+        uint64_t number;
+        if (known == 8 &&
+            units_parse_number(word + length + 1, strlen(word + length + 1), 1000, &number) != 0)
+            return usage("\"%s\": a priority is a number from 0 (normal) to 1000", word);
+    }
+    return -1;
+}
+
+/* The server reads the values: it knows the device. */
+static void add_changes(const struct options *options, json_t *request)
+{
+    for (int i = 0; i < options->change_count; i++) {
+        char *value = strchr(options->changes[i], '=');
+        *value++ = '\0';
+        json_object_set_new(request, options->changes[i],
+                            strcmp(options->changes[i], "priority") == 0
+                                ? json_integer(strtol(value, NULL, 10))
+                                : json_pack("{s:s}", "limit", value));
+    }
+}
+
 static int check_command(struct options *options, int count, char **words)
 {
-    static const char *const commands[] = {"ping", "status", "clients", "version", "kill"};
+    static const char *const commands[] = {"ping", "status", "clients", "version",
+                                           "kill", "get",    "set"};
     if (count == 0)
-        return usage("no command: one of ping, status, clients, version, kill");
+        return usage("no command: one of ping, status, clients, version, get, set, kill");
     bool known = false;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         known |= strcmp(words[0], commands[i]) == 0;
     if (!known)
         return usage("unknown command \"%s\"", words[0]);
     options->command = words[0];
-    bool is_kill = strcmp(words[0], "kill") == 0;
-    if (is_kill && count < 2)
-        return usage("kill needs the number of a client, as `gpusharectl clients` shows it");
-    if (count > (is_kill ? 2 : 1))
-        return usage("\"%s\" is one argument too many", words[is_kill ? 2 : 1]);
+    bool is_set = strcmp(words[0], "set") == 0, is_get = strcmp(words[0], "get") == 0;
+    bool has_client = takes_client(words[0]);
+    if (has_client && count < 2)
+        return usage("%s needs the number of a client, as `gpusharectl clients` shows it",
+                     words[0]);
+    int most = has_client ? 2 : 1;
+    if (is_set && count == most)
+        return usage("set needs something to set, such as threads=25%%");
+    if (!is_set && count > most)
+        return usage("\"%s\" is one argument too many", words[most]);
+    if (!has_client)
+        return -1;
     uint64_t number;
-    if (is_kill && units_parse_number(words[1], strlen(words[1]), UINT32_MAX, &number) != 0)
-        return usage("\"%s\" is not the number of a client", words[1]);
-    if (is_kill)
-        options->client = (uint32_t)number;
-    return -1;
+    const char *whom = words[1];
+    options->user = (is_set || is_get) && strncmp(whom, "user:", 5) == 0;
+    whom += options->user ? 5 : 0;
+    if (units_parse_number(whom, strlen(whom), UINT32_MAX, &number) != 0)
+        return usage("\"%s\" is not the number of a client%s", words[1],
+                     is_set || is_get ? ", or user: and a uid" : "");
+    options->client = (uint32_t)number;
+    options->changes = words + 2;
+    options->change_count = is_set ? count - 2 : 0;
+    return check_changes(options);
 }
 
 /* Reads the command line. Returns an exit status, or -1 to go on. */
@@ -121,6 +185,8 @@ static void print_answer(const struct options *options, const json_t *answer)
     else if (strcmp(options->command, "version") == 0)
         printf("gpusharectl %s\ngpushared %s (protocol %s)\n", GPUSHARE_VERSION,
                version ? version : "-", protocol ? protocol : "-");
+    else if (strcmp(options->command, "get") == 0 || strcmp(options->command, "set") == 0)
+        show_limits(stdout, answer, bold);
     else if (strcmp(options->command, "kill") == 0)
         printf("client %u is ended\n", (unsigned)options->client);
     else
@@ -155,8 +221,10 @@ int main(int argc, char **argv)
 
     json_t *answer;
     json_t *request = json_pack("{s:s}", "request", options.command);
-    if (strcmp(options.command, "kill") == 0)
-        json_object_set_new(request, "client", json_integer(options.client));
+    if (takes_client(options.command))
+        json_object_set_new(request, options.user ? "user" : "client",
+                            json_integer(options.client));
+    add_changes(&options, request);
     status = admin_client_ask(options.socket, request, &answer);
     json_decref(request);
     if (options.json && answer)

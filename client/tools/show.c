@@ -205,6 +205,42 @@ void show_clients(FILE *out, const json_t *answer, bool bold)
     table_free(table);
 }
 
+static void add_limits(struct table *table, const json_t *client)
+{
+    char cell[CELL];
+    const json_t *threads = json_object_get(client, "threads");
+    table_add(table, "%s", integer_of(client, "client", cell));
+    table_add(table, "%s", text_of(client, "name", cell));
+    table_add(table, "%s", percent_of(threads, "asked_percent", cell));
+    table_add(table, "%s", percent_of(threads, "limit_percent", cell));
+    table_add(table, "%s", integer_of(threads, "multiprocessors", cell));
+    static const char *const memories[] = {"memory", "host_memory"};
+    for (int i = 0; i < 2; i++) {
+        const json_t *memory = json_object_get(client, memories[i]);
+        table_add(table, "%s", bytes_of(memory, "asked_bytes", cell));
+        table_add(table, "%s", bytes_of(memory, "limit_bytes", cell));
+        table_add(table, "%s", bytes_of(memory, "used_bytes", cell));
+    }
+    table_add(table, "%s", integer_of(client, "priority", cell));
+}
+
+void show_limits(FILE *out, const json_t *answer, bool bold)
+{
+    static const char *const headings[] = {
+        ">CLIENT",          "NAME",          ">THREADS ASKED", ">GRANTED",
+        ">MULTIPROCESSORS", ">MEMORY ASKED", ">LIMIT",         ">USED",
+        ">HOST ASKED",      ">LIMIT",        ">USED",          ">PRIORITY"};
+    const json_t *clients = json_object_get(answer, "clients");
+    const json_t *client;
+    struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
+    if (!table)
+        return;
+    for (size_t i = 0; (client = json_array_get(clients, i)); i++)
+        add_limits(table, client);
+    table_print(table, out, bold);
+    table_free(table);
+}
+
 bool show_is_bold(FILE *out, const char *no_color, const char *term)
 {
     return isatty(fileno(out)) && !(no_color && *no_color) && term && *term &&

@@ -25,7 +25,9 @@
 /* A worker that does not say what its clients used must not keep an administrator from seeing it.
  */
 #define USAGE_MS 1000
-#define BACKLOG  64
+/* Making a partition is slow while the device is busy. */
+#define SET_MS  10000
+#define BACKLOG 64
 /* The kernel shows every uid that is not mapped in our user namespace as this one. */
 #define UID_NOBODY 65534u
 
@@ -55,6 +57,17 @@ struct gathering {
     size_t outstanding;
 };
 
+/* Limits being changed for one request. Outlives its connection, as a gathering does. */
+struct setting {
+    struct admin *admin;
+    struct connection *connection; /* NULL once answered, or when the connection ended */
+    struct admin_request request;
+    uint32_t *clients;
+    size_t count, outstanding;
+    uint32_t error; /* of the first client that could not be changed */
+    char text[400];
+};
+
 struct connection {
     uv_pipe_t pipe;
     uv_timer_t timer; /* idle, or the gathering's */
@@ -62,6 +75,7 @@ struct connection {
     struct admin *admin;
     struct connection *next, *previous;
     struct gathering *gathering;
+    struct setting *setting;
     enum admin_kind kind; /* of the gathering */
     char *answer;         /* being written */
     char *input;          /* ADMIN_LINE_MAX bytes */
@@ -105,6 +119,9 @@ static void connection_close(struct connection *connection)
     if (connection->gathering)
         connection->gathering->connection = NULL;
     connection->gathering = NULL;
+    if (connection->setting)
+        connection->setting->connection = NULL;
+    connection->setting = NULL;
     if (connection->previous)
         connection->previous->next = connection->next;
     else
@@ -247,6 +264,136 @@ static void gather(struct connection *connection, enum admin_kind kind)
         uv_timer_start(&connection->timer, on_usage_late, USAGE_MS, 0);
 }
 
+/* ---- limits ---- */
+
+static void setting_release(struct setting *setting)
+{
+    struct admin *admin = setting->admin;
+    if (setting->outstanding || setting->connection)
+        return;
+    free(setting->clients);
+    free(setting);
+    release(admin);
+}
+
+static void setting_answer(struct setting *setting)
+{
+    struct connection *connection = setting->connection;
+    setting->connection = NULL;
+    connection->setting = NULL;
+    if (setting->error)
+        refuse(connection, setting->error, setting->text);
+    else
+        answer(connection, admin_answer_limits(setting->admin->supervisor, &setting->request));
+    setting_release(setting);
+}
+
+static void on_set(void *context, uint32_t client, uint32_t error, const char *text)
+{
+    struct setting *setting = context;
+    if (error && !setting->error) {
+        setting->error = error;
+        snprintf(setting->text, sizeof setting->text, "client %u: %.380s", client, text);
+    }
+    setting->outstanding--;
+    if (setting->connection && setting->outstanding == 0)
+        setting_answer(setting);
+    else
+        setting_release(setting);
+}
+
+static void on_set_late(uv_timer_t *timer)
+{
+    struct connection *connection = timer->data;
+    struct setting *setting = connection->setting;
+    if (!setting)
+        return;
+    if (!setting->error)
+        snprintf(setting->text, sizeof setting->text,
+                 "a worker has not answered for %d s: it may still carry the change out",
+                 SET_MS / 1000);
+    setting->error = setting->error ? setting->error : PROTO_ERROR_DEVICE_NOT_READY;
+    setting_answer(setting);
+}
+
+static bool collect_concerned(void *context, const struct supervisor_client_view *view)
+{
+    struct setting *setting = context;
+    if (admin_request_concerns(&setting->request, view))
+        setting->clients[setting->count++] = view->number;
+    return true;
+}
+
+static struct setting *setting_new(struct connection *connection,
+                                   const struct admin_request *request)
+{
+    struct supervisor_totals totals;
+    struct admin *admin = connection->admin;
+    supervisor_totals(admin->supervisor, &totals);
+    struct setting *setting = calloc(1, sizeof *setting);
+    uint32_t *clients = calloc((size_t)totals.clients + 1, sizeof *clients);
+    if (!setting || !clients) {
+        free(setting);
+        free(clients);
+        return NULL;
+    }
+    *setting = (struct setting){
+        .admin = admin, .connection = connection, .request = *request, .clients = clients};
+    admin->alive++;
+    connection->setting = setting;
+    supervisor_each_client(admin->supervisor, collect_concerned, setting);
+    return setting;
+}
+
+/* Nobody's limits change unless everybody's may. */
+static void check_all(struct setting *setting)
+{
+    for (size_t i = 0; i < setting->count && !setting->error; i++)
+        setting->error =
+            supervisor_check(setting->admin->supervisor, setting->clients[i],
+                             &setting->request.change, setting->text, sizeof setting->text);
+    if (setting->count)
+        return;
+    setting->error = PROTO_ERROR_NOT_FOUND;
+    snprintf(setting->text, sizeof setting->text, "%s %u: \"clients\" shows those there are",
+             setting->request.by_user ? "no client is attached of uid"
+                                      : "there is no attached client",
+             setting->request.client);
+}
+
+static void set_all(struct setting *setting, const char *by)
+{
+    struct supervisor *supervisor = setting->admin->supervisor;
+    for (size_t i = 0; i < setting->count; i++) {
+        int result = supervisor_set(supervisor, setting->clients[i], &setting->request.change, by,
+                                    on_set, setting);
+        setting->outstanding += result == 0;
+        if (result < 0 && !setting->error) {
+            setting->error = PROTO_ERROR_SERVER_RESOURCES;
+            snprintf(setting->text, sizeof setting->text, "client %u could not be changed: %s",
+                     setting->clients[i], strerror(-result));
+        }
+    }
+}
+
+static void limits(struct connection *connection, const struct admin_request *request)
+{
+    struct setting *setting = setting_new(connection, request);
+    if (!setting) {
+        refuse(connection, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+        return;
+    }
+    char by[48];
+    snprintf(by, sizeof by, "uid %u (pid %d)", (unsigned)connection->uid, (int)connection->pid);
+    check_all(setting);
+    if (!setting->error && request->kind == ADMIN_SET)
+        set_all(setting, by);
+    if (setting->outstanding)
+        uv_timer_start(&connection->timer, on_set_late, SET_MS, 0);
+    else
+        setting_answer(setting);
+}
+
 /* ---- requests ---- */
 
 static bool may_change(const struct connection *connection)
@@ -309,6 +456,10 @@ static void carry_out(struct connection *connection, const struct admin_request 
     case ADMIN_STATUS:
     case ADMIN_CLIENTS:
         gather(connection, request->kind);
+        break;
+    case ADMIN_GET:
+    case ADMIN_SET:
+        limits(connection, request);
         break;
     case ADMIN_KILL:
         kill_client(connection, request->client);

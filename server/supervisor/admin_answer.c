@@ -305,3 +305,62 @@ json_t *admin_answer_clients(const struct supervisor *supervisor, const struct a
     answer.failed |= listing.failed;
     return finish(&answer);
 }
+
+/* ---- limits ---- */
+
+static json_t *memory_json(uint64_t asked, uint64_t limit, uint64_t used)
+{
+    struct object memory = object_new();
+    put(&memory, "asked_bytes", amount(asked));
+    put(&memory, "limit_bytes", amount(limit));
+    put(&memory, "used_bytes", amount(used));
+    return finish(&memory);
+}
+
+static json_t *threads_json(const struct supervisor_client_view *view)
+{
+    struct object threads = object_new();
+    put(&threads, "asked_percent", percentage(view->threads_asked));
+    put(&threads, "limit_percent", percentage(view->threads_granted));
+    put(&threads, "multiprocessors", json_integer(view->multiprocessors));
+    put(&threads, "partitioned", json_boolean(view->partitioned));
+    return finish(&threads);
+}
+
+struct limits_listing {
+    const struct admin_request *request;
+    json_t *clients;
+    bool failed;
+};
+
+static bool list_limits(void *context, const struct supervisor_client_view *view)
+{
+    struct limits_listing *listing = context;
+    if (!admin_request_concerns(listing->request, view))
+        return true;
+    struct object client = object_new();
+    put(&client, "client", json_integer(view->number));
+    put(&client, "name", text(view->name));
+    put(&client, "uid", json_integer(view->uid));
+    put(&client, "device", json_integer(view->device));
+    put(&client, "threads", threads_json(view));
+    put(&client, "memory",
+        memory_json(view->memory_asked, view->memory_limit, view->memory_charged));
+    put(&client, "host_memory",
+        memory_json(view->host_asked, view->host_limit, view->host_charged));
+    put(&client, "priority", json_integer(view->priority));
+    if (json_array_append_new(listing->clients, finish(&client)) < 0)
+        listing->failed = true;
+    return !listing->failed;
+}
+
+json_t *admin_answer_limits(const struct supervisor *supervisor,
+                            const struct admin_request *request)
+{
+    struct object answer = answer_new(true, admin_kind_name(request->kind));
+    struct limits_listing listing = {.request = request, .clients = json_array()};
+    supervisor_each_client(supervisor, list_limits, &listing);
+    put(&answer, "clients", listing.clients);
+    answer.failed |= listing.failed;
+    return finish(&answer);
+}

@@ -39,6 +39,9 @@ json_t *admin_answer_refusal(uint32_t error, const char *text); /* error: of the
 json_t *admin_answer_ping(void);
 json_t *admin_answer_version(void);
 json_t *admin_answer_kill(uint32_t client);
+/* get and set: what these clients are granted now. */
+json_t *admin_answer_limits(const struct supervisor *supervisor,
+                            const struct admin_request *request);
 json_t *admin_answer_status(const struct supervisor *supervisor, const struct admin_usages *usages);
 json_t *admin_answer_clients(const struct supervisor *supervisor,
                              const struct admin_usages *usages);

@@ -13,18 +13,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/supervisor/supervisor.h"
+
 #define ADMIN_LINE_MAX  65536 /* bytes of a request, its newline included */
 #define ADMIN_DEPTH_MAX 8     /* objects and arrays inside one another */
 
-enum admin_kind { ADMIN_PING, ADMIN_VERSION, ADMIN_STATUS, ADMIN_CLIENTS, ADMIN_KILL };
+enum admin_kind {
+    ADMIN_PING,
+    ADMIN_VERSION,
+    ADMIN_STATUS,
+    ADMIN_CLIENTS,
+    ADMIN_KILL,
+    ADMIN_GET,
+    ADMIN_SET
+};
 
 struct admin_request {
     enum admin_kind kind;
-    uint32_t client; /* of ADMIN_KILL */
+    bool by_user;                    /* of get and set: whoever has this uid */
+    uint32_t client;                 /* of kill, get and set: a client's number, or the uid */
+    struct supervisor_change change; /* of set */
 };
 
 /* "ping", "version", ... Static. */
 const char *admin_kind_name(enum admin_kind kind);
+
+/* Whether this client is one of those that a get or set is about. */
+bool admin_request_concerns(const struct admin_request *request,
+                            const struct supervisor_client_view *view);
 
 /* Does it change anything? Then it needs more than being allowed to connect. */
 bool admin_kind_changes(enum admin_kind kind);

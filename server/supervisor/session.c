@@ -64,6 +64,7 @@ static const struct row {
     {PROTO_DEVICE_QUERY, IN(SESSION_GREETED) | IN(SESSION_ATTACHED), device_query},
     {PROTO_ATTACH, IN(SESSION_GREETED), attach},
     {PROTO_WINDOW_MOVE, IN(SESSION_ATTACHED), session_window_move},
+    {PROTO_LIMITS_QUERY, IN(SESSION_ATTACHED), session_limits_query},
     {PROTO_MEMORY_ALLOC, IN(SESSION_ATTACHED), session_memory_alloc},
     {PROTO_MEMORY_FREE, IN(SESSION_ATTACHED), session_memory_free},
     {PROTO_MEMORY_QUERY, IN(SESSION_ATTACHED), session_memory_query},
@@ -425,20 +426,28 @@ void session_refuse(struct session *session, uint32_t serial, uint32_t error, co
     session_answer(session, PROTO_FAILED, serial, &body, NULL, 0);
 }
 
-struct request *session_request(struct session *session, uint32_t serial, uint16_t reply)
+struct request *session_request_own(struct session *session)
 {
     struct request *request = calloc(1, sizeof *request);
+    if (!request)
+        return NULL;
+    request->session = session;
+    request->fd = -1;
+    request->want.session = session;
+    session->requests++;
+    return request;
+}
+
+struct request *session_request(struct session *session, uint32_t serial, uint16_t reply)
+{
+    struct request *request = session_request_own(session);
     if (!request) {
         session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
                        "the server has no memory for another request");
         return NULL;
     }
-    request->session = session;
     request->serial = serial;
     request->reply = reply;
-    request->fd = -1;
-    request->want.session = session;
-    session->requests++;
     return request;
 }
 

@@ -33,6 +33,7 @@
 #include "server/supervisor/job.h"
 #include "server/supervisor/outbox.h"
 #include "server/supervisor/quota.h"
+#include "server/supervisor/supervisor.h"
 #include "server/supervisor/worker_link.h"
 
 /* Requests of one client that may wait at a time; then its messages are left in the socket. */
@@ -116,6 +117,8 @@ struct session {
     struct proto_attach asked;
     struct grant grant;
     struct proto_worker_attached worker;
+    struct proto_worker_limits share; /* asked of the worker last... */
+    uint32_t sharing;                 /* ...while so many answers are due */
     uint32_t attach_serial;
 
     struct address_window window;
@@ -169,6 +172,8 @@ void session_pass(struct session *session, uint32_t serial, const struct channel
 
 /* NULL: no memory; the request has been refused. */
 struct request *session_request(struct session *session, uint32_t serial, uint16_t reply);
+/* One that the client did not make. NULL: no memory. */
+struct request *session_request_own(struct session *session);
 void session_request_end(struct request *request);
 
 /* A request to the worker about this client. */
@@ -188,6 +193,15 @@ typedef void session_handler(struct session *session, struct channel_message *me
 session_handler session_window_move;
 void session_attach_now(struct session *session, uint32_t serial, const struct proto_attach *wish);
 void session_attach_release(struct session *session);
+
+/* session_limits.c */
+session_handler session_limits_query;
+/* 0, or an error number with a sentence: what session_limits_set would refuse now. */
+uint32_t session_limits_check(const struct session *session, const struct supervisor_change *change,
+                              char *why, size_t why_size);
+/* Changes what the client is granted; see supervisor_set. */
+int session_limits_set(struct session *session, const struct supervisor_change *change,
+                       const char *by, supervisor_set_done *done, void *context);
 
 /* session_memory.c */
 session_handler session_memory_alloc, session_memory_free, session_memory_query;

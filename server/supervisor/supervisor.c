@@ -430,6 +430,31 @@ int supervisor_kill(struct supervisor *supervisor, uint32_t client, const char *
     return 0;
 }
 
+static struct session *find_attached(const struct supervisor *supervisor, uint32_t client)
+{
+    struct session *session = find(supervisor, client);
+    return session && session->state == SESSION_ATTACHED ? session : NULL;
+}
+
+uint32_t supervisor_check(const struct supervisor *supervisor, uint32_t client,
+                          const struct supervisor_change *change, char *why, size_t why_size)
+{
+    const struct session *session = find_attached(supervisor, client);
+    if (session)
+        return session_limits_check(session, change, why, why_size);
+    snprintf(why, why_size, "there is no attached client %u: \"clients\" shows those there are",
+             client);
+    return PROTO_ERROR_NOT_FOUND;
+}
+
+int supervisor_set(struct supervisor *supervisor, uint32_t client,
+                   const struct supervisor_change *change, const char *by,
+                   supervisor_set_done *done, void *context)
+{
+    struct session *session = find_attached(supervisor, client);
+    return session ? session_limits_set(session, change, by, done, context) : -ENOENT;
+}
+
 struct usage_question {
     void (*done)(void *context, uint32_t client, const struct proto_worker_usage *usage);
     void *context;

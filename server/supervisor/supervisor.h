@@ -142,6 +142,38 @@ void supervisor_totals(const struct supervisor *supervisor, struct supervisor_to
 /* Ends a client with PROTO_ERROR_KILLED. by names who asked, for the log. 0, or -ENOENT. */
 int supervisor_kill(struct supervisor *supervisor, uint32_t client, const char *by);
 
+/* What an administrator changes of a client's grant; it replaces what the client asked for. */
+struct supervisor_change {
+    uint32_t thread_percentage; /* hundredths of a per cent; 0: stays */
+    uint32_t priority;          /* UINT32_MAX: stays */
+    uint64_t memory_limit;      /* bytes; PROTO_UNSET: stays */
+    uint32_t memory_share;      /* of the device's, hundredths of a per cent, instead; 0: none */
+    uint64_t host_limit;        /* bytes; PROTO_UNSET: stays */
+};
+
+/* error: 0, or a number of the error table and a sentence in text. */
+typedef void supervisor_set_done(void *context, uint32_t client, uint32_t error, const char *text);
+
+/*
+ * Whether a change would be refused now: a number of the error table with a
+ * sentence in why, or 0. A limit may not exceed the client's window of addresses,
+ * which is fixed when it attaches, nor what the device has.
+ */
+uint32_t supervisor_check(const struct supervisor *supervisor, uint32_t client,
+                          const struct supervisor_change *change, char *why, size_t why_size);
+
+/*
+ * Changes the grant of an attached client that supervisor_check allows, work in
+ * flight or not. A memory limit below what is in use takes nothing away; it refuses
+ * what is asked for from now on. Returns 1 if all is done; 0 if a worker has to be
+ * asked: done is then called exactly once, from the loop and never before this
+ * returns; -ENOENT, or another -errno (done is not called, nothing has changed). by
+ * names who asked, for the log.
+ */
+int supervisor_set(struct supervisor *supervisor, uint32_t client,
+                   const struct supervisor_change *change, const char *by,
+                   supervisor_set_done *done, void *context);
+
 /*
  * Asks the worker what a client has used. done is called exactly once, from the
  * loop and never before this returns; usage is NULL if the client or the worker went

@@ -232,6 +232,60 @@ class Commands(WithServer):
             self.assertEqual((result.returncode, result.stdout), (0, f"client {told['client']} is ended\n"))
         self.assertIn("killed", self.server.text())
 
+    def test_limits_of_a_running_client(self):
+        with self.attached(name="runs", memory_limit=64 << 20, thread_percentage=5000) as (client, told):
+            number = str(told["client"])
+            before = self.json("get", number)["clients"][0]
+            self.assertEqual((before["threads"]["asked_percent"], before["threads"]["multiprocessors"]),
+                             (50, told["multiprocessors"]))
+            self.assertEqual(before["memory"], {"asked_bytes": 64 << 20, "limit_bytes": 64 << 20, "used_bytes": 0})
+            client.ask("memory_alloc", count=32 << 20)
+            row = self.json("set", number, "threads=25%", "memory=16M", "host_memory=1M", "priority=1")["clients"][0]
+            self.assertLess(row["threads"]["multiprocessors"], told["multiprocessors"])
+            self.assertEqual(row["threads"]["limit_percent"], 25)
+            self.assertEqual((row["memory"]["limit_bytes"], row["memory"]["used_bytes"]), (16 << 20, 32 << 20))
+            limits = client.ask("limits_query")
+            self.assertEqual((limits["memory_limit"], limits["host_memory_limit"], limits["priority"]), (16 << 20, 1 << 20, 1))
+            self.assertEqual(limits["multiprocessors"], row["threads"]["multiprocessors"])
+            with self.assertRaisesRegex(RuntimeError, "limit", msg="below what is in use nothing new is given"):
+                client.ask("memory_alloc", count=4 << 20)
+            self.assertEqual(self.client_row(told["client"])["threads_granted_percent"], 25)
+            self.json("set", f"user:{os.getuid()}", "threads=1.0", "memory=64M")
+            client.ask("memory_alloc", count=16 << 20)
+            self.assertIn(" 100 %", self.ctl("get", number).stdout)
+            window = told["window_bytes"]
+            refused = self.json("set", number, f"memory={window * 2}", "priority=0", schema="admin-error", status=1)
+            self.assertIn(str(window * 2), refused["text"])
+            self.assertEqual(client.ask("limits_query")["priority"], 1, "refused whole")
+        for words, part in ((("set", number), "something to set"), (("set", number, "colour=red"), "colour=red"),
+                            (("set", number, "priority=low"), "priority"), (("get",), "needs the number"),
+                            (("set", number, "priority=1", "priority=2"), "twice")):
+            result = self.ctl(*words)
+            self.assertEqual(result.returncode, 2, words)
+            self.assertIn(part, result.stderr)
+        self.assertEqual(self.json("get", "999999", schema="admin-error", status=1)["error"], "not_found")
+
+    def test_a_thousand_changes_in_a_row_while_clients_leave(self):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(SECONDS)
+        connection.connect(self.server.admin)
+        answers, left = connection.makefile("r"), 0
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(self.attached(name=f"leaves {i}")) for i in range(10)]
+            for i in range(1000):
+                client, told = clients[i // 100]
+                line = {"request": "set", "client": told["client"], "threads": {"limit": f"{1 + i % 100}%"}, "priority": i % 2}
+                connection.sendall((json.dumps(line) + "\n").encode())
+                if i % 100 == 90:
+                    client.close()
+                answer = json.loads(answers.readline())
+                if not answer["ok"]:
+                    left += 1
+                    self.assertEqual((answer["error"], i % 100 >= 90), ("not_found", True), answer)
+        connection.close()
+        self.assertGreater(left, 0)
+        self.assertEqual(self.json("status")["devices"][0]["state"], "ready")
+
     def test_kill_of_nobody(self):
         answer = self.json("kill", "999999", schema="admin-error", status=1)
         self.assertEqual(answer["error"], "not_found")

@@ -241,6 +241,18 @@ static void on_memory_query(struct fake_server *server, struct fake_client *clie
     reply(server, client, PROTO_MEMORY_INFO, &info, NULL, 0);
 }
 
+static void on_limits_query(struct fake_server *server, struct fake_client *client)
+{
+    const struct proto_attached *granted = &client->granted;
+    struct proto_limits limits = {.memory_limit = granted->memory_limit,
+                                  .host_memory_limit = granted->host_memory_limit,
+                                  .thread_percentage = granted->thread_percentage,
+                                  .multiprocessors = granted->multiprocessors,
+                                  .priority = granted->priority,
+                                  .partitioned = granted->partitioned};
+    reply(server, client, PROTO_LIMITS, &limits, NULL, 0);
+}
+
 static void on_link(struct fake_server *server, struct fake_client *client)
 {
     const struct proto_link *body = server->message.body;
@@ -400,6 +412,9 @@ static void answer(struct fake_server *server, struct fake_client *client)
         break;
     case PROTO_MEMORY_ALLOC:
         on_memory_alloc(server, client);
+        break;
+    case PROTO_LIMITS_QUERY:
+        on_limits_query(server, client);
         break;
     case PROTO_MEMORY_QUERY:
         on_memory_query(server, client);

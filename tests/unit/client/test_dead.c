@@ -170,7 +170,7 @@ static const struct {
     call *call;
     uint16_t ask;
 } calls[] = {
-    {"limits", c_limits, 0},
+    {"limits", c_limits, PROTO_LIMITS_QUERY},
     {"device", c_device, 0},
     {"memory_alloc", c_alloc, PROTO_MEMORY_ALLOC},
     {"memory_free", c_free, PROTO_MEMORY_FREE},

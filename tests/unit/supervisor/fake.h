@@ -237,6 +237,9 @@ static inline void fake_answer(struct fake_worker *worker, const struct channel_
         worker->attached++;
         fake_reply(worker, message, PROTO_WORKER_ATTACHED, &attached, NULL, 0);
         break;
+    case PROTO_WORKER_LIMITS:
+        fake_reply(worker, message, PROTO_WORKER_ATTACHED, &attached, NULL, 0);
+        break;
     case PROTO_WORKER_MAP:
         fake_answer_map(worker, message);
         break;

@@ -44,6 +44,13 @@ struct supervisor {
         void *context;
     } asked[ASKED_MAX];
     size_t asked_count;
+    struct supervisor_change change;
+    struct {
+        uint32_t client;
+        supervisor_set_done *done;
+        void *context;
+    } setting[16];
+    size_t setting_count;
 };
 
 static struct supervisor supervisor;
@@ -108,6 +115,32 @@ int supervisor_kill(struct supervisor *self, uint32_t client, const char *by)
         return 0;
     }
     return -ENOENT;
+}
+
+uint32_t supervisor_check(const struct supervisor *self, uint32_t client,
+                          const struct supervisor_change *change, char *why, size_t why_size)
+{
+    (void)self;
+    if (change->memory_limit == PROTO_UNSET || change->memory_limit <= UINT64_C(1) << 30)
+        return 0;
+    snprintf(why, why_size, "client %u: too much", client);
+    return PROTO_ERROR_INVALID_VALUE;
+}
+
+int supervisor_set(struct supervisor *self, uint32_t client, const struct supervisor_change *change,
+                   const char *by, supervisor_set_done *done, void *context)
+{
+    snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
+    for (uint32_t i = 0; i < self->client_count; i++)
+        if (self->clients[i].number == client && change->priority != UINT32_MAX)
+            self->clients[i].priority = change->priority;
+    self->change = *change;
+    if (!change->thread_percentage)
+        return 1;
+    self->setting[self->setting_count].client = client;
+    self->setting[self->setting_count].done = done;
+    self->setting[self->setting_count++].context = context;
+    return 0;
 }
 
 int supervisor_usage(struct supervisor *self, uint32_t client,
@@ -719,6 +752,104 @@ static void another_servers_socket_is_left_at_the_end(void **state)
     unlink(path);
 }
 
+/* Answers the changes that were asked of the workers. */
+static void workers_set(uint32_t error)
+{
+    size_t count = supervisor.setting_count;
+    supervisor.setting_count = 0;
+    for (size_t i = 0; i < count; i++)
+        supervisor.setting[i].done(supervisor.setting[i].context, supervisor.setting[i].client,
+                                   error, error ? "it was not to be" : "");
+}
+
+static void set_reads_every_limit(void **state)
+{
+    (void)state;
+    add_client(5, true);
+    json_t *answer = ask("{\"request\":\"set\",\"client\":5,\"memory\":{\"limit\":\"512M\"},"
+                         "\"host_memory\":{\"limit\":\"64K\"},\"priority\":3}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_t *client = json_array_get(json_object_get(answer, "clients"), 0);
+    assert_true(number_of(client, "client") == 5);
+    assert_true(number_of(client, "priority") == 3);
+    json_decref(answer);
+    assert_true(supervisor.change.memory_limit == UINT64_C(512) << 20);
+    assert_true(supervisor.change.host_limit == 64 << 10);
+    assert_int_equal(supervisor.change.thread_percentage, 0);
+    answer = ask("{\"request\":\"set\",\"user\":1000,\"memory\":{\"limit\":\"25%\"}}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    assert_true(supervisor.change.memory_limit == PROTO_UNSET);
+    assert_int_equal(supervisor.change.memory_share, 2500);
+    assert_int_equal(supervisor.change.priority, UINT32_MAX);
+}
+
+static void set_waits_for_every_worker(void **state)
+{
+    (void)state;
+    add_client(5, true);
+    add_client(6, true);
+    add_client(7, false);
+    static const char line[] =
+        "{\"request\":\"set\",\"user\":1000,\"threads\":{\"limit\":\"12.5%\"}}\n";
+    int fd = connect_to();
+    char byte;
+    send_all(fd, line, strlen(line));
+    for (int i = 0; i < 100; i++)
+        turn();
+    assert_int_equal(supervisor.setting_count, 2);
+    assert_int_equal(supervisor.change.thread_percentage, 1250);
+    assert_int_equal(recv(fd, &byte, 1, MSG_PEEK), -1);
+    workers_set(0);
+    json_t *answer = read_answer(fd);
+    assert_int_equal(json_array_size(json_object_get(answer, "clients")), 2);
+    json_decref(answer);
+    /* One failure is told; a peer that leaves is no trouble. */
+    send_all(fd, line, strlen(line));
+    for (int i = 0; i < 100; i++)
+        turn();
+    workers_set(PROTO_ERROR_OUT_OF_MEMORY);
+    answer = read_answer(fd);
+    assert_string_equal(json_string_value(json_object_get(answer, "error")), "out_of_memory");
+    assert_non_null(strstr(json_string_value(json_object_get(answer, "text")), "client 5: it was"));
+    json_decref(answer);
+    send_all(fd, line, strlen(line));
+    for (int i = 0; i < 100; i++)
+        turn();
+    assert_int_equal(supervisor.setting_count, 2);
+    close(fd);
+    for (int i = 0; i < 100; i++)
+        turn();
+    workers_set(0);
+}
+
+static void what_cannot_be_set_is_refused_in_words(void **state)
+{
+    (void)state;
+#define SET "{\"request\":\"set\",\"client\":5,"
+    add_client(5, true);
+    add_client(6, false);
+    refused_with(SET "\"memory\":{\"limit\":\"2G\"}}", "invalid_value", "too much");
+    refused_with("{\"request\":\"set\",\"client\":5}", "invalid_value", "something to set");
+    refused_with(SET "\"memory\":{\"limit\":\"much\"}}", "invalid_value", "\"much\" is not a size");
+    refused_with(SET "\"threads\":{\"limit\":\"101%\"}}", "invalid_value", "is not a share");
+    refused_with(SET "\"threads\":{\"limit\":25}}", "invalid_value", "{\"limit\": text}");
+    refused_with(SET "\"threads\":{\"request\":\"25%\"}}", "invalid_value", "{\"limit\": text}");
+    refused_with(SET "\"priority\":1001}", "invalid_value", "from 0");
+    refused_with(SET "\"user\":1000,\"priority\":1}", "invalid_value", "not both");
+    refused_with("{\"request\":\"get\"}", "invalid_value", "or \"user\"");
+    refused_with("{\"request\":\"get\",\"client\":5,\"priority\":1}", "invalid_value",
+                 "no member \"priority\"");
+    refused_with("{\"request\":\"get\",\"client\":6}", "not_found", "no attached client 6");
+    refused_with("{\"request\":\"get\",\"user\":77}", "not_found", "uid 77");
+    refused_with("{\"request\":\"kill\",\"user\":1000}", "invalid_value", "no member \"user\"");
+    assert_int_equal(supervisor.setting_count, 0);
+    json_t *answer = ask("{\"request\":\"get\",\"user\":1000}");
+    assert_int_equal(json_array_size(json_object_get(answer, "clients")), 1);
+    json_decref(answer);
+#undef SET
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -743,6 +874,9 @@ int main(void)
         CASE(a_living_servers_socket_is_not_taken),
         CASE(a_dead_servers_socket_is_replaced_and_a_file_is_not),
         CASE(another_servers_socket_is_left_at_the_end),
+        CASE(set_reads_every_limit),
+        CASE(set_waits_for_every_worker),
+        CASE(what_cannot_be_set_is_refused_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* What a client that is attached is granted: what it is told, and what an administrator changes. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/units.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+void session_limits_query(struct session *session, struct channel_message *message)
+{
+    struct proto_limits body = {
+        .memory_limit = session->grant.memory_limit,
+        .host_memory_limit = session->grant.host_limit,
+        .thread_percentage = session->grant.thread_percentage,
+        .multiprocessors = session->worker.multiprocessors,
+        .priority = session->grant.priority,
+        .partitioned = session->worker.partitioned,
+    };
+    session_answer(session, PROTO_LIMITS, message->header.serial, &body, NULL, 0);
+}
+
+static uint64_t memory_wanted(const struct session *session, const struct supervisor_change *change)
+{
+    if (!change->memory_share)
+        return change->memory_limit;
+    /* Per ten thousand, in two steps: the product might not fit. */
+    uint64_t memory = session->device->info.memory;
+    return memory / PROTO_PERCENT_WHOLE * change->memory_share +
+           memory % PROTO_PERCENT_WHOLE * change->memory_share / PROTO_PERCENT_WHOLE;
+}
+
+static uint32_t too_much(const struct session *session, const char *what, uint64_t wanted,
+                         uint64_t most, const char *reason, char *why, size_t why_size)
+{
+    char a[UNITS_TEXT], b[UNITS_TEXT];
+    snprintf(why, why_size,
+             "client %u can have at most %s (%llu bytes) of %s: %s; %s (%llu bytes) "
+             "is more",
+             session->number, units_format_bytes(most, a), (unsigned long long)most, what, reason,
+             units_format_bytes(wanted, b), (unsigned long long)wanted);
+    return PROTO_ERROR_INVALID_VALUE;
+}
+
+uint32_t session_limits_check(const struct session *session, const struct supervisor_change *change,
+                              char *why, size_t why_size)
+{
+    static const char window[] = "that is its window of addresses, fixed when it attached";
+    uint64_t memory = memory_wanted(session, change), most = session->window.bytes;
+    if (memory != PROTO_UNSET && memory > session->device->info.memory)
+        return too_much(session, "device memory", memory, session->device->info.memory,
+                        "that is what the device has", why, why_size);
+    if (memory != PROTO_UNSET && memory > most)
+        return too_much(session, "device memory", memory, most, window, why, why_size);
+    if (change->host_limit != PROTO_UNSET && change->host_limit > most)
+        return too_much(session, "pinned host memory", change->host_limit, most, window, why,
+                        why_size);
+    return 0;
+}
+
+/* A change that the worker has to carry out first. */
+struct setting {
+    struct session *session;
+    struct request *request; /* keeps the session until the worker has answered */
+    struct supervisor_change change;
+    struct proto_worker_limits share;
+    supervisor_set_done *done;
+    void *context;
+    char by[64];
+};
+
+static void set_memory(struct session *session, const struct supervisor_change *change)
+{
+    uint64_t memory = memory_wanted(session, change);
+    if (memory != PROTO_UNSET)
+        session->memory.limit = session->grant.memory_limit = memory;
+    if (change->host_limit != PROTO_UNSET)
+        session->host.limit = session->grant.host_limit = change->host_limit;
+}
+
+static void log_change(const struct session *session, const char *by)
+{
+    char percentage[UNITS_TEXT];
+    log_info("client %u '%s' has by %s: %s %% of threads (%u multiprocessors), priority %u, %llu "
+             "bytes of device memory, %llu of pinned host memory",
+             session->number, session->name, by,
+             units_format_percentage(session->grant.thread_percentage, percentage),
+             session->worker.multiprocessors, session->grant.priority,
+             (unsigned long long)session->grant.memory_limit,
+             (unsigned long long)session->grant.host_limit);
+}
+
+static void share_changed(void *context, struct channel_message *answer)
+{
+    struct setting *setting = context;
+    struct session *session = setting->session;
+    uint32_t client = session->number;
+    char text[400] = "the client left before the change was made";
+    uint32_t error = PROTO_ERROR_NOT_FOUND;
+    if (answer && answer->header.opcode == PROTO_WORKER_ATTACHED && !session_leaves(session)) {
+        memcpy(&session->worker, answer->body, sizeof session->worker);
+        session->grant.thread_percentage = setting->share.thread_percentage;
+        session->grant.priority = setting->share.priority;
+        set_memory(session, &setting->change);
+        log_change(session, setting->by);
+        error = 0;
+        text[0] = 0;
+    } else if (answer && answer->header.opcode == PROTO_FAILED) {
+        struct proto_failed failed;
+        memcpy(&failed, answer->body, sizeof failed);
+        error = failed.error;
+        snprintf(text, sizeof text, "%.*s", (int)sizeof failed.text, failed.text);
+    }
+    session->sharing--;
+    setting->done(setting->context, client, error, text);
+    session_request_end(setting->request);
+    free(setting);
+}
+
+int session_limits_set(struct session *session, const struct supervisor_change *change,
+                       const char *by, supervisor_set_done *done, void *context)
+{
+    if (!change->thread_percentage && change->priority == UINT32_MAX) {
+        set_memory(session, change);
+        log_change(session, by);
+        return 1;
+    }
+    struct setting *setting = calloc(1, sizeof *setting);
+    struct request *request = setting ? session_request_own(session) : NULL;
+    if (!request) {
+        free(setting);
+        return -ENOMEM;
+    }
+    *setting = (struct setting){.session = session,
+                                .request = request,
+                                .change = *change,
+                                .done = done,
+                                .context = context};
+    snprintf(setting->by, sizeof setting->by, "%s", by);
+    /* What this change leaves alone is as the one before leaves it, which may be on its way. */
+    setting->share = session->sharing
+                         ? session->share
+                         : (struct proto_worker_limits){session->grant.thread_percentage,
+                                                        session->grant.priority};
+    if (change->thread_percentage)
+        setting->share.thread_percentage = change->thread_percentage;
+    if (change->priority != UINT32_MAX)
+        setting->share.priority = change->priority;
+    int result =
+        session_ask(session, PROTO_WORKER_LIMITS, &setting->share, NULL, 0, share_changed, setting);
+    if (result < 0) {
+        session_request_end(request);
+        free(setting);
+        return result;
+    }
+    session->share = setting->share;
+    session->sharing++;
+    return 0;
+}

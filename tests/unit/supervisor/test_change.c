@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* What an administrator changes of a client that runs. */
+#include "tests/unit/supervisor/fake.h"
+
+static struct fake fake;
+static const struct supervisor_change nothing = {
+    .priority = UINT32_MAX, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
+
+static struct {
+    unsigned calls;
+    uint32_t client, error;
+    char text[400];
+} told;
+
+static void take(void *context, uint32_t client, uint32_t error, const char *text)
+{
+    assert_ptr_equal(context, &told);
+    told.calls++;
+    told.client = client;
+    told.error = error;
+    snprintf(told.text, sizeof told.text, "%s", text);
+}
+
+static int set(uint32_t client, struct supervisor_change change)
+{
+    return supervisor_set(fake.supervisor, client, &change, "a test", take, &told);
+}
+
+static void refused(uint32_t client, struct supervisor_change change, uint32_t error,
+                    const char *word)
+{
+    char why[300] = "";
+    assert_int_equal(supervisor_check(fake.supervisor, client, &change, why, sizeof why), error);
+    assert_non_null(strstr(why, word));
+}
+
+static struct proto_limits limits_of(int fd)
+{
+    fake_send(&fake, fd, PROTO_LIMITS_QUERY, NULL);
+    return *(const struct proto_limits *)fake_expect(&fake, fd, PROTO_LIMITS);
+}
+
+static void begin(void)
+{
+    memset(&told, 0, sizeof told);
+    fake_open(&fake, 1, 256 * MIB);
+}
+
+static void a_memory_limit_rises_and_falls(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    begin();
+    int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
+    uint32_t client = attached.client;
+    struct supervisor_change change = nothing;
+    uint64_t first = fake_alloc(&fake, fd, 16 * MIB);
+    fake_alloc_refused(&fake, fd, 1, PROTO_ERROR_OUT_OF_MEMORY, "limit");
+    change.memory_limit = attached.window_bytes;
+    assert_int_equal(set(client, change), 1);
+    assert_int_equal(limits_of(fd).memory_limit, attached.window_bytes);
+    /* Lowered below what is in use: that stays, nothing is added. */
+    change.memory_limit = 8 * MIB;
+    assert_int_equal(set(client, change), 1);
+    assert_int_equal(fake_usage(&fake, fd).used, 16 * MIB);
+    assert_int_equal(fake_usage(&fake, fd).limit, 8 * MIB);
+    fake_alloc_refused(&fake, fd, 1, PROTO_ERROR_OUT_OF_MEMORY, "limit");
+    fake_free(&fake, fd, first);
+    fake_alloc(&fake, fd, 8 * MIB);
+    fake_alloc_refused(&fake, fd, 1, PROTO_ERROR_OUT_OF_MEMORY, "limit");
+    /* A share is the device's. */
+    change = nothing;
+    change.memory_share = 625;
+    assert_int_equal(set(client, change), 1);
+    assert_int_equal(limits_of(fd).memory_limit, 16 * MIB);
+    assert_int_equal(limits_of(fd).host_memory_limit, attached.host_memory_limit);
+    assert_int_equal(told.calls, 0);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void a_host_limit_holds_for_what_follows(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    struct supervisor_change change = nothing;
+    begin();
+    int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
+    change.host_limit = 1 * MIB;
+    assert_int_equal(set(attached.client, change), 1);
+    struct proto_host_alloc alloc = {.count = 1 * MIB + 1};
+    fake_send(&fake, fd, PROTO_HOST_ALLOC, &alloc);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_OUT_OF_MEMORY, "pinned host memory limit");
+    alloc.count = 1 * MIB;
+    fake_send(&fake, fd, PROTO_HOST_ALLOC, &alloc);
+    fake_expect(&fake, fd, PROTO_HOST_ALLOCATED);
+    channel_close_fds(&fake.message);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void more_than_the_window_or_the_device_is_refused_with_both_numbers(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    struct supervisor_change change = nothing;
+    begin();
+    int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
+    char number[32];
+    change.memory_limit = 256 * MIB + 1;
+    refused(attached.client, change, PROTO_ERROR_INVALID_VALUE, "what the device has");
+    if (attached.window_bytes < 256 * MIB) {
+        change.memory_limit = attached.window_bytes + 1;
+        snprintf(number, sizeof number, "(%llu bytes)", (unsigned long long)change.memory_limit);
+        refused(attached.client, change, PROTO_ERROR_INVALID_VALUE, number);
+    }
+    change = nothing;
+    change.host_limit = attached.window_bytes + 1;
+    snprintf(number, sizeof number, "(%llu bytes)", (unsigned long long)attached.window_bytes);
+    refused(attached.client, change, PROTO_ERROR_INVALID_VALUE, number);
+    refused(attached.client, change, PROTO_ERROR_INVALID_VALUE, "window");
+    refused(attached.client + 7, change, PROTO_ERROR_NOT_FOUND, "clients");
+    assert_int_equal(set(attached.client + 7, nothing), -ENOENT);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void changes_on_their_way_leave_each_other_alone(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    struct proto_worker_limits asked[2];
+    struct supervisor_change threads = nothing, priority = nothing;
+    begin();
+    int fd = fake_attach(&fake, 0, 0, NULL, &attached);
+    fake.worker[0].automatic = false;
+    threads.thread_percentage = 2500;
+    threads.memory_limit = 4 * MIB;
+    priority.priority = 7;
+    assert_int_equal(set(attached.client, threads), 0);
+    assert_int_equal(set(attached.client, priority), 0);
+    for (int i = 0; i < 2; i++) {
+        struct proto_worker_attached granted = {.multiprocessors = 10 + (uint32_t)i};
+        fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
+        memcpy(&asked[i], fake.worker[0].message.body, sizeof asked[i]);
+        assert_int_equal(told.calls, i);
+        fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_WORKER_ATTACHED, &granted, NULL,
+                   0);
+        FAKE_WAIT(&fake, told.calls == (unsigned)i + 1);
+        assert_int_equal(told.error, 0);
+    }
+    assert_int_equal(asked[0].thread_percentage, 2500);
+    assert_int_equal(asked[0].priority, 0);
+    assert_int_equal(asked[1].thread_percentage, 2500);
+    assert_int_equal(asked[1].priority, 7);
+    struct proto_limits limits = limits_of(fd);
+    assert_int_equal(limits.thread_percentage, 2500);
+    assert_int_equal(limits.priority, 7);
+    assert_int_equal(limits.multiprocessors, 11);
+    assert_int_equal(limits.memory_limit, 4 * MIB);
+    fake.worker[0].automatic = true;
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void what_the_worker_refuses_changes_nothing(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    struct supervisor_change change = nothing;
+    struct proto_failed failed = {.error = PROTO_ERROR_OUT_OF_MEMORY, .text = "no partition"};
+    begin();
+    int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
+    fake.worker[0].automatic = false;
+    change.thread_percentage = 100;
+    change.memory_limit = 4 * MIB;
+    assert_int_equal(set(attached.client, change), 0);
+    fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
+    fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_FAILED, &failed, NULL, 0);
+    FAKE_WAIT(&fake, told.calls == 1);
+    assert_int_equal(told.error, PROTO_ERROR_OUT_OF_MEMORY);
+    assert_string_equal(told.text, "no partition");
+    assert_int_equal(limits_of(fd).memory_limit, 16 * MIB);
+    assert_int_equal(limits_of(fd).thread_percentage, attached.thread_percentage);
+    fake.worker[0].automatic = true;
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void who_leaves_meanwhile_is_told_of_once(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    struct supervisor_change change = nothing;
+    begin();
+    int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
+    fake.worker[0].automatic = false;
+    change.priority = 1;
+    assert_int_equal(set(attached.client, change), 0);
+    fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
+    close(fd);
+    char why[300];
+    FAKE_WAIT(&fake, supervisor_check(fake.supervisor, attached.client, &change, why, sizeof why));
+    assert_int_equal(set(attached.client, change), -ENOENT);
+    refused(attached.client, change, PROTO_ERROR_NOT_FOUND, "clients");
+    fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
+    fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
+    fake_expect_nothing_left(&fake);
+    assert_int_equal(told.calls, 1);
+    assert_int_equal(told.error, PROTO_ERROR_NOT_FOUND);
+    fake_close(&fake);
+}
+
+static void a_worker_that_dies_ends_the_change(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    struct supervisor_change change = nothing;
+    begin();
+    int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
+    fake.worker[0].automatic = false;
+    change.thread_percentage = 5000;
+    assert_int_equal(set(attached.client, change), 0);
+    fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
+    fake_kill_worker(&fake, 0);
+    FAKE_WAIT(&fake, told.calls == 1);
+    assert_int_equal(told.error, PROTO_ERROR_NOT_FOUND);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_memory_limit_rises_and_falls),
+        cmocka_unit_test(a_host_limit_holds_for_what_follows),
+        cmocka_unit_test(more_than_the_window_or_the_device_is_refused_with_both_numbers),
+        cmocka_unit_test(changes_on_their_way_leave_each_other_alone),
+        cmocka_unit_test(what_the_worker_refuses_changes_nothing),
+        cmocka_unit_test(who_leaves_meanwhile_is_told_of_once),
+        cmocka_unit_test(a_worker_that_dies_ends_the_change),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
