@@ -65,6 +65,7 @@ static gpushare_error ask(gpushare_connection *connection, const struct way *way
     };
     _Static_assert(sizeof attach.name == LIMITS_NAME_MAX + 1, "client names");
     snprintf(attach.name, sizeof attach.name, "%s", wish->name);
+    snprintf(attach.profile, sizeof attach.profile, "%s", wish->profile);
     choose_group(connection, attach.group);
     connection->thread_percentage_asked = attach.thread_percentage;
     connection->priority_asked = attach.priority;

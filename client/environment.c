@@ -80,6 +80,18 @@ static gpushare_error choose_name(struct limits_wish *wish, const char *name)
     return GPUSHARE_SUCCESS;
 }
 
+static gpushare_error choose_profile(struct limits_wish *wish, const char *profile)
+{
+    if (!profile)
+        return GPUSHARE_SUCCESS;
+    if (!*profile || strlen(profile) > LIMITS_NAME_MAX || !limits_name_is_valid(profile))
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "options: profile must be 1 to %d bytes of UTF-8 without control characters",
+                       LIMITS_NAME_MAX);
+    snprintf(wish->profile, sizeof wish->profile, "%s", profile);
+    return GPUSHARE_SUCCESS;
+}
+
 static gpushare_error choose_sockets(struct environment *environment, const char *path)
 {
     char(*sockets)[LIMITS_SOCKET_MAX + 1] = environment->sockets;
@@ -119,7 +131,8 @@ gpushare_error environment_read(struct environment *environment,
     environment->device = wished.device;
     environment->memory_limit = wished.memory_limit ? wished.memory_limit : PROTO_UNSET;
     if ((error = merge(&environment->wish, &wished)) ||
-        (error = choose_name(&environment->wish, wished.name)))
+        (error = choose_name(&environment->wish, wished.name)) ||
+        (error = choose_profile(&environment->wish, wished.profile)))
         return error;
     return choose_sockets(environment, wished.socket);
 }

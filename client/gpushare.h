@@ -192,6 +192,7 @@ struct gpushare_options {
     double thread_percentage;   /* of the device's multiprocessors; from 1 to 100 */
     uint64_t memory_limit;      /* of device memory */
     uint64_t host_memory_limit; /* of shared host buffers */
+    const char *profile;        /* of the server's configuration: its limits hold too */
 };
 
 /*
@@ -204,6 +205,8 @@ struct gpushare_options {
  *                                       default $XDG_RUNTIME_DIR/gpushare/gpushare.sock
  *                                       if that exists, then /run/gpushare/gpushare.sock
  *   GPUSHARE_CLIENT_NAME                if the options don't say; default: the program's name
+ *   GPUSHARE_PROFILE                    if the options don't say; one that the server does not
+ *                                       have is refused with INVALID_VALUE
  *   GPUSHARE_ACTIVE_THREAD_PERCENTAGE   above 0, to 100 (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE)
  *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT    per device, 0=1G,1=512MB or GPU-<uuid>=1G; K, M and G
  *                                       are powers of 1024 (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT)

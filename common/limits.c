@@ -23,6 +23,7 @@
     "a number above 0 and up to 100 with at most two digits after the point, without a % sign"
 #define FORM_SIZE     "a number of bytes, or one with K, M, G or T (powers of 1024), such as \"512M\""
 #define FORM_PRIORITY "a whole number from 0 (normal) to 1000 (lowest)"
+#define FORM_PROFILE  "the name of a profile, 1 to 63 bytes of UTF-8 without control characters"
 #define FORM_NAME     "at most 63 bytes of UTF-8 without control characters"
 #define FORM_SOCKET   "an absolute path of at most 107 bytes"
 
@@ -318,6 +319,13 @@ static int read_texts(struct limits_wish *wish, struct reader *reader)
         return refuse_read(reader, value, FORM_NAME);
     if (value)
         strcpy(wish->name, value);
+
+    value = look_up(reader, "GPUSHARE_PROFILE", NULL);
+    wish->profile_from = reader->from;
+    if (value && (!*value || !limits_name_is_valid(value)))
+        return refuse_read(reader, value, FORM_PROFILE);
+    if (value)
+        strcpy(wish->profile, value);
 
     value = look_up(reader, "GPUSHARE_SOCKET", NULL);
     wish->socket_from = reader->from;

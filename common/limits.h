@@ -12,7 +12,8 @@
  *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT   CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
  *   GPUSHARE_CLIENT_PRIORITY           CUDA_MPS_CLIENT_PRIORITY
  *   GPUSHARE_VISIBLE_DEVICES           CUDA_VISIBLE_DEVICES
- *   GPUSHARE_PINNED_HOST_MEM_LIMIT, GPUSHARE_CLIENT_NAME, GPUSHARE_SOCKET  (none)
+ *   GPUSHARE_PINNED_HOST_MEM_LIMIT, GPUSHARE_CLIENT_NAME, GPUSHARE_SOCKET,
+ *   GPUSHARE_PROFILE                   (none)
  *
  * An empty value is malformed, except for the devices (none is visible) and the
  * name (there is none). Every failure is -EINVAL and one sentence in `why` (of
@@ -67,8 +68,9 @@ struct limits_wish {
     struct limits_visible visible;
     char name[LIMITS_NAME_MAX + 1];     /* "": none */
     char socket[LIMITS_SOCKET_MAX + 1]; /* "": not asked */
+    char profile[LIMITS_NAME_MAX + 1];  /* "": none; a client's */
     const char *thread_percentage_from, *priority_from, *host_memory_from, *memory_from,
-        *visible_from, *name_from, *socket_from;
+        *visible_from, *name_from, *socket_from, *profile_from;
 };
 
 /* getenv's contract, with a context: the value, or NULL where the variable is unset. */

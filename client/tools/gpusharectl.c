@@ -30,6 +30,8 @@ static const char help[] =
     "               (root, and the users that gpushared was given with --admin-uid)\n"
     "  kill CLIENT  end a client's connection; CLIENT is its number in `clients`\n"
     "               (root, and the users that gpushared was given with --admin-uid)\n"
+    "  reload       read the server's configuration file again; a file with a mistake is\n"
+    "               refused whole (root, and the users of --admin-uid)\n"
     "\n"
     "options:\n"
     "  --socket PATH  the server's admin socket (default: $XDG_RUNTIME_DIR/gpushare/admin.sock\n"
@@ -108,9 +110,9 @@ static void add_changes(const struct options *options, json_t *request)
 static int check_command(struct options *options, int count, char **words)
 {
     static const char *const commands[] = {"ping", "status", "clients", "version",
-                                           "kill", "get",    "set"};
+                                           "kill", "get",    "set",     "reload"};
     if (count == 0)
-        return usage("no command: one of ping, status, clients, version, get, set, kill");
+        return usage("no command: one of ping, status, clients, version, get, set, kill, reload");
     bool known = false;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         known |= strcmp(words[0], commands[i]) == 0;
@@ -173,6 +175,21 @@ static int read_options(struct options *options, int argc, char **argv)
     return check_command(options, argc - optind, argv + optind);
 }
 
+static void print_reload(const json_t *answer)
+{
+    const char *file = json_string_value(json_object_get(answer, "file"));
+    char shown[4096];
+    if (!file) {
+        puts("there is no configuration file: nothing is configured");
+        return;
+    }
+    snprintf(shown, sizeof shown, "%s", file);
+    table_clean(shown);
+    printf("%s is in force: %lld profiles, %lld rules\n", shown,
+           (long long)json_integer_value(json_object_get(answer, "profiles")),
+           (long long)json_integer_value(json_object_get(answer, "rules")));
+}
+
 static void print_answer(const struct options *options, const json_t *answer)
 {
     bool bold = show_is_bold(stdout, getenv("NO_COLOR"), getenv("TERM"));
@@ -189,6 +206,8 @@ static void print_answer(const struct options *options, const json_t *answer)
         show_limits(stdout, answer, bold);
     else if (strcmp(options->command, "kill") == 0)
         printf("client %u is ended\n", (unsigned)options->client);
+    else if (strcmp(options->command, "reload") == 0)
+        print_reload(answer);
     else
         puts("gpushared answers");
 }

@@ -437,6 +437,22 @@ static void kill_client(struct connection *connection, uint32_t client)
     refuse(connection, PROTO_ERROR_NOT_FOUND, text);
 }
 
+static void reload(struct connection *connection)
+{
+    struct supervisor_config_view view;
+    char reason[700], text[800];
+    int result = supervisor_reload(connection->admin->supervisor, reason, sizeof reason);
+    log_notice("admin: reload asked for by uid %u (pid %d): %s", (unsigned)connection->uid,
+               (int)connection->pid, result < 0 ? reason : "done");
+    if (result < 0) {
+        snprintf(text, sizeof text, "the configuration stays as it was: %s", reason);
+        refuse(connection, PROTO_ERROR_INVALID_VALUE, text);
+        return;
+    }
+    supervisor_config_view(connection->admin->supervisor, &view);
+    answer(connection, admin_answer_reload(&view));
+}
+
 static void carry_out(struct connection *connection, const struct admin_request *request)
 {
     if (admin_kind_changes(request->kind) && !may_change(connection)) {
@@ -463,6 +479,9 @@ static void carry_out(struct connection *connection, const struct admin_request 
         break;
     case ADMIN_KILL:
         kill_client(connection, request->client);
+        break;
+    case ADMIN_RELOAD:
+        reload(connection);
         break;
     }
 }

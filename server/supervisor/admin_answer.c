@@ -97,6 +97,15 @@ json_t *admin_answer_kill(uint32_t client)
     return finish(&answer);
 }
 
+json_t *admin_answer_reload(const struct supervisor_config_view *view)
+{
+    struct object answer = answer_new(true, "reload");
+    put(&answer, "file", view->file ? text(view->file) : json_null());
+    put(&answer, "profiles", json_integer((json_int_t)view->profiles));
+    put(&answer, "rules", json_integer((json_int_t)view->rules));
+    return finish(&answer);
+}
+
 static void put_versions(struct object *answer)
 {
     char protocol[24];

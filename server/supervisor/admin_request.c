@@ -15,7 +15,7 @@
 static const char *const kind_names[] = {
     [ADMIN_PING] = "ping",       [ADMIN_VERSION] = "version", [ADMIN_STATUS] = "status",
     [ADMIN_CLIENTS] = "clients", [ADMIN_KILL] = "kill",       [ADMIN_GET] = "get",
-    [ADMIN_SET] = "set",
+    [ADMIN_SET] = "set",         [ADMIN_RELOAD] = "reload",
 };
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
@@ -33,7 +33,7 @@ bool admin_request_concerns(const struct admin_request *request,
 
 bool admin_kind_changes(enum admin_kind kind)
 {
-    return kind == ADMIN_KILL || kind == ADMIN_SET;
+    return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD;
 }
 
 __attribute__((format(printf, 4, 5))) static int refuse(int error, char *why, size_t why_size,
@@ -188,7 +188,7 @@ static int read_root(struct admin_request *request, json_t *root, char *why, siz
     if (kind == KINDS)
         return refuse(-ENOTSUP, why, why_size,
                       "there is no request \"%.64s\": this server knows ping, version, status, "
-                      "clients, get, set and kill",
+                      "clients, get, set, kill and reload",
                       name);
     request->kind = (enum admin_kind)kind;
     int result = check_members(root, request->kind, why, why_size);

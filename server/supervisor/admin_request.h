@@ -25,7 +25,8 @@ enum admin_kind {
     ADMIN_CLIENTS,
     ADMIN_KILL,
     ADMIN_GET,
-    ADMIN_SET
+    ADMIN_SET,
+    ADMIN_RELOAD
 };
 
 struct admin_request {

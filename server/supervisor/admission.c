@@ -10,6 +10,21 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+void admission_tighten(struct admission *admission, const struct config_limits *limits,
+                       uint64_t device_bytes)
+{
+    admission->memory_limit = limits_tighter(admission->memory_limit, limits->memory);
+    if (limits->memory_share) {
+        unsigned __int128 share = (unsigned __int128)device_bytes * limits->memory_share;
+        admission->memory_limit =
+            limits_tighter(admission->memory_limit, (uint64_t)(share / PROTO_PERCENT_WHOLE));
+    }
+    admission->host_limit = limits_tighter(admission->host_limit, limits->host_memory);
+    admission->thread_percentage =
+        limits_tighter_percentage(admission->thread_percentage, limits->threads);
+    admission->priority = limits_tighter_priority(admission->priority, limits->priority);
+}
+
 struct grant admission_grant(const struct admission *admission,
                              const struct proto_device_info *device,
                              const struct proto_attach *wish)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "protocol.h"
+#include "server/supervisor/config.h"
 
 /* The server's side of it, for one device. */
 struct admission {
@@ -29,6 +30,10 @@ struct grant {
     uint32_t thread_percentage; /* 1 to PROTO_PERCENT_WHOLE */
     uint32_t priority;
 };
+
+/* What a configuration says, of a device with so many bytes, on top of what holds already. */
+void admission_tighten(struct admission *admission, const struct config_limits *limits,
+                       uint64_t device_bytes);
 
 /* A grant never exceeds its window: addresses are a limit too. */
 struct grant admission_grant(const struct admission *admission,

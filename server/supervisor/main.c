@@ -74,11 +74,21 @@ static void stopped(void *context)
         uv_close((uv_handle_t *)&server->signals[i], NULL);
 }
 
+/* The old configuration stays in force where the new one has a mistake. */
+static void reload(struct server *server)
+{
+    char text[1024];
+    if (supervisor_reload(server->supervisor, text, sizeof text) < 0)
+        log_error("SIGHUP: the configuration stays as it was: %s", text);
+    else
+        log_notice("SIGHUP: the configuration has been read anew");
+}
+
 static void signalled(uv_signal_t *handle, int number)
 {
     struct server *server = handle->data;
     if (number == SIGHUP) {
-        log_notice("SIGHUP: settings are read at start only; restart to change them");
+        reload(server);
         return;
     }
     log_notice("stopping: %s", strsignal(number));

@@ -299,8 +299,10 @@ static void life_over(uv_poll_t *poll, int status, int events)
 static void handle_closed(uv_handle_t *handle)
 {
     struct session *session = handle->data;
-    if (--session->handles == 0)
-        free(session);
+    if (--session->handles)
+        return;
+    identity_free(&session->identity);
+    free(session);
 }
 
 static int identify(struct session *session)

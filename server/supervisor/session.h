@@ -29,6 +29,7 @@
 #include "server/supervisor/address_plan.h"
 #include "server/supervisor/admission.h"
 #include "server/supervisor/heap.h"
+#include "server/supervisor/identity.h"
 #include "server/supervisor/image.h"
 #include "server/supervisor/job.h"
 #include "server/supervisor/outbox.h"
@@ -93,6 +94,7 @@ struct session {
 
     pid_t pid; /* as the kernel says */
     uid_t uid;
+    struct identity identity; /* read at attach */
     uint64_t connected_at;
     char name[64];
     uint8_t group[16];
@@ -202,6 +204,11 @@ uint32_t session_limits_check(const struct session *session, const struct superv
 /* Changes what the client is granted; see supervisor_set. */
 int session_limits_set(struct session *session, const struct supervisor_change *change,
                        const char *by, supervisor_set_done *done, void *context);
+
+/* supervisor_config.c: what a client would be granted now. 0; -ENOENT: the profile that it asks for
+ * does not exist. */
+int session_grant(const struct session *session, const struct device *device,
+                  const struct proto_attach *wish, struct grant *grant);
 
 /* session_memory.c */
 session_handler session_memory_alloc, session_memory_free, session_memory_query;

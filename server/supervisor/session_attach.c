@@ -228,8 +228,15 @@ void session_attach_now(struct session *session, uint32_t serial, const struct p
     struct device *device = &supervisor->devices[wish->device];
     session->asked = *wish;
     memcpy(session->name, wish->name, sizeof session->name);
-    session->grant = admission_grant(&device->admission, &device->info, wish);
-    int result = join_group(session, wish);
+    identity_free(&session->identity);
+    identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
+    int result = session_grant(session, device, wish, &session->grant);
+    if (result < 0) {
+        session_refuse(session, serial, PROTO_ERROR_INVALID_VALUE,
+                       "this server has no profile \"%s\" (GPUSHARE_PROFILE)", wish->profile);
+        return;
+    }
+    result = join_group(session, wish);
     if (result < 0) {
         session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
                        "the server got no random bytes for a group token");

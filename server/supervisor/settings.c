@@ -13,6 +13,7 @@
 #include "common/units.h"
 #include "protocol.h"
 #include "server/supervisor/address_plan.h"
+#include "server/supervisor/config.h"
 #include "server/supervisor/notify.h"
 
 #define STREAMS_DEFAULT  128
@@ -30,6 +31,9 @@ static const char usage[] =
     "Shares the GPUs of this machine among many processes.\n"
     "\n"
     "  --driver nvidia|softgpu|/PATH  which driver (default: nvidia); nothing is fallen back to\n"
+    "  --config PATH                  rules and profiles, read again on SIGHUP and on\n"
+    "                                 gpusharectl reload\n"
+    "                                 (default: " CONFIG_PATH ", if it exists)\n"
     "  --socket PATH                  where clients connect (default: in the runtime directory,\n"
     "                                 or GPUSHARE_SOCKET)\n"
     "  --admin-socket PATH            where administrators connect\n"
@@ -158,6 +162,7 @@ static int add_admin(struct settings *settings, const char *value, char *text, s
 
 enum option_name {
     OPTION_DRIVER = 256,
+    OPTION_CONFIG,
     OPTION_SOCKET,
     OPTION_ADMIN_SOCKET,
     OPTION_ADMIN_UID,
@@ -178,6 +183,7 @@ enum option_name {
 
 static const struct option options[] = {
     {"driver", required_argument, NULL, OPTION_DRIVER},
+    {"config", required_argument, NULL, OPTION_CONFIG},
     {"socket", required_argument, NULL, OPTION_SOCKET},
     {"admin-socket", required_argument, NULL, OPTION_ADMIN_SOCKET},
     {"admin-uid", required_argument, NULL, OPTION_ADMIN_UID},
@@ -205,6 +211,9 @@ static int set_option(struct settings *s, int option, const char *value, char so
     switch (option) {
     case OPTION_DRIVER:
         return set_driver(s, value, text, bytes);
+    case OPTION_CONFIG:
+        s->config_named = true;
+        return set_path(s->config, "--config", value, text, bytes);
     case OPTION_SOCKET:
         return set_path(s->socket, "--socket", value, text, bytes);
     case OPTION_ADMIN_SOCKET:
@@ -360,6 +369,7 @@ int settings_read(struct settings *settings, int argc, char **argv, char *text, 
 {
     char softgpu[PATH_MAX] = "";
     settings_default(settings);
+    strcpy(settings->config, CONFIG_PATH);
     int result = read_environment(settings, text, text_bytes);
     if (result < 0)
         return result;

@@ -25,6 +25,8 @@ struct settings {
     char worker[PATH_MAX];             /* absolute path of gpushare-worker */
     char socket[PATH_MAX];             /* clients */
     char admin_socket[PATH_MAX];       /* administrators */
+    char config[PATH_MAX];             /* the administrator's file; "": none */
+    bool config_named;                 /* by --config: then it must exist */
     int socket_fd;                     /* passed by systemd as "client"; -1: make our own */
     int admin_socket_fd;               /* passed by systemd as "admin"; -1: make our own */
     uid_t admins[SETTINGS_ADMINS_MAX]; /* who may change things, besides root */

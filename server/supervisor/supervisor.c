@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/timeline.h"
+#include "server/supervisor/config.h"
 #include "server/supervisor/session.h"
 #include "server/supervisor/supervisor_private.h"
 
@@ -56,6 +57,7 @@ void supervisor_free(struct supervisor *supervisor)
     if (!supervisor)
         return;
     assert(supervisor->sessions == 0);
+    config_free(supervisor->config);
     image_cache_close(&supervisor->cache);
     quota_close(&supervisor->host);
     quota_close(&supervisor->fds);
@@ -70,16 +72,14 @@ static int set_limits(struct supervisor *supervisor, const struct discovery *dis
                       size_t text_bytes)
 {
     const struct settings *settings = supervisor->settings;
-    uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
     unsigned indices[LIMITS_DEVICES_MAX];
     uint64_t bytes[LIMITS_DEVICES_MAX];
     for (uint32_t i = 0; i < discovery->count; i++) {
-        memcpy(uuids[i], discovery->devices[i].uuid, sizeof uuids[i]);
+        memcpy(supervisor->uuids[i], discovery->devices[i].uuid, LIMITS_UUID_BYTES);
         indices[i] = i;
     }
-    int result =
-        limits_memory_resolve(&settings->limits, (const uint8_t(*)[LIMITS_UUID_BYTES])uuids,
-                              discovery->count, indices, discovery->count, bytes, text, text_bytes);
+    int result = limits_memory_resolve(&settings->limits, supervisor->uuids, discovery->count,
+                                       indices, discovery->count, bytes, text, text_bytes);
     if (result < 0)
         return result;
     for (uint32_t i = 0; i < discovery->count; i++)
@@ -115,7 +115,8 @@ int supervisor_add_devices(struct supervisor *supervisor, const struct discovery
     for (uint32_t i = 0; i < discovery->count; i++)
         device_open(&supervisor->devices[i], supervisor, i, discovery->devices[i].ordinal);
     supervisor->device_count = discovery->count;
-    return set_limits(supervisor, discovery, text, text_bytes);
+    result = set_limits(supervisor, discovery, text, text_bytes);
+    return result < 0 ? result : supervisor_reload(supervisor, text, text_bytes);
 }
 
 int supervisor_start(struct supervisor *supervisor, const struct discovery *discovery, char *text,

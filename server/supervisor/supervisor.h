@@ -174,6 +174,21 @@ int supervisor_set(struct supervisor *supervisor, uint32_t client,
                    const struct supervisor_change *change, const char *by,
                    supervisor_set_done *done, void *context);
 
+struct supervisor_config_view {
+    const char *file; /* NULL: none is in force; true until the next reload */
+    size_t profiles, rules;
+};
+
+void supervisor_config_view(const struct supervisor *supervisor,
+                            struct supervisor_config_view *view);
+
+/*
+ * Reads the configuration (settings) again and puts it in force whole, for clients that
+ * attach from now on, or changes nothing: -errno with a sentence in text. No client is
+ * dropped. Called at start, too.
+ */
+int supervisor_reload(struct supervisor *supervisor, char *text, size_t text_bytes);
+
 /*
  * Asks the worker what a client has used. done is called exactly once, from the
  * loop and never before this returns; usage is NULL if the client or the worker went

@@ -28,6 +28,8 @@ struct supervisor {
     struct session *first, *last; /* by number */
     uint32_t sessions;
     uint32_t next_number;
+    uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
+    struct config *config; /* in force; NULL: none */
     struct keeper_budget budget;
     struct address_plan plan;
     struct quota host;   /* pinned host memory, bytes */

@@ -36,6 +36,8 @@ struct supervisor {
     struct supervisor_client_view clients[CLIENTS_MAX];
     uint32_t client_count;
     uint32_t killed;
+    unsigned reloads;
+    bool broken; /* the configuration has a mistake */
     char killed_by[128];
     bool workers_answer;
     struct {
@@ -141,6 +143,19 @@ int supervisor_set(struct supervisor *self, uint32_t client, const struct superv
     self->setting[self->setting_count].done = done;
     self->setting[self->setting_count++].context = context;
     return 0;
+}
+
+int supervisor_reload(struct supervisor *self, char *words, size_t bytes)
+{
+    self->reloads++;
+    snprintf(words, bytes, "file:3: unknown key");
+    return self->broken ? -EINVAL : 0;
+}
+
+void supervisor_config_view(const struct supervisor *self, struct supervisor_config_view *view)
+{
+    *view = (struct supervisor_config_view){
+        .file = self->reloads > 1 ? "/etc/x.yaml" : NULL, .profiles = 2, .rules = 3};
 }
 
 int supervisor_usage(struct supervisor *self, uint32_t client,
@@ -619,6 +634,28 @@ static int connect_as(uid_t uid)
     return fd;
 }
 
+static void reload_is_for_root_and_says_why_not(void **state)
+{
+    (void)state;
+    refused_with("{\"request\":\"reload\",\"file\":\"/x\"}", "invalid_value", "no member");
+    if (getuid() != 0) {
+        refused_with("{\"request\":\"reload\"}", "not_permitted", "--admin-uid");
+        assert_int_equal(supervisor.reloads, 0);
+        return;
+    }
+    json_t *answer = ask("{\"request\":\"reload\"}");
+    assert_true(json_is_null(json_object_get(answer, "file")));
+    json_decref(answer);
+    answer = ask("{\"request\":\"reload\"}");
+    assert_string_equal(json_string_value(json_object_get(answer, "file")), "/etc/x.yaml");
+    assert_int_equal(json_integer_value(json_object_get(answer, "rules")), 3);
+    json_decref(answer);
+    supervisor.broken = true;
+    refused_with("{\"request\":\"reload\"}", "invalid_value",
+                 "stays as it was: file:3: unknown key");
+    assert_int_equal(supervisor.reloads, 3);
+}
+
 static void others_may_look_but_not_kill(void **state)
 {
     (void)state;
@@ -868,6 +905,7 @@ int main(void)
         CASE(an_end_while_workers_are_asked),
         CASE(a_thousand_clients_in_one_answer),
         CASE(kill_is_for_root_and_those_named),
+        CASE(reload_is_for_root_and_says_why_not),
         CASE(others_may_look_but_not_kill),
         CASE(connections_are_limited),
         CASE(a_peer_that_never_reads_is_not_read_from),

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* The configuration that is in force, and its replacement. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "server/supervisor/config.h"
+#include "server/supervisor/config_rules.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+static int load(const struct supervisor *supervisor, struct config **config, char *text,
+                size_t text_bytes)
+{
+    const struct settings *settings = supervisor->settings;
+    *config = NULL;
+    if (!settings->config[0])
+        return 0;
+    int result = config_load(config, settings->config, text, text_bytes);
+    /* A file that nobody asked for may be missing, but not vanish: its limits would with it. */
+    if (result == -ENOENT && !settings->config_named && !supervisor->config)
+        return 0;
+    if (result == 0)
+        result =
+            config_resolve(*config, supervisor->uuids, supervisor->device_count, text, text_bytes);
+    return result;
+}
+
+int supervisor_reload(struct supervisor *supervisor, char *text, size_t text_bytes)
+{
+    struct config *config;
+    int result = load(supervisor, &config, text, text_bytes);
+    if (result < 0) {
+        config_free(config);
+        return result;
+    }
+    config_free(supervisor->config);
+    supervisor->config = config;
+    if (!config)
+        return 0;
+    log_notice("configuration %s: %zu profiles, %zu rules", config->file, config->profile_count,
+               config->rule_count);
+    if (config->fraction_line)
+        log_notice("%s:%u: a fraction binds memory; time is not shared in mode concurrent",
+                   config->file, config->fraction_line);
+    return 0;
+}
+
+void supervisor_config_view(const struct supervisor *supervisor,
+                            struct supervisor_config_view *view)
+{
+    const struct config *config = supervisor->config;
+    *view = (struct supervisor_config_view){0};
+    if (config)
+        *view = (struct supervisor_config_view){
+            .file = config->file, .profiles = config->profile_count, .rules = config->rule_count};
+}
+
+int session_grant(const struct session *session, const struct device *device,
+                  const struct proto_attach *wish, struct grant *grant)
+{
+    const struct config *config = session->supervisor->config;
+    struct admission admission = device->admission;
+    struct config_limits limits = config_limits_none;
+    const struct identity *identity = &session->identity;
+    struct config_who who = {.identified = identity->known,
+                             .uid = session->uid,
+                             .gids = identity->gids,
+                             .gid_count = identity->gid_count,
+                             .cgroup = identity->cgroup,
+                             .name = wish->name,
+                             .profile = wish->profile};
+    if (!config && *wish->profile)
+        return -ENOENT;
+    int result = config ? config_choose(config, device->index, &who, &limits) : 0;
+    if (result < 0)
+        return result;
+    admission_tighten(&admission, &limits, device->info.memory);
+    *grant = admission_grant(&admission, &device->info, wish);
+    return 0;
+}
