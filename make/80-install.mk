@@ -11,6 +11,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+DOCDIR ?= $(PREFIX)/share/doc/gpushare
 SOFTGPUDIR ?= $(PREFIX)/lib/gpushare/softgpu
 INSTALL ?= install
 
@@ -20,7 +21,8 @@ UNITS := gpushared.service gpushared.socket gpushared-admin.socket
 INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(LIBEXECDIR)/gpushare-worker \
     $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
     $(INCLUDEDIR)/gpushare.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
-    $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf
+    $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf \
+    $(DOCDIR)/gpushared.yaml $(DOCDIR)/configuration.md $(DOCDIR)/gpushared-config.schema.json
 
 .PHONY: install uninstall
 install: all ## install below PREFIX (default /usr/local); DESTDIR is put before every path
@@ -34,6 +36,7 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	$(INSTALL) -m 0644 client/gpushare.h $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 0644 $(BUILD)/lib/softgpu/libcuda.so.1 $(DESTDIR)$(SOFTGPUDIR)/
 	$(INSTALL) -m 0644 systemd/gpushare.sysusers $(DESTDIR)$(SYSUSERSDIR)/gpushare.conf
+	$(INSTALL) -m 0644 docs/gpushared.yaml docs/configuration.md schemas/gpushared-config.schema.json $(DESTDIR)$(DOCDIR)/
 	for unit in $(UNITS); do \
 	    sed 's|@BINDIR@|$(BINDIR)|g' systemd/$$unit.in >$(DESTDIR)$(UNITDIR)/$$unit && \
 	    chmod 0644 $(DESTDIR)$(UNITDIR)/$$unit || exit 1; done
@@ -46,4 +49,4 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 
 uninstall: ## remove what install put there (same PREFIX and DESTDIR); configuration and users stay
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	-rmdir $(DESTDIR)$(SOFTGPUDIR) $(DESTDIR)$(PREFIX)/lib/gpushare 2>/dev/null
+	-rmdir $(DESTDIR)$(DOCDIR) $(DESTDIR)$(SOFTGPUDIR) $(DESTDIR)$(PREFIX)/lib/gpushare 2>/dev/null
