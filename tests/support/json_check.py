@@ -13,7 +13,10 @@ except ImportError:
     jsonschema = None
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
-IGNORED = {"$schema", "$id", "$comment", "title", "description"}
+IGNORED = {"$schema", "$id", "$comment", "title", "description", "$defs"}
+# What is counted, and whether the number is the least.
+SIZES = {"minLength": (str, True), "maxLength": (str, False), "minItems": (list, True), "maxItems": (list, False),
+         "minProperties": (dict, True), "maxProperties": (dict, False)}
 TYPES = {
     "object": lambda v: isinstance(v, dict), "array": lambda v: isinstance(v, list),
     "string": lambda v: isinstance(v, str), "boolean": lambda v: isinstance(v, bool), "null": lambda v: v is None,
@@ -40,26 +43,34 @@ def _same(a, b):
     return type(a) is type(b) and a == b
 
 
-def _object(schema, value, where):
+def _object(schema, value, where, root):
     known = schema.get("properties", {})
     for key in schema.get("required", []):
         _need(key in value, where, f"lacks {key}")
     for key, member in value.items():
         if key in known:
-            check_value(known[key], member, f"{where}.{key}")
+            check_value(known[key], member, f"{where}.{key}", root)
         else:
-            _need(schema.get("additionalProperties", True), where, f"has an unknown member {key}")
+            others = schema.get("additionalProperties", True)
+            if isinstance(others, dict):
+                check_value(others, member, f"{where}.{key}", root)
+            else:
+                _need(others, where, f"has an unknown member {key}")
+        if "propertyNames" in schema:
+            check_value(schema["propertyNames"], key, f"{where}.{key}", root)
 
 
-def _fits(schema, value, where):
+def _fits(schema, value, where, root=None):
     try:
-        check_value(schema, value, where)
+        check_value(schema, value, where, root)
         return True
     except Mismatch:
         return False
 
 
-def check_value(schema, value, where=""):
+def check_value(schema, value, where="", root=None):
+    """root: the whole schema, in which $ref looks."""
+    root = root or schema
     number = TYPES["number"](value)
     for keyword, rule in schema.items():
         if keyword in IGNORED:
@@ -73,8 +84,6 @@ def check_value(schema, value, where=""):
             _need(any(_same(value, one) for one in rule), where, f"{value!r} is none of {rule}")
         elif keyword == "pattern":
             _need(not isinstance(value, str) or re.search(rule, value), where, f"{value!r} does not match {rule}")
-        elif keyword == "minLength":
-            _need(not isinstance(value, str) or len(value) >= rule, where, f"{value!r} is too short")
         elif keyword == "minimum":
             _need(not number or value >= rule, where, f"{value!r} is below {rule}")
         elif keyword == "exclusiveMinimum":
@@ -83,15 +92,24 @@ def check_value(schema, value, where=""):
             _need(not number or value <= rule, where, f"{value!r} is above {rule}")
         elif keyword == "items":
             for i, item in enumerate(value if isinstance(value, list) else []):
-                check_value(rule, item, f"{where}[{i}]")
+                check_value(rule, item, f"{where}[{i}]", root)
         elif keyword == "oneOf":
-            _need(sum(_fits(one, value, where) for one in rule) == 1, where, "does not fit exactly one form")
-        elif keyword in ("properties", "required", "additionalProperties"):
+            _need(sum(_fits(one, value, where, root) for one in rule) == 1, where, "does not fit exactly one form")
+        elif keyword == "anyOf":
+            _need(any(_fits(one, value, where, root) for one in rule), where, f"{value!r} fits no form")
+        elif keyword == "$ref":
+            _need(rule.startswith("#/$defs/"), where, f"the checker does not follow {rule}")
+            check_value(root["$defs"][rule[len("#/$defs/"):]], value, where, root)
+        elif keyword in SIZES:
+            kind, least = SIZES[keyword]
+            _need(not isinstance(value, kind) or (len(value) >= rule if least else len(value) <= rule), where,
+                  f"{value!r}: {keyword} is {rule}")
+        elif keyword in ("properties", "required", "additionalProperties", "propertyNames"):
             pass  # below, together
         else:
             raise AssertionError(f"{where}: the checker does not know the keyword {keyword}")
     if isinstance(value, dict):
-        _object(schema, value, where)
+        _object(schema, value, where, root)
 
 
 def check(name, value):

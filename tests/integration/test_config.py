@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""The configuration file, through the real server: what rules, profiles and ceilings grant,
+what a reload changes and what it does not, and that the schema says what the server does."""
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../support"), HERE]
+import json_check  # noqa: E402
+from raw_client import RawClient  # noqa: E402
+from test_admin import BUILD, ENV, GPUSHARE, GPUSHARECTL, GPUSHARED, SECONDS, Server, run  # noqa: E402
+
+MIB = 1 << 20
+UID, GIDS = os.getuid(), sorted({os.getgid(), *os.getgroups()})
+EXAMPLE = os.path.join(HERE, "../../docs/gpushared.yaml")
+
+
+def cgroup():
+    """This process's control group, read by rules of its own."""
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        lines = [line.rstrip("\n").split(":", 2) for line in file]
+    for number, kind, path in lines:
+        if number == "0" and not kind:
+            return path
+    return next((path for _, kind, path in lines if kind == "name=systemd"), None)
+
+
+class Configured:
+    """A server with a file of the test's own."""
+
+    def __init__(self, test, text):
+        self.test = test
+        self.folder = test.folder
+        self.path = os.path.join(self.folder, "gpushared.yaml")
+        self.write(text)
+        self.server = Server("--config", self.path, *(() if UID == 0 else ("--admin-uid", str(UID))))
+
+    def write(self, text):
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def granted(self, **wishes):
+        client = RawClient(self.server.client)
+        try:
+            return client.attach(**wishes)
+        finally:
+            client.close()
+
+    def reload(self):
+        return run(GPUSHARECTL, "--socket", self.server.admin, "--json", "reload")
+
+    def hang_up(self):
+        """SIGHUP, and what the log says of it."""
+        before = self.server.text().count("SIGHUP:")
+        self.server.process.send_signal(1)
+        end = time.monotonic() + SECONDS
+        while self.server.text().count("SIGHUP:") == before:
+            self.test.assertLess(time.monotonic(), end, "no word of SIGHUP in the log")
+            time.sleep(0.01)
+        return self.server.text().rsplit("SIGHUP:", 1)[1]
+
+
+@contextlib.contextmanager
+def folder():
+    with tempfile.TemporaryDirectory(prefix="gpushare-config-", dir="/tmp") as path:
+        os.chmod(path, 0o755)
+        yield path
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        stack = contextlib.ExitStack()
+        self.addCleanup(stack.close)
+        self.folder = stack.enter_context(folder())
+
+    @contextlib.contextmanager
+    def configured(self, text):
+        one = Configured(self, text)
+        try:
+            yield one
+        except BaseException:
+            one.server.give_up()
+            raise
+        status, left, log = one.server.stop()
+        self.assertEqual((status, left), (0, set()), log)
+
+
+class Rules(Case):
+    def test_rules_by_identity_give_their_limits(self):
+        own = cgroup()
+        text = f"""
+clients:
+  threads: {{limit: 75%}}
+gpus:
+  - {{gpu: 0, memory: {{limit: 96M}}}}
+profiles:
+  small: {{memory: {{limit: 16M}}, priority: 5}}
+  half: {{fraction: 0.5}}
+rules:
+  - match: {{uid: {UID}}}
+    memory: {{limit: 64M}}
+  - match: {{uid: {UID + 1}}}
+    memory: {{limit: 2M}}
+  - match: {{gid: {GIDS[-1]}}}
+    host_memory: {{limit: 32M}}
+  - match: {{gid: 4294967294}}
+    host_memory: {{limit: 1M}}
+  - match: {{name: "nb-*"}}
+    profile: small
+  - match: {{name: "free"}}
+    except: {{uid: {UID}}}
+    memory: {{limit: 4M}}
+"""
+        if own:
+            text += f"  - match: {{cgroup: {json.dumps(own)}, name: in-group}}\n    priority: 9\n"
+            text += "  - match: {cgroup: /no/such/group, name: in-group}\n    priority: 11\n"
+        with self.configured(text) as it:
+            told = it.granted(name="any")
+            self.assertEqual(told["memory_limit"], 64 * MIB)
+            self.assertEqual(told["host_memory_limit"], 32 * MIB)
+            self.assertEqual(told["thread_percentage"], 7500)
+            self.assertEqual(told["priority"], 0)
+            told = it.granted(name="nb-7")
+            self.assertEqual((told["memory_limit"], told["priority"]), (16 * MIB, 5))
+            self.assertEqual(it.granted(name="nb")["memory_limit"], 64 * MIB)
+            self.assertEqual(it.granted(name="free")["memory_limit"], 64 * MIB)
+            if own:
+                self.assertEqual(it.granted(name="in-group")["priority"], 9)
+            # A wish tightens, and frees of nothing.
+            told = it.granted(memory_limit=8 * MIB, thread_percentage=9000, priority=1)
+            self.assertEqual((told["memory_limit"], told["thread_percentage"], told["priority"]), (8 * MIB, 7500, 1))
+            told = it.granted(memory_limit=512 * MIB, profile="small")
+            self.assertEqual((told["memory_limit"], told["priority"]), (16 * MIB, 5))
+
+    def test_what_is_granted_is_enforced(self):
+        with self.configured("clients:\n  memory: {limit: 6M}\n  host_memory: {limit: 1M}\n") as it:
+            client = RawClient(it.server.client)
+            with contextlib.closing(client):
+                client.attach()
+                client.ask("memory_alloc", count=4 * MIB)
+                with self.assertRaisesRegex(RuntimeError, "device memory limit of this client"):
+                    client.ask("memory_alloc", count=4 * MIB)
+                with self.assertRaisesRegex(RuntimeError, "pinned host memory limit of this client"):
+                    client.ask("host_alloc", count=2 * MIB)
+
+    def test_profiles_by_environment(self):
+        with self.configured("profiles:\n  small: {memory: {limit: 16M}}\n") as it:
+            env = {**ENV, "GPUSHARE_SOCKET": it.server.client}
+            result = run(GPUSHARE, "--json", "info", **{**env, "GPUSHARE_PROFILE": "small"})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(str(16 * MIB), result.stdout)
+            result = run(GPUSHARE, "info", **{**env, "GPUSHARE_PROFILE": "smal"})
+            self.assertEqual(result.returncode, 1)
+            self.assertIn('no profile "smal" (GPUSHARE_PROFILE)', result.stderr)
+            result = run(GPUSHARE, "info", **{**env, "GPUSHARE_PROFILE": ""})
+            self.assertIn("GPUSHARE_PROFILE", result.stderr)
+            self.assertNotEqual(result.returncode, 0)
+
+    def test_a_profile_of_a_server_without_a_file_is_refused(self):
+        with self.configured("") as it:
+            with self.assertRaisesRegex(RuntimeError, "no profile"):
+                it.granted(profile="small")
+
+
+class Reload(Case):
+    def test_a_new_file_holds_for_new_clients_and_drops_nobody(self):
+        with self.configured("clients:\n  memory: {limit: 64M}\n") as it:
+            client = RawClient(it.server.client)
+            with contextlib.closing(client):
+                client.attach()
+                client.ask("memory_alloc", count=32 * MIB)
+                work = subprocess.Popen([os.path.join(BUILD, "examples/vector-add")], text=True,
+                                        env={**ENV, "GPUSHARE_SOCKET": it.server.client}, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+                try:
+                    for limit in (40, 16):
+                        it.write(f"clients:\n  memory: {{limit: {limit}M}}\nprofiles: {{a: {{}}}}\n")
+                        result = it.reload()
+                        self.assertEqual(result.returncode, 0, result.stderr)
+                        answer = json.loads(result.stdout)
+                        json_check.check("admin-reload", answer)
+                        self.assertEqual((answer["file"], answer["profiles"], answer["rules"]), (it.path, 1, 0))
+                        self.assertEqual(it.granted()["memory_limit"], limit * MIB)
+                    it.write("clients:\n  memory: {limit: 24M}\n")
+                    self.assertIn("read anew", it.hang_up())
+                    self.assertEqual(it.granted()["memory_limit"], 24 * MIB)
+                    output = work.communicate(timeout=SECONDS)[0]
+                    self.assertEqual(work.returncode, 0, output)
+                finally:
+                    work.kill()
+                    work.wait()
+                # Who was there is there, with what it had.
+                self.assertGreaterEqual(client.ask("memory_query")["used"], 32 * MIB)
+
+    def test_a_broken_file_changes_nothing(self):
+        good = "clients:\n  memory: {limit: 32M}\nprofiles: {a: {}}\n"
+        with self.configured(good) as it:
+            for text, words in (("clients:\n  memory: {limit: 1M}\nrulez: []\n", ":3: unknown key"),
+                                ("clients:\n  memory: {limit: 1M}\n  time: {limit: 50%}\n", ":3: time is not supported"),
+                                ("clients: {memory: {limit: 1M}}\ngpus:\n  - gpu: 7\n", ":3: there is no such GPU"),
+                                ("clients: [\n", "not YAML")):
+                it.write(text)
+                result = it.reload()
+                self.assertEqual(result.returncode, 1, result.stdout)
+                answer = json.loads(result.stdout)
+                json_check.check("admin-error", answer)
+                self.assertIn(it.path + ":", answer["text"])
+                self.assertIn(words, answer["text"])
+                self.assertIn(words, it.hang_up())
+                self.assertEqual(it.granted(profile="a")["memory_limit"], 32 * MIB)
+            os.unlink(it.path)
+            self.assertEqual(it.reload().returncode, 1)
+            self.assertEqual(it.granted()["memory_limit"], 32 * MIB)
+            it.write("")
+            self.assertEqual(it.reload().returncode, 0)
+            self.assertGreater(it.granted()["memory_limit"], 32 * MIB)
+
+    def test_a_broken_file_is_no_start(self):
+        path = os.path.join(self.folder, "broken.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("clients:\n  priority: high\n")
+        for named, words in ((path, path + ":2: priority must be"), (path + "x", path + "x: No such file")):
+            result = run(GPUSHARED, "--driver", "softgpu", "--config", named, "--socket", os.path.join(self.folder, "c"),
+                         "--admin-socket", os.path.join(self.folder, "a"))
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(words, result.stderr)
+
+
+# JSON is YAML: what the schema takes and what the server takes, held against each other.
+FITS = [{}, {"clients": None}, {"clients": {"memory": {"limit": "1.5G"}}}, {"clients": {"memory": {"limit": 4096}}},
+        {"clients": {"memory": {"limit": 0.25}, "threads": {"limit": "12.5%"}, "host_memory": {"limit": 0}}},
+        {"clients": {"fraction": "0.5"}}, {"profiles": {"a.b": {"replicas": 4}}}, {"gpus": [{"gpu": 0, "mode": "concurrent"}]},
+        {"rules": [{}]}, {"rules": [{"match": {"uid": [1, "2-3"], "cgroup": "/a", "name": ["x*"]}, "except": {"gid": 5}}]}]
+FITS_NOT = [[], {"client": {}}, {"clients": {"memory": "1G"}}, {"clients": {"memory": {"limit": "1Q"}}},
+            {"clients": {"memory": {"limit": 0}}}, {"clients": {"threads": {"limit": 25}}},
+            {"clients": {"threads": {"limit": "25"}}}, {"clients": {"threads": {"request": "25%"}}},
+            {"clients": {"time": {"limit": "25%"}}}, {"clients": {"priority": 1001}}, {"clients": {"priority": "1"}},
+            {"clients": {"host_memory": {"limit": "50%"}}}, {"clients": {"fraction": 1.5}}, {"clients": {"replicas": 0}},
+            {"gpus": {}}, {"gpus": [{"mode": "concurrent"}]}, {"gpus": [{"gpu": 0, "mode": "strict"}]},
+            {"gpus": [{"gpu": 0, "lease": "250ms"}]}, {"profiles": {"a b": {}}}, {"profiles": []},
+            {"rules": [{"match": {"uid": "root"}}]}, {"rules": [{"match": {"uid": []}}]}, {"rules": [{"uid": 1}]},
+            {"rules": [{"match": {"cgroup": "a"}}]}, {"rules": [{"except": {"name": "x"}}]}, {"rules": [{"except": {}}]},
+            {"rules": [{"match": {"name": ""}}]}]
+
+
+class TheSchema(Case):
+    def test_it_says_what_the_server_does(self):
+        with self.configured("") as it:
+            for value in FITS + FITS_NOT:
+                it.write(json.dumps(value))
+                result = it.reload()
+                self.assertEqual(result.returncode, 0 if value in FITS else 1, f"{value}: {result.stdout}")
+                if value in FITS:
+                    json_check.check("gpushared-config", value)
+                    continue
+                with self.assertRaises(json_check.Mismatch, msg=value):
+                    json_check.check("gpushared-config", value)
+
+    def test_the_example_is_right(self):
+        with open(EXAMPLE, encoding="utf-8") as file:
+            text = file.read()
+        with self.configured(text) as it:
+            self.assertEqual(it.granted(profile="small", name="x")["thread_percentage"], 2500)
+            self.assertLessEqual(it.granted(name="notebook-1")["memory_limit"], 256 * MIB)
+        with contextlib.suppress(ImportError):
+            import yaml
+            json_check.check("gpushared-config", yaml.safe_load(text))
+
+
+if __name__ == "__main__":
+    unittest.main()
