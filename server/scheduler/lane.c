@@ -105,7 +105,7 @@ static void begin(struct scheduler *scheduler, struct scheduler_lane *lane,
     client->on_extra = choice->extra;
     client->charged_to = now;
     client->leases++;
-    /* Behind the others is only who was at its limit: that is not made up for. */
+    /* Behind the others is who was idle, or at its limit: that is not made up for. */
     if (choice->extra && lane->extra_ns < client->extra_ns)
         lane->extra_ns = client->extra_ns;
     else if (choice->extra)
@@ -210,10 +210,11 @@ uint32_t lane_room(const struct scheduler *scheduler, const struct scheduler_lan
 
 /* ---- which lanes there are ---- */
 
+/* What the lanes should be: sets of atoms that don't overlap, one a lane. */
 static uint32_t find_lanes(const struct scheduler *scheduler, struct share_set *sets)
 {
     uint32_t count = 0;
-    if (scheduler->settings.mode == SCHEDULER_TURNS || scheduler->client_count == 0) {
+    if (scheduler->settings.mode == SCHEDULER_TURNS && scheduler->first) {
         share_set_all(&sets[0]);
         return 1;
     }
@@ -232,19 +233,59 @@ static uint32_t find_lanes(const struct scheduler *scheduler, struct share_set *
     return count;
 }
 
-static bool same_lanes(const struct scheduler *scheduler, const struct share_set *sets,
-                       uint32_t count)
+#define NOWHERE UINT32_MAX
+
+/* Which set each lane's clients are in; false if a lane would be split or two joined. */
+static bool match_lanes(const struct scheduler *scheduler, const struct share_set *sets,
+                        uint32_t count, uint32_t *set_of)
 {
-    if (count != scheduler->lane_count)
-        return false;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t at = 0;
-        while (at < count && memcmp(&sets[i], &scheduler->lanes[at].atoms, sizeof sets[i]) != 0)
-            at++;
-        if (at == count)
+    uint32_t lane_of_set[SCHEDULER_LANES];
+    memset(set_of, 0xff, SCHEDULER_LANES * sizeof *set_of);
+    memset(lane_of_set, 0xff, sizeof lane_of_set);
+    for (const struct scheduler_client *client = scheduler->first; client; client = client->next) {
+        if (!client->lane)
+            continue;
+        uint32_t lane = (uint32_t)(client->lane - scheduler->lanes), set = 0;
+        while (set < count - 1 && !share_set_overlap(&sets[set], &client->atoms))
+            set++;
+        if ((set_of[lane] != NOWHERE && set_of[lane] != set) ||
+            (lane_of_set[set] != NOWHERE && lane_of_set[set] != lane))
             return false;
+        set_of[lane] = set;
+        lane_of_set[set] = lane;
     }
     return true;
+}
+
+static void clear_lane(struct scheduler_lane *lane, const struct share_set *atoms)
+{
+    *lane = (struct scheduler_lane){.atoms = *atoms, .idle_since = SCHEDULER_NEVER};
+}
+
+/* Lanes keep their places and leases; sets without one get one of those that have no client, or
+ * a new one. There are never more sets than places, for each has an atom of its own. */
+static void keep_lanes(struct scheduler *scheduler, const struct share_set *sets, uint32_t count,
+                       const uint32_t *set_of)
+{
+    static const struct share_set nothing;
+    bool placed[SCHEDULER_LANES] = {false};
+    for (uint32_t i = 0; i < scheduler->lane_count; i++) {
+        if (set_of[i] == NOWHERE) {
+            clear_lane(&scheduler->lanes[i], &nothing);
+        } else {
+            scheduler->lanes[i].atoms = sets[set_of[i]];
+            placed[set_of[i]] = true;
+        }
+    }
+    for (uint32_t set = 0, at = 0; set < count; set++) {
+        if (placed[set])
+            continue;
+        while (at < scheduler->lane_count && !share_set_empty(&scheduler->lanes[at].atoms))
+            at++;
+        if (at == scheduler->lane_count)
+            scheduler->lane_count++;
+        clear_lane(&scheduler->lanes[at], &sets[set]);
+    }
 }
 
 static struct scheduler_lane *lane_of(struct scheduler *scheduler,
@@ -284,14 +325,16 @@ static void join(struct scheduler *scheduler, struct scheduler_client *client)
 void lane_regroup(struct scheduler *scheduler, bool all, uint64_t now)
 {
     struct share_set sets[SCHEDULER_LANES];
+    uint32_t set_of[SCHEDULER_LANES];
     uint32_t count = find_lanes(scheduler, sets);
-    if (all || !same_lanes(scheduler, sets, count)) {
+    if (!all && match_lanes(scheduler, sets, count, set_of)) {
+        keep_lanes(scheduler, sets, count, set_of);
+    } else {
         for (struct scheduler_client *client = scheduler->first; client; client = client->next)
             leave(scheduler, client, now);
         scheduler->lane_count = count;
         for (uint32_t i = 0; i < count; i++)
-            scheduler->lanes[i] =
-                (struct scheduler_lane){.atoms = sets[i], .idle_since = SCHEDULER_NEVER};
+            clear_lane(&scheduler->lanes[i], &sets[i]);
     }
     for (struct scheduler_client *client = scheduler->first; client; client = client->next)
         if (!client->lane)

@@ -34,8 +34,9 @@ void lane_settle_leftover(struct scheduler *scheduler, struct scheduler_client *
                           uint64_t now);
 
 /*
- * Finds the lanes anew from all clients' atoms. Where they differ from those there are, or `all`,
- * leases that run end now; what their clients have in flight is still charged to them.
+ * Finds the lanes anew from all clients' atoms. Leases go on where no lane is split or
+ * joined with another. Else, or with `all`, those that run end now; what their clients
+ * have in flight is still charged to them.
  */
 void lane_regroup(struct scheduler *scheduler, bool all, uint64_t now);
 

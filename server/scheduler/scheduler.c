@@ -320,13 +320,10 @@ int scheduler_update(struct scheduler *scheduler, struct scheduler_client *clien
 void scheduler_place(struct scheduler *scheduler, struct scheduler_client *client,
                      const struct share_set *atoms, uint64_t now)
 {
-    struct share_set others, lane = client->lane->atoms;
     client->atoms = *atoms;
     if (share_set_empty(atoms))
         share_set_all(&client->atoms);
-    others = lane;
-    share_set_join(&others, &client->atoms);
-    lane_regroup(scheduler, memcmp(&others, &lane, sizeof lane) != 0, now);
+    lane_regroup(scheduler, false, now);
 }
 
 void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
@@ -367,8 +364,6 @@ void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *clien
     client->wants = true;
     client->waits_since = now;
     client->ticket = ++scheduler->tickets;
-    if (client->extra_ns < lane->extra_ns)
-        client->extra_ns = lane->extra_ns;
     lane_queue(lane, client);
     if (lane->holder == client)
         lane->idle_since = SCHEDULER_NEVER;

@@ -240,7 +240,8 @@ int scheduler_update(struct scheduler *scheduler, struct scheduler_client *clien
                      size_t why_size);
 
 /* The client runs elsewhere from now on (atoms were lent, or reclaimed). Sums are not checked:
- * where they come to more than 1 for a while, everybody gets proportionally less. */
+ * where they come to more than 1 for a while, everybody gets proportionally less. Leases go on
+ * unless lanes are joined or split. O(clients). */
 void scheduler_place(struct scheduler *scheduler, struct scheduler_client *client,
                      const struct share_set *atoms, uint64_t now);
 

@@ -3,7 +3,11 @@
 #include "tests/simulate/device.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* At one moment: far beyond all clients' queues. */
+#define STEPS_MOST 1000000
 
 uint64_t device_random(uint64_t *state)
 {
@@ -243,8 +247,14 @@ struct device_client *device_step(struct device *device, uint64_t until)
 
 void device_run(struct device *device, uint64_t until)
 {
-    while (device->now < until)
+    uint64_t steps = 0, was = device->now;
+    while (device->now < until) {
         device_step(device, until);
+        steps = device->now == was ? steps + 1 : 0;
+        was = device->now;
+        if (steps > STEPS_MOST)
+            abort(); /* an event that is due and never happens */
+    }
 }
 
 uint64_t device_had(const struct device *device, const struct device_client *client)

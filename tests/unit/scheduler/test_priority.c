@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "tests/simulate/device.h"
@@ -27,8 +28,10 @@ static struct device_client *arrive(uint32_t level, uint32_t duty, uint64_t kern
     char why[SCHEDULER_WHY] = "";
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = duty, .level = level};
     struct device_client *client = device_add(&device, &limits, NULL, 0, 1, why, sizeof why);
-    if (!client)
+    if (!client) {
         fail_msg("%s", why);
+        abort();
+    }
     client->shortest = client->longest = kernel;
     return client;
 }

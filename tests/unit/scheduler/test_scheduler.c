@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
@@ -40,8 +41,10 @@ static struct device_client *arrive_on(uint32_t request, const struct share_set 
 {
     struct scheduler_limits limits = {.request = request, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     struct device_client *client = device_add(&device, &limits, set, engine, 1, why, sizeof why);
-    if (!client)
+    if (!client) {
         fail_msg("%s", why);
+        abort();
+    }
     return client;
 }
 

@@ -3,6 +3,36 @@
 /*
  * strict and fair over thousands of mixes of clients. What clients had is counted by
  * the kernels of the simulated device.
+ *
+ * Faults that were seeded to see that these tests can fail, and who noticed:
+ *   a credit's parts below 1 ns lost   credit_loses_no_part_over_many_stretches (test_plan)
+ *   readiness rounded down             debt_is_paid_to_the_nanosecond (test_plan)
+ *   share of a plan rounded up         a_plan_is_lease_by_precision (test_plan)
+ *   debt of a request forgotten        fair_gives_requests_and_splits_the_rest_equally
+ *   debt of a cap forgotten            strict_carries_remainders_over
+ *   overrun not charged                strict_shares_are_within_a_point
+ *   lease extended by late submission  a_lease_is_not_extended_by_late_submissions
+ *   lease longer than the plan allows  strict_carries_remainders_over
+ *   cap ignored                        strict_carries_remainders_over
+ *   idle credit saved up               idleness_is_not_saved_up
+ *   idle time saved up                 idle_time_is_not_saved_up
+ *   idle time charged to the request   fair_splits_idle_time_in_three
+ *   a lease begins before the drain    nobody_starves
+ *   window not shrunk at the end       a_full_window_does_not_overrun
+ *   sum of requests off by one         sums_above_one_are_refused_with_the_arithmetic
+ * (test_scheduler) own request counted twice          a_running_clients_share_changes_live
+ * (test_scheduler) overlapping lanes not joined       partitions_that_overlap_share_a_lease
+ * (test_scheduler) turn not to the end of the list    turns_are_first_come_first_served
+ * (test_turns) debt of a turn forgotten           a_turn_is_shorter_by_the_last_ones_overrun
+ * (test_turns) turn kept when idle                a_turn_ends_early_with_its_work (test_turns) low
+ * window per client, not total   urgent_work_waits_for_one_lower_kernel (test_priority) no linger
+ * after urgent work        short_kernels_have_a_wider_window (test_priority) lower clients not in
+ * turns         urgent_work_waits_for_one_lower_kernel (test_priority) duty not charged
+ * duty_bounds_a_clients_own_device_time (test_priority) atoms rounded up
+ * percentages_round_down_to_atoms (test_share) atoms overcommitted by one
+ * overcommitted_requests_are_refused_with_the_arithmetic (test_share) lent atoms not taken back
+ * a_request_is_lent_and_taken_back (test_share) owner named before the borrower
+ * a_request_is_lent_and_taken_back (test_share)
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -371,6 +401,35 @@ static void idleness_is_not_saved_up(void **state)
     }
 }
 
+static void idle_time_is_not_saved_up(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_FAIR, 250 * MS);
+    struct device_client *steady = arrive(0, PLAN_WHOLE, MS, MS, 1);
+    struct device_client *away = arrive(0, PLAN_WHOLE, MS, MS, 2);
+    struct device_client *limited = arrive(0, 1000, MS, MS, 3);
+    device_work(&device, steady, ANY);
+    device_work(&device, limited, ANY);
+    device_run(&device, device.now + 100000 * MS);
+    uint64_t before = device_had(&device, steady), at = device.now;
+    device_work(&device, away, ANY);
+    device_run(&device, at + 5000 * MS);
+    double had = points(device_had(&device, steady) - before, 5000 * MS, 0);
+    if (had < 40.0)
+        fail_msg("the steady client had %.1f %% after the other came back", had);
+    /* Who was held at a limit does not catch up when the limit is lifted. */
+    struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    char why[SCHEDULER_WHY];
+    assert_int_equal(scheduler_update(&device.scheduler, &limited->scheduled, &limits, device.now,
+                                      why, sizeof why),
+                     0);
+    before = device_had(&device, limited), at = device.now;
+    device_run(&device, at + 6000 * MS);
+    had = points(device_had(&device, limited) - before, 6000 * MS, 0);
+    if (had > 38.0)
+        fail_msg("the client that was limited had %.1f %% of what three share", had);
+}
+
 /* Thousands of mixes with arrivals and departures: the promises that hold at any moment. */
 static void nobody_starves(void **state)
 {
@@ -431,6 +490,7 @@ int main(void)
         cmocka_unit_test(fair_splits_idle_time_in_three),
         cmocka_unit_test(fair_keeps_the_device_busy),
         cmocka_unit_test(idleness_is_not_saved_up),
+        cmocka_unit_test(idle_time_is_not_saved_up),
         cmocka_unit_test(nobody_starves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -28,8 +29,10 @@ static struct device_client *arrive(uint64_t kernel)
     char why[SCHEDULER_WHY] = "";
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     struct device_client *client = device_add(&device, &limits, NULL, 0, 1, why, sizeof why);
-    if (!client)
+    if (!client) {
         fail_msg("%s", why);
+        abort();
+    }
     client->shortest = client->longest = kernel;
     return client;
 }
