@@ -36,6 +36,7 @@ void bench_overlap_clients(struct bench_result *result);
 void bench_overlap_control(struct bench_result *result);
 void bench_overlap_copy_compute(struct bench_result *result);
 void bench_threads_25(struct bench_result *result);
+void bench_share_change(struct bench_result *result);
 void bench_idle_cpu(struct bench_result *result);
 void bench_idle_wakeups(struct bench_result *result);
 void bench_idle_bytes(struct bench_result *result);

@@ -34,6 +34,7 @@ static const struct row {
      bench_overlap_copy_compute},
     {"threads_25_alone", "blocks/s", "uncapped x granted share", RATIO_WITHIN, 0.98, 1.02,
      bench_threads_25},
+    {"share_change_ms", "ms", NULL, VALUE_AT_MOST, 0, 20, bench_share_change},
     {"launch_with_64_clients", "ns", "1 connected", RATIO_AT_MOST, 0, 1.1, bench_launch_64},
     {"idle_cpu_seconds", "s", NULL, VALUE_AT_MOST, 0, 0.02, bench_idle_cpu},
     {"idle_thread_wakeups", "wake-ups", NULL, VALUE_AT_MOST, 0, 10, bench_idle_wakeups},

@@ -32,3 +32,20 @@ extern "C" __global__ void arithmetic(unsigned *out, unsigned turns)
     }
     out[blockIdx.x * blockDim.x + threadIdx.x] = a + b + c + d;
 }
+
+// Says on which multiprocessors a launch ran: the highest one, then that a block is done, after
+// `ns` nanoseconds of the device's time.
+extern "C" __global__ void mark(unsigned *blocks, unsigned *highest, unsigned long long ns)
+{
+    unsigned long long start, now;
+    unsigned sm;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start)::"memory");
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    do {
+        __nanosleep(100000);
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
+    } while (now - start < ns);
+    atomicMax(highest, sm);
+    __threadfence_system();
+    atomicAdd(blocks, 1u);
+}
