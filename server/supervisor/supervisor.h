@@ -184,8 +184,10 @@ void supervisor_config_view(const struct supervisor *supervisor,
 
 /*
  * Reads the configuration (settings) again and puts it in force whole, for clients that
- * attach from now on, or changes nothing: -errno with a sentence in text. No client is
- * dropped. Called at start, too.
+ * attach from now on and, where it says something else of them than the one before, for
+ * those attached; or changes nothing: -errno with a sentence in text. No client is
+ * dropped; a worker carries changes of threads and priority out a little later. Called
+ * at start, too.
  */
 int supervisor_reload(struct supervisor *supervisor, char *text, size_t text_bytes);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/limits.h"
 #include "common/log.h"
 #include "server/supervisor/config.h"
 #include "server/supervisor/config_rules.h"
@@ -28,40 +29,10 @@ static int load(const struct supervisor *supervisor, struct config **config, cha
     return result;
 }
 
-int supervisor_reload(struct supervisor *supervisor, char *text, size_t text_bytes)
+static int grant_under(const struct config *config, const struct session *session,
+                       const struct device *device, const struct proto_attach *wish,
+                       struct grant *grant)
 {
-    struct config *config;
-    int result = load(supervisor, &config, text, text_bytes);
-    if (result < 0) {
-        config_free(config);
-        return result;
-    }
-    config_free(supervisor->config);
-    supervisor->config = config;
-    if (!config)
-        return 0;
-    log_notice("configuration %s: %zu profiles, %zu rules", config->file, config->profile_count,
-               config->rule_count);
-    if (config->fraction_line)
-        log_notice("%s:%u: a fraction binds memory; time is not shared in mode concurrent",
-                   config->file, config->fraction_line);
-    return 0;
-}
-
-void supervisor_config_view(const struct supervisor *supervisor,
-                            struct supervisor_config_view *view)
-{
-    const struct config *config = supervisor->config;
-    *view = (struct supervisor_config_view){0};
-    if (config)
-        *view = (struct supervisor_config_view){
-            .file = config->file, .profiles = config->profile_count, .rules = config->rule_count};
-}
-
-int session_grant(const struct session *session, const struct device *device,
-                  const struct proto_attach *wish, struct grant *grant)
-{
-    const struct config *config = session->supervisor->config;
     struct admission admission = device->admission;
     struct config_limits limits = config_limits_none;
     const struct identity *identity = &session->identity;
@@ -80,4 +51,88 @@ int session_grant(const struct session *session, const struct device *device,
     admission_tighten(&admission, &limits, device->info.memory);
     *grant = admission_grant(&admission, &device->info, wish);
     return 0;
+}
+
+int session_grant(const struct session *session, const struct device *device,
+                  const struct proto_attach *wish, struct grant *grant)
+{
+    return grant_under(session->supervisor->config, session, device, wish, grant);
+}
+
+/* ---- clients that are attached ---- */
+
+static void changed(void *context, uint32_t client, uint32_t error, const char *text)
+{
+    (void)context;
+    if (error)
+        log_warning("client %u keeps its share of before the new configuration: %s", client, text);
+}
+
+/* Only what the two files say differently: what an administrator has set by hand meanwhile stays
+ * otherwise. The window of addresses was fixed at attach. */
+static void change(struct session *session, const struct grant *from, const struct grant *to)
+{
+    struct supervisor_change change = {
+        .thread_percentage =
+            to->thread_percentage == from->thread_percentage ? 0 : to->thread_percentage,
+        .priority = to->priority == from->priority ? UINT32_MAX : to->priority,
+        .memory_limit = to->memory_limit == from->memory_limit
+                            ? PROTO_UNSET
+                            : limits_tighter(to->memory_limit, session->window.bytes),
+        .host_limit = to->host_limit == from->host_limit
+                          ? PROTO_UNSET
+                          : limits_tighter(to->host_limit, session->window.bytes),
+    };
+    if (!change.thread_percentage && change.priority == UINT32_MAX &&
+        change.memory_limit == PROTO_UNSET && change.host_limit == PROTO_UNSET)
+        return;
+    int result = session_limits_set(session, &change, "the configuration", changed, NULL);
+    if (result < 0)
+        changed(NULL, session->number, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
+}
+
+static void change_clients(struct supervisor *supervisor, const struct config *before)
+{
+    for (struct session *session = supervisor->first, *next; session; session = next) {
+        struct grant from, to;
+        next = session->next;
+        if (session->state != SESSION_ATTACHED ||
+            grant_under(before, session, session->device, &session->asked, &from) < 0)
+            continue;
+        if (grant_under(supervisor->config, session, session->device, &session->asked, &to) < 0)
+            log_warning("client %u keeps its limits: its profile \"%s\" is no longer there",
+                        session->number, session->asked.profile);
+        else
+            change(session, &from, &to);
+    }
+}
+
+int supervisor_reload(struct supervisor *supervisor, char *text, size_t text_bytes)
+{
+    struct config *config, *before = supervisor->config;
+    int result = load(supervisor, &config, text, text_bytes);
+    if (result < 0) {
+        config_free(config);
+        return result;
+    }
+    supervisor->config = config;
+    if (config)
+        log_notice("configuration %s: %zu profiles, %zu rules", config->file, config->profile_count,
+                   config->rule_count);
+    if (config && config->fraction_line)
+        log_notice("%s:%u: a fraction binds memory; time is not shared in mode concurrent",
+                   config->file, config->fraction_line);
+    change_clients(supervisor, before);
+    config_free(before);
+    return 0;
+}
+
+void supervisor_config_view(const struct supervisor *supervisor,
+                            struct supervisor_config_view *view)
+{
+    const struct config *config = supervisor->config;
+    *view = (struct supervisor_config_view){0};
+    if (config)
+        *view = (struct supervisor_config_view){
+            .file = config->file, .profiles = config->profile_count, .rules = config->rule_count};
 }

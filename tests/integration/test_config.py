@@ -198,8 +198,31 @@ class Reload(Case):
                 finally:
                     work.kill()
                     work.wait()
-                # Who was there is there, with what it had.
-                self.assertGreaterEqual(client.ask("memory_query")["used"], 32 * MIB)
+                # Who was there is there, with what it had; there is no more of it to be had.
+                told = client.ask("memory_query")
+                self.assertGreaterEqual(told["used"], 32 * MIB)
+                self.assertEqual(told["limit"], 24 * MIB)
+                with self.assertRaisesRegex(RuntimeError, "device memory limit"):
+                    client.ask("memory_alloc", count=4 * MIB)
+
+    def test_a_new_file_changes_what_it_says_differently(self):
+        text = "clients:\n  threads: {limit: %s}\n  memory: {limit: %s}\n  priority: %u\n"
+        with self.configured(text % ("50%", "64M", 1)) as it:
+            client = RawClient(it.server.client)
+            with contextlib.closing(client):
+                number = client.attach()["client"]
+                before = client.ask("limits_query")
+                self.assertEqual((before["thread_percentage"], before["priority"]), (5000, 1))
+                result = run(GPUSHARECTL, "--socket", it.server.admin, "set", str(number), "memory=8M")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                it.write(text % ("100%", "64M", 2))
+                self.assertEqual(it.reload().returncode, 0)
+                end = time.monotonic() + SECONDS
+                while client.ask("limits_query")["thread_percentage"] != 10000:
+                    self.assertLess(time.monotonic(), end, "the threads stayed as they were")
+                after = client.ask("limits_query")
+                self.assertGreater(after["multiprocessors"], before["multiprocessors"])
+                self.assertEqual((after["priority"], after["memory_limit"]), (2, 8 * MIB))
 
     def test_a_broken_file_changes_nothing(self):
         good = "clients:\n  memory: {limit: 32M}\nprofiles: {a: {}}\n"
