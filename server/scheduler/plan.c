@@ -30,12 +30,6 @@ uint64_t plan_share(const struct plan *plan, uint32_t rate)
     return plan->length_ns * rate / PLAN_WHOLE;
 }
 
-uint64_t plan_shortest(const struct plan *plan, uint32_t rate)
-{
-    uint64_t shortest = least_of(plan->shortest_ns, plan_share(plan, rate));
-    return shortest ? shortest : 1;
-}
-
 int64_t plan_burst(const struct plan *plan, uint32_t rate)
 {
     return (int64_t)least_of(plan->lease_ns * PLAN_WHOLE, plan->length_ns * rate);
@@ -43,7 +37,8 @@ int64_t plan_burst(const struct plan *plan, uint32_t rate)
 
 int64_t plan_owed(const struct plan *plan, uint32_t rate)
 {
-    return (int64_t)(plan->length_ns * rate);
+    uint64_t share = plan->length_ns * rate, least = plan->shortest_ns * PLAN_WHOLE;
+    return (int64_t)(share > least ? share : least);
 }
 
 void credit_settle(struct credit *credit, uint64_t now, int64_t most)

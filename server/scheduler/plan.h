@@ -30,7 +30,7 @@ struct plan {
     uint64_t epoch; /* when the first plan began */
     uint64_t lease_ns;
     uint64_t length_ns;
-    uint64_t shortest_ns; /* no lease is shorter, unless a whole plan's share is */
+    uint64_t shortest_ns; /* no lease is shorter: a tenth of a lease, 5 ms at most */
 };
 
 struct credit {
@@ -49,13 +49,10 @@ uint64_t plan_end(const struct plan *plan, uint64_t now);
 /* What a fraction of one plan is, rounded down. */
 uint64_t plan_share(const struct plan *plan, uint32_t rate);
 
-/* The shortest lease of a client with this fraction: plan->shortest_ns, or its share of a whole
- * plan if that is less, but at least 1 ns. */
-uint64_t plan_shortest(const struct plan *plan, uint32_t rate);
-
 /* What a client may save up while it has nothing to do: a lease, or its share of a plan if less. */
 int64_t plan_burst(const struct plan *plan, uint32_t rate);
-/* What a client may be owed that wanted the device all along and was not served: a plan's share. */
+/* What a client may be owed that wanted the device all along and was not served: a plan's share,
+ * and enough for the shortest lease. */
 int64_t plan_owed(const struct plan *plan, uint32_t rate);
 
 /* Lets it grow up to now, and not above `most` parts (what is above already is cut off). */

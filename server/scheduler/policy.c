@@ -16,7 +16,10 @@ static int64_t most_parts(const struct plan *plan, const struct scheduler_client
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now)
 {
     credit_settle(&client->request, now, most_parts(plan, client, client->request.rate));
-    credit_settle(&client->cap, now, most_parts(plan, client, client->cap.rate));
+    if (client->cap.rate == PLAN_WHOLE)
+        client->cap = (struct credit){.at = now, .rate = PLAN_WHOLE}; /* binds nobody */
+    else
+        credit_settle(&client->cap, now, most_parts(plan, client, client->cap.rate));
 }
 
 /* What the cap leaves of a lease that begins now: 0 if that is too short to begin with. */
@@ -28,7 +31,7 @@ static uint64_t cap_leaves(const struct plan *plan, const struct scheduler_clien
     if (client->cap.parts < 0)
         return 0;
     uint64_t budget = credit_budget(&client->cap, plan, now);
-    return budget < plan_shortest(plan, client->cap.rate) ? 0 : least_of(budget, plan->lease_ns);
+    return budget < plan->shortest_ns ? 0 : least_of(budget, plan->lease_ns);
 }
 
 /* When the cap lets it, if nothing happens until then. */
@@ -39,7 +42,7 @@ static uint64_t cap_ready(const struct plan *plan, const struct scheduler_client
     uint64_t ready = credit_ready(&client->cap);
     if (ready == PLAN_NEVER)
         return ready;
-    if (credit_budget(&client->cap, plan, ready) >= plan_shortest(plan, client->cap.rate))
+    if (credit_budget(&client->cap, plan, ready) >= plan->shortest_ns)
         return ready;
     return plan_end(plan, ready);
 }
@@ -48,6 +51,13 @@ static uint64_t cap_ready(const struct plan *plan, const struct scheduler_client
 static bool longer_withheld(const struct credit *a, const struct credit *b)
 {
     return (__int128)a->parts * b->rate > (__int128)b->parts * a->rate;
+}
+
+/* A share of one plan, so that a small share comes once a plan. */
+static uint64_t claim_most(const struct plan *plan, uint32_t rate)
+{
+    uint64_t share = plan_share(plan, rate);
+    return share > plan->shortest_ns ? share : plan->shortest_ns;
 }
 
 void policy_claims(const struct plan *plan, const struct scheduler_lane *lane, uint64_t now,
@@ -64,7 +74,7 @@ void policy_claims(const struct plan *plan, const struct scheduler_lane *lane, u
             choice->again_at = least_of(choice->again_at, cap > ready ? cap : ready);
         } else if (!choice->client || longer_withheld(&client->request, &choice->client->request)) {
             choice->client = client;
-            choice->length_ns = least_of(length, plan_share(plan, client->request.rate));
+            choice->length_ns = least_of(length, claim_most(plan, client->request.rate));
         }
     }
 }

@@ -21,9 +21,9 @@
  *
  * A PLAN (strict, lease 250 ms, precision 5 %: 5 s, 20 leases; a 50 %, b 33 %, c 10 %)
  *
- *   0      250    500    750   1000   1250   1500   1750          4750   5000 ms
- *   |  a   |  b   |  c   |  a   |  b   |  a   | idle |  ...        |  a  |b|  |
- *                                                                       ^^^ 150 ms
+ *   0    250   500   750  1000  1250        1750  2000   2272.7      4500  4750  4900 5000
+ *   |  a  |  b  |  c  |  a  |  b  |  a     a  |  b  |  a  ||  b  | ... |  a  | b  | idle |
+ *                                                                            150 ms
  *   a: 2500 ms, ten leases. b: 1650 ms, six leases and one of 150 ms. c: 500 ms, two.
  *   idle: 350 ms.
  *
@@ -32,14 +32,14 @@
  * with credit 0 or more, and goes to whom its share was withheld from longest (credit
  * / request), so leases are spread over the plan and everybody waits its turn only.
  * No lease of a request is longer than the client's share of one plan, so even one per
- * cent comes once a plan. In strict mode none is longer than what is left of the client's
- * share of this plan, so at its end nobody is above its share. What is left below the
- * shortest lease (a tenth of a lease, 5 ms at most) is carried over into the next plan,
- * to the ten-thousandth of a nanosecond.
+ * cent comes once a plan, and none is shorter than a tenth of a lease (5 ms at most). In
+ * strict mode none is longer than what is left of the client's share of this plan, so at
+ * its end nobody is above its share; what is left below the shortest lease is carried
+ * over into the next plan, to the ten-thousandth of a nanosecond.
  *
  *   Worked: 33 % of lease 5 ms, precision 5 % (plan 100 ms): 33 ms = 6 leases and 3 ms.
  *   1/3 cannot be written; 33.33 % of 5 s is 1666.5 ms: six leases, 166.5 ms.
- *   0.05 % of 5 s is 2.5 ms, shorter than the shortest lease: one lease of 2.5 ms a plan.
+ *   0.05 % of 5 s is 2.5 ms, shorter than the shortest lease: one of 5 ms every two plans.
  *
  * CHARGES. In strict, fair and turns a lease is charged the time from its beginning
  * until the last of its work is done, and nobody else begins before that. A kernel

@@ -105,15 +105,15 @@ static void a_budget_ends_with_the_plan(void **state)
     assert_int_equal(credit_budget(&credit, &plan, 2500 * MS), 0);
 }
 
-static void no_share_is_too_small_for_a_lease(void **state)
+static void the_smallest_share_is_owed_a_lease_in_time(void **state)
 {
     (void)state;
     struct plan plan;
     plan_set(&plan, 250 * MS, 500, 0);
-    assert_int_equal(plan_shortest(&plan, 5000), 5 * MS);
-    assert_int_equal(plan_shortest(&plan, 5), 2500000);
-    plan_set(&plan, 5 * MS, 5000, 0);
-    assert_int_equal(plan_shortest(&plan, 1), 1000);
+    assert_int_equal(plan_owed(&plan, 5000) / PLAN_WHOLE, 2500 * MS);
+    assert_int_equal(plan_share(&plan, 5), 2500000);
+    assert_int_equal(plan_owed(&plan, 5) / PLAN_WHOLE, 5 * MS);
+    assert_int_equal(plan_owed(&plan, 0) / PLAN_WHOLE, 5 * MS);
 }
 
 int main(void)
@@ -124,7 +124,7 @@ int main(void)
         cmocka_unit_test(debt_is_paid_to_the_nanosecond),
         cmocka_unit_test(idleness_saves_up_one_lease_at_most),
         cmocka_unit_test(a_budget_ends_with_the_plan),
-        cmocka_unit_test(no_share_is_too_small_for_a_lease),
+        cmocka_unit_test(the_smallest_share_is_owed_a_lease_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

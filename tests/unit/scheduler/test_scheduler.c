@@ -149,6 +149,45 @@ static void classes_name_leases(void **state)
     assert_int_equal(scheduler_class_lease(4), 0);
 }
 
+/* The picture of a plan in the contract: who is named when, and until when. */
+static void a_plan_is_as_its_picture_shows(void **state)
+{
+    (void)state;
+    static const struct {
+        int client;
+        uint64_t at_us, length_us;
+    } expected[] = {{0, 0, 250000},       {1, 250000, 250000},  {2, 500000, 250000},
+                    {0, 750000, 250000},  {1, 1000000, 250000}, {0, 1250000, 250000},
+                    {1, 1750000, 250000}, {0, 2000000, 250000}, {1, 2272727, 250000},
+                    {2, 2522727, 250000}, {0, 2772727, 250000}, {1, 3272727, 250000},
+                    {0, 3522727, 250000}, {1, 3787878, 250000}, {0, 4037878, 250000},
+                    {0, 4500000, 250000}, {1, 4750000, 150000}, {2, 5000000, 250000}};
+    static const uint32_t fractions[3] = {5000, 3300, 1000};
+    open_mode(SCHEDULER_STRICT);
+    struct device_client *clients[3];
+    struct scheduler *scheduler = &device.scheduler;
+    uint64_t start = device.now, now = start;
+    for (int i = 0; i < 3; i++)
+        clients[i] = arrive_on(fractions[i], NULL, 0);
+    for (int i = 0; i < 3; i++)
+        scheduler_wants(scheduler, &clients[i]->scheduled, now);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected;) {
+        struct scheduler_client *named = scheduler_decide(scheduler, now);
+        if (!named) {
+            now = scheduler_next_event(scheduler, now);
+            continue;
+        }
+        assert_ptr_equal(named, &clients[expected[i].client]->scheduled);
+        assert_int_equal((now - start) / US, expected[i].at_us);
+        assert_int_equal((scheduler->lanes[0].lease_ends - now) / US, expected[i].length_us);
+        i++;
+    }
+    assert_int_equal(now, start + 5000 * MS);
+    assert_int_equal(clients[0]->scheduled.charged_ns, 2500 * MS);
+    assert_int_equal(clients[1]->scheduled.charged_ns, 1650 * MS);
+    assert_int_equal(clients[2]->scheduled.charged_ns, 500 * MS);
+}
+
 /* ---- lanes ---- */
 
 static void partitions_apart_have_a_lease_each(void **state)
@@ -335,6 +374,7 @@ int main(void)
         cmocka_unit_test(limits_out_of_range_are_refused),
         cmocka_unit_test(settings_out_of_range_are_refused),
         cmocka_unit_test(classes_name_leases),
+        cmocka_unit_test(a_plan_is_as_its_picture_shows),
         cmocka_unit_test(partitions_apart_have_a_lease_each),
         cmocka_unit_test(partitions_that_overlap_share_a_lease),
         cmocka_unit_test(clients_may_move_at_any_moment),
