@@ -129,7 +129,6 @@ static int read_limit(json_t *root, const char *name, parse_amount *parse, const
                       struct dialect_amount *amount, char *why, size_t why_size)
 {
     json_t *wish = json_object_get(root, name);
-    amount->unit = DIALECT_UNSET;
     if (!wish)
         return 0;
     const char *limit = limit_of(wish, name, form, why, why_size);
@@ -142,7 +141,7 @@ static int read_limit(json_t *root, const char *name, parse_amount *parse, const
 
 static int read_change(struct supervisor_change *change, json_t *root, char *why, size_t why_size)
 {
-    struct dialect_amount threads, memory, host;
+    struct dialect_amount threads = {0}, memory = {0}, host = {0}; /* DIALECT_UNSET */
     *change = (struct supervisor_change){
         .priority = UINT32_MAX, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
     int result = read_limit(root, "threads", dialect_parse_share, DIALECT_FORM_SHARE, &threads, why,
