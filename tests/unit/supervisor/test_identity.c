@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* identity: what the kernel says of a peer, and what it does not say is not known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "server/supervisor/identity.h"
+
+static void cgroup_is(const char *text, const char *want)
+{
+    char *got = identity_cgroup(text);
+    if (want ? !got || strcmp(got, want) != 0 : got != NULL)
+        fail_msg("\"%s\", not \"%s\", of: %s", got ? got : "nothing", want ? want : "nothing",
+                 text);
+    free(got);
+}
+
+static void control_groups_of_both_versions(void **state)
+{
+    (void)state;
+    cgroup_is("0::/user.slice/a.scope\n", "/user.slice/a.scope");
+    cgroup_is("0::/\n", "/");
+    cgroup_is("12:cpu,cpuacct:/x\n1:name=systemd:/b/c\n0::/d\n", "/d");
+    cgroup_is("12:cpu,cpuacct:/x\n1:name=systemd:/b/c\n", "/b/c");
+    cgroup_is("0::/a:b::c", "/a:b::c");
+    /* A path that looks like the line that is looked for. */
+    cgroup_is("5:cpu:/0::/fake\n", NULL);
+    cgroup_is("5:cpu:/1:name=systemd:/fake\n", NULL);
+    cgroup_is("10::/x\n", NULL);
+    cgroup_is("0::x\n", NULL);
+    cgroup_is("", NULL);
+}
+
+static void a_peer_has_its_groups(void **state)
+{
+    (void)state;
+    int pair[2];
+    struct identity identity;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    identity_read(&identity, pair[0], getpid(), getuid(), -1);
+    /* Who runs this as the user that stands for all unknown ones is unknown. */
+    assert_int_equal(identity.known, getuid() != 65534);
+    bool own = false;
+    for (size_t i = 0; i < identity.gid_count; i++)
+        own |= identity.gids[i] == getegid();
+    assert_int_equal(own, identity.known);
+    identity_free(&identity);
+    assert_null(identity.gids);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+static void strangers_are_not_known(void **state)
+{
+    (void)state;
+    static const struct {
+        pid_t pid;
+        uid_t uid;
+    } strangers[] = {{0, 1000}, {1, 65534}, {1, UINT32_MAX}};
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+        struct identity identity;
+        identity_read(&identity, pair[0], strangers[i].pid, strangers[i].uid, -1);
+        assert_false(identity.known);
+        assert_null(identity.gids);
+        assert_null(identity.cgroup);
+        identity_free(&identity);
+    }
+    close(pair[0]);
+    close(pair[1]);
+}
+
+/* Its pid may be another's by now. */
+static void a_process_that_has_ended_has_no_control_group(void **state)
+{
+    (void)state;
+    int pair[2];
+    struct identity identity;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(0);
+    int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+    assert_true(pidfd >= 0);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    identity_read(&identity, pair[0], child, 1000, pidfd);
+    assert_true(identity.known);
+    assert_null(identity.cgroup);
+    identity_free(&identity);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close(pidfd);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(control_groups_of_both_versions),
+        cmocka_unit_test(a_peer_has_its_groups),
+        cmocka_unit_test(strangers_are_not_known),
+        cmocka_unit_test(a_process_that_has_ended_has_no_control_group),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
