@@ -115,7 +115,7 @@ static void begin(struct scheduler *scheduler, struct scheduler_lane *lane,
     if (goes_on)
         return;
     client->leased = true;
-    client->throttled_ns += now - client->waits_since;
+    client->throttled_ns[SCHEDULER_HOLD_LEASE] += now - client->waits_since;
     lane_name(scheduler, client);
 }
 

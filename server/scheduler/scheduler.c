@@ -112,6 +112,41 @@ bool scheduler_time_enforced(const struct scheduler *scheduler)
 
 /* ---- holding clients back ---- */
 
+/* What the client waits for; SCHEDULER_HOLDS if for nothing. */
+static enum scheduler_hold held_by(const struct scheduler *scheduler,
+                                   const struct scheduler_client *client)
+{
+    if (scheduler->settings.mode != SCHEDULER_CONCURRENT)
+        return client->wants && !client->leased ? SCHEDULER_HOLD_LEASE : SCHEDULER_HOLDS;
+    if (!client->held)
+        return SCHEDULER_HOLDS;
+    return client->held == &scheduler->lower ? SCHEDULER_HOLD_PRIORITY : SCHEDULER_HOLD_DUTY;
+}
+
+uint64_t scheduler_throttled(const struct scheduler *scheduler,
+                             const struct scheduler_client *client, enum scheduler_hold hold,
+                             uint64_t now)
+{
+    bool waits = held_by(scheduler, client) == hold;
+    return client->throttled_ns[hold] + (waits ? now - client->waits_since : 0);
+}
+
+uint64_t scheduler_charged(const struct scheduler *scheduler, const struct scheduler_client *client,
+                           uint64_t now)
+{
+    bool runs = client->leased && scheduler->settings.mode != SCHEDULER_CONCURRENT;
+    return client->charged_ns + (runs ? now - client->charged_to : 0);
+}
+
+static void count_wait(const struct scheduler *scheduler, struct scheduler_client *client,
+                       uint64_t now)
+{
+    enum scheduler_hold hold = held_by(scheduler, client);
+    if (hold != SCHEDULER_HOLDS)
+        client->throttled_ns[hold] += now - client->waits_since;
+    client->waits_since = now;
+}
+
 static void hold(struct scheduler_queue *queue, struct scheduler_client *client)
 {
     client->held = queue;
@@ -146,12 +181,13 @@ static void forget_name(struct scheduler *scheduler, struct scheduler_client *cl
 }
 
 /* Everybody who is held back asks again. */
-static void let_all_go(struct scheduler *scheduler)
+static void let_all_go(struct scheduler *scheduler, uint64_t now)
 {
     struct scheduler_queue *queues[] = {&scheduler->throttled, &scheduler->lower};
     for (int i = 0; i < 2; i++)
         while (queues[i]->first) {
             struct scheduler_client *client = queues[i]->first;
+            count_wait(scheduler, client, now);
             let_go(client);
             lane_name(scheduler, client);
         }
@@ -261,8 +297,11 @@ int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *
     if (scheduler_check(settings, why, why_size))
         return -EINVAL;
     bool another = settings->mode != scheduler->settings.mode;
-    for (struct scheduler_client *client = scheduler->first; client; client = client->next)
+    let_all_go(scheduler, now);
+    for (struct scheduler_client *client = scheduler->first; client; client = client->next) {
         set_rates(scheduler, client, now);
+        count_wait(scheduler, client, now);
+    }
     apply(scheduler, settings, now);
     for (struct scheduler_client *client = scheduler->first; client; client = client->next) {
         set_rates(scheduler, client, now);
@@ -271,7 +310,6 @@ int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *
         if (settings->mode == SCHEDULER_CONCURRENT && client->wants)
             lane_name(scheduler, client);
     }
-    let_all_go(scheduler);
     lane_regroup(scheduler, true, now);
     return 0;
 }
@@ -311,7 +349,7 @@ int scheduler_update(struct scheduler *scheduler, struct scheduler_client *clien
     client->limits = *limits;
     level_join(scheduler, client);
     set_rates(scheduler, client, now);
-    let_all_go(scheduler);
+    let_all_go(scheduler, now);
     client->lane->look_at = 0;
     lane_advance(scheduler, client->lane, now);
     return 0;
@@ -377,8 +415,7 @@ void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client
     if (!client->wants)
         return;
     policy_settle(&scheduler->plan, client, now);
-    if (scheduler->settings.mode != SCHEDULER_CONCURRENT ? !client->leased : client->held != NULL)
-        client->throttled_ns += now - client->waits_since;
+    count_wait(scheduler, client, now);
     let_go(client);
     client->low_turn = false;
     client->wants = false;
@@ -395,9 +432,9 @@ static struct scheduler_answer hold_until(struct scheduler *scheduler,
                                           struct scheduler_queue *queue, uint64_t until,
                                           uint64_t now)
 {
-    if (!client->held) {
-        if (scheduler->settings.mode == SCHEDULER_CONCURRENT)
-            client->waits_since = now;
+    if (client->held != queue) {
+        count_wait(scheduler, client, now);
+        let_go(client);
         hold(queue, client);
     }
     if (queue == &scheduler->throttled && until < scheduler->throttled_until)
@@ -407,38 +444,41 @@ static struct scheduler_answer hold_until(struct scheduler *scheduler,
 
 static void go_on(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
 {
-    if (client->held && scheduler->settings.mode == SCHEDULER_CONCURRENT)
-        client->throttled_ns += now - client->waits_since;
+    if (!client->held)
+        return;
+    count_wait(scheduler, client, now);
     let_go(client);
+}
+
+static struct scheduler_answer may_submit_at_once(struct scheduler *scheduler,
+                                                  struct scheduler_client *client, uint64_t now)
+{
+    uint64_t ready = policy_concurrent_ready(&scheduler->plan, client, now);
+    if (ready > now)
+        return hold_until(scheduler, client, &scheduler->throttled, ready, now);
+    uint32_t window = policy_concurrent_window(scheduler, client, now);
+    /* Whoever waits for the lower levels' room comes before one that just asks. */
+    bool passes_others = window < scheduler->settings.quiet_window && scheduler->lower.first &&
+                         !client->low_turn && !client->in_flight;
+    if (window == 0 || passes_others)
+        return hold_until(scheduler, client, &scheduler->lower, SCHEDULER_NEVER, now);
+    go_on(scheduler, client, now);
+    client->low_turn = false;
+    uint32_t room = window > client->in_flight ? window - client->in_flight : 0;
+    return (struct scheduler_answer){.room = room, .until = SCHEDULER_NEVER};
 }
 
 struct scheduler_answer scheduler_may_submit(struct scheduler *scheduler,
                                              struct scheduler_client *client, uint64_t now)
 {
     struct scheduler_lane *lane = client->lane;
-    struct scheduler_answer answer = {.room = UINT32_MAX, .until = SCHEDULER_NEVER};
-    if (scheduler->settings.mode == SCHEDULER_CONCURRENT) {
-        uint64_t ready = policy_concurrent_ready(&scheduler->plan, client, now);
-        if (ready > now)
-            return hold_until(scheduler, client, &scheduler->throttled, ready, now);
-    } else {
-        lane_advance(scheduler, lane, now);
-        if (lane->holder != client || lane->closing)
-            return (struct scheduler_answer){.until = lane_next_event(scheduler, lane)};
-        answer.room = lane_room(scheduler, lane, now);
-        answer.until = lane->lease_ends;
-    }
-    uint32_t window = policy_concurrent_window(scheduler, client, now);
-    bool waits_turn = window < scheduler->settings.quiet_window && scheduler->lower.first &&
-                      !client->low_turn && !client->in_flight;
-    if (window == 0 || waits_turn)
-        return hold_until(scheduler, client, &scheduler->lower, SCHEDULER_NEVER, now);
-    go_on(scheduler, client, now);
-    client->low_turn = false;
-    uint32_t room = window > client->in_flight ? window - client->in_flight : 0;
-    if (room < answer.room)
-        answer.room = room;
-    return answer;
+    if (scheduler->settings.mode == SCHEDULER_CONCURRENT)
+        return may_submit_at_once(scheduler, client, now);
+    lane_advance(scheduler, lane, now);
+    if (lane->holder != client || lane->closing)
+        return (struct scheduler_answer){.until = lane_next_event(scheduler, lane)};
+    return (struct scheduler_answer){.room = lane_room(scheduler, lane, now),
+                                     .until = lane->lease_ends};
 }
 
 void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *client,

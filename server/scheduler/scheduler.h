@@ -69,14 +69,13 @@
  * one at least: so overrun is seldom more than one kernel. (In fair mode and turns, while
  * nobody else has work: by a tenth of a lease later.)
  *
- * PRIORITY. Level 0 is the most urgent; any number up to SCHEDULER_LEVELS - 1. While a
- * client of a level has work, or had some in the last linger_ns, all clients of lower
- * urgency together may have no more than
- *     W = max(low_window, low_ns / mean duration of the asking client's commands)
- * commands in flight. So a launch at that level waits for at most W commands of lower
- * ones: with the defaults for one kernel, or for 100 us of short ones. The first launch
- * after linger_ns of silence may find what was in flight before it: at most quiet_window
- * commands of each client that is less urgent than somebody who is connected.
+ * PRIORITY binds in concurrent mode, where clients meet on the device. Level 0 is the most urgent;
+ * any number up to SCHEDULER_LEVELS - 1. While a client of a level has work, or had some in the
+ * last linger_ns, all clients of lower urgency together may have no more than W = max(low_window,
+ * low_ns / mean duration of the asking client's commands) commands in flight. So a launch at that
+ * level waits for at most W commands of lower ones: with the defaults for one kernel, or for 100 us
+ * of short ones. The first launch after linger_ns of silence may find what was in flight before it:
+ * at most quiet_window commands of each client that is less urgent than somebody who is connected.
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_SCHEDULER_H
 #define GPUSHARE_SERVER_SCHEDULER_SCHEDULER_H
@@ -134,6 +133,14 @@ struct scheduler_limits {
     uint32_t level;   /* of priority */
 };
 
+/* Why a client with work has to wait. */
+enum scheduler_hold {
+    SCHEDULER_HOLD_LEASE,    /* others' leases, or its share is used up */
+    SCHEDULER_HOLD_DUTY,     /* its duty is */
+    SCHEDULER_HOLD_PRIORITY, /* more urgent work is about */
+    SCHEDULER_HOLDS
+};
+
 struct scheduler_lane;
 struct scheduler_client;
 
@@ -145,12 +152,12 @@ struct scheduler_queue {
 struct scheduler_client {
     /* for status */
     struct scheduler_limits limits;
-    uint64_t charged_ns;   /* by leases, or in concurrent mode as reported */
-    uint64_t leases;       /* that it got */
-    uint64_t throttled_ns; /* it had work and was not let */
-    uint64_t mean_ns;      /* of its recent commands; 0 unknown */
-    uint32_t in_flight;    /* commands */
-    bool wants;            /* has work to submit */
+    uint64_t charged_ns;                    /* by leases, or in concurrent mode as reported */
+    uint64_t leases;                        /* that it got */
+    uint64_t throttled_ns[SCHEDULER_HOLDS]; /* it had work and was not let, until it last was */
+    uint64_t mean_ns;                       /* of its recent commands; 0 unknown */
+    uint32_t in_flight;                     /* commands */
+    bool wants;                             /* has work to submit */
     /* private */
     bool leased, on_extra, granted, present;
     bool low_turn;                /* was named by scheduler_decide from the list of lower levels */
@@ -288,6 +295,13 @@ uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now);
  * when a client is on hold: leases change hands in them too.
  */
 struct scheduler_client *scheduler_decide(struct scheduler *scheduler, uint64_t now);
+
+/* Up to now: device time charged, the lease that runs included; time spent waiting for a reason. */
+uint64_t scheduler_charged(const struct scheduler *scheduler, const struct scheduler_client *client,
+                           uint64_t now);
+uint64_t scheduler_throttled(const struct scheduler *scheduler,
+                             const struct scheduler_client *client, enum scheduler_hold hold,
+                             uint64_t now);
 
 /* ---- priority ---- */
 

@@ -146,7 +146,7 @@ static void duty_bounds_a_clients_own_device_time(void **state)
         double beyond = (128 * 5 + 250) / 100000.0;
         assert_true(share < duty / 10000.0 + beyond);
         assert_true(share > duty / 10000.0 - 0.001);
-        assert_true(bound->scheduled.throttled_ns > 40000 * MS);
+        assert_true(bound->scheduled.throttled_ns[SCHEDULER_HOLD_DUTY] > 40000 * MS);
     }
 }
 
@@ -161,7 +161,27 @@ static void time_fractions_do_not_bind(void **state)
     device_run(&device, device.now + 1000 * MS);
     assert_true(device_had(&device, client) > 990 * MS);
     assert_false(scheduler_time_enforced(&device.scheduler));
-    assert_int_equal(client->scheduled.throttled_ns, 0);
+    for (int hold = 0; hold < SCHEDULER_HOLDS; hold++)
+        assert_int_equal(scheduler_throttled(&device.scheduler, &client->scheduled,
+                                             (enum scheduler_hold)hold, device.now),
+                         0);
+}
+
+/* Two clients that share a lane don't meet on the device: who has the lease has all of it. */
+static void levels_do_not_bind_the_holder_of_a_lease(void **state)
+{
+    (void)state;
+    open_concurrent();
+    settings.mode = SCHEDULER_FAIR;
+    char why[SCHEDULER_WHY];
+    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
+    struct device_client *urgent = arrive(0, PLAN_WHOLE, 100 * US);
+    struct device_client *low = arrive(5, PLAN_WHOLE, 100 * US);
+    device_work(&device, urgent, ANY);
+    device_work(&device, low, ANY);
+    device_run(&device, device.now + 375 * MS);
+    assert_ptr_equal(low->scheduled.lane->holder, &low->scheduled);
+    assert_true(low->scheduled.in_flight >= settings.window - 1);
 }
 
 int main(void)
@@ -172,6 +192,7 @@ int main(void)
         cmocka_unit_test(short_kernels_have_a_wider_window),
         cmocka_unit_test(lower_clients_go_on_when_urgent_ones_are_silent),
         cmocka_unit_test(duty_bounds_a_clients_own_device_time),
+        cmocka_unit_test(levels_do_not_bind_the_holder_of_a_lease),
         cmocka_unit_test(time_fractions_do_not_bind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -305,6 +305,57 @@ static void modes_switch_with_work_in_flight(void **state)
     }
 }
 
+/* A client that always has work has the lease or waits for it: each nanosecond is counted once,
+ * through changes of mode, limits and place. */
+static void every_moment_is_charged_or_waited(void **state)
+{
+    (void)state;
+    uint64_t random = 77;
+    struct device_client *clients[4];
+    open_mode(SCHEDULER_STRICT);
+    for (int i = 0; i < 4; i++) {
+        clients[i] = arrive_on(2000, NULL, 0);
+        clients[i]->shortest = 100 * US;
+        clients[i]->longest = 100 * MS;
+        device_work(&device, clients[i], ANY);
+    }
+    uint64_t start = device.now;
+    for (int step = 0; step < 300; step++) {
+        struct scheduler_client *client = &clients[device_random(&random) % 4]->scheduled;
+        struct share_set set = atoms(0, 4 + (uint32_t)(device_random(&random) % 4));
+        struct scheduler_limits limits = {.request = (uint32_t)(device_random(&random) % 2500),
+                                          .limit = PLAN_WHOLE,
+                                          .duty = PLAN_WHOLE,
+                                          .level = (uint32_t)(device_random(&random) % 3)};
+        switch (device_random(&random) % 3) {
+        case 0:
+            settings.mode = SCHEDULER_STRICT + (enum scheduler_mode)(device_random(&random) % 3);
+            settings.quantum_ns = 500 * MS;
+            assert_int_equal(
+                scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
+            break;
+        case 1:
+            scheduler_place(&device.scheduler, client, &set, device.now);
+            break;
+        default:
+            assert_int_equal(
+                scheduler_update(&device.scheduler, client, &limits, device.now, why, sizeof why),
+                0);
+        }
+        device_run(&device, device.now + device_random(&random) % (300 * MS));
+        for (int i = 0; i < 4; i++) {
+            const struct scheduler_client *one = &clients[i]->scheduled;
+            uint64_t charged = scheduler_charged(&device.scheduler, one, device.now);
+            uint64_t waited =
+                scheduler_throttled(&device.scheduler, one, SCHEDULER_HOLD_LEASE, device.now);
+            if (charged + waited != device.now - start)
+                fail_msg("step %d: %lu ns charged, %lu ns waited of %lu ns", step, charged, waited,
+                         device.now - start);
+            assert_true(charged >= device_had(&device, clients[i]));
+        }
+    }
+}
+
 static void a_running_clients_share_changes_live(void **state)
 {
     (void)state;
@@ -379,6 +430,7 @@ int main(void)
         cmocka_unit_test(partitions_that_overlap_share_a_lease),
         cmocka_unit_test(clients_may_move_at_any_moment),
         cmocka_unit_test(modes_switch_with_work_in_flight),
+        cmocka_unit_test(every_moment_is_charged_or_waited),
         cmocka_unit_test(a_running_clients_share_changes_live),
         cmocka_unit_test(leases_as_short_as_5_ms_work),
         cmocka_unit_test(the_next_event_is_never_missed),
