@@ -15,7 +15,7 @@
 static int read_fraction(const char *text, size_t length, uint64_t *hundredths)
 {
     const char *point = memchr(text, '.', length);
-    uint64_t whole, part;
+    uint64_t whole = 0, part = 0;
     if (!point)
         return -EINVAL;
     size_t before = (size_t)(point - text), digits = length - before - 1;

@@ -262,7 +262,7 @@ static int read_fraction(struct reader *reader, const struct config_node *value,
 /* NVIDIA's for MPS: each of n gets one n-th of memory and threads. */
 static int read_replicas(struct reader *reader, const struct config_node *value, void *to)
 {
-    uint64_t replicas;
+    uint64_t replicas = 1;
     struct config_limits by = config_limits_none;
     int result = read_number(reader, value, "replicas", 1, CONFIG_REPLICAS_MAX, &replicas);
     if (result < 0)
@@ -274,7 +274,7 @@ static int read_replicas(struct reader *reader, const struct config_node *value,
 
 static int read_priority(struct reader *reader, const struct config_node *value, void *to)
 {
-    uint64_t priority;
+    uint64_t priority = 0;
     struct config_limits by = config_limits_none;
     int result = read_number(reader, value, "priority", 0, LIMITS_PRIORITY_MAX, &priority);
     if (result < 0)
@@ -397,9 +397,9 @@ static int read_gpus(struct reader *reader, const struct config_node *value, voi
     config->gpus = items;
     if (result < 0)
         return result;
-    struct config_gpu *gpu = config->gpus;
-    for (const struct config_node *item = value->first; result == 0 && item; item = item->next)
-        result = read_gpu(reader, item, gpu++);
+    const struct config_node *item = value->first;
+    for (size_t i = 0; result == 0 && config->gpus && i < config->gpu_count; i++, item = item->next)
+        result = read_gpu(reader, item, &config->gpus[i]);
     return result;
 }
 
@@ -623,9 +623,10 @@ static int read_rules(struct reader *reader, const struct config_node *value, vo
     config->rules = items;
     if (result < 0)
         return result;
-    struct config_rule *rule = config->rules;
-    for (const struct config_node *item = value->first; result == 0 && item; item = item->next)
-        result = read_rule(reader, item, rule++);
+    const struct config_node *item = value->first;
+    for (size_t i = 0; result == 0 && config->rules && i < config->rule_count;
+         i++, item = item->next)
+        result = read_rule(reader, item, &config->rules[i]);
     return result;
 }
 

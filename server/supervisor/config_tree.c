@@ -56,11 +56,15 @@ void config_tree_free(struct config_tree *tree)
 static int make(struct builder *builder, enum config_kind kind, size_t line, const char *text,
                 size_t length, struct config_node **out)
 {
-    if (++builder->nodes > CONFIG_NODES_MAX)
-        return refuse(builder, -EINVAL, line, "more than %d values in one file", CONFIG_NODES_MAX);
+    if (++builder->nodes > CONFIG_NODES_MAX) {
+        refuse(builder, -EINVAL, line, "more than %d values in one file", CONFIG_NODES_MAX);
+        return -EINVAL;
+    }
     struct config_node *node = calloc(1, sizeof *node + length + 1);
-    if (!node)
-        return refuse(builder, -ENOMEM, line, "memory is short");
+    if (!node) {
+        refuse(builder, -ENOMEM, line, "memory is short");
+        return -ENOMEM;
+    }
     node->kind = kind;
     node->line = (unsigned)line;
     node->length = length;

@@ -106,7 +106,7 @@ static void a_bomb_of_aliases_is_refused_at_once(void **state)
 {
     (void)state;
     char text[4096] = "a: &a [x,x,x,x,x,x,x,x,x]\n";
-    for (char level = 'b'; level < 'k'; level++) {
+    for (int level = 'b'; level < 'k'; level++) {
         size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n",
                  level, level, level - 1, level - 1, level - 1, level - 1, level - 1, level - 1,
@@ -436,7 +436,8 @@ static void patterns(void **state)
     text[sizeof text - 1] = 0;
     for (size_t i = 0; i < sizeof many - 1; i += 2)
         memcpy(many + i, "*a", 2);
-    memcpy(many + sizeof many - 3, "*b", 3);
+    many[sizeof many - 2] = 'b';
+    many[sizeof many - 1] = 0;
     assert_false(config_pattern_fits(many, text, true));
 }
 
