@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +63,12 @@ static void own(struct owned *owned)
     assert_int_equal(raw_ask(&owned->raw, PROTO_HOST_ALLOC, &alloc, NULL, 0, -1), 0);
     owned->host = ((const struct proto_host_allocated *)owned->raw.reply.body)->address;
     int fd = channel_take_fd(&owned->raw.reply, 0);
-    owned->buffer = mmap(NULL, HOST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    assert_true(owned->buffer != MAP_FAILED);
+    void *buffer = mmap(NULL, HOST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (buffer == MAP_FAILED) {
+        fail_msg("mmap: %s", strerror(errno));
+        abort();
+    }
+    owned->buffer = buffer;
     close(fd);
 }
 
@@ -142,6 +147,7 @@ static void nothing_remains_of_a_client_that_was_killed(void **state)
     char byte;
     assert_int_equal(pipe(ready), 0);
     pid_t child = fork();
+    assert_int_not_equal(child, -1);
     if (child == 0) {
         struct owned first;
         own(&first);
