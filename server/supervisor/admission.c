@@ -43,5 +43,6 @@ struct grant admission_grant(const struct admission *admission,
         .window_bytes = window,
         .thread_percentage = percentage ? percentage : PROTO_PERCENT_WHOLE,
         .priority = limits_tighter_priority(admission->priority, wish->priority),
+        .time_limit = PROTO_PERCENT_WHOLE,
     };
 }

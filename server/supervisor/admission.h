@@ -29,6 +29,9 @@ struct grant {
     uint64_t window_bytes;
     uint32_t thread_percentage; /* 1 to PROTO_PERCENT_WHOLE */
     uint32_t priority;
+    uint32_t thread_request; /* at most thread_percentage */
+    uint32_t time_request;   /* at most time_limit */
+    uint32_t time_limit;     /* 1 to PROTO_PERCENT_WHOLE */
 };
 
 /* What a configuration says, of a device with so many bytes, on top of what holds already. */

@@ -159,6 +159,9 @@ static void send_attached(struct session *session)
         .multiprocessors = session->worker.multiprocessors,
         .priority = session->grant.priority,
         .partitioned = session->worker.partitioned,
+        .thread_request = session->grant.thread_request,
+        .time_request = session->grant.time_request,
+        .time_limit = session->grant.time_limit,
     };
     memcpy(body.group, session->group, sizeof body.group);
     int fds[3] = {session->ring.fd, status, session->doorbell};
@@ -203,6 +206,9 @@ static int tell_worker(struct session *session, struct request *request)
         .streams = session->supervisor->settings->streams,
         .thread_percentage = session->grant.thread_percentage,
         .priority = session->grant.priority,
+        .thread_request = session->grant.thread_request,
+        .time_request = session->grant.time_request,
+        .time_limit = session->grant.time_limit,
     };
     memcpy(body.name, session->name, sizeof body.name);
     int fds[4] = {session->ring.fd, session->status.fd, session->twin.fd, session->doorbell};

@@ -20,6 +20,9 @@ void session_limits_query(struct session *session, struct channel_message *messa
         .multiprocessors = session->worker.multiprocessors,
         .priority = session->grant.priority,
         .partitioned = session->worker.partitioned,
+        .thread_request = session->grant.thread_request,
+        .time_request = session->grant.time_request,
+        .time_limit = session->grant.time_limit,
     };
     session_answer(session, PROTO_LIMITS, message->header.serial, &body, NULL, 0);
 }
@@ -142,10 +145,14 @@ int session_limits_set(struct session *session, const struct supervisor_change *
                                 .context = context};
     snprintf(setting->by, sizeof setting->by, "%s", by);
     /* What this change leaves alone is as the one before leaves it, which may be on its way. */
-    setting->share = session->sharing
-                         ? session->share
-                         : (struct proto_worker_limits){session->grant.thread_percentage,
-                                                        session->grant.priority};
+    setting->share = session->sharing ? session->share
+                                      : (struct proto_worker_limits){
+                                            .thread_percentage = session->grant.thread_percentage,
+                                            .priority = session->grant.priority,
+                                            .thread_request = session->grant.thread_request,
+                                            .time_request = session->grant.time_request,
+                                            .time_limit = session->grant.time_limit,
+                                        };
     if (change->thread_percentage)
         setting->share.thread_percentage = change->thread_percentage;
     if (change->priority != UINT32_MAX)

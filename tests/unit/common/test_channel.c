@@ -248,11 +248,15 @@ static void reserved_fields_and_ranges(void **state)
         struct proto_message_header header;
         struct proto_attach body;
     } attach = {.header = {.bytes = sizeof attach, .opcode = PROTO_ATTACH}};
-    attach.body.pad0 = 1;
-    send_raw(&attach, sizeof attach, NULL, 0);
-    refused("attach.pad0 must be zero");
-    attach.body.pad0 = 0;
+    struct {
+        struct proto_message_header header;
+        struct proto_module_unload body;
+    } unload = {.header = {.bytes = sizeof unload, .opcode = PROTO_MODULE_UNLOAD},
+                .body = {.module = 1, .pad0 = 1}};
+    send_raw(&unload, sizeof unload, NULL, 0);
+    refused("module_unload.pad0 must be zero");
     attach.body.thread_percentage = 10000;
+    attach.body.time_limit = PROTO_PERCENT_WHOLE;
     send_raw(&attach, sizeof attach, NULL, 0);
     assert_int_equal(receive_as(PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT), 0);
     attach.body.thread_percentage = 10001;
@@ -316,7 +320,9 @@ static void a_descriptor_more_than_any_message_has(void **state)
         struct proto_message_header header;
         struct proto_worker_attach body;
     } attach = {.header = {.bytes = sizeof attach, .opcode = PROTO_WORKER_ATTACH, .serial = 1},
-                .body = {.streams = 1, .thread_percentage = PROTO_PERCENT_WHOLE}};
+                .body = {.streams = 1,
+                         .thread_percentage = PROTO_PERCENT_WHOLE,
+                         .time_limit = PROTO_PERCENT_WHOLE}};
     int fds[PROTO_FDS_MAX + 1];
     for (unsigned i = 0; i <= PROTO_FDS_MAX; i++)
         fds[i] = pair[0];

@@ -167,6 +167,7 @@ static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage
                                          .streams = STREAMS,
                                          .thread_percentage = percentage,
                                          .priority = priority,
+                                         .time_limit = PROTO_PERCENT_WHOLE,
                                          .name = "peer"};
     int fds[4] = {peer->rings.fd, peer->status.fd, peer->twins.fd, peer->doorbell};
     harness_send(PROTO_WORKER_ATTACH, number, &attach, NULL, 0, fds, 4);

@@ -68,7 +68,8 @@ static int teardown(void **state)
 
 static uint32_t change(uint32_t client, uint32_t percentage, uint32_t priority)
 {
-    struct proto_worker_limits limits = {.thread_percentage = percentage, .priority = priority};
+    struct proto_worker_limits limits = {
+        .thread_percentage = percentage, .priority = priority, .time_limit = PROTO_PERCENT_WHOLE};
     const struct proto_worker_attached *attached =
         harness_ask(PROTO_WORKER_LIMITS, client, &limits, PROTO_WORKER_ATTACHED);
     return attached->multiprocessors;
@@ -186,7 +187,8 @@ static void test_own_load_does_not_count(void **state)
     struct peer *other = peer_attach_with(2, 5000, 0);
     const struct proto_worker_attached *attached = (const void *)harness.message.body;
     uint64_t theirs = attached->atoms[0];
-    struct proto_worker_limits limits = {.thread_percentage = 5000};
+    struct proto_worker_limits limits = {.thread_percentage = 5000,
+                                         .time_limit = PROTO_PERCENT_WHOLE};
     for (int i = 0; i < 20; i++) {
         attached = harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
         assert_int_equal(attached->atoms[0] & theirs, 0);
@@ -198,7 +200,8 @@ static void test_own_load_does_not_count(void **state)
 static void test_unknown_and_leaving_clients_are_refused(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.thread_percentage = 5000};
+    struct proto_worker_limits limits = {.thread_percentage = 5000,
+                                         .time_limit = PROTO_PERCENT_WHOLE};
     harness_ask(PROTO_WORKER_LIMITS, 99, &limits, PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_HANDLE);
     launch(0, (struct carried){.number = 1});
