@@ -17,6 +17,7 @@ fail() {
     failures=$((failures + 1))
 }
 # The tests' make is not waiting for jobs of ours.
+MAKEFLAGS=${MAKEFLAGS-}
 export MAKEFLAGS=${MAKEFLAGS//--jobserver-auth=*([^ ])/}
 install() {
     make --no-print-directory -j1 "$1" BUILD="$build" DESTDIR="$root" PREFIX=/usr >"$TMPDIR/$1.log" 2>&1 || {
