@@ -69,6 +69,29 @@ static int suffix_shift(const char *text, size_t length)
     return -EINVAL;
 }
 
+/* Largest first, as they are written. */
+static const struct {
+    const char *name;
+    uint64_t ns;
+} durations[] = {
+    {"h", UINT64_C(3600000000000)}, {"min", UINT64_C(60000000000)}, {"s", UINT64_C(1000000000)},
+    {"ms", UINT64_C(1000000)},      {"us", UINT64_C(1000)},         {"ns", UINT64_C(1)},
+};
+#define DURATIONS (sizeof durations / sizeof durations[0])
+
+/* A number of units, which must come to a whole number of what a unit has. */
+static int scaled(const struct decimal *decimal, uint64_t unit, uint64_t *result)
+{
+    unsigned __int128 part = (unsigned __int128)decimal->fraction * unit;
+    if (part % decimal->scale)
+        return -EINVAL;
+    unsigned __int128 sum = (unsigned __int128)decimal->whole * unit + part / decimal->scale;
+    if (sum > UINT64_MAX)
+        return -ERANGE;
+    *result = (uint64_t)sum;
+    return 0;
+}
+
 int units_parse_size(const char *text, size_t length, uint64_t *bytes)
 {
     struct decimal decimal;
@@ -78,14 +101,21 @@ int units_parse_size(const char *text, size_t length, uint64_t *bytes)
     int shift = suffix_shift(text + used, length - (size_t)used);
     if (shift < 0)
         return shift;
-    unsigned __int128 part = (unsigned __int128)decimal.fraction << shift;
-    if (part % decimal.scale)
-        return -EINVAL;
-    unsigned __int128 sum = ((unsigned __int128)decimal.whole << shift) + part / decimal.scale;
-    if (sum > UINT64_MAX)
-        return -ERANGE;
-    *bytes = (uint64_t)sum;
-    return 0;
+    return scaled(&decimal, UINT64_C(1) << shift, bytes);
+}
+
+int units_parse_duration(const char *text, size_t length, uint64_t *ns)
+{
+    struct decimal decimal;
+    int used = decimal_read(text, length, &decimal);
+    if (used < 0)
+        return used;
+    const char *unit = text + used;
+    size_t left = length - (size_t)used;
+    for (size_t i = 0; i < DURATIONS; i++)
+        if (strlen(durations[i].name) == left && memcmp(durations[i].name, unit, left) == 0)
+            return scaled(&decimal, durations[i].ns, ns);
+    return -EINVAL;
 }
 
 int units_parse_percentage(const char *text, size_t length, uint32_t *hundredths)
@@ -130,6 +160,18 @@ const char *units_format_size(uint64_t bytes, char text[UNITS_TEXT])
         }
     }
     snprintf(text, UNITS_TEXT, "%" PRIu64, bytes);
+    return text;
+}
+
+const char *units_format_duration(uint64_t ns, char text[UNITS_TEXT])
+{
+    for (size_t i = 0; ns && i < DURATIONS; i++) {
+        if (ns % durations[i].ns)
+            continue;
+        snprintf(text, UNITS_TEXT, "%" PRIu64 "%s", ns / durations[i].ns, durations[i].name);
+        return text;
+    }
+    snprintf(text, UNITS_TEXT, "0s");
     return text;
 }
 

@@ -28,6 +28,13 @@ int units_parse_size(const char *text, size_t length, uint64_t *bytes);
  */
 int units_parse_percentage(const char *text, size_t length, uint32_t *hundredths);
 
+/*
+ * Time: digits, a fraction where the result is a whole number of nanoseconds, and a unit: ns, us,
+ * ms, s, min or h ("250ms", "1.5s", "2min"); the unit is never left out.
+ * Returns 0; -EINVAL not a time; -ERANGE above UINT64_MAX ns. *ns only on success.
+ */
+int units_parse_duration(const char *text, size_t length, uint64_t *ns);
+
 /* A whole number from 0 to most. Returns 0; -EINVAL not a number; -ERANGE above most. */
 int units_parse_number(const char *text, size_t length, uint64_t most, uint64_t *number);
 
@@ -39,6 +46,9 @@ const char *units_format_size(uint64_t bytes, char text[UNITS_TEXT]);
 
 /* For people: "1.5 GiB", "512 MiB", "17 B", rounded to one digit after the point. Returns text. */
 const char *units_format_bytes(uint64_t bytes, char text[UNITS_TEXT]);
+
+/* Exact, and read back by units_parse_duration: "250ms", "2min", "1500us". Returns text. */
+const char *units_format_duration(uint64_t ns, char text[UNITS_TEXT]);
 
 /* "12.5" for 1250. Returns text. */
 const char *units_format_percentage(uint32_t hundredths, char text[UNITS_TEXT]);

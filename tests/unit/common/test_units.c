@@ -198,10 +198,61 @@ static void percentages_written(void **state)
     assert_string_equal(units_format_percentage(1205, text), "12.05");
 }
 
+static void duration_is(const char *text, uint64_t want, const char *written)
+{
+    uint64_t ns = 12345;
+    char back[UNITS_TEXT];
+    int result = units_parse_duration(text, strlen(text), &ns);
+    if (result != 0 || ns != want)
+        fail_msg("\"%s\" gave %d and %llu", text, result, (unsigned long long)ns);
+    assert_string_equal(units_format_duration(ns, back), written);
+}
+
+static void duration_fails(const char *text, int want)
+{
+    uint64_t ns = 12345;
+    int result = units_parse_duration(text, strlen(text), &ns);
+    if (result != want || ns != 12345)
+        fail_msg("\"%s\" gave %d (value %llu), not %d", text, result, (unsigned long long)ns, want);
+}
+
+static void durations_with_every_unit(void **state)
+{
+    (void)state;
+    duration_is("7ns", 7, "7ns");
+    duration_is("1500us", 1500000, "1500us");
+    duration_is("250ms", 250000000, "250ms");
+    duration_is("0.25s", 250000000, "250ms");
+    duration_is("30s", UINT64_C(30000000000), "30s");
+    duration_is("60s", UINT64_C(60000000000), "1min");
+    duration_is("1.5min", UINT64_C(90000000000), "90s");
+    duration_is("1h", UINT64_C(3600000000000), "1h");
+    duration_is("0ms", 0, "0s");
+    duration_is("18446744073709551615ns", UINT64_MAX, "18446744073709551615ns");
+}
+
+static void durations_that_are_none(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"",   "5",    "ms",   "5 ms",  "-5ms",  "5MS",
+                                       "5m", "5mss", "5.ms", "0.5ns", "1e3ms", "5ms "};
+    for (unsigned i = 0; i < sizeof none / sizeof none[0]; i++)
+        duration_fails(none[i], -EINVAL);
+    duration_fails("18446744073709551616ns", -ERANGE);
+    duration_fails("5124096h", -ERANGE);
+    /* The text ends where its length says. */
+    uint64_t ns;
+    assert_int_equal(units_parse_duration("5ms", 2, &ns), -EINVAL);
+    assert_int_equal(units_parse_duration("5ms,", 3, &ns), 0);
+    assert_int_equal(ns, 5000000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_with_every_suffix),
+        cmocka_unit_test(durations_with_every_unit),
+        cmocka_unit_test(durations_that_are_none),
         cmocka_unit_test(sizes_with_a_fraction_only_where_exact),
         cmocka_unit_test(sizes_at_the_largest),
         cmocka_unit_test(sizes_that_are_none),

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * schedule: how the clients of one device share it, as administrators write it.
+ *
+ * Every setting has a name, the same in the configuration, on command lines and in
+ * JSON: mode, lease, precision and quantum. The ranges are those of server/scheduler,
+ * which carries a schedule out in the worker. Pure functions; any thread.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
+#define GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol.h"
+
+/* The protocol's numbers. */
+enum schedule_mode {
+    SCHEDULE_CONCURRENT,
+    SCHEDULE_STRICT,
+    SCHEDULE_FAIR,
+    SCHEDULE_TURNS,
+    SCHEDULE_MODES
+};
+
+/* What a schedule says, as bits. */
+enum schedule_part {
+    SCHEDULE_MODE = 1,
+    SCHEDULE_LEASE = 2,
+    SCHEDULE_PRECISION = 4,
+    SCHEDULE_QUANTUM = 8,
+    SCHEDULE_WHOLE = 15
+};
+
+struct schedule {
+    enum schedule_mode mode;
+    uint32_t precision;  /* hundredths of a per cent, 1 % to 50 %; a plan is lease / precision */
+    uint64_t lease_ns;   /* of strict and fair, 5 ms to 10 s */
+    uint64_t quantum_ns; /* of turns, 5 ms to 1 h */
+};
+
+/* What a sentence says of the form of each. */
+#define SCHEDULE_FORM_MODE "one of concurrent, strict, fair and turns"
+#define SCHEDULE_FORM_LEASE                                                                        \
+    "a time from 5ms to 10s, like 50ms, or a class: default (250ms), short (10ms), medium "        \
+    "(100ms) or long (1s)"
+#define SCHEDULE_FORM_PRECISION "a share from 1% to 50%, like 5% or 0.05"
+#define SCHEDULE_FORM_QUANTUM   "a time from 5ms to 1h, like 30s"
+
+/* Room for any sentence of schedule_set. */
+#define SCHEDULE_WHY 256
+
+/* concurrent, lease 250ms, precision 5%, quantum 30s. */
+struct schedule schedule_default(void);
+
+/* "concurrent", "strict", "fair", "turns". Static. mode < SCHEDULE_MODES. */
+const char *schedule_mode_name(enum schedule_mode mode);
+
+/* Whether shares of time bind in this mode: strict and fair. */
+bool schedule_time_enforced(enum schedule_mode mode);
+
+/* The part of this name ("lease"), or 0. */
+unsigned schedule_part_of(const char *name, size_t length);
+
+/*
+ * Sets one part of a schedule from what people write: a mode's name; a lease like "50ms"
+ * or one of NVIDIA's classes, by name or number (default|short|medium|long, 0 to 3); a
+ * precision like "5%" or "0.05"; a quantum like "30s". Returns 0, or -EINVAL or
+ * -ERANGE (the sentence is the same) with a sentence in why: name, value and form. Unless
+ * 0, nothing changed.
+ */
+int schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
+                 size_t length, char *why, size_t why_size);
+
+/* The parts (bits) of `from` go into *schedule. */
+void schedule_merge(struct schedule *schedule, const struct schedule *from, unsigned parts);
+
+bool schedule_equal(const struct schedule *a, const struct schedule *b);
+
+/* "mode fair, lease 50ms, precision 5%, quantum 30s". Returns text. */
+const char *schedule_format(const struct schedule *schedule, char *text, size_t size);
+
+/* As the worker is told. */
+struct proto_worker_schedule schedule_message(const struct schedule *schedule);
+
+#endif

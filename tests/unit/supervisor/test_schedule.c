@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* schedule: what administrators write of a device, held to what the scheduler accepts. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "server/scheduler/scheduler.h"
+#include "server/supervisor/schedule.h"
+
+static char why[SCHEDULE_WHY];
+
+static int set(struct schedule *schedule, const char *name, const char *value)
+{
+    unsigned part = schedule_part_of(name, strlen(name));
+    assert_int_not_equal(part, 0);
+    why[0] = '\0';
+    return schedule_set(schedule, part, value, strlen(value), why, sizeof why);
+}
+
+static void accepts(struct schedule *schedule, const char *name, const char *value)
+{
+    int result = set(schedule, name, value);
+    if (result != 0)
+        fail_msg("%s=%s gave %d: %s", name, value, result, why);
+}
+
+/* Refused with a sentence that has the name and the value, and nothing changed. */
+static void refuses(const char *name, const char *value, const char *form)
+{
+    struct schedule schedule = schedule_default(), before = schedule;
+    if (set(&schedule, name, value) == 0)
+        fail_msg("%s=%s was accepted", name, value);
+    assert_true(schedule_equal(&schedule, &before));
+    assert_ptr_equal(strstr(why, name), why);
+    assert_non_null(strstr(why, value));
+    if (!strstr(why, form))
+        fail_msg("\"%s\" lacks \"%s\"", why, form);
+}
+
+static void scheduler_says(const struct schedule *schedule, int want)
+{
+    struct scheduler_settings settings;
+    scheduler_defaults(&settings);
+    settings.mode = (enum scheduler_mode)schedule->mode;
+    settings.lease_ns = schedule->lease_ns;
+    settings.precision = schedule->precision;
+    settings.quantum_ns = schedule->quantum_ns;
+    assert_int_equal(scheduler_check(&settings, why, sizeof why), want);
+}
+
+static void default_is_the_schedulers(void **state)
+{
+    (void)state;
+    struct scheduler_settings settings;
+    scheduler_defaults(&settings);
+    struct schedule schedule = schedule_default();
+    assert_int_equal(schedule.mode, SCHEDULE_CONCURRENT);
+    assert_int_equal(settings.mode, SCHEDULER_CONCURRENT);
+    assert_int_equal(schedule.lease_ns, settings.lease_ns);
+    assert_int_equal(schedule.precision, settings.precision);
+    assert_int_equal(schedule.quantum_ns, settings.quantum_ns);
+}
+
+static void modes_have_the_schedulers_numbers(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"concurrent", "strict", "fair", "turns"};
+    static const enum scheduler_mode numbers[] = {SCHEDULER_CONCURRENT, SCHEDULER_STRICT,
+                                                  SCHEDULER_FAIR, SCHEDULER_TURNS};
+    for (unsigned i = 0; i < 4; i++) {
+        struct schedule schedule = schedule_default();
+        accepts(&schedule, "mode", names[i]);
+        assert_int_equal(schedule.mode, numbers[i]);
+        assert_string_equal(schedule_mode_name(schedule.mode), names[i]);
+        assert_int_equal(schedule_time_enforced(schedule.mode), i == 1 || i == 2);
+        assert_int_equal(schedule_message(&schedule).mode, i);
+    }
+    refuses("mode", "Fair", "concurrent, strict, fair and turns");
+    refuses("mode", "", "concurrent, strict, fair and turns");
+    refuses("mode", "fai", "concurrent, strict, fair and turns");
+}
+
+static void nvidia_classes_are_the_schedulers(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"default", "short", "medium", "long"};
+    for (unsigned i = 0; i < 4; i++) {
+        struct schedule schedule = schedule_default();
+        char number[2] = {(char)('0' + i), 0};
+        accepts(&schedule, "lease", names[i]);
+        assert_int_equal(schedule.lease_ns, scheduler_class_lease(i));
+        schedule.lease_ns = 1;
+        accepts(&schedule, "lease", number);
+        assert_int_equal(schedule.lease_ns, scheduler_class_lease(i));
+    }
+    assert_int_equal(scheduler_class_lease(4), 0);
+    refuses("lease", "4", "5ms to 10s");
+}
+
+static void edges_are_the_schedulers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *least, *most, *below, *above, *form;
+    } edges[] = {
+        {"lease", "5ms", "10s", "4999999ns", "10000000001ns", "5ms to 10s"},
+        {"precision", "1%", "0.5", "0.99%", "50.01%", "1% to 50%"},
+        {"quantum", "5ms", "1h", "4999999ns", "3600000000001ns", "5ms to 1h"},
+    };
+    for (unsigned i = 0; i < 3; i++) {
+        struct schedule schedule = schedule_default();
+        accepts(&schedule, edges[i].name, edges[i].least);
+        scheduler_says(&schedule, 0);
+        accepts(&schedule, edges[i].name, edges[i].most);
+        scheduler_says(&schedule, 0);
+        refuses(edges[i].name, edges[i].below, edges[i].form);
+        refuses(edges[i].name, edges[i].above, edges[i].form);
+    }
+    /* One past each edge, where only the numbers say it. */
+    struct schedule past = schedule_default();
+    past.lease_ns = 4999999;
+    scheduler_says(&past, -EINVAL);
+    past.lease_ns = UINT64_C(10000000001);
+    scheduler_says(&past, -EINVAL);
+    past = schedule_default();
+    past.precision = 99;
+    scheduler_says(&past, -EINVAL);
+    past.precision = 5001;
+    scheduler_says(&past, -EINVAL);
+    past = schedule_default();
+    past.quantum_ns = 4999999;
+    scheduler_says(&past, -EINVAL);
+    past.quantum_ns = UINT64_C(3600000000001);
+    scheduler_says(&past, -EINVAL);
+}
+
+static void what_is_no_time_or_share_is_refused(void **state)
+{
+    (void)state;
+    static const char *const times[] = {
+        "",      "50",     "50 ms", "-50ms", "50MS", "0", "0s", "1e3ms", "99999999999999999999s",
+        "50ms ", "forever"};
+    for (unsigned i = 0; i < sizeof times / sizeof times[0]; i++) {
+        if (strcmp(times[i], "0") != 0) /* a class */
+            refuses("lease", times[i], "50ms");
+        refuses("quantum", times[i], "30s");
+    }
+    refuses("precision", "5", "5%");
+    refuses("precision", "0%", "5%");
+    refuses("precision", "5.001%", "5%");
+}
+
+static void only_the_parts_named_are_merged(void **state)
+{
+    (void)state;
+    struct schedule from = {SCHEDULE_TURNS, 1000, 7000000, 9000000};
+    for (unsigned parts = 0; parts <= SCHEDULE_WHOLE; parts++) {
+        struct schedule into = schedule_default(), was = into;
+        schedule_merge(&into, &from, parts);
+        assert_int_equal(into.mode, parts & SCHEDULE_MODE ? from.mode : was.mode);
+        assert_int_equal(into.lease_ns, parts & SCHEDULE_LEASE ? from.lease_ns : was.lease_ns);
+        assert_int_equal(into.precision,
+                         parts & SCHEDULE_PRECISION ? from.precision : was.precision);
+        assert_int_equal(into.quantum_ns,
+                         parts & SCHEDULE_QUANTUM ? from.quantum_ns : was.quantum_ns);
+        assert_int_equal(schedule_equal(&into, &was), parts == 0);
+        assert_int_equal(schedule_equal(&into, &from), parts == SCHEDULE_WHOLE);
+    }
+    assert_int_equal(schedule_part_of("leases", 6), 0);
+    assert_int_equal(schedule_part_of("lea", 3), 0);
+}
+
+static void a_schedule_is_told_in_words_and_to_the_worker(void **state)
+{
+    (void)state;
+    struct schedule schedule = {SCHEDULE_FAIR, 250, 50000000, UINT64_C(90000000000)};
+    char text[160];
+    assert_string_equal(schedule_format(&schedule, text, sizeof text),
+                        "mode fair, lease 50ms, precision 2.5%, quantum 90s");
+    struct proto_worker_schedule message = schedule_message(&schedule);
+    assert_int_equal(message.mode, 2);
+    assert_int_equal(message.precision, 250);
+    assert_int_equal(message.lease, 50000000);
+    assert_int_equal(message.quantum, UINT64_C(90000000000));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(default_is_the_schedulers),
+        cmocka_unit_test(modes_have_the_schedulers_numbers),
+        cmocka_unit_test(nvidia_classes_are_the_schedulers),
+        cmocka_unit_test(edges_are_the_schedulers),
+        cmocka_unit_test(what_is_no_time_or_share_is_refused),
+        cmocka_unit_test(only_the_parts_named_are_merged),
+        cmocka_unit_test(a_schedule_is_told_in_words_and_to_the_worker),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
