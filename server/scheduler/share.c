@@ -86,6 +86,18 @@ uint32_t share_atoms(const struct share *share, uint32_t percentage, bool *remai
     return atoms;
 }
 
+uint32_t share_most(const struct share *share, const struct share_client *client)
+{
+    return client->most * share->atom_size + (client->most_remainder ? share->remainder : 0);
+}
+
+/* Atoms of a request. */
+static uint32_t own_atoms(const struct share *share, uint32_t request)
+{
+    bool remainder;
+    return share->count == 1 && !share->remainder ? 0 : share_atoms(share, request, &remainder);
+}
+
 /* ---- where a client may run ---- */
 
 static bool has_all(const struct share *share, const struct share_client *client)
@@ -163,12 +175,21 @@ static uint32_t least_loaded(const struct share *share, const struct share_set *
     return best;
 }
 
+/* Drops the most loaded atoms first, so that who may have less makes room where it is scarce; of
+ * equals the last. */
 static void drop_atoms(const struct share *share, struct share_set *set,
                        const struct share_set *keep, uint32_t most)
 {
-    for (uint32_t atom = share->count; atom-- > 0 && whole_atoms(share, set) > most;)
-        if (share_set_has(set, atom) && !share_set_has(keep, atom))
-            set->bits[atom / 64] &= ~(UINT64_C(1) << (atom % 64));
+    while (whole_atoms(share, set) > most) {
+        uint32_t worst = share->count;
+        for (uint32_t atom = share->count; atom-- > 0;)
+            if (share_set_has(set, atom) && !share_set_has(keep, atom) &&
+                (worst == share->count || share->load[atom] > share->load[worst]))
+                worst = atom;
+        if (worst == share->count)
+            break;
+        set->bits[worst / 64] &= ~(UINT64_C(1) << (worst % 64));
+    }
 }
 
 /* Keeps what the client has as far as it may, and adds what it may have. */
@@ -230,7 +251,6 @@ static int check(const struct share *share, const struct share_client *client, u
                  uint32_t limit, char *why, size_t why_size)
 {
     uint32_t others = 0, owned = 0;
-    bool remainder;
     if (limit < 1 || limit > PLAN_WHOLE || request > limit) {
         snprintf(why, why_size,
                  "threads: request %u and limit %u (hundredths of a per cent) must be 0 to the "
@@ -243,7 +263,7 @@ static int check(const struct share *share, const struct share_client *client, u
             others++;
             owned += whole_atoms(share, &other->own);
         }
-    uint32_t asked = share_atoms(share, request, &remainder);
+    uint32_t asked = own_atoms(share, request);
     if (owned + asked <= share->count)
         return 0;
     refusal_threads(others, owned, asked, share->count, share->atom_size, why, why_size);
@@ -254,8 +274,7 @@ static int check(const struct share *share, const struct share_client *client, u
 static void choose_own(struct share *share, struct share_client *client)
 {
     struct share_set owned = {{0}};
-    bool remainder;
-    uint32_t atoms = share_atoms(share, client->request, &remainder);
+    uint32_t atoms = own_atoms(share, client->request);
     for (const struct share_client *other = share->first; other; other = other->next)
         if (other != client)
             share_set_join(&owned, &other->own);

@@ -18,6 +18,8 @@
  * where the share, rounded down to whole atoms, leaves room for it.
  * Requests must not come to more than the atoms there are. A client without a request
  * for which no atom is free has the empty set: it is held until there is one.
+ * Where there is one atom in all there is nothing to call one's own: everybody has it, and
+ * requests mean nothing.
  *
  * Whoever calls decides when a client has "no work": said at the first pause, atoms
  * change hands all the time. Who borrowed must be off the atoms (its streams drained)
@@ -103,6 +105,8 @@ struct share_client *share_named(struct share *share);
 
 /* Multiprocessors of a set; what status shows as granted. */
 uint32_t share_multiprocessors(const struct share *share, const struct share_set *set);
+/* Multiprocessors that its limit allows. */
+uint32_t share_most(const struct share *share, const struct share_client *client);
 /* The whole atoms of a percentage (0 to PLAN_WHOLE), and whether the remainder belongs to it. */
 uint32_t share_atoms(const struct share *share, uint32_t percentage, bool *remainder);
 

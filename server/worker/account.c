@@ -183,7 +183,7 @@ static int by_time(const void *a, const void *b)
 /* A client with spans under way. */
 struct runner {
     struct client *client;
-    struct atom_set atoms; /* of the span that began last */
+    struct share_set atoms; /* of the span that began last */
     uint32_t spans, weight;
     double earned;
 };
@@ -195,11 +195,11 @@ static double share_of(const struct partitions *partitions, const struct runner 
     double sum = 0;
     uint32_t atoms = 0;
     for (uint32_t a = 0; a < partitions->count; a++) {
-        if (!atom_set_has(&one->atoms, a))
+        if (!share_set_has(&one->atoms, a))
             continue;
         uint32_t with = 0;
         for (uint32_t i = 0; i < count; i++)
-            with += runners[i].spans && atom_set_has(&runners[i].atoms, a);
+            with += runners[i].spans && share_set_has(&runners[i].atoms, a);
         sum += 1.0 / with;
         atoms++;
     }

@@ -40,9 +40,9 @@ struct account_span {
     struct account_span *next;
     cuda_event start, end;
     struct stream *stream;
-    struct atom_set atoms; /* that it runs on: the client's may change meanwhile */
-    uint64_t value;        /* of the stream's timeline; once reached, the span is over */
-    uint32_t weight;       /* batches that it stands for */
+    struct share_set atoms; /* that it runs on: the client's may change meanwhile */
+    uint64_t value;         /* of the stream's timeline; once reached, the span is over */
+    uint32_t weight;        /* batches that it stands for */
     bool started, over;
     double from, to; /* nanoseconds since the first span of all */
 };

@@ -83,8 +83,8 @@ static void prepare_streams(struct client *client)
 }
 
 uint32_t client_create(struct client **out, struct device *device, uint32_t number,
-                       const struct proto_worker_attach *attach, const int fds[4],
-                       struct partition *partition, char *why, size_t why_size)
+                       const struct proto_worker_attach *attach, const int fds[4], char *why,
+                       size_t why_size)
 {
     struct client *client = calloc(1, sizeof *client);
     struct stream *streams = calloc(attach->streams, sizeof *streams);
@@ -103,7 +103,6 @@ uint32_t client_create(struct client **out, struct device *device, uint32_t numb
     client->device_base = attach->device_base;
     client->host_base = attach->host_base;
     client->window_bytes = attach->window_bytes;
-    client->partition = partition;
     client->priority = attach->priority;
     client->stream_count = attach->streams;
     client->streams = streams;

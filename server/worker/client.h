@@ -67,6 +67,7 @@ struct client {
     char name[64];
     struct device *device;
     uint64_t device_base, host_base, window_bytes;
+    struct share_client share;   /* which atoms it may have; control thread */
     struct partition *partition; /* changed under the lock, by the control thread */
     uint32_t priority;           /* 0 normal, 1 and above lower; likewise */
     bool moving;                 /* control thread: streams may be bound elsewhere still */
@@ -128,11 +129,12 @@ struct client {
 /*
  * Adopts the descriptors (fds are the client's on success, and closed on failure):
  * rings, status, twins, doorbell. Registers status and twins with the device.
- * Opens stream 0. Returns 0 or an error number with a sentence in why.
+ * Opens stream 0. It has no partition yet: client_set_share before it is shown to the submitter.
+ * Returns 0 or an error number with a sentence in why.
  */
 uint32_t client_create(struct client **client, struct device *device, uint32_t number,
-                       const struct proto_worker_attach *attach, const int fds[4],
-                       struct partition *partition, char *why, size_t why_size);
+                       const struct proto_worker_attach *attach, const int fds[4], char *why,
+                       size_t why_size);
 
 /* Everything of the client must be gone already (asserted): ranges, modules, events, frees. */
 void client_destroy(struct client *client);

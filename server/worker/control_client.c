@@ -40,47 +40,88 @@ static int done(const struct request *request)
 
 /* ---- the client itself ---- */
 
-static int attach(struct request *request)
+static int answer_share(const struct request *request, const struct client *client)
 {
     struct worker *worker = request->worker;
-    const struct proto_worker_attach *wanted = request->body;
-    char why[256];
-    if (worker_find_client(worker, request->number))
-        return refuse(request, PROTO_ERROR_INVALID_VALUE, "a client with this number exists");
+    struct proto_worker_attached attached = {
+        .multiprocessors = control_most(worker, client),
+        .partitioned = worker->partitions.supported,
+    };
+    _Static_assert(sizeof attached.atoms == sizeof client->share.now.bits, "the same atoms");
+    memcpy(attached.atoms, client->share.now.bits, sizeof attached.atoms);
+    return answer(request, PROTO_WORKER_ATTACHED, &attached);
+}
+
+/* Gives a new client its share and shows it to the other threads. */
+static uint32_t admit(struct worker *worker, struct client *client,
+                      const struct proto_worker_attach *wanted, char *why, size_t why_size)
+{
     struct partition *partition;
-    uint32_t error = partition_get(&worker->partitions, wanted->thread_percentage, &partition);
-    if (error)
-        return refuse(request, error, "no partition could be made");
-    int fds[4];
-    for (unsigned i = 0; i < 4; i++)
-        fds[i] = channel_take_fd(request->message, i);
-    struct client *client = NULL;
-    error = client_create(&client, &worker->device, request->number, wanted, fds, partition, why,
-                          sizeof why);
-    if (error)
-        goto put_partition;
+    if (share_add(&worker->share, &client->share, wanted->thread_request, wanted->thread_percentage,
+                  why, why_size))
+        return PROTO_ERROR_INVALID_VALUE;
+    uint32_t error = partition_get(&worker->partitions, &client->share.now, &partition);
+    if (error) {
+        snprintf(why, why_size, "no partition could be made");
+        share_remove(&worker->share, &client->share);
+        return error;
+    }
+    client_set_share(client, partition, wanted->priority);
     cuda_result made = stream_pool_prepare(&worker->pool, partition, client->streams[0].priority);
     int added = made == CUDA_OK ? worker_add_client(worker, client) : 0;
     if (made == CUDA_OK && added == 0)
         added = submitter_add(&worker->submitter, client);
-    if (made != CUDA_OK || added < 0) {
-        snprintf(why, sizeof why, "attaching: %s",
-                 made != CUDA_OK ? cuda_error_sentence(made) : strerror(-added));
-        error = made != CUDA_OK ? error_from_cuda((int)made) : error_from_errno(added);
-        worker_remove_client(worker, client);
-        client_destroy(client);
-        goto put_partition;
-    }
-    struct proto_worker_attached attached = {
-        .multiprocessors = partition->multiprocessors,
-        .partitioned = worker->partitions.supported,
-    };
-    memcpy(attached.atoms, partition->atoms.bits, sizeof attached.atoms);
-    return answer(request, PROTO_WORKER_ATTACHED, &attached);
+    if (made == CUDA_OK && added == 0)
+        return 0;
+    snprintf(why, why_size, "attaching: %s",
+             made != CUDA_OK ? cuda_error_sentence(made) : strerror(-added));
+    worker_remove_client(worker, client);
+    share_remove(&worker->share, &client->share);
+    partition_put(&worker->partitions, partition);
+    return made != CUDA_OK ? error_from_cuda((int)made) : error_from_errno(added);
+}
 
-put_partition:
-    control_put_partition(worker, partition);
-    return refuse(request, error, why);
+static int attach(struct request *request)
+{
+    struct worker *worker = request->worker;
+    const struct proto_worker_attach *wanted = request->body;
+    char why[SHARE_WHY];
+    if (worker_find_client(worker, request->number))
+        return refuse(request, PROTO_ERROR_INVALID_VALUE, "a client with this number exists");
+    int fds[4];
+    for (unsigned i = 0; i < 4; i++)
+        fds[i] = channel_take_fd(request->message, i);
+    struct client *client = NULL;
+    uint32_t error =
+        client_create(&client, &worker->device, request->number, wanted, fds, why, sizeof why);
+    if (error)
+        return refuse(request, error, why);
+    error = admit(worker, client, wanted, why, sizeof why);
+    if (error) {
+        client_destroy(client);
+        return refuse(request, error, why);
+    }
+    return answer_share(request, client);
+}
+
+/* Puts a client where its share says. On failure it stays where it is. */
+static uint32_t place(struct worker *worker, struct client *client, uint32_t priority)
+{
+    struct partition *old = client->partition, *new;
+    uint32_t error = partition_get(&worker->partitions, &client->share.now, &new);
+    if (error)
+        return error;
+    pthread_mutex_lock(&client->lock);
+    client_set_share(client, new, priority);
+    int32_t first = client->streams[0].priority;
+    client->moving = true;
+    pthread_mutex_unlock(&client->lock);
+    partition_put(&worker->partitions, old);
+    /* Made here so that the submitter need not; if it can't be made the submitter shares one. */
+    cuda_result made = stream_pool_prepare(&worker->pool, new, first);
+    if (cuda_error_is_sticky(made))
+        worker_fail(worker, made, "making a stream");
+    return 0;
 }
 
 static int limits(struct request *request)
@@ -88,27 +129,16 @@ static int limits(struct request *request)
     struct worker *worker = request->worker;
     struct client *client = request->client;
     const struct proto_worker_limits *wanted = request->body;
-    struct partition *old = client->partition, *new;
-    uint32_t error =
-        partition_get_instead(&worker->partitions, old, wanted->thread_percentage, &new);
-    if (error)
-        return refuse(request, error, "no partition could be made");
-    pthread_mutex_lock(&client->lock);
-    client_set_share(client, new, wanted->priority);
-    int32_t priority = client->streams[0].priority;
-    client->moving = true;
-    pthread_mutex_unlock(&client->lock);
-    control_put_partition(worker, old);
-    /* Made here so that the submitter need not; if it can't be made the submitter shares one. */
-    cuda_result made = stream_pool_prepare(&worker->pool, new, priority);
-    if (cuda_error_is_sticky(made))
-        worker_fail(worker, made, "making a stream");
-    struct proto_worker_attached attached = {
-        .multiprocessors = new->multiprocessors,
-        .partitioned = worker->partitions.supported,
-    };
-    memcpy(attached.atoms, new->atoms.bits, sizeof attached.atoms);
-    return answer(request, PROTO_WORKER_ATTACHED, &attached);
+    uint32_t old_request = client->share.request, old_limit = client->share.limit;
+    char why[SHARE_WHY];
+    if (share_update(&worker->share, &client->share, wanted->thread_request,
+                     wanted->thread_percentage, why, sizeof why))
+        return refuse(request, PROTO_ERROR_INVALID_VALUE, why);
+    uint32_t error = place(worker, client, wanted->priority);
+    if (!error)
+        return answer_share(request, client);
+    share_update(&worker->share, &client->share, old_request, old_limit, why, sizeof why);
+    return refuse(request, error, "no partition could be made");
 }
 
 static int window(struct request *request)

@@ -27,10 +27,11 @@ int control_finish_loads(struct worker *worker);
 /* Closed streams whose work is done become free. */
 void control_finish_streams(struct worker *worker, struct client *client);
 
-/* One client less has it; one that nobody has is destroyed when its work is done. */
-void control_put_partition(struct worker *worker, struct partition *partition);
-/* Rings that were left behind by a change of share are let go, and partitions that nobody has are
- * destroyed once their work is done. Returns whether something has to wait. */
+/* The multiprocessors that the client's limit allows. */
+uint32_t control_most(const struct worker *worker, const struct client *client);
+/* Rings that were left behind by a change of share are let go, and of the partitions that nobody
+ * has those that are not to be kept are destroyed once their work is done. Returns whether
+ * something has to wait. */
 bool control_finish_moves(struct worker *worker);
 
 /* What the client has used so far; takes its lock. */

@@ -118,19 +118,25 @@ void control_finish_streams(struct worker *worker, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-static bool drop_if_drained(struct worker *worker, struct partition *partition)
+uint32_t control_most(const struct worker *worker, const struct client *client)
 {
-    if (!stream_pool_drained(&worker->pool, partition))
-        return false;
-    stream_pool_drop(&worker->pool, partition);
-    partition_destroy(&worker->partitions, partition);
-    return true;
+    uint32_t most = share_most(&worker->share, &client->share);
+    return most == worker->share.total ? worker->partitions.total : most;
 }
 
-void control_put_partition(struct worker *worker, struct partition *partition)
+/* Returns whether there are more than should be kept. */
+static bool drop_unused(struct worker *worker)
 {
-    if (partition_put(&worker->partitions, partition))
-        drop_if_drained(worker, partition);
+    struct partition *partition;
+    while ((partition = partition_take_unused(&worker->partitions))) {
+        if (!stream_pool_drained(&worker->pool, partition)) {
+            partition_return(&worker->partitions, partition);
+            return true;
+        }
+        stream_pool_drop(&worker->pool, partition);
+        partition_destroy(&worker->partitions, partition);
+    }
+    return false;
 }
 
 bool control_finish_moves(struct worker *worker)
@@ -145,12 +151,7 @@ bool control_finish_moves(struct worker *worker)
         pthread_mutex_unlock(&client->lock);
         waits |= client->moving;
     }
-    for (struct partition *at = worker->partitions.list, *next; at; at = next) {
-        next = at->next;
-        if (at->clients == 0)
-            waits |= !drop_if_drained(worker, at);
-    }
-    return waits;
+    return drop_unused(worker) || waits;
 }
 
 static void free_all_memory(struct client *client)
@@ -187,9 +188,9 @@ void control_drop_client(struct worker *worker, struct client *client)
     for (uint32_t i = 0; i < client->event_count; i++)
         if (client->events[i].handle)
             destroy_event(client, i + 1);
-    struct partition *partition = client->partition;
+    share_remove(&worker->share, &client->share);
+    partition_put(&worker->partitions, client->partition);
     client_destroy(client);
-    control_put_partition(worker, partition);
 }
 
 static bool all_quiet(struct worker *worker)

@@ -8,16 +8,6 @@
 
 #include "common/error.h"
 
-bool atom_set_has(const struct atom_set *set, uint32_t atom)
-{
-    return set->bits[atom / 64] >> (atom % 64) & 1;
-}
-
-static void atom_set_add(struct atom_set *set, uint32_t atom)
-{
-    set->bits[atom / 64] |= UINT64_C(1) << (atom % 64);
-}
-
 static uint32_t unsupported(struct partitions *partitions, const char *why)
 {
     snprintf(partitions->why, sizeof partitions->why, "%s", why);
@@ -49,7 +39,7 @@ static cuda_result split(struct partitions *partitions)
         cuda->cuDevSmResourceSplitByCount(NULL, &groups, &partitions->whole, NULL, 0, least);
     if (result != CUDA_OK)
         return result;
-    if (groups == 0 || groups >= PARTITION_ATOMS_MAX)
+    if (groups == 0 || groups >= SHARE_ATOMS_MAX)
         return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
     partitions->atoms = calloc(groups + 1, sizeof *partitions->atoms);
     if (!partitions->atoms)
@@ -76,12 +66,8 @@ static cuda_result split(struct partitions *partitions)
 uint32_t partitions_open(struct partitions *partitions, const struct device *device, char *why,
                          size_t why_size)
 {
-    *partitions = (struct partitions){.device = device};
-    partitions->load = calloc(PARTITION_ATOMS_MAX, sizeof *partitions->load);
-    if (!partitions->load) {
-        snprintf(why, why_size, "no memory for the table of multiprocessors");
-        return PROTO_ERROR_SERVER_RESOURCES;
-    }
+    *partitions = (struct partitions){.device = device, .kept_most = PARTITIONS_KEPT};
+    pthread_mutex_init(&partitions->lock, NULL);
     if (!cuda_driver_has_green_contexts(device->cuda))
         return unsupported(partitions, "the driver has no green contexts (CUDA 12.5 and newer do)");
     cuda_result result =
@@ -104,72 +90,29 @@ uint32_t partitions_open(struct partitions *partitions, const struct device *dev
 
 void partitions_close(struct partitions *partitions)
 {
-    while (partitions->list)
-        partition_destroy(partitions, partitions->list);
+    if (!partitions->device)
+        return;
+    while (partitions->list) {
+        struct partition *gone = partitions->list;
+        partitions->list = gone->next;
+        partition_destroy(partitions, gone);
+    }
     free(partitions->atoms);
-    free(partitions->load);
     partitions->atoms = NULL;
-    partitions->load = NULL;
-}
-
-static void choose_all(const struct partitions *partitions, struct atom_set *atoms)
-{
-    for (uint32_t i = 0; i < partitions->count; i++)
-        atom_set_add(atoms, i);
-}
-
-/* The least loaded full-sized atom not in the set yet; of equals the first, so that equal wishes
- * meet in equal sets. */
-static uint32_t least_loaded(const struct partitions *partitions, const struct atom_set *atoms)
-{
-    uint32_t full = partitions->count - (partitions->remainder ? 1 : 0);
-    uint32_t best = full;
-    for (uint32_t i = 0; i < full; i++)
-        if (!atom_set_has(atoms, i) &&
-            (best == full || partitions->load[i] < partitions->load[best]))
-            best = i;
-    return best;
-}
-
-uint32_t partitions_choose(const struct partitions *partitions, uint32_t percentage,
-                           struct atom_set *atoms)
-{
-    memset(atoms, 0, sizeof *atoms);
-    if (percentage >= PROTO_PERCENT_WHOLE || !partitions->supported) {
-        choose_all(partitions, atoms);
-        return partitions->total;
-    }
-    uint32_t budget = (uint32_t)((uint64_t)partitions->total * percentage / PROTO_PERCENT_WHOLE);
-    uint32_t full = partitions->count - (partitions->remainder ? 1 : 0);
-    uint32_t wanted = budget / partitions->atom_size;
-    if (wanted > full)
-        wanted = full;
-    /* A share below one atom gets one all the same, the only exception to a limit. */
-    if (wanted == 0)
-        wanted = 1;
-    uint32_t granted = 0;
-    for (uint32_t i = 0; i < wanted; i++) {
-        uint32_t atom = least_loaded(partitions, atoms);
-        atom_set_add(atoms, atom);
-        granted += partitions->atom_size;
-    }
-    if (partitions->remainder && granted + partitions->remainder <= budget) {
-        atom_set_add(atoms, partitions->count - 1);
-        granted += partitions->remainder;
-    }
-    return granted;
+    pthread_mutex_destroy(&partitions->lock);
+    partitions->device = NULL;
 }
 
 static uint32_t create_green(struct partitions *partitions, struct partition *partition)
 {
     const struct cuda_driver *cuda = partitions->device->cuda;
-    cuda_dev_resource chosen[PARTITION_ATOMS_MAX];
+    cuda_dev_resource chosen[SHARE_ATOMS_MAX];
     cuda_resource_desc description;
     unsigned count = 0;
     if (partition->whole)
         chosen[count++] = partitions->whole;
     for (uint32_t i = 0; !partition->whole && i < partitions->count; i++)
-        if (atom_set_has(&partition->atoms, i))
+        if (share_set_has(&partition->atoms, i))
             chosen[count++] = partitions->atoms[i];
     cuda_result result = cuda->cuDevResourceGenerateDesc(&description, chosen, count);
     if (result == CUDA_OK)
@@ -178,66 +121,95 @@ static uint32_t create_green(struct partitions *partitions, struct partition *pa
     return error_from_cuda((int)result);
 }
 
-static void count_load(struct partitions *partitions, const struct partition *partition, int change)
+static uint32_t multiprocessors_of(const struct partitions *partitions,
+                                   const struct share_set *atoms)
 {
-    if (partition->whole)
-        return;
-    for (uint32_t i = 0; i < partitions->count; i++)
-        if (atom_set_has(&partition->atoms, i))
-            partitions->load[i] += (uint32_t)change;
+    uint32_t count = share_set_count(atoms);
+    if (partitions->remainder && share_set_has(atoms, partitions->count - 1))
+        return (count - 1) * partitions->atom_size + partitions->remainder;
+    return count * partitions->atom_size;
 }
 
-uint32_t partition_get(struct partitions *partitions, uint32_t percentage,
-                       struct partition **partition)
+/* Nobody else adds to the list, so what was not there a moment ago is not there now. */
+static uint32_t make(struct partitions *partitions, const struct share_set *atoms,
+                     struct partition **out)
 {
-    struct atom_set atoms;
-    uint32_t multiprocessors = partitions_choose(partitions, percentage, &atoms);
-    bool whole = percentage >= PROTO_PERCENT_WHOLE || !partitions->supported;
-    struct partition *found = partitions->list;
-    while (found && (found->whole != whole || memcmp(&found->atoms, &atoms, sizeof atoms) != 0))
-        found = found->next;
-    if (!found) {
-        found = calloc(1, sizeof *found);
-        if (!found)
-            return PROTO_ERROR_SERVER_RESOURCES;
-        found->atoms = atoms;
-        found->multiprocessors = multiprocessors;
-        found->whole = whole;
-        uint32_t error = partitions->supported ? create_green(partitions, found) : 0;
-        if (error) {
-            free(found);
-            return error;
-        }
-        found->next = partitions->list;
-        partitions->list = found;
+    struct partition *made = calloc(1, sizeof *made);
+    if (!made)
+        return PROTO_ERROR_SERVER_RESOURCES;
+    made->atoms = *atoms;
+    made->whole = share_set_count(atoms) == partitions->count;
+    made->multiprocessors = made->whole ? partitions->total : multiprocessors_of(partitions, atoms);
+    made->clients = 1;
+    uint32_t error = partitions->supported ? create_green(partitions, made) : 0;
+    if (error) {
+        free(made);
+        return error;
     }
-    found->clients++;
-    count_load(partitions, found, 1);
-    *partition = found;
+    pthread_mutex_lock(&partitions->lock);
+    made->next = partitions->list;
+    partitions->list = made;
+    pthread_mutex_unlock(&partitions->lock);
+    *out = made;
     return 0;
 }
 
-uint32_t partition_get_instead(struct partitions *partitions, const struct partition *old,
-                               uint32_t percentage, struct partition **partition)
+struct partition *partition_find(struct partitions *partitions, const struct share_set *atoms)
 {
-    count_load(partitions, old, -1);
-    uint32_t error = partition_get(partitions, percentage, partition);
-    count_load(partitions, old, 1);
-    return error;
+    pthread_mutex_lock(&partitions->lock);
+    struct partition *found = partitions->list;
+    while (found && !share_set_same(&found->atoms, atoms))
+        found = found->next;
+    if (found && found->clients++ == 0)
+        partitions->kept--;
+    pthread_mutex_unlock(&partitions->lock);
+    return found;
 }
 
-bool partition_put(struct partitions *partitions, struct partition *partition)
+uint32_t partition_get(struct partitions *partitions, const struct share_set *atoms,
+                       struct partition **partition)
 {
-    count_load(partitions, partition, -1);
-    return --partition->clients == 0;
+    *partition = partition_find(partitions, atoms);
+    return *partition ? 0 : make(partitions, atoms, partition);
+}
+
+void partition_put(struct partitions *partitions, struct partition *partition)
+{
+    pthread_mutex_lock(&partitions->lock);
+    partition->put = ++partitions->puts;
+    if (--partition->clients == 0)
+        partitions->kept++;
+    pthread_mutex_unlock(&partitions->lock);
+}
+
+struct partition *partition_take_unused(struct partitions *partitions)
+{
+    struct partition **oldest = NULL, *taken = NULL;
+    pthread_mutex_lock(&partitions->lock);
+    for (struct partition **link = &partitions->list;
+         partitions->kept > partitions->kept_most && *link; link = &(*link)->next)
+        if ((*link)->clients == 0 && (!oldest || (*link)->put < (*oldest)->put))
+            oldest = link;
+    if (oldest) {
+        taken = *oldest;
+        *oldest = taken->next;
+        partitions->kept--;
+    }
+    pthread_mutex_unlock(&partitions->lock);
+    return taken;
+}
+
+void partition_return(struct partitions *partitions, struct partition *partition)
+{
+    pthread_mutex_lock(&partitions->lock);
+    partition->next = partitions->list;
+    partitions->list = partition;
+    partitions->kept++;
+    pthread_mutex_unlock(&partitions->lock);
 }
 
 void partition_destroy(struct partitions *partitions, struct partition *partition)
 {
-    struct partition **link = &partitions->list;
-    while (*link != partition)
-        link = &(*link)->next;
-    *link = partition->next;
     if (partition->green)
         partitions->device->cuda->cuGreenCtxDestroy(partition->green);
     free(partition);

@@ -3,37 +3,41 @@
 /*
  * partition: a set of the device's multiprocessors that clients' streams run on.
  *
- * The multiprocessors are split once into the smallest groups the driver allows,
- * the atoms; what is left over is the last atom. A partition is a set of atoms as
- * a green context, shared by the clients that have the same set. A client with
- * all of them gets the unsplit device, as a green context too: work in the
- * primary context's own streams would run on everybody's multiprocessors. Green
- * contexts are never made current.
+ * The multiprocessors are split once into the smallest groups the driver allows, the
+ * atoms; what is left over is the last atom. A partition is a set of atoms as a green
+ * context, shared by the clients that have the same set. The set of all of them is the
+ * unsplit device, as a green context too: work in the primary context's own streams
+ * would run on everybody's multiprocessors. Green contexts are never made current.
+ * Which atoms a client gets is not decided here (server/scheduler/share.h).
  *
- * Where the driver lacks green contexts there is one partition, the whole device,
- * and nothing is enforced; partitions.why says so.
+ * Partitions that no client has any more are kept, so that atoms which are lent and taken
+ * back again and again cost no call of the driver; beyond PARTITIONS_KEPT of them the one
+ * that was longest unused is to be dropped.
  *
- * One thread, the control thread, except where said.
+ * Where the driver lacks green contexts there is one atom, the whole device, and
+ * nothing is enforced; partitions.why says so.
+ *
+ * partition_find and partition_put: any thread, short. The others, which call the driver:
+ * the control thread.
  */
 #ifndef GPUSHARE_SERVER_WORKER_PARTITION_H
 #define GPUSHARE_SERVER_WORKER_PARTITION_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/scheduler/share.h"
 #include "server/worker/device.h"
 
-enum { PARTITION_ATOMS_MAX = 256 };
-
-struct atom_set {
-    uint64_t bits[PARTITION_ATOMS_MAX / 64];
-};
+enum { PARTITIONS_KEPT = 64 };
 
 struct partition {
     struct partition *next;
-    struct atom_set atoms;
+    struct share_set atoms;
     uint32_t multiprocessors;
-    uint32_t clients;     /* that have it */
+    uint32_t clients;     /* that have it; under the lock */
+    uint64_t put;         /* orders those that nobody has by when they were last had; likewise */
     bool whole;           /* the unsplit device */
     cuda_green_ctx green; /* NULL where the driver offers none */
 };
@@ -44,42 +48,40 @@ struct partitions {
     char why[160];            /* why not supported */
     cuda_dev_resource whole;  /* the unsplit device */
     cuda_dev_resource *atoms; /* count of them */
-    uint32_t *load;           /* clients whose partition holds the atom, the whole ones aside */
     uint32_t count;           /* atoms, the remainder included */
     uint32_t atom_size;       /* multiprocessors of an atom; of the remainder: fewer */
     uint32_t remainder;       /* multiprocessors of the last atom if it is the remainder, else 0 */
     uint32_t total;           /* multiprocessors of the device */
+    uint32_t kept_most;       /* PARTITIONS_KEPT */
+    pthread_mutex_t lock;     /* of the list; never held across a driver call */
     struct partition *list;
+    uint32_t kept; /* of the list: that no client has */
+    uint64_t puts;
 };
 
 /* Splits the device. Lack of support is no error; any other failure is: its number, and why. */
 uint32_t partitions_open(struct partitions *partitions, const struct device *device, char *why,
                          size_t why_size);
+/* Idempotent. */
 void partitions_close(struct partitions *partitions);
 
-/*
- * Which atoms a share gets now: rounded down to atoms, at least one, the least
- * loaded ones. percentage in hundredths of a per cent, 1 to PROTO_PERCENT_WHOLE.
- * Returns the multiprocessors of *atoms. Pure but for reading the loads.
- */
-uint32_t partitions_choose(const struct partitions *partitions, uint32_t percentage,
-                           struct atom_set *atoms);
+/* The partition of a set if there is one, else NULL. The caller has it until partition_put. */
+struct partition *partition_find(struct partitions *partitions, const struct share_set *atoms);
 
-/* Gets a client its partition. 0 or an error number. Every one is given back by partition_put. */
-uint32_t partition_get(struct partitions *partitions, uint32_t percentage,
+/* The same, made where there is none: 0 or an error number. The set must not be empty. */
+uint32_t partition_get(struct partitions *partitions, const struct share_set *atoms,
                        struct partition **partition);
 
-/* The same for a client that has a partition, which it keeps until partition_put: its own load does
- * not count where the new one is placed. */
-uint32_t partition_get_instead(struct partitions *partitions, const struct partition *old,
-                               uint32_t percentage, struct partition **partition);
+/* One client less has it. */
+void partition_put(struct partitions *partitions, struct partition *partition);
 
-/* Returns true if nobody has the partition any more: the caller then waits until its
- * streams have drained (partition_get may give it out again meanwhile), destroys them, and calls
- * partition_destroy. */
-bool partition_put(struct partitions *partitions, struct partition *partition);
+/*
+ * Takes the partition that was longest unused out of the pool if more are kept than should be;
+ * else NULL. The caller drops it with its CUstreams once its work is done, with
+ * partition_destroy; or gives it back with partition_return.
+ */
+struct partition *partition_take_unused(struct partitions *partitions);
+void partition_return(struct partitions *partitions, struct partition *partition);
 void partition_destroy(struct partitions *partitions, struct partition *partition);
-
-bool atom_set_has(const struct atom_set *set, uint32_t atom);
 
 #endif

@@ -14,6 +14,21 @@
 #include "common/log.h"
 #include "common/timeline.h"
 
+/* The scheduler counts whole atoms; the remainder lies behind them. */
+static uint32_t open_shares(struct worker *worker, char *why, size_t why_size)
+{
+    const struct partitions *partitions = &worker->partitions;
+    uint32_t error = partitions_open(&worker->partitions, &worker->device, why, why_size);
+    if (error)
+        return error;
+    if (share_open(&worker->share, partitions->count - (partitions->remainder ? 1 : 0),
+                   partitions->atom_size, partitions->remainder) == 0)
+        return 0;
+    snprintf(why, why_size, "dividing the multiprocessors: %u groups of %u and one of %u",
+             partitions->count, partitions->atom_size, partitions->remainder);
+    return PROTO_ERROR_UNKNOWN;
+}
+
 uint32_t worker_start(struct worker *worker, const struct device *device, int channel, char *why,
                       size_t why_size)
 {
@@ -23,6 +38,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     worker->client_count = worker->client_room = 0;
     worker->failed = 0;
     worker->account.cuda = NULL;
+    worker->partitions.device = NULL;
     worker->submitter.event = worker->submitter.epoll = -1;
     worker->submitter.running = worker->completer.running = false;
     worker->loader.running = worker->clearer.running = false;
@@ -37,7 +53,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
         error = PROTO_ERROR_SERVER_RESOURCES;
     }
     if (!error)
-        error = partitions_open(&worker->partitions, &worker->device, why, why_size);
+        error = open_shares(worker, why, why_size);
     if (!error) {
         cuda_result opened =
             account_open(&worker->account, worker->device.cuda, &worker->partitions);

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/scheduler/share.h"
 #include "server/worker/client.h"
 #include "server/worker/completer.h"
 #include "server/worker/device.h"
@@ -27,6 +28,7 @@
 struct worker {
     struct device device;
     struct partitions partitions;
+    struct share share; /* who may have which atoms; control thread */
     struct stream_pool pool;
     struct account account;
 

@@ -61,6 +61,87 @@ static void percentages_round_down_to_atoms(void **state)
     assert_int_equal(share_open(&share, 16, 8, 8), -EINVAL);
 }
 
+static uint32_t granted(const struct share *share, uint32_t percentage)
+{
+    struct share_client client;
+    struct share copy = *share;
+    arrive(&copy, &client, 0, percentage);
+    assert_int_equal(share_most(&copy, &client), share_multiprocessors(&copy, &client.now));
+    return share_most(&copy, &client);
+}
+
+static void no_limit_is_exceeded_but_below_one_atom(void **state)
+{
+    (void)state;
+    struct share share;
+    assert_int_equal(share_open(&share, 16, 8, 4), 0);
+    assert_int_equal(granted(&share, 1), 8);
+    assert_int_equal(granted(&share, 606), 8);   /* 7.99 */
+    assert_int_equal(granted(&share, 607), 8);   /* 8.01 */
+    assert_int_equal(granted(&share, 1000), 12); /* 13: an atom and the remainder */
+    assert_int_equal(granted(&share, 2500), 32); /* 33 */
+    assert_int_equal(granted(&share, 9999), 128);
+    for (uint32_t percentage = 607; percentage <= PLAN_WHOLE; percentage++)
+        assert_true(granted(&share, percentage) <= 132u * percentage / PLAN_WHOLE);
+    assert_int_equal(share_open(&share, 54, 2, 0), 0);
+    assert_int_equal(granted(&share, PLAN_WHOLE), 108);
+    assert_int_equal(granted(&share, 9900), 106);
+    assert_int_equal(granted(&share, 100), 2);
+}
+
+static void where_nothing_can_be_divided_requests_mean_nothing(void **state)
+{
+    (void)state;
+    struct share share;
+    struct share_client clients[4];
+    assert_int_equal(share_open(&share, 1, 132, 0), 0);
+    for (int i = 0; i < 4; i++) {
+        arrive(&share, &clients[i], 5000, 6000);
+        share_wants(&share, &clients[i]);
+        assert_int_equal(share_most(&share, &clients[i]), 132);
+    }
+    drain_names(&share);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(bits(&clients[i]), 1);
+        share_idle(&share, &clients[i]);
+    }
+    assert_null(share_named(&share));
+}
+
+static void room_is_used_again(void **state)
+{
+    (void)state;
+    struct share share;
+    struct share_client clients[4], fifth, a;
+    assert_int_equal(share_open(&share, 16, 8, 4), 0);
+    struct share_set all = {{0}};
+    for (int i = 0; i < 4; i++) {
+        arrive(&share, &clients[i], 0, 2500);
+        assert_false(share_set_overlap(&all, &clients[i].now));
+        share_set_join(&all, &clients[i].now);
+    }
+    /* A fifth shares with somebody, on the first of the least loaded. */
+    arrive(&share, &fifth, 0, 2500);
+    assert_true(share_set_same(&fifth.now, &clients[0].now));
+    share_remove(&share, &fifth);
+    share_remove(&share, &clients[2]);
+    arrive(&share, &a, 0, 2500);
+    assert_true(share_set_same(&a.now, &clients[2].now));
+}
+
+static void who_gets_less_leaves_where_it_is_crowded(void **state)
+{
+    (void)state;
+    struct share share;
+    struct share_client a, b;
+    share_open(&share, 8, 2, 0);
+    arrive(&share, &a, 0, PLAN_WHOLE);
+    arrive(&share, &b, 0, 5000);
+    assert_int_equal(bits(&b), 0x0f);
+    assert_int_equal(share_update(&share, &a, 0, 5000, why, sizeof why), 0);
+    assert_int_equal(bits(&a), 0xf0);
+}
+
 static void limits_overlap_on_the_least_loaded_atoms(void **state)
 {
     (void)state;
@@ -255,6 +336,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(percentages_round_down_to_atoms),
+        cmocka_unit_test(no_limit_is_exceeded_but_below_one_atom),
+        cmocka_unit_test(where_nothing_can_be_divided_requests_mean_nothing),
+        cmocka_unit_test(room_is_used_again),
+        cmocka_unit_test(who_gets_less_leaves_where_it_is_crowded),
         cmocka_unit_test(limits_overlap_on_the_least_loaded_atoms),
         cmocka_unit_test(a_request_is_lent_and_taken_back),
         cmocka_unit_test(overcommitted_requests_are_refused_with_the_arithmetic),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* From percentages to multiprocessors, and where they are placed. */
+/* The device's split, and partitions that are kept for the next time. */
 #include "tests/unit/worker/fake.h"
 
 #include "server/worker/partition.h"
@@ -24,113 +24,109 @@ static int stop(void **state)
 {
     (void)state;
     partitions_close(&partitions);
+    partitions_close(&partitions);
     assert_int_equal(fake.live_green, 0);
     return 0;
 }
 
-static uint32_t share(uint32_t percentage)
+/* `count` atoms from `first` on. */
+static struct share_set atoms(uint32_t first, uint32_t count)
 {
-    struct atom_set atoms;
-    uint32_t said = partitions_choose(&partitions, percentage, &atoms), counted = 0;
-    for (uint32_t i = 0; i < partitions.count; i++)
-        if (atom_set_has(&atoms, i))
-            counted += partitions.supported ? partitions.atoms[i].sm.sm_count : partitions.total;
-    assert_int_equal(said, counted);
-    return said;
+    struct share_set set = {{0}};
+    for (uint32_t i = 0; i < count; i++)
+        share_set_add(&set, first + i);
+    return set;
 }
 
-static void test_percentages_round_down_to_atoms(void **state)
+static struct partition *get(uint32_t first, uint32_t count)
+{
+    struct share_set set = atoms(first, count);
+    struct partition *partition;
+    assert_int_equal(partition_get(&partitions, &set, &partition), 0);
+    return partition;
+}
+
+static void test_the_device_is_split_into_atoms_and_a_remainder(void **state)
 {
     (void)state;
     start(132, 8);
+    assert_true(partitions.supported);
     assert_int_equal(partitions.count, 17);
+    assert_int_equal(partitions.atom_size, 8);
     assert_int_equal(partitions.remainder, 4);
-    assert_int_equal(share(10000), 132);
-    assert_int_equal(share(5000), 64); /* 66 */
-    assert_int_equal(share(2500), 32); /* 33 */
-    assert_int_equal(share(1000), 12); /* 13: an atom and the remainder */
-    assert_int_equal(share(607), 8);   /* 8.01 */
-    assert_int_equal(share(9999), 128);
-    for (uint32_t percentage = 607; percentage <= 10000; percentage++)
-        assert_true(share(percentage) <= 132u * percentage / 10000);
-}
-
-static void test_below_one_atom_one_is_granted(void **state)
-{
-    (void)state;
-    start(132, 8);
-    assert_int_equal(share(1), 8);
-    assert_int_equal(share(606), 8); /* 7.99 */
-}
-
-static void test_even_devices_have_no_remainder(void **state)
-{
-    (void)state;
+    assert_int_equal(partitions.total, 132);
+    partitions_close(&partitions);
     start(108, 2);
     assert_int_equal(partitions.count, 54);
     assert_int_equal(partitions.remainder, 0);
-    assert_int_equal(share(10000), 108);
-    assert_int_equal(share(9900), 106);
-    assert_int_equal(share(100), 2);
 }
 
-static void test_clients_are_placed_apart_while_there_is_room(void **state)
+static void test_a_set_becomes_a_context_of_its_multiprocessors(void **state)
 {
     (void)state;
     start(132, 8);
-    struct partition *got[4];
-    struct atom_set all = {{0}};
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(partition_get(&partitions, 2500, &got[i]), 0);
-        assert_int_equal(got[i]->multiprocessors, 32);
-        assert_int_equal(got[i]->green->multiprocessors, 32);
-        for (int w = 0; w < 4; w++) {
-            assert_int_equal(all.bits[w] & got[i]->atoms.bits[w], 0);
-            all.bits[w] |= got[i]->atoms.bits[w];
-        }
-    }
-    /* A fifth shares with somebody, on the first of the least loaded. */
-    struct partition *fifth;
-    assert_int_equal(partition_get(&partitions, 2500, &fifth), 0);
-    assert_ptr_equal(fifth, got[0]);
-    assert_false(partition_put(&partitions, fifth));
-    for (int i = 0; i < 4; i++) {
-        assert_true(partition_put(&partitions, got[i]));
-        partition_destroy(&partitions, got[i]);
-    }
+    struct partition *some = get(3, 4), *with_remainder = get(15, 2);
+    assert_false(some->whole);
+    assert_int_equal(some->multiprocessors, 32);
+    assert_int_equal(some->green->count, 4);
+    assert_int_equal(some->green->multiprocessors, 32);
+    assert_int_equal(some->green->resources[0].internal[0], 3);
+    assert_int_equal(with_remainder->multiprocessors, 12);
+    assert_int_equal(with_remainder->green->multiprocessors, 12);
 }
 
-static void test_room_is_used_again(void **state)
+static void test_the_set_of_all_is_the_unsplit_device(void **state)
 {
     (void)state;
     start(132, 8);
-    struct partition *a, *b, *c;
-    assert_int_equal(partition_get(&partitions, 5000, &a), 0);
-    assert_int_equal(partition_get(&partitions, 5000, &b), 0);
-    struct atom_set atoms = a->atoms;
-    assert_true(partition_put(&partitions, a));
-    partition_destroy(&partitions, a);
-    assert_int_equal(partition_get(&partitions, 5000, &c), 0);
-    assert_memory_equal(&c->atoms, &atoms, sizeof atoms);
-    partition_put(&partitions, b);
-    partition_put(&partitions, c);
-}
-
-static void test_whole_clients_share_the_unsplit_device(void **state)
-{
-    (void)state;
-    start(132, 8);
-    struct partition *a, *b;
-    assert_int_equal(partition_get(&partitions, 10000, &a), 0);
-    assert_int_equal(partition_get(&partitions, 10000, &b), 0);
+    struct partition *a = get(0, 17), *b = get(0, 17);
     assert_ptr_equal(a, b);
     assert_true(a->whole);
+    assert_int_equal(a->multiprocessors, 132);
     assert_int_equal(a->green->count, 1);
     assert_int_equal(a->green->multiprocessors, 132);
-    for (uint32_t i = 0; i < partitions.count; i++)
-        assert_int_equal(partitions.load[i], 0);
-    assert_false(partition_put(&partitions, a));
-    assert_true(partition_put(&partitions, b));
+    assert_false(get(0, 16)->whole); /* the remainder is missing */
+}
+
+static void test_one_that_nobody_has_is_kept_for_the_next(void **state)
+{
+    (void)state;
+    start(132, 8);
+    struct partition *a = get(0, 4);
+    struct share_set set = atoms(0, 4), other = atoms(4, 4);
+    partition_put(&partitions, a);
+    assert_int_equal(partitions.kept, 1);
+    assert_null(partition_take_unused(&partitions));
+    assert_null(partition_find(&partitions, &other));
+    assert_ptr_equal(partition_find(&partitions, &set), a);
+    assert_int_equal(partitions.kept, 0);
+    assert_ptr_equal(get(0, 4), a);
+    assert_int_equal(fake.live_green, 1);
+}
+
+static void test_the_longest_unused_goes_first(void **state)
+{
+    (void)state;
+    start(132, 8);
+    partitions.kept_most = 2;
+    struct partition *had[4];
+    for (uint32_t i = 0; i < 4; i++)
+        had[i] = get(i, 1);
+    assert_null(partition_take_unused(&partitions));
+    partition_put(&partitions, had[2]);
+    partition_put(&partitions, had[0]);
+    partition_put(&partitions, had[1]);
+    struct share_set two = atoms(2, 1);
+    assert_ptr_equal(partition_find(&partitions, &two), had[2]); /* used again */
+    partition_put(&partitions, had[2]);
+    struct partition *gone = partition_take_unused(&partitions);
+    assert_ptr_equal(gone, had[0]);
+    assert_null(partition_take_unused(&partitions));
+    /* Its work is not done yet. */
+    partition_return(&partitions, gone);
+    assert_ptr_equal(partition_take_unused(&partitions), gone);
+    partition_destroy(&partitions, gone);
+    assert_int_equal(fake.live_green, 3);
 }
 
 static void test_without_green_contexts_nothing_is_enforced(void **state)
@@ -139,23 +135,23 @@ static void test_without_green_contexts_nothing_is_enforced(void **state)
     start(132, 0);
     assert_false(partitions.supported);
     assert_non_null(strstr(partitions.why, "green contexts"));
-    assert_int_equal(share(2500), 132);
-    struct partition *a;
-    assert_int_equal(partition_get(&partitions, 2500, &a), 0);
+    assert_int_equal(partitions.count, 1);
+    assert_int_equal(partitions.atom_size, 132);
+    struct partition *a = get(0, 1);
     assert_null(a->green);
-    assert_true(partition_put(&partitions, a));
+    assert_true(a->whole);
+    assert_int_equal(a->multiprocessors, 132);
 }
 
 int main(void)
 {
 #define T(name) cmocka_unit_test_teardown(name, stop)
     const struct CMUnitTest tests[] = {
-        T(test_percentages_round_down_to_atoms),
-        T(test_below_one_atom_one_is_granted),
-        T(test_even_devices_have_no_remainder),
-        T(test_clients_are_placed_apart_while_there_is_room),
-        T(test_room_is_used_again),
-        T(test_whole_clients_share_the_unsplit_device),
+        T(test_the_device_is_split_into_atoms_and_a_remainder),
+        T(test_a_set_becomes_a_context_of_its_multiprocessors),
+        T(test_the_set_of_all_is_the_unsplit_device),
+        T(test_one_that_nobody_has_is_kept_for_the_next),
+        T(test_the_longest_unused_goes_first),
         T(test_without_green_contexts_nothing_is_enforced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,10 +39,12 @@ static void hold(void)
     pthread_mutex_unlock(&fake.lock);
 }
 
+/* Sets that nobody has any more are not kept, so that they can be seen to go. */
 static int setup(void **state)
 {
     if (harness_setup(state) < 0)
         return -1;
+    harness.worker.partitions.kept_most = 0;
     memset(&seen, 0, sizeof seen);
     peer = peer_attach(1);
     peer_load_text(peer, 1, harness_ptx, 0);
@@ -102,6 +104,7 @@ static int green_contexts(void)
     return count;
 }
 
+/* Waits until so many are left. */
 static void wait_for_green(int count)
 {
     uint64_t end = timeline_now() + 10000000000u;
@@ -154,6 +157,53 @@ static void test_an_idle_client_moves_at_once(void **state)
     assert_int_equal(peer_wait(peer, 0, value), 0);
     assert_int_equal(seen.multiprocessors, 64);
     assert_int_equal(fake_count(FAKE_WAIT), 0);
+}
+
+static void test_sets_are_kept_for_the_next_time(void **state)
+{
+    (void)state;
+    harness.worker.partitions.kept_most = PARTITIONS_KEPT;
+    fake_release();
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(change(1, i % 2 ? 2500 : 5000, 0), i % 2 ? 32 : 64);
+        assert_int_equal(peer_wait(peer, 0, peer_push_nop(peer, 0)), 0);
+        assert_int_equal(green_contexts(), i == 0 ? 2 : 3);
+    }
+}
+
+static void over_committed(uint32_t client, uint32_t request)
+{
+    struct proto_worker_limits limits = {.thread_percentage = PROTO_PERCENT_WHOLE,
+                                         .thread_request = request,
+                                         .time_limit = PROTO_PERCENT_WHOLE};
+    harness_ask(PROTO_WORKER_LIMITS, client, &limits, PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
+    const struct proto_failed *failed = (const void *)harness.message.body;
+    assert_non_null(strstr(failed->text, "1 other client there has 9 of the device's 16 groups"));
+    assert_non_null(strstr(failed->text, "with the 8 asked for that makes 17"));
+}
+
+static void test_over_committed_requests_are_refused_and_change_nothing(void **state)
+{
+    (void)state;
+    fake_release();
+    struct proto_worker_limits limits = {
+        .thread_percentage = 7000, .thread_request = 6000, .time_limit = PROTO_PERCENT_WHOLE};
+    const struct proto_worker_attached *attached =
+        harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
+    assert_int_equal(attached->multiprocessors, 92); /* 11 atoms and the remainder */
+    assert_true(attached->partitioned);
+    struct peer *other = peer_attach(2);
+    over_committed(2, 5000);
+    limits.thread_request = 4000;
+    limits.thread_percentage = 4000;
+    attached = harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
+    assert_int_equal(attached->multiprocessors, 52); /* 6 atoms and the remainder */
+    over_committed(2, 5000);
+    assert_int_equal(harness_ask(PROTO_WORKER_USAGE_QUERY, 2, NULL, PROTO_WORKER_USAGE) != NULL, 1);
+    const struct proto_worker_usage *used = (const void *)harness.message.body;
+    assert_int_equal(used->multiprocessors, 52);
+    peer_detach(other);
 }
 
 static void test_priority_changes_with_work_in_flight(void **state)
@@ -290,6 +340,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_later_work_runs_on_the_new_set_after_what_is_in_flight),
         T(test_an_idle_client_moves_at_once),
+        T(test_sets_are_kept_for_the_next_time),
+        T(test_over_committed_requests_are_refused_and_change_nothing),
         T(test_priority_changes_with_work_in_flight),
         T(test_own_load_does_not_count),
         T(test_unknown_and_leaving_clients_are_refused),

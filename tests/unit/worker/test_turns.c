@@ -25,9 +25,9 @@ static struct client *make_client(struct peer *peer, uint32_t number, struct par
     peer->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int fds[4] = {dup(peer->rings.fd), dup(peer->status.fd), dup(peer->twins.fd),
                   dup(peer->doorbell)};
-    assert_int_equal(
-        client_create(&client, &worker->device, number, &attach, fds, partition, why, sizeof why),
-        0);
+    assert_int_equal(client_create(&client, &worker->device, number, &attach, fds, why, sizeof why),
+                     0);
+    client_set_share(client, partition, 0);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
                        peer->marks[0], 0);
     return client;
@@ -38,6 +38,7 @@ static int setup(void **state)
     (void)state;
     char why[300];
     struct partition *partition;
+    struct share_set all = {{0x1ffff}}; /* 132 multiprocessors in groups of 8 */
     fake_reset();
     harness.driver = fake_driver();
     worker = calloc(1, sizeof *worker);
@@ -52,7 +53,7 @@ static int setup(void **state)
                      CUDA_OK);
     worker->submitter.worker = worker;
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(partition_get(&worker->partitions, PROTO_PERCENT_WHOLE, &partition), 0);
+        assert_int_equal(partition_get(&worker->partitions, &all, &partition), 0);
         peers[i] = calloc(1, sizeof *peers[i]);
         clients[i] = make_client(peers[i], i + 1, partition);
     }
