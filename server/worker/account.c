@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/timeline.h"
 #include "server/worker/client.h"
 #include "server/worker/partition.h"
 #include "server/worker/stream_pool.h"
@@ -79,6 +80,7 @@ void account_begin(struct account *account, struct stream *stream)
         stream->unmeasured++;
         return;
     }
+    span->begun = trace_is_on(account->trace) ? timeline_now() : 0;
     if (account->cuda->cuEventRecord(span->start, stream->bound->handle) != CUDA_OK) {
         give_free(account, span);
         return;
@@ -86,6 +88,7 @@ void account_begin(struct account *account, struct stream *stream)
     span->stream = stream;
     span->atoms = stream->client->partition->atoms;
     span->weight = 1 + stream->unmeasured;
+    span->first = stream->ring.value;
     stream->unmeasured = 0;
     stream->span = span;
 }
@@ -149,15 +152,83 @@ static bool find_end(struct account *account, struct account_span *span)
     return true;
 }
 
+/* ---- trace ---- */
+
+static void align(struct account *account, const struct account_span *span, uint64_t seen)
+{
+    double least = (double)span->begun - span->from, most = (double)seen - span->to;
+    if (!account->aligned)
+        account->offset = span->begun ? least : most;
+    else if (span->begun && account->offset < least)
+        account->offset = least;
+    if (account->offset > most)
+        account->offset = most;
+    account->aligned = true;
+}
+
+static void write_span(struct account *account, struct account_span *span, double to)
+{
+    struct stream *stream = span->stream;
+    double from = span->from + account->offset;
+    struct proto_trace_record record = {
+        .kind = TRACE_SPAN,
+        .client = stream->client->number,
+        .stream = stream->index,
+        .value = (uint32_t)(span->value - span->first),
+        .from = from > 0 ? (uint64_t)from : 0,
+        .to = (uint64_t)(to + account->offset),
+    };
+    /* Where the two clocks were laid otherwise meanwhile. */
+    if (record.from < stream->traced)
+        record.from = stream->traced;
+    if (record.to < record.from)
+        record.to = record.from;
+    stream->traced = record.to;
+    memcpy(record.atoms, span->atoms.bits, sizeof record.atoms);
+    trace_add(account->trace, &record);
+}
+
+void account_trace_begin(struct account *account)
+{
+    account_collect(account);
+    pthread_mutex_lock(&account->collecting);
+    account->aligned = false;
+    pthread_mutex_unlock(&account->collecting);
+}
+
+void account_trace_end(struct account *account)
+{
+    account_collect(account);
+    pthread_mutex_lock(&account->collecting);
+    double now = (double)timeline_now();
+    for (struct account_span *span = account->open; span; span = span->next) {
+        if (!span->started || span->over)
+            continue;
+        if (!account->aligned || account->offset > now - span->from)
+            account->offset = now - span->from; /* it has begun, so much is known */
+        account->aligned = true;
+        write_span(account, span, now - account->offset);
+    }
+    pthread_mutex_unlock(&account->collecting);
+}
+
+/* ---- times, continued ---- */
+
 /* Returns the time up to which everything is known well enough to be counted. */
 static double find_times(struct account *account)
 {
     double horizon = account->settled;
+    bool traced = trace_is_on(account->trace);
     for (struct account_span *span = account->open; span; span = span->next) {
         if (!span->started)
             span->started = find_start(account, span);
-        if (span->started && !span->over)
+        if (span->started && !span->over) {
             span->over = find_end(account, span);
+            if (span->over && traced) {
+                align(account, span, timeline_now());
+                write_span(account, span, span->to);
+            }
+        }
         if (span->over && span->to > horizon)
             horizon = span->to;
     }

@@ -12,6 +12,10 @@
  * Spans are limited; a batch that finds none free is not measured, and the
  * stream's next span counts for it too.
  *
+ * While a trace is on each span is written down, too, on the host's clock: the device's is
+ * laid so that no span begins before it was submitted nor ends after it was seen to
+ * be over, and those of one stream don't overlap.
+ *
  * account_begin and account_end: submitter. The rest: any thread.
  */
 #ifndef GPUSHARE_SERVER_WORKER_ACCOUNT_H
@@ -22,6 +26,7 @@
 
 #include "common/cuda_driver.h"
 #include "server/worker/partition.h"
+#include "server/worker/trace.h"
 
 struct client;
 struct stream;
@@ -42,6 +47,8 @@ struct account_span {
     struct stream *stream;
     struct share_set atoms; /* that it runs on: the client's may change meanwhile */
     uint64_t value;         /* of the stream's timeline; once reached, the span is over */
+    uint64_t first;         /* the value before it */
+    uint64_t begun;         /* when it was submitted, on the host's clock; 0: no trace was on */
     uint32_t weight;        /* batches that it stands for */
     bool started, over;
     double from, to; /* nanoseconds since the first span of all */
@@ -58,10 +65,13 @@ struct account {
     struct account_span *base;  /* times are measured from its start */
     double base_time;
     double settled; /* everything before is counted */
+    struct trace *trace;
+    bool aligned;  /* since the trace began */
+    double offset; /* of the host's clock from these times */
     struct account_span spans[ACCOUNT_SPANS];
 };
 
-/* Returns the driver's result. */
+/* Returns the driver's result. account->trace may be set then, before any span. */
 cuda_result account_open(struct account *account, const struct cuda_driver *cuda,
                          const struct partitions *partitions);
 void account_close(struct account *account);
@@ -73,6 +83,11 @@ void account_end(struct account *account, struct stream *stream, uint64_t value)
 
 /* Counts what has ended since. */
 void account_collect(struct account *account);
+
+/* A trace begins, and what ran before is settled; it ends, and what still runs is written down so
+ * far. Control thread. */
+void account_trace_begin(struct account *account);
+void account_trace_end(struct account *account);
 
 /* The client goes; nothing of it is in flight. */
 void account_forget(struct account *account, const struct client *client);

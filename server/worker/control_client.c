@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "server/worker/control.h"
+#include "server/worker/control_trace.h"
 #include "server/worker/memory.h"
 #include "server/worker/module.h"
 
@@ -633,6 +634,10 @@ int control_handle(struct worker *worker, struct channel_message *message)
     };
     if (message->header.opcode == PROTO_WORKER_ATTACH)
         return attach(&request);
+    if (message->header.opcode == PROTO_WORKER_TRACE_START)
+        return control_trace_start(worker, message);
+    if (message->header.opcode == PROTO_WORKER_TRACE_STOP)
+        return control_trace_stop(worker, message);
     request.client = worker_find_client(worker, request.number);
     if (!request.client ||
         (request.client->detaching && message->header.opcode != PROTO_WORKER_DETACH))

@@ -47,6 +47,7 @@ struct stream {
     struct stream *next_user;  /* of the same pool_stream */
     struct account_span *span; /* the submitter's: of the batch under way, or NULL */
     uint32_t unmeasured;       /* the submitter's: batches that found no span free */
+    uint64_t traced;           /* the account's: end of the latest span in a trace, ns */
 };
 
 /* Timeline value up to which the device has come. */

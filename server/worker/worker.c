@@ -39,6 +39,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     worker->failed = 0;
     worker->account.cuda = NULL;
     worker->partitions.device = NULL;
+    trace_open(&worker->trace);
     worker->submitter.event = worker->submitter.epoll = -1;
     worker->submitter.running = worker->completer.running = false;
     worker->loader.running = worker->clearer.running = false;
@@ -61,6 +62,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
             snprintf(why, why_size, "making timing events: %s", cuda_error_sentence(opened));
             error = error_from_cuda((int)opened);
         }
+        worker->account.trace = &worker->trace;
     }
     if (!error)
         error = completer_start(&worker->completer, worker, why, why_size);
@@ -88,6 +90,7 @@ void worker_stop(struct worker *worker)
     loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);
     completer_stop(&worker->completer);
+    trace_stop(&worker->trace);
     account_close(&worker->account);
     stream_pool_close(&worker->pool);
     partitions_close(&worker->partitions);

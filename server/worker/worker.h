@@ -24,6 +24,7 @@
 #include "server/worker/partition.h"
 #include "server/worker/stream_pool.h"
 #include "server/worker/submitter.h"
+#include "server/worker/trace.h"
 
 struct worker {
     struct device device;
@@ -31,6 +32,7 @@ struct worker {
     struct share share; /* who may have which atoms; control thread */
     struct stream_pool pool;
     struct account account;
+    struct trace trace;
 
     /* The clients. The control thread changes the table and frees clients; the others hold the lock
      * while they walk it, or keep to clients that have not left. */

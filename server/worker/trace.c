@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/trace.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/timeline.h"
+
+void trace_open(struct trace *trace)
+{
+    *trace = (struct trace){.memory = SHM_NONE};
+}
+
+static struct proto_trace_header *header_of(const struct trace *trace)
+{
+    return trace->memory.base;
+}
+
+static struct proto_trace_record *records_of(const struct trace *trace)
+{
+    return (void *)((char *)trace->memory.base + sizeof(struct proto_trace_header));
+}
+
+int trace_start(struct trace *trace, int fd, uint64_t bytes, const struct trace_device *device)
+{
+    struct shm memory;
+    trace_stop(trace);
+    if (bytes < sizeof(struct proto_trace_header) + sizeof(struct proto_trace_record)) {
+        close(fd);
+        return -EINVAL;
+    }
+    int adopted = shm_adopt(&memory, fd, bytes, true);
+    if (adopted < 0) {
+        close(fd);
+        return adopted;
+    }
+    trace->memory = memory;
+    trace->capacity =
+        (bytes - sizeof(struct proto_trace_header)) / sizeof(struct proto_trace_record);
+    trace->started = timeline_now();
+    *header_of(trace) = (struct proto_trace_header){
+        .version = 1,
+        .record_bytes = sizeof(struct proto_trace_record),
+        .capacity = trace->capacity,
+        .started = trace->started,
+        .mode = device->mode,
+        .atoms = device->atoms,
+        .atom_multiprocessors = device->atom_multiprocessors,
+        .remainder = device->remainder,
+    };
+    __atomic_store_n(&trace->on, 1, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+void trace_stop(struct trace *trace)
+{
+    if (!trace->memory.base)
+        return;
+    __atomic_store_n(&trace->on, 0, __ATOMIC_SEQ_CST);
+    /* Who announced itself before that sees it still on, and is soon done; who comes after sees it
+     * off. */
+    while (__atomic_load_n(&trace->writers, __ATOMIC_SEQ_CST))
+        sched_yield();
+    __atomic_store_n(&header_of(trace)->ended, timeline_now(), __ATOMIC_RELEASE);
+    shm_release(&trace->memory);
+}
+
+static void write_down(struct trace *trace, const struct proto_trace_record *record)
+{
+    struct proto_trace_record made = *record;
+    if (made.to < made.from)
+        made.to = made.from;
+    if (made.to < trace->started)
+        return;
+    if (made.from < trace->started)
+        made.from = trace->started;
+    uint64_t at = __atomic_fetch_add(&header_of(trace)->next, 1, __ATOMIC_RELAXED);
+    if (at >= trace->capacity)
+        return;
+    struct proto_trace_record *place = &records_of(trace)[at];
+    made.kind = 0;
+    *place = made;
+    __atomic_store_n(&place->kind, record->kind, __ATOMIC_RELEASE);
+}
+
+void trace_add(struct trace *trace, const struct proto_trace_record *record)
+{
+    if (!trace_is_on(trace))
+        return;
+    __atomic_fetch_add(&trace->writers, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&trace->on, __ATOMIC_SEQ_CST))
+        write_down(trace, record);
+    __atomic_fetch_sub(&trace->writers, 1, __ATOMIC_SEQ_CST);
+}

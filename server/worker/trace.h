@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * trace: what ran when, written into memory that the supervisor made (protocol.xml:
+ * trace_header, trace_record).
+ *
+ * Any thread adds records, without a lock; who finds no room counts that. Off, a call
+ * costs one load. trace_start and trace_stop: control thread. Times are nanoseconds
+ * of CLOCK_MONOTONIC (timeline_now). What ended before the trace began is left out,
+ * what began before it is cut there.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_TRACE_H
+#define GPUSHARE_SERVER_WORKER_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/shm.h"
+#include "protocol.h"
+
+enum trace_kind {
+    TRACE_SPAN = 1,
+    TRACE_LEASE = 2,
+    TRACE_HOLD = 3,
+    TRACE_SHARE = 4,
+    TRACE_MODE = 5,
+};
+
+struct trace {
+    uint32_t on;      /* atomic */
+    uint32_t writers; /* atomic: threads that are, or may be, at the memory */
+    struct shm memory;
+    uint64_t capacity; /* records */
+    uint64_t started;
+};
+
+/* What its header says of the device: mode, atoms, atom_multiprocessors and remainder. */
+struct trace_device {
+    uint32_t mode, atoms, atom_multiprocessors, remainder;
+};
+
+/* A trace that is off. */
+void trace_open(struct trace *trace);
+
+/*
+ * Begins. Takes the descriptor over, on failure too; a trace that was on is stopped
+ * first. Returns 0, -EBADF (no sealed memory of that size), -EINVAL (no room for a
+ * record) or another -errno.
+ */
+int trace_start(struct trace *trace, int fd, uint64_t bytes, const struct trace_device *device);
+
+/* Ends it: waits until no thread writes any more, forgets the memory. Idempotent. */
+void trace_stop(struct trace *trace);
+
+/* Whether records are wanted at all. NULL: never. */
+static inline bool trace_is_on(const struct trace *trace)
+{
+    return trace && __atomic_load_n(&trace->on, __ATOMIC_RELAXED);
+}
+
+/* Adds a record, its kind set; does nothing when off. */
+void trace_add(struct trace *trace, const struct proto_trace_record *record);
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* What is written down of what ran when, read back from the memory as any reader would. */
+#include "tests/unit/worker/harness.h"
+
+#include "server/worker/account.h"
+#include "server/worker/stream_pool.h"
+#include "server/worker/trace.h"
+
+#define MS UINT64_C(1000000)
+
+static const struct trace_device device = {
+    .mode = 2, .atoms = 17, .atom_multiprocessors = 8, .remainder = 4};
+
+/* The reader's end: what was written stays when the writer has gone. */
+struct reader {
+    struct shm memory;
+    const struct proto_trace_header *header;
+    const struct proto_trace_record *records;
+};
+
+static void reader_open(struct reader *reader, size_t bytes)
+{
+    assert_int_equal(shm_create(&reader->memory, "trace", bytes), 0);
+    reader->header = reader->memory.base;
+    reader->records = (const void *)(reader->header + 1);
+}
+
+static int start(struct trace *trace, const struct reader *reader, size_t bytes)
+{
+    return trace_start(trace, fcntl(reader->memory.fd, F_DUPFD_CLOEXEC, 0), bytes, &device);
+}
+
+static struct proto_trace_record lease(uint32_t client, uint64_t from, uint64_t to)
+{
+    return (struct proto_trace_record){
+        .kind = TRACE_LEASE, .client = client, .value = 3, .from = from, .to = to};
+}
+
+static void test_records_come_back_as_they_were_added(void **state)
+{
+    (void)state;
+    struct trace trace;
+    struct reader reader;
+    trace_open(&trace);
+    reader_open(&reader, 4096);
+    struct proto_trace_record off = lease(1, 1, UINT64_MAX);
+    trace_add(&trace, &off); /* not on */
+    uint64_t before = timeline_now();
+    assert_int_equal(start(&trace, &reader, 4096), 0);
+    assert_true(trace_is_on(&trace));
+    uint64_t now = timeline_now();
+    struct proto_trace_record one = lease(7, now + 5, now + 9);
+    trace_add(&trace, &one);
+    struct proto_trace_record span = {.kind = TRACE_SPAN,
+                                      .client = 8,
+                                      .stream = 2,
+                                      .value = 32,
+                                      .from = now + 1,
+                                      .to = now + 2,
+                                      .atoms = {5, 0, 0, 1}};
+    trace_add(&trace, &span);
+    assert_int_equal(reader.header->ended, 0);
+    trace_stop(&trace);
+    trace_stop(&trace);
+    trace_add(&trace, &one);
+    assert_false(trace_is_on(&trace));
+    assert_int_equal(reader.header->version, 1);
+    assert_int_equal(reader.header->record_bytes, sizeof one);
+    assert_int_equal(reader.header->capacity, (4096 - 128) / 64);
+    assert_int_equal(reader.header->next, 2);
+    assert_true(reader.header->started >= before && reader.header->started <= now);
+    assert_true(reader.header->ended >= now && reader.header->ended <= timeline_now());
+    assert_int_equal(reader.header->mode, 2);
+    assert_int_equal(reader.header->atoms, 17);
+    assert_int_equal(reader.header->atom_multiprocessors, 8);
+    assert_int_equal(reader.header->remainder, 4);
+    assert_memory_equal(&reader.records[0], &one, sizeof one);
+    assert_memory_equal(&reader.records[1], &span, sizeof span);
+    assert_int_equal(reader.records[2].kind, 0);
+    shm_release(&reader.memory);
+}
+
+static void test_what_does_not_fit_is_counted(void **state)
+{
+    (void)state;
+    struct trace trace;
+    struct reader reader;
+    trace_open(&trace);
+    reader_open(&reader, 8192); /* the writer is given less, and must not write beyond */
+    assert_int_equal(start(&trace, &reader, 128 + 3 * 64 + 63), 0);
+    uint64_t now = timeline_now();
+    for (uint32_t i = 0; i < 10; i++) {
+        struct proto_trace_record record = lease(i + 1, now, now);
+        trace_add(&trace, &record);
+    }
+    trace_stop(&trace);
+    assert_int_equal(reader.header->capacity, 3);
+    assert_int_equal(reader.header->next, 10);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(reader.records[i].client, i + 1);
+    assert_int_equal(reader.records[3].kind, 0);
+    shm_release(&reader.memory);
+}
+
+static void test_what_began_before_is_cut_and_what_ended_before_left_out(void **state)
+{
+    (void)state;
+    struct trace trace;
+    struct reader reader;
+    trace_open(&trace);
+    reader_open(&reader, 4096);
+    assert_int_equal(start(&trace, &reader, 4096), 0);
+    uint64_t started = reader.header->started;
+    struct proto_trace_record past = lease(1, started - 2, started - 1);
+    struct proto_trace_record half = lease(2, started - 2, started + 1);
+    struct proto_trace_record wrong = lease(3, started + 9, started + 5);
+    trace_add(&trace, &past);
+    trace_add(&trace, &half);
+    trace_add(&trace, &wrong);
+    trace_stop(&trace);
+    assert_int_equal(reader.header->next, 2);
+    assert_int_equal(reader.records[0].client, 2);
+    assert_int_equal(reader.records[0].from, started);
+    assert_int_equal(reader.records[0].to, started + 1);
+    assert_int_equal(reader.records[1].from, reader.records[1].to);
+    shm_release(&reader.memory);
+}
+
+static void test_memory_that_can_not_be_trusted_is_refused(void **state)
+{
+    (void)state;
+    struct trace trace;
+    struct reader reader;
+    trace_open(&trace);
+    reader_open(&reader, 4096);
+    assert_int_equal(start(&trace, &reader, 8192), -EBADF);
+    assert_int_equal(start(&trace, &reader, 128 + 63), -EINVAL);
+    int unsealed = memfd_create("unsealed", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(unsealed, 4096), 0);
+    assert_int_equal(trace_start(&trace, unsealed, 4096, &device), -EBADF);
+    assert_int_equal(fcntl(unsealed, F_GETFD), -1);
+    assert_false(trace_is_on(&trace));
+    assert_int_equal(start(&trace, &reader, 4096), 0);
+    assert_int_equal(start(&trace, &reader, 4096), 0); /* the first one is stopped */
+    trace_stop(&trace);
+    shm_release(&reader.memory);
+}
+
+/* ---- several threads ---- */
+
+enum { WRITERS = 3, EACH = 20000 };
+
+struct writer {
+    pthread_t thread;
+    struct trace *trace;
+    uint32_t client;
+};
+
+static void *writer_main(void *context)
+{
+    struct writer *writer = context;
+    for (uint32_t i = 0; i < EACH; i++) {
+        struct proto_trace_record record = lease(writer->client, UINT64_MAX - EACH + i, UINT64_MAX);
+        trace_add(writer->trace, &record);
+    }
+    return NULL;
+}
+
+static void test_threads_write_at_once_and_a_stop_waits_for_them(void **state)
+{
+    (void)state;
+    struct trace trace;
+    struct reader reader;
+    struct writer writers[WRITERS];
+    size_t bytes = 128 + (size_t)WRITERS * EACH * 64;
+    trace_open(&trace);
+    reader_open(&reader, bytes);
+    assert_int_equal(start(&trace, &reader, bytes), 0);
+    for (uint32_t i = 0; i < WRITERS; i++) {
+        writers[i] = (struct writer){.trace = &trace, .client = i};
+        pthread_create(&writers[i].thread, NULL, writer_main, &writers[i]);
+    }
+    while (__atomic_load_n(&reader.header->next, __ATOMIC_RELAXED) < EACH)
+        sched_yield();
+    trace_stop(&trace); /* in the middle, or behind all */
+    uint64_t next = reader.header->next;
+    uint64_t least[WRITERS] = {0};
+    for (uint64_t i = 0; i < next; i++) {
+        const struct proto_trace_record *record = &reader.records[i];
+        assert_int_equal(record->kind, TRACE_LEASE);
+        assert_true(record->client < WRITERS);
+        /* One thread's records stand in its order, none twice. */
+        assert_true(record->from > least[record->client]);
+        least[record->client] = record->from;
+    }
+    for (uint32_t i = 0; i < WRITERS; i++)
+        pthread_join(writers[i].thread, NULL);
+    assert_int_equal(reader.header->next, next);
+    assert_true(next >= EACH);
+    shm_release(&reader.memory);
+}
+
+/* ---- spans of the account ---- */
+
+struct actor {
+    struct client client;
+    struct partition partition;
+    struct stream stream;
+    struct pool_stream on;
+    uint64_t twin;
+};
+
+static void actor_open(struct actor *actor, uint32_t number)
+{
+    memset(actor, 0, sizeof *actor);
+    actor->partition.atoms.bits[0] = 6;
+    actor->client.number = number;
+    actor->client.partition = &actor->partition;
+    actor->on.partition = &actor->partition;
+    actor->stream.client = &actor->client;
+    actor->stream.index = 9;
+    actor->stream.twin = &actor->twin;
+    actor->stream.bound = &actor->on;
+}
+
+/* The fake's clock is in milliseconds, and each record advances it by one. */
+static void run(struct account *account, struct actor *actor, uint64_t from, uint64_t to,
+                uint64_t commands, bool over)
+{
+    fake.clock = from - 1;
+    account_begin(account, &actor->stream);
+    fake.clock = to - 1;
+    actor->stream.ring.value += commands;
+    account_end(account, &actor->stream, actor->stream.ring.value);
+    if (over)
+        actor->twin = actor->stream.ring.value;
+}
+
+static void test_spans_are_as_long_as_the_device_says_and_do_not_overlap(void **state)
+{
+    (void)state;
+    struct cuda_driver driver = fake_driver();
+    struct partitions partitions = {.count = 4};
+    struct account account;
+    struct trace trace;
+    struct reader reader;
+    struct actor actor;
+    fake_reset();
+    trace_open(&trace);
+    reader_open(&reader, 65536);
+    assert_int_equal(account_open(&account, &driver, &partitions), CUDA_OK);
+    account.trace = &trace;
+    actor_open(&actor, 41);
+    run(&account, &actor, 1, 5, 1, true); /* before the trace */
+    account_trace_begin(&account);
+    assert_int_equal(start(&trace, &reader, 65536), 0);
+    /* The device's time passes much faster than the host's here: only the lengths can be kept. */
+    run(&account, &actor, 10, 13, 7, true);
+    account_collect(&account);
+    assert_int_equal(reader.header->next, 1);
+    for (uint64_t i = 0; i < 50; i++)
+        run(&account, &actor, 20 + 4 * i, 22 + 4 * i, i + 1, true);
+    account_collect(&account);
+    assert_int_equal(reader.header->next, 51);
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < 51; i++) {
+        const struct proto_trace_record *record = &reader.records[i];
+        assert_int_equal(record->kind, TRACE_SPAN);
+        assert_int_equal(record->client, 41);
+        assert_int_equal(record->stream, 9);
+        assert_int_equal(record->value, i ? i : 7);
+        assert_int_equal(record->atoms[0], 6);
+        assert_true(record->from >= last);
+        assert_true(record->to >= record->from);
+        assert_true(record->to <= timeline_now());
+        last = record->to;
+    }
+    assert_true(reader.records[0].to - reader.records[0].from <= 3 * MS);
+    /* What still runs at the end is there so far. */
+    run(&account, &actor, 300, 900, 2, false);
+    account_trace_end(&account);
+    trace_stop(&trace);
+    assert_int_equal(reader.header->next, 52);
+    assert_int_equal(reader.records[51].value, 2);
+    assert_true(reader.records[51].to <= timeline_now());
+    account_forget(&account, &actor.client);
+    account_close(&account);
+    assert_int_equal(fake.live_events, 0);
+    shm_release(&reader.memory);
+}
+
+/* ---- messages ---- */
+
+static void test_the_supervisor_begins_and_ends_traces(void **state)
+{
+    (void)state;
+    struct reader reader;
+    reader_open(&reader, 1 << 20);
+    struct proto_worker_trace_start wanted = {.count = 1 << 20};
+    harness_ask(PROTO_WORKER_TRACE_STOP, 0, NULL, PROTO_DONE); /* there is none */
+    harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(reader.header->version, 1);
+    assert_int_equal(reader.header->atoms, 17); /* 132 multiprocessors in groups of 8 */
+    assert_int_equal(reader.header->atom_multiprocessors, 8);
+    assert_int_equal(reader.header->remainder, 4);
+    struct peer *peer = peer_attach(5);
+    peer_load_text(peer, 1, harness_ptx, 0);
+    struct proto_command_launch command = peer_launch(peer_function(peer, 1, "kernel"));
+    assert_int_equal(peer_wait(peer, 0, peer_push(peer, 0, &command)), 0);
+    harness_ask(PROTO_WORKER_TRACE_STOP, 0, NULL, PROTO_DONE);
+    assert_true(reader.header->ended >= reader.header->started);
+    assert_int_equal(reader.header->next, 1);
+    assert_int_equal(reader.records[0].kind, TRACE_SPAN);
+    assert_int_equal(reader.records[0].client, 5);
+    wanted.count = 2 << 20;
+    harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
+    assert_int_equal(harness_receive(), PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
+    peer_detach(peer);
+    shm_release(&reader.memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_records_come_back_as_they_were_added),
+        cmocka_unit_test(test_what_does_not_fit_is_counted),
+        cmocka_unit_test(test_what_began_before_is_cut_and_what_ended_before_left_out),
+        cmocka_unit_test(test_memory_that_can_not_be_trusted_is_refused),
+        cmocka_unit_test(test_threads_write_at_once_and_a_stop_waits_for_them),
+        cmocka_unit_test(test_spans_are_as_long_as_the_device_says_and_do_not_overlap),
+        cmocka_unit_test_setup_teardown(test_the_supervisor_begins_and_ends_traces, harness_setup,
+                                        harness_stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
