@@ -7,7 +7,7 @@
 # there. Goals that are a whole set-up of their own install what is missing (as
 # root); a plain `make` never changes the system, it names the line to run.
 
-SETUP_GOALS   := check check-unit demo bench asan tsan lint gpu-bundle
+SETUP_GOALS   := check check-unit mutants demo bench asan tsan lint gpu-bundle
 NO_BUILD_GOALS := help clean deps deps-lint uninstall protocol-reference
 GOALS := $(or $(MAKECMDGOALS),all)
 

@@ -139,13 +139,13 @@ static void settings_out_of_range_are_refused(void **state)
 static void classes_name_leases(void **state)
 {
     (void)state;
+    static const uint64_t leases[] = {250 * MS, 10 * MS, 100 * MS, 1000 * MS};
+    scheduler_defaults(&settings);
     for (uint32_t class = 0; class < 4; class ++) {
         settings.lease_ns = scheduler_class_lease(class);
+        assert_int_equal(settings.lease_ns, leases[class]);
         assert_int_equal(scheduler_check(&settings, why, sizeof why), 0);
     }
-    assert_true(scheduler_class_lease(1) < scheduler_class_lease(2));
-    assert_true(scheduler_class_lease(2) < scheduler_class_lease(3));
-    assert_int_equal(scheduler_class_lease(0), 250 * MS);
     assert_int_equal(scheduler_class_lease(4), 0);
 }
 
@@ -225,6 +225,9 @@ static void partitions_that_overlap_share_a_lease(void **state)
     for (int i = 0; i < 3; i++)
         device_work(&device, clients[i], ANY);
     assert_ptr_equal(clients[0]->scheduled.lane, clients[1]->scheduled.lane);
+    /* So do their requests: x's count for z, though these two don't meet. */
+    assert_int_equal(try_request(4000, PLAN_WHOLE, &z), 0);
+    assert_int_equal(try_request(4001, PLAN_WHOLE, &z), SCHEDULER_OVERCOMMITTED);
     device_run(&device, device.now + 30000 * MS);
     for (int i = 0; i < 3; i++)
         assert_in_range(device_had(&device, clients[i]), 9700 * MS, 10300 * MS);
@@ -232,6 +235,41 @@ static void partitions_that_overlap_share_a_lease(void **state)
     /* Without the one between them the others run side by side. */
     device_remove(&device, clients[2]);
     assert_ptr_not_equal(clients[0]->scheduled.lane, clients[1]->scheduled.lane);
+}
+
+/* Whatever order they come in. */
+static void who_overlaps_two_joins_their_lanes(void **state)
+{
+    (void)state;
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    const struct share_set sets[3] = {atoms(0, 3), atoms(2, 5), atoms(4, 7)};
+    for (int order = 0; order < 6; order++) {
+        struct device_client *clients[3];
+        open_mode(SCHEDULER_FAIR);
+        for (int i = 0; i < 3; i++)
+            clients[i] = arrive_on(1000, &sets[orders[order][i]], 0);
+        assert_int_equal(device.scheduler.lane_count, 1);
+        for (int i = 0; i < 3; i++)
+            assert_ptr_equal(clients[i]->scheduled.lane, &device.scheduler.lanes[0]);
+    }
+}
+
+static void a_lease_ends_with_its_client(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_FAIR);
+    settings.lease_ns = 10000 * MS;
+    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
+    struct device_client *a = arrive_on(2000, NULL, 0), *b = arrive_on(2000, NULL, 0);
+    device_work(&device, a, ANY);
+    device_work(&device, b, ANY);
+    assert_ptr_equal(b->scheduled.lane->holder, &a->scheduled);
+    device_run(&device, device.now + 100 * MS);
+    device_remove(&device, a);
+    assert_ptr_equal(b->scheduled.lane->holder, &b->scheduled);
+    assert_int_equal(scheduler_may_submit(&device.scheduler, &b->scheduled, device.now).until,
+                     device.now + 10000 * MS);
 }
 
 /* Clients move between partitions at random, with work in flight: no lease is shared, no one is
@@ -428,6 +466,8 @@ int main(void)
         cmocka_unit_test(a_plan_is_as_its_picture_shows),
         cmocka_unit_test(partitions_apart_have_a_lease_each),
         cmocka_unit_test(partitions_that_overlap_share_a_lease),
+        cmocka_unit_test(who_overlaps_two_joins_their_lanes),
+        cmocka_unit_test(a_lease_ends_with_its_client),
         cmocka_unit_test(clients_may_move_at_any_moment),
         cmocka_unit_test(modes_switch_with_work_in_flight),
         cmocka_unit_test(every_moment_is_charged_or_waited),

@@ -3,36 +3,6 @@
 /*
  * strict and fair over thousands of mixes of clients. What clients had is counted by
  * the kernels of the simulated device.
- *
- * Faults that were seeded to see that these tests can fail, and who noticed:
- *   a credit's parts below 1 ns lost   credit_loses_no_part_over_many_stretches (test_plan)
- *   readiness rounded down             debt_is_paid_to_the_nanosecond (test_plan)
- *   share of a plan rounded up         a_plan_is_lease_by_precision (test_plan)
- *   debt of a request forgotten        fair_gives_requests_and_splits_the_rest_equally
- *   debt of a cap forgotten            strict_carries_remainders_over
- *   overrun not charged                strict_shares_are_within_a_point
- *   lease extended by late submission  a_lease_is_not_extended_by_late_submissions
- *   lease longer than the plan allows  strict_carries_remainders_over
- *   cap ignored                        strict_carries_remainders_over
- *   idle credit saved up               idleness_is_not_saved_up
- *   idle time saved up                 idle_time_is_not_saved_up
- *   idle time charged to the request   fair_splits_idle_time_in_three
- *   a lease begins before the drain    nobody_starves
- *   window not shrunk at the end       a_full_window_does_not_overrun
- *   sum of requests off by one         sums_above_one_are_refused_with_the_arithmetic
- * (test_scheduler) own request counted twice          a_running_clients_share_changes_live
- * (test_scheduler) overlapping lanes not joined       partitions_that_overlap_share_a_lease
- * (test_scheduler) turn not to the end of the list    turns_are_first_come_first_served
- * (test_turns) debt of a turn forgotten           a_turn_is_shorter_by_the_last_ones_overrun
- * (test_turns) turn kept when idle                a_turn_ends_early_with_its_work (test_turns) low
- * window per client, not total   urgent_work_waits_for_one_lower_kernel (test_priority) no linger
- * after urgent work        short_kernels_have_a_wider_window (test_priority) lower clients not in
- * turns         urgent_work_waits_for_one_lower_kernel (test_priority) duty not charged
- * duty_bounds_a_clients_own_device_time (test_priority) atoms rounded up
- * percentages_round_down_to_atoms (test_share) atoms overcommitted by one
- * overcommitted_requests_are_refused_with_the_arithmetic (test_share) lent atoms not taken back
- * a_request_is_lent_and_taken_back (test_share) owner named before the borrower
- * a_request_is_lent_and_taken_back (test_share)
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -243,7 +213,9 @@ static void a_lease_is_not_extended_by_late_submissions(void **state)
     assert_int_equal(answer.room, 1);
     assert_int_equal(answer.until, start + 250 * MS);
     scheduler_submitted(scheduler, scheduled, 1, late);
-    assert_int_equal(scheduler_may_submit(scheduler, scheduled, late).room, 0);
+    answer = scheduler_may_submit(scheduler, scheduled, late);
+    assert_int_equal(answer.room, 0);
+    assert_int_equal(answer.until, start + 250 * MS);
     assert_int_equal(scheduler_may_submit(scheduler, scheduled, late + 1).room, 0);
     /* 60 ms later it is done; 310 ms are charged. */
     scheduler_used(scheduler, scheduled, 1, 60 * MS, start + 310 * MS);
@@ -335,6 +307,20 @@ static void fair_gives_requests_and_splits_the_rest_equally(void **state)
         if (busy < 0.97 * total / PLAN_WHOLE)
             fail_msg("mix %d: busy %.3f of %.3f", mix, busy, total / PLAN_WHOLE);
     }
+}
+
+/* A client alone, with a limit of a tenth: a lease, and then it waits until that is a tenth. */
+static void a_limit_is_spread_over_the_plan(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_FAIR, 250 * MS);
+    struct device_client *limited = arrive(0, 1000, MS, MS, 1);
+    device_work(&device, limited, ANY);
+    uint64_t start = device.now;
+    device_run(&device, start + 2400 * MS);
+    assert_in_range(device_had(&device, limited), 250 * MS, 276 * MS);
+    device_run(&device, start + 50000 * MS);
+    assert_in_range(device_had(&device, limited), 4900 * MS, 5276 * MS);
 }
 
 static void fair_splits_idle_time_in_three(void **state)
@@ -487,6 +473,7 @@ int main(void)
         cmocka_unit_test(a_lease_is_not_extended_by_late_submissions),
         cmocka_unit_test(a_full_window_does_not_overrun),
         cmocka_unit_test(fair_gives_requests_and_splits_the_rest_equally),
+        cmocka_unit_test(a_limit_is_spread_over_the_plan),
         cmocka_unit_test(fair_splits_idle_time_in_three),
         cmocka_unit_test(fair_keeps_the_device_busy),
         cmocka_unit_test(idleness_is_not_saved_up),

@@ -96,6 +96,24 @@ static void a_turn_is_shorter_by_the_last_ones_overrun(void **state)
     assert_true(share > 0.48 && share < 0.52);
 }
 
+/* A kernel of five turns takes more than the next turn has: nine tenths of that are all it costs.
+ */
+static void a_tenth_of_a_turn_is_left_of_any_overrun(void **state)
+{
+    (void)state;
+    open_turns(1000 * MS);
+    struct device_client *a = arrive(5000 * MS), *b = arrive(100 * MS);
+    uint64_t start = device.now;
+    device_work(&device, a, 1);
+    device_work(&device, b, ANY);
+    device_run(&device, start + 4999 * MS);
+    device_work(&device, a, ANY);
+    a->shortest = a->longest = MS;
+    device_run(&device, start + 6001 * MS);
+    assert_true(has_turn(a));
+    assert_int_equal(device.scheduler.lanes[0].lease_ends, start + 6100 * MS);
+}
+
 static void turns_need_no_request_and_fit_any_number(void **state)
 {
     (void)state;
@@ -113,6 +131,7 @@ int main(void)
         cmocka_unit_test(turns_are_first_come_first_served),
         cmocka_unit_test(a_turn_ends_early_with_its_work),
         cmocka_unit_test(a_turn_is_shorter_by_the_last_ones_overrun),
+        cmocka_unit_test(a_tenth_of_a_turn_is_left_of_any_overrun),
         cmocka_unit_test(turns_need_no_request_and_fit_any_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
