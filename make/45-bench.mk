@@ -12,7 +12,7 @@ $(NULL_DRIVER): $(call obj,tests/bench/null/null.c) $(A)/libcommon.a
 $(call obj,tests/bench/bench.c): tests/bench/kernels/bench.ptx
 $(BUILD)/tests/bench/bench: $(call obj,$(BENCH_SRC)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS)
+	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lm
 
 # tests/integration/test_bench.sh runs some rows.
 CHECK_DEPS += $(NULL_DRIVER) $(BUILD)/tests/bench/bench

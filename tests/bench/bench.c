@@ -14,6 +14,8 @@
 __asm__(".section .rodata\n.balign 16\n.globl bench_ptx\nbench_ptx:\n.incbin "
         "\"tests/bench/kernels/bench.ptx\"\n.byte 0\n.previous\n");
 
+bool bench_short;
+
 double bench_now(void)
 {
     struct timespec now;
@@ -129,6 +131,14 @@ gpushare_connection *bench_connect(const struct server *server, double percentag
     gpushare_connection *gpu;
     BENCH_CHECK(gpushare_connect(&options, &gpu));
     return gpu;
+}
+
+uint32_t bench_multiprocessors(const struct server *server)
+{
+    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
+    struct gpushare_device device = {.size = sizeof device};
+    BENCH_CHECK(gpushare_device_query(&options, &device));
+    return device.multiprocessors;
 }
 
 gpushare_function *bench_function(gpushare_connection *gpu, const char *name)

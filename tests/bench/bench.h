@@ -10,6 +10,7 @@
 #ifndef GPUSHARE_TESTS_BENCH_BENCH_H
 #define GPUSHARE_TESTS_BENCH_BENCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,7 +23,7 @@ struct bench_result {
     double yardstick; /* in the same unit; 0 where the row has none */
     double ratio;     /* value / yardstick, by the medians of pairs taken in turn */
     double spread;  /* of the ratio (or value) over the rounds: (third quartile - first) / median */
-    char note[200]; /* what else was seen; may be empty */
+    char note[300]; /* what else was seen; may be empty */
 };
 
 /* ---- rows, one function each ---- */
@@ -36,6 +37,9 @@ void bench_overlap_clients(struct bench_result *result);
 void bench_overlap_control(struct bench_result *result);
 void bench_overlap_copy_compute(struct bench_result *result);
 void bench_threads_25(struct bench_result *result);
+void bench_threads_30_70(struct bench_result *result);
+void bench_memory_exact(struct bench_result *result);
+void bench_priority(struct bench_result *result);
 void bench_share_change(struct bench_result *result);
 void bench_idle_cpu(struct bench_result *result);
 void bench_idle_wakeups(struct bench_result *result);
@@ -46,6 +50,10 @@ void bench_lane_instructions(struct bench_result *result);
 
 /* The PTX of tests/bench/kernels/bench.cu, NUL-terminated. */
 extern const char bench_ptx[];
+
+/* A run of seconds, which shows that rows work (option --short): fewer rounds, numbers are not
+ * judged. */
+extern bool bench_short;
 
 double bench_now(void); /* seconds, CLOCK_MONOTONIC */
 
@@ -70,6 +78,7 @@ void bench_pin_process(pid_t pid, int cpu);
 
 /* Connects to a private server. percentage: 0 for no wish. */
 gpushare_connection *bench_connect(const struct server *server, double percentage);
+uint32_t bench_multiprocessors(const struct server *server); /* of the device */
 gpushare_function *bench_function(gpushare_connection *gpu, const char *name);
 
 #endif

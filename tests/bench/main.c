@@ -3,7 +3,7 @@
 /*
  * make bench: runs the rows, prints a table, writes results.json.
  *
- * usage: bench OUT.json [ROW...]
+ * usage: bench [--short] OUT.json [ROW...]
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -34,7 +34,10 @@ static const struct row {
      bench_overlap_copy_compute},
     {"threads_25_alone", "blocks/s", "uncapped x granted share", RATIO_WITHIN, 0.98, 1.02,
      bench_threads_25},
+    {"threads_30_70_error", "of granted", NULL, VALUE_AT_MOST, 0, 0.05, bench_threads_30_70},
+    {"priority_p99", "ms", "alone plus one kernel", RATIO_AT_MOST, 0, 1.1, bench_priority},
     {"share_change_ms", "ms", NULL, VALUE_AT_MOST, 0, 20, bench_share_change},
+    {"memory_exact_bytes", "bytes", NULL, VALUE_AT_MOST, 0, 2 << 20, bench_memory_exact},
     {"launch_with_64_clients", "ns", "1 connected", RATIO_AT_MOST, 0, 1.1, bench_launch_64},
     {"idle_cpu_seconds", "s", NULL, VALUE_AT_MOST, 0, 0.02, bench_idle_cpu},
     {"idle_thread_wakeups", "wake-ups", NULL, VALUE_AT_MOST, 0, 10, bench_idle_wakeups},
@@ -102,8 +105,13 @@ static json_t *to_json(const struct row *row, const struct bench_result *result,
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[1], "--short")) {
+        bench_short = true;
+        argc--;
+        argv++;
+    }
     if (argc < 2) {
-        fprintf(stderr, "usage: bench OUT.json [ROW...]\n");
+        fprintf(stderr, "usage: bench [--short] OUT.json [ROW...]\n");
         return 2;
     }
     for (int i = 2; i < argc; i++) {
