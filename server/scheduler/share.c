@@ -155,6 +155,23 @@ static void taken(const struct share *share, const struct share_client *client,
             share_set_join(set, &other->own);
 }
 
+bool share_may_use(const struct share *share, const struct share_client *client,
+                   const struct share_set *atoms)
+{
+    struct share_set others;
+    taken(share, client, &others);
+    return !share_set_overlap(&others, atoms);
+}
+
+bool share_borrows(const struct share *share, const struct share_client *client,
+                   const struct share_set *atoms)
+{
+    for (const struct share_client *other = share->first; other; other = other->next)
+        if (other != client && share_set_overlap(&other->own, atoms))
+            return true;
+    return false;
+}
+
 /* Whole atoms of a set. */
 static uint32_t whole_atoms(const struct share *share, const struct share_set *set)
 {

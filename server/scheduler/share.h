@@ -103,6 +103,13 @@ void share_idle(struct share *share, struct share_client *client);
  * when it was last named; NULL: that was all. Who must make room comes before whom it is for. */
 struct share_client *share_named(struct share *share);
 
+/* Whether the client may run on these atoms, as far as it depends on others: nobody with work calls
+ * one of them its own. And whether one of them is another's own, with work or without. */
+bool share_may_use(const struct share *share, const struct share_client *client,
+                   const struct share_set *atoms);
+bool share_borrows(const struct share *share, const struct share_client *client,
+                   const struct share_set *atoms);
+
 /* Multiprocessors of a set; what status shows as granted. */
 uint32_t share_multiprocessors(const struct share *share, const struct share_set *set);
 /* Multiprocessors that its limit allows. */

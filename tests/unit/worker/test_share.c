@@ -39,12 +39,19 @@ static void hold(void)
     pthread_mutex_unlock(&fake.lock);
 }
 
+static void keep(uint32_t most)
+{
+    pthread_mutex_lock(&harness.worker.partitions.lock);
+    harness.worker.partitions.kept_most = most;
+    pthread_mutex_unlock(&harness.worker.partitions.lock);
+}
+
 /* Sets that nobody has any more are not kept, so that they can be seen to go. */
 static int setup(void **state)
 {
     if (harness_setup(state) < 0)
         return -1;
-    harness.worker.partitions.kept_most = 0;
+    keep(0);
     memset(&seen, 0, sizeof seen);
     peer = peer_attach(1);
     peer_load_text(peer, 1, harness_ptx, 0);
@@ -162,7 +169,7 @@ static void test_an_idle_client_moves_at_once(void **state)
 static void test_sets_are_kept_for_the_next_time(void **state)
 {
     (void)state;
-    harness.worker.partitions.kept_most = PARTITIONS_KEPT;
+    keep(PARTITIONS_KEPT);
     fake_release();
     for (int i = 0; i < 20; i++) {
         assert_int_equal(change(1, i % 2 ? 2500 : 5000, 0), i % 2 ? 32 : 64);
