@@ -29,7 +29,8 @@ void device_open(struct device *device, struct supervisor *supervisor, uint32_t 
     *device = (struct device){.supervisor = supervisor,
                               .index = index,
                               .ordinal = ordinal,
-                              .state = SUPERVISOR_DEVICE_WAITING};
+                              .state = SUPERVISOR_DEVICE_WAITING,
+                              .schedule = schedule_default()};
     device->admission.memory_limit = PROTO_UNSET;
     device->admission.host_limit = PROTO_UNSET;
     uv_timer_init(supervisor->loop, &device->timer);
@@ -83,6 +84,7 @@ static void take_info(struct device *device, const struct proto_device_info *inf
     device->served = true;
     log_notice("device %u: %s, %u multiprocessors, %llu MiB, is ready", device->index, info->name,
                info->multiprocessors, (unsigned long long)(info->memory >> 20));
+    device_schedule_begin(device);
     supervisor_device_ready(device->supervisor, device);
 }
 

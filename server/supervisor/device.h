@@ -18,6 +18,7 @@
 
 #include "protocol.h"
 #include "server/supervisor/admission.h"
+#include "server/supervisor/schedule.h"
 #include "server/supervisor/supervisor.h"
 #include "server/supervisor/worker_link.h"
 #include "server/supervisor/worker_process.h"
@@ -29,6 +30,9 @@ struct device {
     struct proto_device_info info;
     bool known; /* info holds something */
     struct admission admission;
+    struct schedule schedule;       /* in force; without a worker: what the next one is told */
+    struct schedule scheduled;      /* asked of the worker last... */
+    uint32_t scheduling;            /* ...while so many answers are due */
     struct worker_process *process; /* NULL: none, or adopted */
     struct worker_link *link;       /* NULL while there is none */
     uv_timer_t timer;               /* the next start */
@@ -63,6 +67,15 @@ void device_stop(struct device *device);
  */
 int device_request(struct device *device, uint16_t opcode, uint32_t client, const void *body,
                    const int *fds, unsigned fd_count, worker_link_reply *reply, void *context);
+
+/* ---- device_schedule.c ---- */
+
+/* A worker is ready: tells it how its clients are to share the device, before any comes. */
+void device_schedule_begin(struct device *device);
+
+/* See supervisor_schedule. */
+int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
+                        const char *by, supervisor_set_done *done, void *context);
 
 /* Why clients can't be served now; a sentence. */
 void device_explain(const struct device *device, char *text, size_t bytes);

@@ -162,6 +162,7 @@ static void send_attached(struct session *session)
         .thread_request = session->grant.thread_request,
         .time_request = session->grant.time_request,
         .time_limit = session->grant.time_limit,
+        .mode = session->device->schedule.mode,
     };
     memcpy(body.group, session->group, sizeof body.group);
     int fds[3] = {session->ring.fd, status, session->doorbell};

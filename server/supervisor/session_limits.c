@@ -23,6 +23,7 @@ void session_limits_query(struct session *session, struct channel_message *messa
         .thread_request = session->grant.thread_request,
         .time_request = session->grant.time_request,
         .time_limit = session->grant.time_limit,
+        .mode = session->device->schedule.mode,
     };
     session_answer(session, PROTO_LIMITS, message->header.serial, &body, NULL, 0);
 }
@@ -49,6 +50,55 @@ static uint32_t too_much(const struct session *session, const char *what, uint64
     return PROTO_ERROR_INVALID_VALUE;
 }
 
+/* What the worker is asked for; 0 and UINT32_MAX leave alone what the change before leaves, which
+ * may be on its way. */
+static struct proto_worker_limits share_wanted(const struct session *session,
+                                               const struct supervisor_change *change)
+{
+    struct proto_worker_limits share =
+        session->sharing ? session->share
+                         : (struct proto_worker_limits){
+                               session->grant.thread_percentage, session->grant.priority,
+                               session->grant.thread_request,    session->grant.time_request,
+                               session->grant.time_limit,
+                           };
+    if (change->thread_percentage)
+        share.thread_percentage = change->thread_percentage;
+    if (change->thread_request != UINT32_MAX)
+        share.thread_request = change->thread_request;
+    if (change->time_request != UINT32_MAX)
+        share.time_request = change->time_request;
+    if (change->time_limit)
+        share.time_limit = change->time_limit;
+    if (change->priority != UINT32_MAX)
+        share.priority = change->priority;
+    return share;
+}
+
+static bool changes_share(const struct supervisor_change *change)
+{
+    return change->thread_percentage || change->thread_request != UINT32_MAX ||
+           change->time_request != UINT32_MAX || change->time_limit ||
+           change->priority != UINT32_MAX;
+}
+
+bool supervisor_change_empty(const struct supervisor_change *change)
+{
+    return !changes_share(change) && change->memory_limit == PROTO_UNSET && !change->memory_share &&
+           change->host_limit == PROTO_UNSET;
+}
+
+static uint32_t above_limit(const struct session *session, const char *what, uint32_t request,
+                            uint32_t limit, char *why, size_t why_size)
+{
+    char a[UNITS_TEXT], b[UNITS_TEXT];
+    snprintf(why, why_size,
+             "client %u would have a %s.request of %s%% above its %s.limit of %s%%: set both",
+             session->number, what, units_format_percentage(request, a), what,
+             units_format_percentage(limit, b));
+    return PROTO_ERROR_INVALID_VALUE;
+}
+
 uint32_t session_limits_check(const struct session *session, const struct supervisor_change *change,
                               char *why, size_t why_size)
 {
@@ -62,6 +112,12 @@ uint32_t session_limits_check(const struct session *session, const struct superv
     if (change->host_limit != PROTO_UNSET && change->host_limit > most)
         return too_much(session, "pinned host memory", change->host_limit, most, window, why,
                         why_size);
+    struct proto_worker_limits share = share_wanted(session, change);
+    if (share.thread_request > share.thread_percentage)
+        return above_limit(session, "threads", share.thread_request, share.thread_percentage, why,
+                           why_size);
+    if (share.time_request > share.time_limit)
+        return above_limit(session, "time", share.time_request, share.time_limit, why, why_size);
     return 0;
 }
 
@@ -87,14 +143,16 @@ static void set_memory(struct session *session, const struct supervisor_change *
 
 static void log_change(const struct session *session, const char *by)
 {
-    char percentage[UNITS_TEXT];
-    log_info("client %u '%s' has by %s: %s %% of threads (%u multiprocessors), priority %u, %llu "
-             "bytes of device memory, %llu of pinned host memory",
+    const struct grant *grant = &session->grant;
+    char text[4][UNITS_TEXT];
+    log_info("client %u '%s' has by %s: threads %s to %s %% (%u multiprocessors at most), time %s "
+             "to %s %%, priority %u, %llu bytes of device memory, %llu of pinned host memory",
              session->number, session->name, by,
-             units_format_percentage(session->grant.thread_percentage, percentage),
-             session->worker.multiprocessors, session->grant.priority,
-             (unsigned long long)session->grant.memory_limit,
-             (unsigned long long)session->grant.host_limit);
+             units_format_percentage(grant->thread_request, text[0]),
+             units_format_percentage(grant->thread_percentage, text[1]),
+             session->worker.multiprocessors, units_format_percentage(grant->time_request, text[2]),
+             units_format_percentage(grant->time_limit, text[3]), grant->priority,
+             (unsigned long long)grant->memory_limit, (unsigned long long)grant->host_limit);
 }
 
 static void share_changed(void *context, struct channel_message *answer)
@@ -107,6 +165,9 @@ static void share_changed(void *context, struct channel_message *answer)
     if (answer && answer->header.opcode == PROTO_WORKER_ATTACHED && !session_leaves(session)) {
         memcpy(&session->worker, answer->body, sizeof session->worker);
         session->grant.thread_percentage = setting->share.thread_percentage;
+        session->grant.thread_request = setting->share.thread_request;
+        session->grant.time_request = setting->share.time_request;
+        session->grant.time_limit = setting->share.time_limit;
         session->grant.priority = setting->share.priority;
         set_memory(session, &setting->change);
         log_change(session, setting->by);
@@ -127,7 +188,7 @@ static void share_changed(void *context, struct channel_message *answer)
 int session_limits_set(struct session *session, const struct supervisor_change *change,
                        const char *by, supervisor_set_done *done, void *context)
 {
-    if (!change->thread_percentage && change->priority == UINT32_MAX) {
+    if (!changes_share(change)) {
         set_memory(session, change);
         log_change(session, by);
         return 1;
@@ -144,19 +205,7 @@ int session_limits_set(struct session *session, const struct supervisor_change *
                                 .done = done,
                                 .context = context};
     snprintf(setting->by, sizeof setting->by, "%s", by);
-    /* What this change leaves alone is as the one before leaves it, which may be on its way. */
-    setting->share = session->sharing ? session->share
-                                      : (struct proto_worker_limits){
-                                            .thread_percentage = session->grant.thread_percentage,
-                                            .priority = session->grant.priority,
-                                            .thread_request = session->grant.thread_request,
-                                            .time_request = session->grant.time_request,
-                                            .time_limit = session->grant.time_limit,
-                                        };
-    if (change->thread_percentage)
-        setting->share.thread_percentage = change->thread_percentage;
-    if (change->priority != UINT32_MAX)
-        setting->share.priority = change->priority;
+    setting->share = share_wanted(session, change);
     int result =
         session_ask(session, PROTO_WORKER_LIMITS, &setting->share, NULL, 0, share_changed, setting);
     if (result < 0) {

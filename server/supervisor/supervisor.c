@@ -349,6 +349,7 @@ void supervisor_device_view(const struct supervisor *supervisor, uint32_t index,
         .info = device->info,
         .worker_pid = device->process ? worker_process_pid(device->process) : 0,
         .worker_starts = device->starts,
+        .schedule = device->schedule,
     };
     memcpy(view->trouble, device->trouble, sizeof view->trouble);
     for (const struct session *session = supervisor->first; session; session = session->next) {
@@ -385,6 +386,12 @@ static void view_client(const struct session *session, struct supervisor_client_
     view->host_charged = session->host.used;
     view->threads_asked = session->asked.thread_percentage;
     view->threads_granted = session->grant.thread_percentage;
+    view->thread_request_asked = session->asked.thread_request;
+    view->thread_request = session->grant.thread_request;
+    view->time_request_asked = session->asked.time_request;
+    view->time_request = session->grant.time_request;
+    view->time_limit_asked = session->asked.time_limit;
+    view->time_limit = session->grant.time_limit;
     view->multiprocessors = session->worker.multiprocessors;
     view->partitioned = session->worker.partitioned;
     view->priority = session->grant.priority;
@@ -454,6 +461,14 @@ int supervisor_set(struct supervisor *supervisor, uint32_t client,
 {
     struct session *session = find_attached(supervisor, client);
     return session ? session_limits_set(session, change, by, done, context) : -ENOENT;
+}
+
+int supervisor_schedule(struct supervisor *supervisor, uint32_t device, const struct schedule *to,
+                        unsigned parts, const char *by, supervisor_set_done *done, void *context)
+{
+    if (device >= supervisor->device_count)
+        return -ENOENT;
+    return device_schedule_set(&supervisor->devices[device], to, parts, by, done, context);
 }
 
 struct usage_question {

@@ -18,6 +18,7 @@
 #include <uv.h>
 
 #include "protocol.h"
+#include "server/supervisor/schedule.h"
 
 struct settings;
 struct discovery;
@@ -86,6 +87,7 @@ struct supervisor_device_view {
     uint32_t clients;              /* attached now, those being taken down included */
     uint32_t partitions;           /* distinct sets of multiprocessors that its clients hold */
     uint64_t memory_charged;       /* bytes, all clients together */
+    struct schedule schedule;      /* in force, or to be with the next worker */
     char trouble[380];             /* why the latest worker ended; empty if none has */
 };
 
@@ -103,9 +105,16 @@ struct supervisor_client_view {
     uint64_t host_asked; /* PROTO_UNSET: not asked */
     uint64_t host_limit;
     uint64_t host_charged;
-    uint32_t threads_asked;   /* hundredths of a per cent; 0: not asked */
-    uint32_t threads_granted; /* likewise, before rounding to partitions */
-    uint32_t multiprocessors; /* granted */
+    /* Shares are hundredths of a per cent; a limit of 0 was not asked, a request of 0 neither. */
+    uint32_t threads_asked;
+    uint32_t threads_granted; /* before rounding to partitions */
+    uint32_t thread_request_asked;
+    uint32_t thread_request;
+    uint32_t time_request_asked;
+    uint32_t time_request;
+    uint32_t time_limit_asked;
+    uint32_t time_limit;
+    uint32_t multiprocessors; /* that it may have at most */
     bool partitioned;         /* enforced by a partition */
     uint32_t priority;
     uint32_t fds;          /* descriptors that the server holds for it */
@@ -142,22 +151,38 @@ void supervisor_totals(const struct supervisor *supervisor, struct supervisor_to
 /* Ends a client with PROTO_ERROR_KILLED. by names who asked, for the log. 0, or -ENOENT. */
 int supervisor_kill(struct supervisor *supervisor, uint32_t client, const char *by);
 
-/* What an administrator changes of a client's grant; it replaces what the client asked for. */
+/* What an administrator changes of a client's grant; it replaces what the client asked for. Shares
+ * are hundredths of a per cent. */
 struct supervisor_change {
-    uint32_t thread_percentage; /* hundredths of a per cent; 0: stays */
+    uint32_t thread_percentage; /* 0: stays */
+    uint32_t thread_request;    /* UINT32_MAX: stays; 0: none */
+    uint32_t time_request;      /* UINT32_MAX: stays; 0: none */
+    uint32_t time_limit;        /* 0: stays */
     uint32_t priority;          /* UINT32_MAX: stays */
     uint64_t memory_limit;      /* bytes; PROTO_UNSET: stays */
     uint32_t memory_share;      /* of the device's, hundredths of a per cent, instead; 0: none */
     uint64_t host_limit;        /* bytes; PROTO_UNSET: stays */
 };
 
-/* error: 0, or a number of the error table and a sentence in text. */
-typedef void supervisor_set_done(void *context, uint32_t client, uint32_t error, const char *text);
+/* Changes nothing. */
+static const struct supervisor_change supervisor_change_none = {
+    .thread_request = UINT32_MAX,
+    .time_request = UINT32_MAX,
+    .priority = UINT32_MAX,
+    .memory_limit = PROTO_UNSET,
+    .host_limit = PROTO_UNSET,
+};
+bool supervisor_change_empty(const struct supervisor_change *change);
+
+/* Of which client, or device. error: 0, or a number of the error table and a sentence in text, the
+ * worker's own where it refused. */
+typedef void supervisor_set_done(void *context, uint32_t number, uint32_t error, const char *text);
 
 /*
  * Whether a change would be refused now: a number of the error table with a
  * sentence in why, or 0. A limit may not exceed the client's window of addresses,
- * which is fixed when it attaches, nor what the device has.
+ * which is fixed when it attaches, nor what the device has; a request may not exceed
+ * its limit. Whether the clients' requests fit together only the worker knows.
  */
 uint32_t supervisor_check(const struct supervisor *supervisor, uint32_t client,
                           const struct supervisor_change *change, char *why, size_t why_size);
@@ -173,6 +198,17 @@ uint32_t supervisor_check(const struct supervisor *supervisor, uint32_t client,
 int supervisor_set(struct supervisor *supervisor, uint32_t client,
                    const struct supervisor_change *change, const char *by,
                    supervisor_set_done *done, void *context);
+
+/*
+ * Changes how the clients of a device share it: the parts (bits of enum schedule_part)
+ * of `to`. Returns 1 if all is done (there is no worker now: its successor is told
+ * before any client); 0 if the worker is asked: done is then called exactly once, from
+ * the loop and never before this returns, and after a refusal everything is as it was;
+ * -ENOENT (no such device) or another -errno (done is not called, nothing has changed).
+ * Changes are carried out in order. by names who asked, for the log.
+ */
+int supervisor_schedule(struct supervisor *supervisor, uint32_t device, const struct schedule *to,
+                        unsigned parts, const char *by, supervisor_set_done *done, void *context);
 
 struct supervisor_config_view {
     const char *file; /* NULL: none is in force; true until the next reload */

@@ -75,6 +75,10 @@ static void change(struct session *session, const struct grant *from, const stru
     struct supervisor_change change = {
         .thread_percentage =
             to->thread_percentage == from->thread_percentage ? 0 : to->thread_percentage,
+        .thread_request =
+            to->thread_request == from->thread_request ? UINT32_MAX : to->thread_request,
+        .time_request = to->time_request == from->time_request ? UINT32_MAX : to->time_request,
+        .time_limit = to->time_limit == from->time_limit ? 0 : to->time_limit,
         .priority = to->priority == from->priority ? UINT32_MAX : to->priority,
         .memory_limit = to->memory_limit == from->memory_limit
                             ? PROTO_UNSET
@@ -83,8 +87,7 @@ static void change(struct session *session, const struct grant *from, const stru
                           ? PROTO_UNSET
                           : limits_tighter(to->host_limit, session->window.bytes),
     };
-    if (!change.thread_percentage && change.priority == UINT32_MAX &&
-        change.memory_limit == PROTO_UNSET && change.host_limit == PROTO_UNSET)
+    if (supervisor_change_empty(&change))
         return;
     int result = session_limits_set(session, &change, "the configuration", changed, NULL);
     if (result < 0)

@@ -44,6 +44,9 @@ struct fake_worker {
     uint32_t refuse_map;   /* this many maps are answered out_of_memory */
     uint64_t refuse_above; /* maps larger than this are, if not 0 */
     bool refuse_load;
+    const char *refuse_schedule; /* in these words */
+    struct proto_worker_schedule schedule;
+    uint32_t schedules;
     uint64_t mapped, host_mapped;
     uint64_t global_bytes; /* of every module */
     uint32_t attached, detached, inspected, modules, quiesces, unloads;
@@ -110,10 +113,12 @@ static inline void fake_start_worker(struct fake *fake, uint32_t device, uint64_
     assert_int_equal(channel_send(worker->fd, PROTO_DEVICE_INFO, 0, 0, &info, NULL, 0, NULL, 0), 0);
 }
 
+static inline void fake_turn(struct fake *fake);
+
 static inline void fake_settle(struct fake *fake)
 {
     for (int i = 0; i < 20; i++)
-        uv_run(&fake->loop, UV_RUN_NOWAIT);
+        fake_turn(fake);
 }
 
 static inline void fake_open(struct fake *fake, uint32_t devices, uint64_t memory)
@@ -143,6 +148,8 @@ static inline void fake_open(struct fake *fake, uint32_t devices, uint64_t memor
         fake_start_worker(fake, i, memory);
     fake_settle(fake);
     assert_true(fake->ready);
+    for (uint32_t i = 0; i < devices; i++)
+        assert_int_equal(fake->worker[i].schedules, 1);
 }
 
 /* ---- the worker's side ---- */
@@ -221,6 +228,19 @@ static inline void fake_answer_module(struct fake_worker *worker,
     }
 }
 
+static inline void fake_answer_schedule(struct fake_worker *worker,
+                                        const struct channel_message *message)
+{
+    worker->schedules++;
+    if (worker->refuse_schedule) {
+        channel_send_failed(worker->fd, message->header.serial, message->header.client,
+                            PROTO_ERROR_INVALID_VALUE, "%s", worker->refuse_schedule);
+        return;
+    }
+    memcpy(&worker->schedule, message->body, sizeof worker->schedule);
+    fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+}
+
 static inline void fake_answer(struct fake_worker *worker, const struct channel_message *message)
 {
     struct proto_worker_attached attached = {.multiprocessors = 64, .partitioned = 1, .atoms = {5}};
@@ -236,6 +256,9 @@ static inline void fake_answer(struct fake_worker *worker, const struct channel_
     case PROTO_WORKER_ATTACH:
         worker->attached++;
         fake_reply(worker, message, PROTO_WORKER_ATTACHED, &attached, NULL, 0);
+        break;
+    case PROTO_WORKER_SCHEDULE:
+        fake_answer_schedule(worker, message);
         break;
     case PROTO_WORKER_LIMITS:
         fake_reply(worker, message, PROTO_WORKER_ATTACHED, &attached, NULL, 0);

@@ -4,8 +4,7 @@
 #include "tests/unit/supervisor/fake.h"
 
 static struct fake fake;
-static const struct supervisor_change nothing = {
-    .priority = UINT32_MAX, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
+#define nothing supervisor_change_none
 
 static struct {
     unsigned calls;
@@ -193,6 +192,87 @@ static void what_the_worker_refuses_changes_nothing(void **state)
     fake_close(&fake);
 }
 
+static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    struct proto_worker_limits asked;
+    struct supervisor_change change = nothing;
+    begin();
+    int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
+    uint32_t client = attached.client;
+    change.thread_request = 3000;
+    change.thread_percentage = 5000;
+    change.time_request = 2500;
+    change.time_limit = 6000;
+    fake.worker[0].automatic = false;
+    assert_int_equal(set(client, change), 0);
+    fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
+    memcpy(&asked, fake.worker[0].message.body, sizeof asked);
+    assert_int_equal(asked.thread_request, 3000);
+    assert_int_equal(asked.thread_percentage, 5000);
+    assert_int_equal(asked.time_request, 2500);
+    assert_int_equal(asked.time_limit, 6000);
+    assert_int_equal(asked.priority, 0);
+    /* Held to what is on its way. */
+    change = nothing;
+    change.thread_percentage = 2999;
+    refused(client, change, PROTO_ERROR_INVALID_VALUE, "threads.request of 30%");
+    refused(client, change, PROTO_ERROR_INVALID_VALUE, "threads.limit of 29.99%");
+    change.thread_percentage = 3000;
+    char why[300];
+    assert_int_equal(supervisor_check(fake.supervisor, client, &change, why, sizeof why), 0);
+    fake_answer(&fake.worker[0], &fake.worker[0].message);
+    FAKE_WAIT(&fake, told.calls == 1);
+    fake.worker[0].automatic = true;
+    struct proto_limits limits = limits_of(fd);
+    assert_int_equal(limits.thread_request, 3000);
+    assert_int_equal(limits.time_request, 2500);
+    assert_int_equal(limits.time_limit, 6000);
+    change = nothing;
+    change.time_request = 6001;
+    refused(client, change, PROTO_ERROR_INVALID_VALUE, "time.request of 60.01%");
+    change.time_limit = 7000;
+    assert_int_equal(supervisor_check(fake.supervisor, client, &change, why, sizeof why), 0);
+    /* A request can be taken away again; the rest stays. */
+    change = nothing;
+    change.time_request = 0;
+    assert_int_equal(set(client, change), 0);
+    FAKE_WAIT(&fake, told.calls == 2);
+    limits = limits_of(fd);
+    assert_int_equal(limits.time_request, 0);
+    assert_int_equal(limits.time_limit, 6000);
+    assert_int_equal(limits.thread_request, 3000);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void a_refusals_arithmetic_comes_through_whole(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    struct supervisor_change change = nothing;
+    struct proto_failed failed = {.error = PROTO_ERROR_INVALID_VALUE};
+    begin();
+    int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
+    /* As long as a message can carry. */
+    memset(failed.text, 'x', sizeof failed.text - 1);
+    memcpy(failed.text + sizeof failed.text - 5, "140%", 4);
+    fake.worker[0].automatic = false;
+    change.thread_request = 9000;
+    assert_int_equal(set(attached.client, change), 0);
+    fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
+    fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_FAILED, &failed, NULL, 0);
+    FAKE_WAIT(&fake, told.calls == 1);
+    assert_string_equal(told.text, failed.text);
+    assert_int_equal(limits_of(fd).thread_request, 0);
+    fake.worker[0].automatic = true;
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 static void who_leaves_meanwhile_is_told_of_once(void **state)
 {
     (void)state;
@@ -244,6 +324,8 @@ int main(void)
         cmocka_unit_test(more_than_the_window_or_the_device_is_refused_with_both_numbers),
         cmocka_unit_test(changes_on_their_way_leave_each_other_alone),
         cmocka_unit_test(what_the_worker_refuses_changes_nothing),
+        cmocka_unit_test(requests_and_time_reach_the_worker_and_stay_below_their_limits),
+        cmocka_unit_test(a_refusals_arithmetic_comes_through_whole),
         cmocka_unit_test(who_leaves_meanwhile_is_told_of_once),
         cmocka_unit_test(a_worker_that_dies_ends_the_change),
     };
