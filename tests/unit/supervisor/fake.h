@@ -48,7 +48,7 @@ struct fake_worker {
     struct proto_worker_schedule schedule;
     uint32_t schedules;
     uint64_t mapped, host_mapped;
-    uint64_t global_bytes; /* of every module */
+    uint64_t global_bytes, resident_bytes; /* of every module */
     uint32_t attached, detached, inspected, modules, quiesces, unloads;
     struct channel_message held[256]; /* frees and detaches not answered yet */
     unsigned held_count;
@@ -208,7 +208,8 @@ static inline void fake_answer_module(struct fake_worker *worker,
                                       const struct channel_message *message)
 {
     if (message->header.opcode == PROTO_WORKER_MODULE_INSPECT) {
-        struct proto_worker_module_needs needs = {.global_bytes = worker->global_bytes};
+        struct proto_worker_module_needs needs = {.global_bytes = worker->global_bytes,
+                                                  .resident_bytes = worker->resident_bytes};
         worker->inspected++;
         fake_reply(worker, message, PROTO_WORKER_MODULE_NEEDS, &needs, NULL, 0);
     } else if (message->header.opcode == PROTO_WORKER_MODULE_LOAD) {

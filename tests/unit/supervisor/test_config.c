@@ -393,6 +393,34 @@ static void profiles_asked_for_tighten_too(void **state)
     config_free(config);
 }
 
+/* Of three rules that fit, each is the strictest in one respect, wherever it stands. */
+static void the_strictest_of_rules_holds_in_any_order(void **state)
+{
+    (void)state;
+    static const char *const rules[3] = {
+        "  - {threads: {limit: 10%}, memory: {limit: 3G}, host_memory: {limit: 3M}, priority: 1}\n",
+        "  - {threads: {limit: 30%}, memory: {limit: 1G}, host_memory: {limit: 2M}, priority: 9}\n",
+        "  - {threads: {limit: 20%}, memory: {limit: 2G}, host_memory: {limit: 1M}, priority: "
+        "5}\n"};
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    for (int i = 0; i < 6; i++) {
+        const int *order = orders[i];
+        char text[1000];
+        struct config_who who = somebody(1);
+        struct config_limits limits;
+        snprintf(text, sizeof text, "rules:\n%s%s%s", rules[order[0]], rules[order[1]],
+                 rules[order[2]]);
+        struct config *config = accept(text);
+        assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+        assert_int_equal(limits.threads, 1000);
+        assert_int_equal(limits.memory, UINT64_C(1) << 30);
+        assert_int_equal(limits.host_memory, 1 << 20);
+        assert_int_equal(limits.priority, 9);
+        config_free(config);
+    }
+}
+
 static void who_is_not_known_gets_the_strictest(void **state)
 {
     (void)state;
@@ -486,6 +514,7 @@ int main(void)
         cmocka_unit_test(rules_choose_by_identity),
         cmocka_unit_test(rules_choose_by_cgroup_and_name),
         cmocka_unit_test(profiles_asked_for_tighten_too),
+        cmocka_unit_test(the_strictest_of_rules_holds_in_any_order),
         cmocka_unit_test(who_is_not_known_gets_the_strictest),
         cmocka_unit_test(patterns),
         cmocka_unit_test(files_are_read_whole_or_refused),

@@ -126,6 +126,29 @@ static void a_full_device_is_tried_with_smaller_slabs(void **state)
     fake_close(&fake);
 }
 
+/* A window as large as the limit, with two holes of a quarter each: half of it is nowhere free. */
+static void an_allocation_that_finds_no_addresses_costs_nothing(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    uint64_t quarters[4];
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 256 * MIB, NULL, &attached);
+    assert_int_equal(attached.window_bytes, 256 * MIB);
+    for (int i = 0; i < 4; i++)
+        quarters[i] = fake_alloc(&fake, fd, 64 * MIB);
+    fake_free(&fake, fd, quarters[0]);
+    fake_free(&fake, fd, quarters[2]);
+    FAKE_WAIT(&fake, fake_usage(&fake, fd).used == 128 * MIB);
+    fake_alloc_refused(&fake, fd, 128 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "fragmented");
+    assert_int_equal(fake_usage(&fake, fd).used, 128 * MIB);
+    fake_alloc(&fake, fd, 64 * MIB);
+    fake_alloc(&fake, fd, 64 * MIB);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 static void strangers_addresses_are_no_handles(void **state)
 {
     (void)state;
@@ -484,6 +507,28 @@ static void variables_are_charged_and_come_back(void **state)
     fake_close(&fake);
 }
 
+static void variables_that_the_driver_places_are_charged_too(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 8 * MIB, NULL, NULL);
+    fake.worker[0].resident_bytes = 5 * MIB + 1;
+    uint32_t module = load(fd, "module with constants");
+    assert_int_equal(fake_usage(&fake, fd).used, 5 * MIB + 1);
+    send_image(fd, "another", 7);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_OUT_OF_MEMORY,
+                       "5 MiB would exceed the limit of 8 MiB");
+    fake_alloc_refused(&fake, fd, 3 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "limit");
+    fake_alloc(&fake, fd, 2 * MIB);
+    struct proto_module_unload unload = {.module = module};
+    fake_send(&fake, fd, PROTO_MODULE_UNLOAD, &unload);
+    fake_expect(&fake, fd, PROTO_DONE);
+    FAKE_WAIT(&fake, fake_usage(&fake, fd).used == 2 * MIB);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 static void images_are_a_limit_of_their_own(void **state)
 {
     (void)state;
@@ -695,6 +740,7 @@ int main(void)
         cmocka_unit_test(slabs_that_fill_the_limit_serve_larger_requests),
         cmocka_unit_test(memory_is_not_reused_before_the_worker_says_so),
         cmocka_unit_test(a_full_device_is_tried_with_smaller_slabs),
+        cmocka_unit_test(an_allocation_that_finds_no_addresses_costs_nothing),
         cmocka_unit_test(strangers_addresses_are_no_handles),
         cmocka_unit_test(file_descriptors_are_a_limit_of_their_own),
         cmocka_unit_test(pinned_memory_has_two_limits),
@@ -706,6 +752,7 @@ int main(void)
         cmocka_unit_test(images_are_shared_by_content),
         cmocka_unit_test(images_that_lie_are_refused),
         cmocka_unit_test(variables_are_charged_and_come_back),
+        cmocka_unit_test(variables_that_the_driver_places_are_charged_too),
         cmocka_unit_test(images_are_a_limit_of_their_own),
         cmocka_unit_test(a_module_that_does_not_load_leaves_nothing),
         cmocka_unit_test(unknown_modules_do_not_reach_the_worker),

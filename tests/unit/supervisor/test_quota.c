@@ -157,6 +157,49 @@ static void a_wish_can_only_tighten(void **state)
     assert_int_equal(grant.memory_limit, 512 * MIB);
 }
 
+/* The product of an exbibyte with a share does not fit 64 bits. */
+static void a_share_of_a_device_is_rounded_down(void **state)
+{
+    (void)state;
+    struct config_limits limits = config_limits_none;
+    struct admission server = {.memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
+    limits.memory_share = 3333;
+    admission_tighten(&server, &limits, 10001);
+    assert_int_equal(server.memory_limit, 3333); /* and 3333 ten thousandths */
+    server.memory_limit = PROTO_UNSET;
+    admission_tighten(&server, &limits, UINT64_C(1) << 60);
+    assert_int_equal(server.memory_limit, (UINT64_C(1) << 60) / 10000 * 3333 +
+                                              (UINT64_C(1) << 60) % 10000 * 3333 / 10000);
+}
+
+static void what_holds_already_is_not_loosened(void **state)
+{
+    (void)state;
+    struct admission server = {
+        .memory_limit = 100, .host_limit = 200, .thread_percentage = 1000, .priority = 5};
+    const struct admission before = server;
+    struct config_limits looser = {.memory = 101,
+                                   .host_memory = 201,
+                                   .memory_share = PROTO_PERCENT_WHOLE,
+                                   .threads = 1001,
+                                   .priority = 4};
+    admission_tighten(&server, &looser, 1000);
+    assert_int_equal(server.memory_limit, before.memory_limit);
+    assert_int_equal(server.host_limit, before.host_limit);
+    assert_int_equal(server.thread_percentage, before.thread_percentage);
+    assert_int_equal(server.priority, before.priority);
+    admission_tighten(&server, &config_limits_none, 1000);
+    assert_int_equal(server.memory_limit, before.memory_limit);
+    assert_int_equal(server.host_limit, before.host_limit);
+    struct config_limits stricter = {
+        .memory = 99, .host_memory = 199, .memory_share = 980, .threads = 999, .priority = 6};
+    admission_tighten(&server, &stricter, 1000);
+    assert_int_equal(server.memory_limit, 98); /* the share is stricter still */
+    assert_int_equal(server.host_limit, 199);
+    assert_int_equal(server.thread_percentage, 999);
+    assert_int_equal(server.priority, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +209,8 @@ int main(void)
         cmocka_unit_test(descriptors_are_divided_without_a_rest),
         cmocka_unit_test(a_kept_descriptor_is_charged_until_it_is_closed),
         cmocka_unit_test(a_wish_can_only_tighten),
+        cmocka_unit_test(a_share_of_a_device_is_rounded_down),
+        cmocka_unit_test(what_holds_already_is_not_loosened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -204,6 +204,8 @@ static void test_a_client_that_leaves_is_forgotten(void **state)
     actor_open(&b, 3);
     begin_at(&a, 0, 1);
     end_at(&a, 0, 5);
+    begin_at(&a, 0, 6);
+    account_end(&account, &a.streams[0], 2); /* and is not over yet */
     account_forget(&account, &a.client);
     memset(&a, 0xee, sizeof a);
     begin_at(&b, 0, 7);
