@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""`make help` names targets that exist, and all that are described or that the documents name."""
+import glob
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+# "make" as a verb of prose, and what is no target of ours.
+WORDS = {"and", "them", "it", "sure", "the", "a", "up"}
+
+
+def make(*arguments):
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")}
+    done = subprocess.run(["make", "-C", ROOT, "--no-print-directory", *arguments], env=environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return done.stdout.decode()
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+class Help(unittest.TestCase):
+    def setUp(self):
+        self.shown = dict(re.findall(r"^ *make (\S+)\s+(\S.*)$", make("help"), re.M))
+        rules = "\n".join(read(path) for path in [f"{ROOT}/Makefile"] + sorted(glob.glob(f"{ROOT}/make/*.mk")))
+        self.described = re.findall(r"^([^\s:#]+):[^\n]*?## *(.+)$", rules, re.M)
+
+    def test_what_is_shown_is_a_target(self):
+        self.assertTrue(self.shown)
+        database = make("-pq", "help")
+        for line in re.findall(r"^\.PHONY:(.*)$", database, re.M):
+            phony = set(line.split())
+        for name in self.shown:
+            self.assertIn(name, phony)
+            self.assertRegex(database, rf"(?m)^{re.escape(name)}:", "a phony target that no rule makes")
+
+    def test_what_is_described_is_shown(self):
+        self.assertGreater(len(self.described), 10)
+        for name, text in self.described:
+            self.assertEqual(self.shown.get(name), text.strip(), name)
+        self.assertEqual(len(self.shown), len(self.described))
+
+    def test_what_the_documents_name_is_shown(self):
+        named = {}
+        for path in [f"{ROOT}/README.md", f"{ROOT}/.ci/run"] + glob.glob(f"{ROOT}/docs/*.md"):
+            for name in re.findall(r"(?:^|[^-\w])make ([a-z][a-z-]*)", read(path), re.M):
+                named.setdefault(name, path)
+        self.assertIn("check", named)
+        for name in sorted(set(named) - WORDS):
+            self.assertIn(name, self.shown, f"{named[name]} names make {name}")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])
