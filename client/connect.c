@@ -52,16 +52,30 @@ static void choose_group(const gpushare_connection *connection, uint8_t group[16
     connection_registry_unlock();
 }
 
+/* What the environment, its fraction of the device's memory and the options ask for. */
+static uint64_t memory_wish(const struct way *way)
+{
+    const struct environment *environment = &way->environment;
+    uint64_t memory =
+        limits_tighter(way->survey.memory[environment->device], environment->memory_limit);
+    if (environment->wish.fraction)
+        memory = limits_tighter(
+            memory, limits_share(way->survey.info[way->index].memory, environment->wish.fraction));
+    return memory;
+}
+
 static gpushare_error ask(gpushare_connection *connection, const struct way *way, int fds[3])
 {
     const struct limits_wish *wish = &way->environment.wish;
     struct proto_attach attach = {
         .device = way->index,
         .thread_percentage = wish->thread_percentage,
-        .memory_limit = limits_tighter(way->survey.memory[way->environment.device],
-                                       way->environment.memory_limit),
+        .memory_limit = memory_wish(way),
         .host_memory_limit = wish->host_memory,
         .priority = wish->priority,
+        .thread_request = wish->thread_request,
+        .time_request = wish->time_request,
+        .time_limit = wish->time_limit,
     };
     _Static_assert(sizeof attach.name == LIMITS_NAME_MAX + 1, "client names");
     snprintf(attach.name, sizeof attach.name, "%s", wish->name);

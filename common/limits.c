@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/dialect.h"
 #include "common/units.h"
 
 #define FORM_MEMORY                                                                                \
@@ -292,6 +293,60 @@ static int read_amounts(struct limits_wish *wish, struct reader *reader)
     return 0;
 }
 
+static int read_share(struct reader *reader, const char *variable, uint32_t *share,
+                      const char **from)
+{
+    struct dialect_amount amount;
+    const char *value = look_up(reader, variable, NULL);
+    *from = reader->from;
+    if (!value)
+        return 0;
+    if (dialect_parse_share(value, strlen(value), &amount) != 0)
+        return refuse_read(reader, value, DIALECT_FORM_SHARE);
+    *share = (uint32_t)amount.value;
+    return 0;
+}
+
+/* Nobody can be guaranteed more than it wants to have at most. */
+static int check_request(uint32_t request, const char *from, uint32_t limit, const char *limit_from,
+                         struct reader *reader)
+{
+    char asked[UNITS_TEXT], most[UNITS_TEXT];
+    if (!request || !limit || request <= limit)
+        return 0;
+    if (reader->why_size)
+        snprintf(reader->why, reader->why_size, "%s requests %s %%, and %s limits it to %s %%",
+                 from, units_format_percentage(request, asked), limit_from,
+                 units_format_percentage(limit, most));
+    return -EINVAL;
+}
+
+static int read_shares(struct limits_wish *wish, struct reader *reader)
+{
+    int result = read_share(reader, "GPUSHARE_THREADS_REQUEST", &wish->thread_request,
+                            &wish->thread_request_from);
+    if (result == 0)
+        result = read_share(reader, "GPUSHARE_TIME_REQUEST", &wish->time_request,
+                            &wish->time_request_from);
+    if (result == 0)
+        result =
+            read_share(reader, "GPUSHARE_TIME_LIMIT", &wish->time_limit, &wish->time_limit_from);
+    if (result == 0)
+        result = read_share(reader, "GPUSHARE_FRACTION", &wish->fraction, &wish->fraction_from);
+    if (result == 0 && wish->fraction &&
+        (!wish->time_request || wish->fraction < wish->time_request)) {
+        wish->time_request = wish->fraction;
+        wish->time_request_from = wish->fraction_from;
+    }
+    if (result == 0)
+        result = check_request(wish->thread_request, wish->thread_request_from,
+                               wish->thread_percentage, wish->thread_percentage_from, reader);
+    if (result == 0)
+        result = check_request(wish->time_request, wish->time_request_from, wish->time_limit,
+                               wish->time_limit_from, reader);
+    return result;
+}
+
 static int read_lists(struct limits_wish *wish, struct reader *reader)
 {
     int result = 0;
@@ -343,6 +398,8 @@ int limits_wish_read(struct limits_wish *wish, limits_get *get, void *context, c
     memset(wish, 0, sizeof *wish);
     wish->host_memory = PROTO_UNSET;
     int result = read_amounts(wish, &reader);
+    if (result == 0)
+        result = read_shares(wish, &reader);
     if (result == 0)
         result = read_lists(wish, &reader);
     if (result == 0)
@@ -496,4 +553,9 @@ uint32_t limits_tighter_percentage(uint32_t granted, uint32_t asked)
 uint32_t limits_tighter_priority(uint32_t granted, uint32_t asked)
 {
     return asked > granted ? asked : granted;
+}
+
+uint64_t limits_share(uint64_t bytes, uint32_t share)
+{
+    return (uint64_t)((unsigned __int128)bytes * share / PROTO_PERCENT_WHOLE);
 }

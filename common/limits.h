@@ -13,7 +13,11 @@
  *   GPUSHARE_CLIENT_PRIORITY           CUDA_MPS_CLIENT_PRIORITY
  *   GPUSHARE_VISIBLE_DEVICES           CUDA_VISIBLE_DEVICES
  *   GPUSHARE_PINNED_HOST_MEM_LIMIT, GPUSHARE_CLIENT_NAME, GPUSHARE_SOCKET,
- *   GPUSHARE_PROFILE                   (none)
+ *   GPUSHARE_PROFILE, GPUSHARE_THREADS_REQUEST, GPUSHARE_TIME_REQUEST,
+ *   GPUSHARE_TIME_LIMIT, GPUSHARE_FRACTION (none)
+ *
+ * A fraction is a limit of the device's memory and a request of its time. A request
+ * above the limit that is asked for with it is refused.
  *
  * An empty value is malformed, except for the devices (none is visible) and the
  * name (there is none). Every failure is -EINVAL and one sentence in `why` (of
@@ -62,6 +66,10 @@ struct limits_memory {
  * are NULL; static. */
 struct limits_wish {
     uint32_t thread_percentage; /* hundredths of a per cent; 0: not asked */
+    uint32_t thread_request;    /* hundredths of a per cent; 0: not asked */
+    uint32_t time_request;      /* likewise, the fraction's included */
+    uint32_t time_limit;        /* likewise */
+    uint32_t fraction;          /* likewise, of the device's memory */
     uint32_t priority;          /* 0 normal, 1 and above lower */
     uint64_t host_memory;       /* bytes; PROTO_UNSET: not asked */
     struct limits_memory memory;
@@ -69,8 +77,9 @@ struct limits_wish {
     char name[LIMITS_NAME_MAX + 1];     /* "": none */
     char socket[LIMITS_SOCKET_MAX + 1]; /* "": not asked */
     char profile[LIMITS_NAME_MAX + 1];  /* "": none; a client's */
-    const char *thread_percentage_from, *priority_from, *host_memory_from, *memory_from,
-        *visible_from, *name_from, *socket_from, *profile_from;
+    const char *thread_percentage_from, *thread_request_from, *time_request_from, *time_limit_from,
+        *fraction_from, *priority_from, *host_memory_from, *memory_from, *visible_from, *name_from,
+        *socket_from, *profile_from;
 };
 
 /* getenv's contract, with a context: the value, or NULL where the variable is unset. */
@@ -118,6 +127,9 @@ uint32_t limits_tighter_percentage(uint32_t granted, uint32_t asked);
 
 /* The same for priorities: the lower one, which is the greater number. */
 uint32_t limits_tighter_priority(uint32_t granted, uint32_t asked);
+
+/* So many hundredths of a per cent of bytes, rounded down; share at most PROTO_PERCENT_WHOLE. */
+uint64_t limits_share(uint64_t bytes, uint32_t share);
 
 /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" and its NUL. Returns text. */
 #define LIMITS_UUID_TEXT 41

@@ -10,39 +10,65 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-void admission_tighten(struct admission *admission, const struct config_limits *limits,
-                       uint64_t device_bytes)
+static uint64_t share_of(uint64_t bytes, uint32_t share)
 {
-    admission->memory_limit = limits_tighter(admission->memory_limit, limits->memory);
-    if (limits->memory_share) {
-        unsigned __int128 share = (unsigned __int128)device_bytes * limits->memory_share;
-        admission->memory_limit =
-            limits_tighter(admission->memory_limit, (uint64_t)(share / PROTO_PERCENT_WHOLE));
-    }
-    admission->host_limit = limits_tighter(admission->host_limit, limits->host_memory);
-    admission->thread_percentage =
-        limits_tighter_percentage(admission->thread_percentage, limits->threads);
-    admission->priority = limits_tighter_priority(admission->priority, limits->priority);
+    return share ? limits_share(bytes, share) : PROTO_UNSET;
+}
+
+static uint32_t percentage(uint32_t granted, uint32_t asked)
+{
+    uint32_t tighter = limits_tighter_percentage(granted, asked);
+    return tighter ? tighter : PROTO_PERCENT_WHOLE;
+}
+
+/* given: CONFIG_UNSAID, or the administrator's; asked: 0, or the client's. */
+static uint32_t request(uint32_t given, uint32_t asked, uint32_t limit)
+{
+    if (given == CONFIG_UNSAID)
+        given = asked;
+    else if (asked && asked < given)
+        given = asked;
+    return given < limit ? given : limit;
+}
+
+/* What the administrator gives; PROTO_UNSET: he says nothing. */
+static uint64_t given_memory(const struct config_limits *limits, uint64_t device_bytes)
+{
+    uint64_t share = limits->memory_request_share == CONFIG_UNSAID
+                         ? PROTO_UNSET
+                         : limits_share(device_bytes, limits->memory_request_share);
+    return least(limits->memory_request, share);
+}
+
+static uint64_t request_memory(uint64_t given, uint64_t limit)
+{
+    return given == PROTO_UNSET ? 0 : least(given, limit);
 }
 
 struct grant admission_grant(const struct admission *admission,
                              const struct proto_device_info *device,
                              const struct proto_attach *wish)
 {
-    uint64_t memory = limits_tighter(admission->memory_limit, wish->memory_limit);
-    uint64_t host = limits_tighter(admission->host_limit, wish->host_memory_limit);
+    const struct config_limits *limits = &admission->limits;
+    uint64_t memory = limits_tighter(limits->memory, wish->memory_limit);
+    uint64_t host = limits_tighter(limits->host_memory, wish->host_memory_limit);
     uint64_t most =
         admission->max_window ? admission->max_window : address_plan_round(device->memory);
-    uint32_t percentage =
-        limits_tighter_percentage(admission->thread_percentage, wish->thread_percentage);
+    memory = least(memory, share_of(device->memory, limits->memory_share));
     memory = least(memory, device->memory);
     uint64_t window = address_plan_size(memory, host, most);
-    return (struct grant){
+    struct grant grant = {
         .memory_limit = least(memory, window),
         .host_limit = least(host, window),
         .window_bytes = window,
-        .thread_percentage = percentage ? percentage : PROTO_PERCENT_WHOLE,
-        .priority = limits_tighter_priority(admission->priority, wish->priority),
-        .time_limit = PROTO_PERCENT_WHOLE,
+        .thread_percentage = percentage(limits->threads, wish->thread_percentage),
+        .priority = limits_tighter_priority(limits->priority, wish->priority),
+        .time_limit = percentage(limits->time, wish->time_limit),
     };
+    grant.memory_request = request_memory(given_memory(limits, device->memory), grant.memory_limit);
+    grant.host_request = request_memory(limits->host_request, grant.host_limit);
+    grant.thread_request =
+        request(limits->thread_request, wish->thread_request, grant.thread_percentage);
+    grant.time_request = request(limits->time_request, wish->time_request, grant.time_limit);
+    return grant;
 }

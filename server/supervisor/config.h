@@ -16,23 +16,15 @@
 #include <stdint.h>
 
 #include "common/limits.h"
+#include "server/supervisor/config_limits.h"
+#include "server/supervisor/schedule.h"
 
 #define CONFIG_PATH         "/etc/gpushare/gpushared.yaml"
 #define CONFIG_PROFILES_MAX 256
 #define CONFIG_RULES_MAX    1024
 #define CONFIG_ITEMS_MAX    256 /* of a list in a rule */
 #define CONFIG_PATTERN_MAX  1024
-#define CONFIG_REPLICAS_MAX 1000
 #define CONFIG_NO_PROFILE   UINT32_MAX
-
-/* What one block says. They can only tighten each other. */
-struct config_limits {
-    uint64_t memory;       /* bytes; PROTO_UNSET: none */
-    uint32_t memory_share; /* of the device's memory, hundredths of a per cent; 0: none */
-    uint64_t host_memory;  /* bytes; PROTO_UNSET: none */
-    uint32_t threads;      /* hundredths of a per cent; 0: none */
-    uint32_t priority;     /* at least; 0: normal */
-};
 
 struct config_profile {
     char name[LIMITS_NAME_MAX + 1];
@@ -43,6 +35,8 @@ struct config_gpu {
     unsigned line;
     struct limits_selector device; /* ordinals count the server's devices */
     struct config_limits limits;   /* of every client on it */
+    struct schedule schedule;      /* these parts of it */
+    unsigned schedule_parts;
 };
 
 struct config_range {
@@ -65,19 +59,30 @@ struct config_rule {
     struct config_limits limits;
 };
 
+/* What all clients of a user, or of a group's members, may have together. */
+struct config_total {
+    struct config_range *ids; /* NULL: every user or group */
+    size_t id_count;
+    struct config_limits limits; /* memory (of each GPU) and host_memory */
+};
+
 struct config {
     char *file;                   /* for messages */
-    unsigned fraction_line;       /* where a fraction is asked for first; 0: nowhere */
+    unsigned time_line;           /* where time is asked for first; 0: nowhere */
     struct config_limits clients; /* of every client */
+    struct config_limits shared;  /* likewise, from NVIDIA's block */
+    bool time_sliced;             /* that block asks for it */
     struct config_gpu *gpus;
     struct config_profile *profiles;
     struct config_rule *rules;
-    size_t gpu_count, profile_count, rule_count;
-    struct config_limits ceilings[LIMITS_DEVICES_MAX]; /* by device; after config_resolve */
+    struct config_total *users, *groups;
+    size_t gpu_count, profile_count, rule_count, user_count, group_count;
+    /* by device; after config_resolve */
+    struct config_limits ceilings[LIMITS_DEVICES_MAX];
+    struct schedule schedules[LIMITS_DEVICES_MAX];
+    unsigned schedule_parts[LIMITS_DEVICES_MAX]; /* that the file says; bits of schedule_part */
     unsigned device_count;
 };
-
-extern const struct config_limits config_limits_none;
 
 /* Reads a text. 0; -EINVAL or -ENOMEM with a sentence in why, and *out is NULL. */
 int config_parse(struct config **out, const char *file, const char *text, size_t bytes, char *why,

@@ -7,17 +7,6 @@
 
 #include "common/limits.h"
 
-const struct config_limits config_limits_none = {.memory = PROTO_UNSET, .host_memory = PROTO_UNSET};
-
-void config_limits_tighten(struct config_limits *to, const struct config_limits *by)
-{
-    to->memory = limits_tighter(to->memory, by->memory);
-    to->memory_share = limits_tighter_percentage(to->memory_share, by->memory_share);
-    to->host_memory = limits_tighter(to->host_memory, by->host_memory);
-    to->threads = limits_tighter_percentage(to->threads, by->threads);
-    to->priority = limits_tighter_priority(to->priority, by->priority);
-}
-
 /* Both between slashes. Goes back to the latest star only, so it takes length times length at
  * most, whatever the client chose as its text. */
 static bool part_fits(const char *pattern, size_t pattern_length, const char *text, size_t length)
@@ -112,6 +101,25 @@ static const struct config_profile *find_profile(const struct config *config, co
     return NULL;
 }
 
+/* A rule that may not be meant for it takes from a client, and gives it nothing. */
+static void apply(struct config_limits *to, const struct config_limits *by, bool certain)
+{
+    struct config_limits limits = *by;
+    if (!certain) {
+        if (limits.thread_request != CONFIG_UNSAID)
+            limits.thread_request = 0;
+        if (limits.time_request != CONFIG_UNSAID)
+            limits.time_request = 0;
+        if (limits.memory_request_share != CONFIG_UNSAID)
+            limits.memory_request_share = 0;
+        if (limits.memory_request != PROTO_UNSET)
+            limits.memory_request = 0;
+        if (limits.host_request != PROTO_UNSET)
+            limits.host_request = 0;
+    }
+    config_limits_tighten(to, &limits);
+}
+
 int config_choose(const struct config *config, uint32_t device, const struct config_who *who,
                   struct config_limits *limits)
 {
@@ -120,9 +128,10 @@ int config_choose(const struct config *config, uint32_t device, const struct con
         const struct config_rule *rule = &config->rules[i];
         if (!fits(&rule->match, who, true) || (rule->excepts && fits(&rule->except, who, false)))
             continue;
-        config_limits_tighten(limits, &rule->limits);
+        bool certain = fits(&rule->match, who, false);
+        apply(limits, &rule->limits, certain);
         if (rule->profile != CONFIG_NO_PROFILE)
-            config_limits_tighten(limits, &config->profiles[rule->profile].limits);
+            apply(limits, &config->profiles[rule->profile].limits, certain);
     }
     if (!*who->profile)
         return 0;
@@ -131,4 +140,20 @@ int config_choose(const struct config *config, uint32_t device, const struct con
         return -ENOENT;
     config_limits_tighten(limits, &profile->limits);
     return 0;
+}
+
+bool config_total_of(const struct config_total *totals, size_t count, uint32_t id,
+                     struct config_limits *limits)
+{
+    bool found = false;
+    *limits = config_limits_none;
+    for (size_t i = 0; i < count; i++) {
+        const struct config_total *total = &totals[i];
+        if (total->id_count && id != CONFIG_ID_UNKNOWN &&
+            !in_ranges(total->ids, total->id_count, id))
+            continue;
+        config_limits_tighten(limits, &total->limits);
+        found = true;
+    }
+    return found;
 }

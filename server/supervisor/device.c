@@ -31,8 +31,7 @@ void device_open(struct device *device, struct supervisor *supervisor, uint32_t 
                               .ordinal = ordinal,
                               .state = SUPERVISOR_DEVICE_WAITING,
                               .schedule = schedule_default()};
-    device->admission.memory_limit = PROTO_UNSET;
-    device->admission.host_limit = PROTO_UNSET;
+    device->admission.limits = config_limits_none;
     uv_timer_init(supervisor->loop, &device->timer);
     device->timer.data = device;
     device->timer_open = true;

@@ -10,10 +10,15 @@ void quota_open(struct quota *quota, const char *name, uint64_t limit, struct qu
     *quota = (struct quota){.name = name, .limit = limit, .parent = parent};
 }
 
-void quota_close(struct quota *quota)
+static uint64_t most(uint64_t a, uint64_t b)
 {
-    assert(quota->used == 0);
-    quota->parent = NULL;
+    return a > b ? a : b;
+}
+
+/* What an account takes up in others. */
+static uint64_t held(const struct quota *quota)
+{
+    return most(quota->used, quota->guarantee);
 }
 
 /* An account that was lowered below its use has nothing left, rather than very much. */
@@ -22,37 +27,124 @@ static uint64_t room(const struct quota *quota)
     return quota->used < quota->limit ? quota->limit - quota->used : 0;
 }
 
+/* The account that lacks room for more of what this one holds: the nearest to the client, for that
+ * is what its user can do something about. NULL: none. */
+static const struct quota *find_full(const struct quota *quota, uint64_t more)
+{
+    for (const struct quota_link *link = quota->totals; link; link = link->next)
+        if (more > room(link->total))
+            return link->total;
+    for (const struct quota *q = quota->parent; q; q = q->parent)
+        if (more > room(q))
+            return q;
+    return NULL;
+}
+
+static void take_less(struct quota *quota, uint64_t less)
+{
+    assert(quota->used >= less);
+    quota->used -= less;
+}
+
+/* What this one holds is so much more, or so much less. */
+static void carry(struct quota *quota, uint64_t more, uint64_t less)
+{
+    for (struct quota_link *link = quota->totals; link; link = link->next) {
+        link->total->used += more;
+        take_less(link->total, less);
+    }
+    for (struct quota *q = quota->parent; q; q = q->parent) {
+        q->used += more;
+        take_less(q, less);
+    }
+}
+
+void quota_close(struct quota *quota)
+{
+    assert(quota->used == 0);
+    assert(!quota->totals);
+    carry(quota, 0, quota->guarantee);
+    quota->guarantee = 0;
+    quota->parent = NULL;
+}
+
+void quota_join(struct quota *quota, struct quota_link *link, struct quota *total)
+{
+    *link = (struct quota_link){.total = total, .next = quota->totals};
+    quota->totals = link;
+    total->used += held(quota);
+}
+
+void quota_leave(struct quota *quota, struct quota_link *link)
+{
+    struct quota_link **at = &quota->totals;
+    while (*at != link)
+        at = &(*at)->next;
+    *at = link->next;
+    take_less(link->total, held(quota));
+    *link = (struct quota_link){0};
+}
+
+static int over(const struct quota *full, const struct quota **culprit)
+{
+    if (culprit)
+        *culprit = full;
+    return QUOTA_OVER;
+}
+
+int quota_guarantee(struct quota *quota, uint64_t amount, const struct quota **culprit)
+{
+    uint64_t before = held(quota), after = most(quota->used, amount);
+    if (after > before) {
+        const struct quota *full = find_full(quota, after - before);
+        if (full)
+            return over(full, culprit);
+        carry(quota, after - before, 0);
+    } else {
+        carry(quota, 0, before - after);
+    }
+    quota->guarantee = amount;
+    return 0;
+}
+
 int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
                  const struct quota **culprit)
 {
     assert(!charge->quota);
-    for (const struct quota *q = quota; q; q = q->parent) {
-        if (amount > room(q)) {
-            if (culprit)
-                *culprit = q;
-            return QUOTA_OVER;
-        }
-    }
-    for (struct quota *q = quota; q; q = q->parent)
-        q->used += amount;
+    if (amount > room(quota))
+        return over(quota, culprit);
+    uint64_t more = most(quota->used + amount, quota->guarantee) - held(quota);
+    const struct quota *full = find_full(quota, more);
+    if (full)
+        return over(full, culprit);
+    carry(quota, more, 0);
+    quota->used += amount;
     *charge = (struct charge){.quota = quota, .amount = amount};
     return 0;
 }
 
 uint64_t quota_left(const struct quota *quota)
 {
-    uint64_t least = UINT64_MAX;
-    for (const struct quota *q = quota; q; q = q->parent)
-        if (room(q) < least)
-            least = room(q);
-    return least;
+    uint64_t others = UINT64_MAX, own = room(quota);
+    uint64_t unclaimed = held(quota) - quota->used;
+    for (const struct quota_link *link = quota->totals; link; link = link->next)
+        if (room(link->total) < others)
+            others = room(link->total);
+    for (const struct quota *q = quota->parent; q; q = q->parent)
+        if (room(q) < others)
+            others = room(q);
+    if (others > UINT64_MAX - unclaimed)
+        return own;
+    return own < others + unclaimed ? own : others + unclaimed;
 }
 
 void charge_return(struct charge *charge)
 {
-    for (struct quota *q = charge->quota; q; q = q->parent) {
-        assert(q->used >= charge->amount);
-        q->used -= charge->amount;
+    struct quota *quota = charge->quota;
+    if (quota) {
+        uint64_t before = held(quota);
+        take_less(quota, charge->amount);
+        carry(quota, 0, before - held(quota));
     }
     *charge = CHARGE_NONE;
 }

@@ -5,18 +5,35 @@
  *
  * Charge first, then allocate. The charge is a member of what it pays for, so what
  * is freed without being paid back shows when its account is closed. An account
- * may stand under another (a client's under the server's): both must have room.
+ * may stand under another (a client's under the server's), and count in totals
+ * besides (those of its user and its groups): all of them must have room.
+ *
+ * What is guaranteed to an account is held in those above it and in its totals as if
+ * it were used: nobody else can have it, and its own charges find room for as much.
+ *
+ *   device 100: a guaranteed 40, uses 10; b uses 50
+ *     the device holds 40 + 50; b can have 10 more, a 40 more
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_QUOTA_H
 #define GPUSHARE_SERVER_SUPERVISOR_QUOTA_H
 
 #include <stdint.h>
 
+struct quota;
+
+/* That an account counts in a total. Belongs to whoever joined it. */
+struct quota_link {
+    struct quota *total;
+    struct quota_link *next;
+};
+
 struct quota {
-    const char *name; /* static, for messages: "device memory limit" */
+    const char *name; /* for messages: "device memory limit"; outlives the account */
     uint64_t limit;
-    uint64_t used;
-    struct quota *parent; /* or NULL */
+    uint64_t used;             /* of one that others stand under or count in: what they hold */
+    uint64_t guarantee;        /* of one without others under it; see quota_guarantee */
+    struct quota *parent;      /* or NULL */
+    struct quota_link *totals; /* which have neither parent nor totals */
 };
 
 /* What one object has been charged. All zero: nothing. */
@@ -31,11 +48,23 @@ enum { QUOTA_OVER = 1 };
 
 void quota_open(struct quota *quota, const char *name, uint64_t limit, struct quota *parent);
 
-/* Asserts that every charge has come back. */
+/* Asserts that every charge has come back and every total was left; its guarantee ends. */
 void quota_close(struct quota *quota);
 
+/* From now on it counts in this total, with what it holds already, even beyond the total's limit.
+ */
+void quota_join(struct quota *quota, struct quota_link *link, struct quota *total);
+void quota_leave(struct quota *quota, struct quota_link *link);
+
 /*
- * Charges amount to the account and to those above it, or to none of them. The
+ * Guarantees it so much from now on. Less is always possible; for more, those above and
+ * the totals must have room: else QUOTA_OVER, with the account that lacks it in *culprit
+ * (which may be NULL), and nothing changed.
+ */
+int quota_guarantee(struct quota *quota, uint64_t amount, const struct quota **culprit);
+
+/*
+ * Charges amount to the account, to those above it and to its totals, or to none of them. The
  * charge must be empty. Returns 0; QUOTA_OVER with the account that lacks room in
  * *culprit (which may be NULL).
  */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/units.h"
 #include "server/supervisor/session.h"
@@ -32,10 +33,7 @@ static uint64_t memory_wanted(const struct session *session, const struct superv
 {
     if (!change->memory_share)
         return change->memory_limit;
-    /* Per ten thousand, in two steps: the product might not fit. */
-    uint64_t memory = session->device->info.memory;
-    return memory / PROTO_PERCENT_WHOLE * change->memory_share +
-           memory % PROTO_PERCENT_WHOLE * change->memory_share / PROTO_PERCENT_WHOLE;
+    return limits_share(session->device->info.memory, change->memory_share);
 }
 
 static uint32_t too_much(const struct session *session, const char *what, uint64_t wanted,

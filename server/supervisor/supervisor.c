@@ -68,6 +68,19 @@ void supervisor_free(struct supervisor *supervisor)
 
 /* ---- devices ---- */
 
+/* The environment's words on every client, in the configuration's. */
+static void wish_limits(const struct limits_wish *wish, struct config_limits *limits)
+{
+    limits->threads = wish->thread_percentage;
+    limits->time = wish->time_limit;
+    limits->memory_share = wish->fraction;
+    limits->priority = wish->priority;
+    if (wish->thread_request)
+        limits->thread_request = wish->thread_request;
+    if (wish->time_request)
+        limits->time_request = wish->time_request;
+}
+
 static int set_limits(struct supervisor *supervisor, const struct discovery *discovery, char *text,
                       size_t text_bytes)
 {
@@ -82,13 +95,14 @@ static int set_limits(struct supervisor *supervisor, const struct discovery *dis
                                        indices, discovery->count, bytes, text, text_bytes);
     if (result < 0)
         return result;
-    for (uint32_t i = 0; i < discovery->count; i++)
-        supervisor->devices[i].admission =
-            (struct admission){.memory_limit = bytes[i],
-                               .host_limit = settings->host_client,
-                               .thread_percentage = settings->limits.thread_percentage,
-                               .priority = settings->limits.priority,
-                               .max_window = settings->max_window};
+    for (uint32_t i = 0; i < discovery->count; i++) {
+        struct admission *admission = &supervisor->devices[i].admission;
+        *admission =
+            (struct admission){.limits = config_limits_none, .max_window = settings->max_window};
+        wish_limits(&settings->limits, &admission->limits);
+        admission->limits.memory = bytes[i];
+        admission->limits.host_memory = settings->host_client;
+    }
     return 0;
 }
 

@@ -48,7 +48,7 @@ static int grant_under(const struct config *config, const struct session *sessio
     int result = config ? config_choose(config, device->index, &who, &limits) : 0;
     if (result < 0)
         return result;
-    admission_tighten(&admission, &limits, device->info.memory);
+    config_limits_tighten(&admission.limits, &limits);
     *grant = admission_grant(&admission, &device->info, wish);
     return 0;
 }
@@ -122,9 +122,6 @@ int supervisor_reload(struct supervisor *supervisor, char *text, size_t text_byt
     if (config)
         log_notice("configuration %s: %zu profiles, %zu rules", config->file, config->profile_count,
                    config->rule_count);
-    if (config && config->fraction_line)
-        log_notice("%s:%u: a fraction binds memory; time is not shared in mode concurrent",
-                   config->file, config->fraction_line);
     change_clients(supervisor, before);
     config_free(before);
     return 0;

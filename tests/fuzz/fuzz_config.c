@@ -19,6 +19,12 @@ static void check_limits(const struct config_limits *limits)
 {
     expect(limits->memory > 0 && limits->memory_share <= PROTO_PERCENT_WHOLE);
     expect(limits->threads <= PROTO_PERCENT_WHOLE && limits->priority <= LIMITS_PRIORITY_MAX);
+    expect(limits->time <= PROTO_PERCENT_WHOLE);
+    expect(limits->thread_request == CONFIG_UNSAID ||
+           limits->thread_request <= PROTO_PERCENT_WHOLE);
+    expect(limits->time_request == CONFIG_UNSAID || limits->time_request <= PROTO_PERCENT_WHOLE);
+    expect(limits->memory_request_share == CONFIG_UNSAID ||
+           limits->memory_request_share <= PROTO_PERCENT_WHOLE);
 }
 
 /* Whoever is not identified has at most what any other has. */
@@ -41,7 +47,35 @@ static void choose(const struct config *config, uint32_t device)
     config_limits_tighten(&both, &known);
     expect(both.memory == unknown.memory && both.memory_share == unknown.memory_share &&
            both.host_memory == unknown.host_memory && both.threads == unknown.threads &&
-           both.priority == unknown.priority);
+           both.time == unknown.time && both.priority == unknown.priority);
+    expect(both.memory_request == unknown.memory_request &&
+           both.memory_request_share == unknown.memory_request_share &&
+           both.host_request == unknown.host_request &&
+           both.thread_request == unknown.thread_request &&
+           both.time_request == unknown.time_request);
+}
+
+/* Likewise of what users and groups have in total; what is granted must be in range. */
+static void total(const struct config *config)
+{
+    struct config_limits known, unknown, both;
+    config_total_of(config->users, config->user_count, CONFIG_ID_UNKNOWN, &unknown);
+    config_total_of(config->users, config->user_count, 1000, &known);
+    check_limits(&known);
+    both = unknown;
+    config_limits_tighten(&both, &known);
+    expect(both.memory == unknown.memory && both.memory_share == unknown.memory_share &&
+           both.host_memory == unknown.host_memory);
+    config_total_of(config->groups, config->group_count, 4000, &known);
+    check_limits(&known);
+}
+
+static void schedules(const struct config *config)
+{
+    for (unsigned i = 0; i < config->device_count; i++) {
+        struct proto_worker_schedule body = schedule_message(&config->schedules[i]);
+        expect(proto_message_find(PROTO_WORKER_SCHEDULE)->check(&body) == NULL);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -62,6 +96,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (config_resolve(config, uuids, 2, why, sizeof why) == 0) {
         choose(config, 0);
         choose(config, 1);
+        total(config);
+        schedules(config);
     }
     config_free(config);
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Fuzzes the environment's dialect. Input: the values of seven variables, each
+ * Fuzzes the environment's dialect. Input: the values of eleven variables, each
  * ended by NUL. Besides memory errors it finds: a failure without a sentence, a
  * value out of its range, a limit or device that the table does not have.
  */
@@ -23,6 +23,10 @@ static const char *const names[] = {
     "CUDA_MPS_CLIENT_PRIORITY",
     "GPUSHARE_CLIENT_NAME",
     "GPUSHARE_SOCKET",
+    "GPUSHARE_THREADS_REQUEST",
+    "GPUSHARE_TIME_REQUEST",
+    "GPUSHARE_TIME_LIMIT",
+    "GPUSHARE_FRACTION",
 };
 #define VARIABLES (sizeof names / sizeof names[0])
 
@@ -46,6 +50,13 @@ static void must(int holds, const char *what)
 static void check_wish(const struct limits_wish *wish)
 {
     must(wish->thread_percentage <= 10000, "percentage above 100");
+    must(wish->thread_request <= 10000 && wish->time_request <= 10000, "request above 100");
+    must(!wish->thread_percentage || wish->thread_request <= wish->thread_percentage,
+         "threads requested above their limit");
+    must(!wish->time_limit || wish->time_request <= wish->time_limit,
+         "time requested above its limit");
+    must(!wish->fraction || (wish->time_request && wish->time_request <= wish->fraction),
+         "a fraction that requests no time");
     must(wish->priority <= LIMITS_PRIORITY_MAX, "priority above its most");
     must(limits_name_is_valid(wish->name), "a name that is not clean");
 }

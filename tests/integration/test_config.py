@@ -228,7 +228,8 @@ class Reload(Case):
         good = "clients:\n  memory: {limit: 32M}\nprofiles: {a: {}}\n"
         with self.configured(good) as it:
             for text, words in (("clients:\n  memory: {limit: 1M}\nrulez: []\n", ":3: unknown key"),
-                                ("clients:\n  memory: {limit: 1M}\n  time: {limit: 50%}\n", ":3: time is not supported"),
+                                ("clients:\n  memory: {limit: 1M}\n  time: {limit: 50}\n", ":3: time.limit \"50\" must be"),
+                                ("clients:\n  memory: {limit: 1M, request: 2M}\n", ":2: memory: the request 2M exceeds"),
                                 ("clients: {memory: {limit: 1M}}\ngpus:\n  - gpu: 7\n", ":3: there is no such GPU"),
                                 ("clients: [\n", "not YAML")):
                 it.write(text)
@@ -261,15 +262,33 @@ class Reload(Case):
 # JSON is YAML: what the schema takes and what the server takes, held against each other.
 FITS = [{}, {"clients": None}, {"clients": {"memory": {"limit": "1.5G"}}}, {"clients": {"memory": {"limit": 4096}}},
         {"clients": {"memory": {"limit": 0.25}, "threads": {"limit": "12.5%"}, "host_memory": {"limit": 0}}},
+        {"clients": {"memory": {"request": "10%"}, "threads": {"request": 0, "limit": "50%"}, "time": {"request": "0%"}}},
+        {"clients": {"time": {"request": "25%", "limit": 0.5}, "host_memory": {"request": "1M"}}},
+        {"gpus": [{"gpu": 0, "mode": "strict", "lease": "short", "precision": "2.5%", "quantum": "1.5s"}]},
+        {"gpus": [{"gpu": 0, "mode": "turns", "lease": 3}]}, {"gpus": [{"gpu": 0, "mode": "fair", "lease": "50ms"}]},
+        {"users": [{"uid": "1000-1999", "memory": {"limit": "50%"}}, {"host_memory": {"limit": "1G"}}]},
+        {"groups": [{"gid": [1, 2], "memory": {"limit": "8G"}}]}, {"users": None, "groups": None, "sharing": None},
+        {"sharing": {"mps": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}], "renameByDefault": False}}},
+        {"sharing": {"timeSlicing": {"resources": [{"replicas": 10, "devices": "all"}]}}},
         {"clients": {"fraction": "0.5"}}, {"profiles": {"a.b": {"replicas": 4}}}, {"gpus": [{"gpu": 0, "mode": "concurrent"}]},
         {"rules": [{}]}, {"rules": [{"match": {"uid": [1, "2-3"], "cgroup": "/a", "name": ["x*"]}, "except": {"gid": 5}}]}]
 FITS_NOT = [[], {"client": {}}, {"clients": {"memory": "1G"}}, {"clients": {"memory": {"limit": "1Q"}}},
             {"clients": {"memory": {"limit": 0}}}, {"clients": {"threads": {"limit": 25}}},
-            {"clients": {"threads": {"limit": "25"}}}, {"clients": {"threads": {"request": "25%"}}},
-            {"clients": {"time": {"limit": "25%"}}}, {"clients": {"priority": 1001}}, {"clients": {"priority": "1"}},
+            {"clients": {"threads": {"limit": "25"}}}, {"clients": {"threads": {"request": 25}}},
+            {"clients": {"time": {"limit": "25"}}}, {"clients": {"time": {"limit": 0}}}, {"clients": {"time": "25%"}},
+            {"clients": {"host_memory": {"request": "0%%"}}}, {"clients": {"memory": {"request": "1Q"}}},
+            {"users": {}}, {"users": [{"gid": 1}]}, {"users": [{"uid": "a"}]}, {"groups": [{"threads": {"limit": "1%"}}]},
+            {"groups": [{"gid": []}]}, {"users": [{"memory": {"request": "1G"}}]}, {"sharing": []},
+            {"sharing": {"mps": {}}}, {"sharing": {"mps": {"resources": []}}},
+            {"sharing": {"mps": {"resources": [{"replicas": 0}]}}},
+            {"sharing": {"mps": {"resources": [{"replicas": 2}], "renameByDefault": True}}},
+            {"sharing": {"mps": {"resources": [{"replicas": 2}]}, "timeSlicing": {"resources": [{"replicas": 2}]}}},
+            {"sharing": {"mps": {"resources": [{"name": "nvidia.com/mig-1g.5gb", "replicas": 2}]}}},
+            {"sharing": {"mps": {"resources": [{"replicas": 2, "rename": "x"}]}}}, {"clients": {"priority": 1001}}, {"clients": {"priority": "1"}},
             {"clients": {"host_memory": {"limit": "50%"}}}, {"clients": {"fraction": 1.5}}, {"clients": {"replicas": 0}},
-            {"gpus": {}}, {"gpus": [{"mode": "concurrent"}]}, {"gpus": [{"gpu": 0, "mode": "strict"}]},
-            {"gpus": [{"gpu": 0, "lease": "250ms"}]}, {"profiles": {"a b": {}}}, {"profiles": []},
+            {"gpus": {}}, {"gpus": [{"mode": "concurrent"}]}, {"gpus": [{"gpu": 0, "mode": "lottery"}]},
+            {"gpus": [{"gpu": 0, "lease": 250}]}, {"gpus": [{"gpu": 0, "lease": "long-ish"}]},
+            {"gpus": [{"gpu": 0, "precision": 5}]}, {"gpus": [{"gpu": 0, "quantum": 30}]}, {"profiles": {"a b": {}}}, {"profiles": []},
             {"rules": [{"match": {"uid": "root"}}]}, {"rules": [{"match": {"uid": []}}]}, {"rules": [{"uid": 1}]},
             {"rules": [{"match": {"cgroup": "a"}}]}, {"rules": [{"except": {"name": "x"}}]}, {"rules": [{"except": {}}]},
             {"rules": [{"match": {"name": ""}}]}]

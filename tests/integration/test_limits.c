@@ -45,6 +45,10 @@ static void clear_environment(void)
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
         "CUDA_MPS_CLIENT_PRIORITY",
+        "GPUSHARE_THREADS_REQUEST",
+        "GPUSHARE_TIME_REQUEST",
+        "GPUSHARE_TIME_LIMIT",
+        "GPUSHARE_FRACTION",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unsetenv(names[i]);
@@ -139,6 +143,10 @@ static void malformed_values_are_refused_with_variable_value_and_form(void **sta
         {"GPUSHARE_PINNED_HOST_MEM_LIMIT", "-1"},
         {"GPUSHARE_CLIENT_PRIORITY", "high"},
         {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "many"},
+        {"GPUSHARE_THREADS_REQUEST", "25"},
+        {"GPUSHARE_TIME_REQUEST", "101%"},
+        {"GPUSHARE_TIME_LIMIT", "0%"},
+        {"GPUSHARE_FRACTION", "1"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         gpushare_connection *gpu = NULL;

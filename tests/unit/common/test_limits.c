@@ -49,6 +49,7 @@ static void nothing_set_asks_for_nothing(void **state)
     assert_string_equal(wish.socket, "");
     assert_null(wish.memory_from);
     assert_null(wish.thread_percentage_from);
+    assert_true(!wish.thread_request && !wish.time_request && !wish.time_limit && !wish.fraction);
     assert_string_equal(why, "");
 }
 
@@ -78,6 +79,57 @@ static void every_variable_is_read(void **state)
     assert_string_equal(wish.socket, "/s");
     assert_string_equal(wish.memory_from, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT");
     assert_string_equal(wish.visible_from, "GPUSHARE_VISIBLE_DEVICES");
+}
+
+static void shares_are_read_and_a_fraction_is_memory_and_time(void **state)
+{
+    (void)state;
+    struct limits_wish wish;
+    char why[400];
+    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_REQUEST", "12.5%", "GPUSHARE_TIME_REQUEST",
+                          "0.2", "GPUSHARE_TIME_LIMIT", "60%"),
+                     0);
+    assert_int_equal(wish.thread_request, 1250);
+    assert_int_equal(wish.time_request, 2000);
+    assert_int_equal(wish.time_limit, 6000);
+    assert_int_equal(wish.fraction, 0);
+    assert_string_equal(wish.time_request_from, "GPUSHARE_TIME_REQUEST");
+    assert_int_equal(READ(&wish, why, "GPUSHARE_FRACTION", "0.5"), 0);
+    assert_int_equal(wish.fraction, 5000);
+    assert_int_equal(wish.time_request, 5000);
+    assert_int_equal(wish.time_limit, 0);
+    assert_string_equal(wish.time_request_from, "GPUSHARE_FRACTION");
+    /* The least, as of everything. */
+    assert_int_equal(READ(&wish, why, "GPUSHARE_FRACTION", "50%", "GPUSHARE_TIME_REQUEST", "30%"),
+                     0);
+    assert_int_equal(wish.fraction, 5000);
+    assert_int_equal(wish.time_request, 3000);
+    assert_int_equal(READ(&wish, why, "GPUSHARE_FRACTION", "0.2", "GPUSHARE_TIME_REQUEST", "30%"),
+                     0);
+    assert_int_equal(wish.time_request, 2000);
+    assert_int_equal(READ(&wish, why, "GPUSHARE_FRACTION", "1.0", "GPUSHARE_TIME_LIMIT", "100%"),
+                     0);
+}
+
+static void a_request_above_its_limit_names_both(void **state)
+{
+    (void)state;
+    struct limits_wish wish;
+    char why[400];
+    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_REQUEST", "50%",
+                          "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "49.99"),
+                     -EINVAL);
+    assert_string_equal(why, "GPUSHARE_THREADS_REQUEST requests 50 %, and "
+                             "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE limits it to 49.99 %");
+    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_REQUEST", "50%",
+                          "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "50"),
+                     0);
+    assert_int_equal(READ(&wish, why, "GPUSHARE_TIME_REQUEST", "0.5", "GPUSHARE_TIME_LIMIT", "20%"),
+                     -EINVAL);
+    assert_non_null(strstr(why, "GPUSHARE_TIME_REQUEST requests 50 %, and GPUSHARE_TIME_LIMIT"));
+    assert_int_equal(READ(&wish, why, "GPUSHARE_FRACTION", "0.5", "GPUSHARE_TIME_LIMIT", "20%"),
+                     -EINVAL);
+    assert_non_null(strstr(why, "GPUSHARE_FRACTION requests 50 %"));
 }
 
 static void a_namesake_counts_where_ours_is_unset(void **state)
@@ -173,6 +225,14 @@ static void malformed_values_are_refused_in_words(void **state)
     for (unsigned i = 0; i < sizeof visible / sizeof visible[0]; i++) {
         refused("GPUSHARE_VISIBLE_DEVICES", visible[i], "device indices");
         refused("CUDA_VISIBLE_DEVICES", visible[i], "device indices");
+    }
+    static const char *const shares[] = {"",     "1",   "50",   "0",  "0%",      "0.0", "1.01",
+                                         "101%", "-5%", "half", "1G", "0.12345", " 5%", "5 %"};
+    for (unsigned i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        refused("GPUSHARE_THREADS_REQUEST", shares[i], "a share above 0, like 25% or 0.25");
+        refused("GPUSHARE_TIME_REQUEST", shares[i], "a share above 0, like 25% or 0.25");
+        refused("GPUSHARE_TIME_LIMIT", shares[i], "a share above 0, like 25% or 0.25");
+        refused("GPUSHARE_FRACTION", shares[i], "a share above 0, like 25% or 0.25");
     }
     refused("GPUSHARE_SOCKET", "", "absolute path");
     refused("GPUSHARE_SOCKET", "run/gpushare.sock", "absolute path");
@@ -408,6 +468,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_set_asks_for_nothing),
         cmocka_unit_test(every_variable_is_read),
+        cmocka_unit_test(shares_are_read_and_a_fraction_is_memory_and_time),
+        cmocka_unit_test(a_request_above_its_limit_names_both),
         cmocka_unit_test(a_namesake_counts_where_ours_is_unset),
         cmocka_unit_test(malformed_values_are_refused_in_words),
         cmocka_unit_test(names_and_paths_at_their_longest),

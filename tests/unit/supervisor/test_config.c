@@ -53,20 +53,27 @@ static void refused(const char *text, unsigned line, const char *words)
 static void nothing_said_limits_nothing(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"",
-                                        "\n",
-                                        "# only a comment\n",
-                                        "---\n",
-                                        "{}\n",
-                                        "~\n",
-                                        "clients:\ngpus:\nprofiles:\nrules:\n"};
+    static const char *const texts[] = {
+        "",
+        "\n",
+        "# only a comment\n",
+        "---\n",
+        "{}\n",
+        "~\n",
+        "clients:\ngpus:\nprofiles:\nrules:\nusers:\ngroups:\nsharing:\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct config *config = accept(texts[i]);
         struct config_limits limits;
         struct config_who who = {.identified = false, .name = "", .profile = ""};
         assert_int_equal(config_choose(config, 1, &who, &limits), 0);
         assert_true(limits.memory == PROTO_UNSET && limits.host_memory == PROTO_UNSET);
-        assert_true(!limits.memory_share && !limits.threads && !limits.priority);
+        assert_true(!limits.memory_share && !limits.threads && !limits.time && !limits.priority);
+        assert_true(limits.memory_request == PROTO_UNSET && limits.host_request == PROTO_UNSET);
+        assert_true(limits.thread_request == CONFIG_UNSAID && limits.time_request == CONFIG_UNSAID);
+        assert_true(limits.memory_request_share == CONFIG_UNSAID);
+        assert_int_equal(config->schedules[1].mode, SCHEDULE_CONCURRENT);
+        assert_int_equal(config->schedule_parts[1], 0);
+        assert_false(config_total_of(config->users, config->user_count, 0, &limits));
         config_free(config);
     }
 }
@@ -154,13 +161,18 @@ static void unknown_keys_are_named_with_the_known(void **state)
     (void)state;
     refused("client: {}\n", 1,
             "unknown key \"client\" in the configuration: known are clients, "
-            "gpus, profiles, rules");
+            "gpus, profiles, rules, users, groups, sharing");
     refused("clients:\n  memroy: {limit: 1G}\n", 2, "unknown key \"memroy\" in clients");
     refused("clients:\n  memory:\n    max: 1G\n", 3, "unknown key \"max\" in memory");
     refused("gpus:\n  - gpu: 0\n    leases: 1\n", 3, "unknown key \"leases\" in an entry of gpus");
     refused("profiles:\n  a:\n    gpu: 0\n", 3, "unknown key \"gpu\" in profile a");
     refused("rules:\n  - match:\n      user: 1\n", 3, "unknown key \"user\" in match");
     refused("rules:\n  - uid: 1\n", 2, "unknown key \"uid\" in a rule");
+    refused("users:\n  - gid: 1\n", 2,
+            "unknown key \"gid\" in an entry of users: known are uid, "
+            "memory, host_memory");
+    refused("groups:\n  - {gid: 1, threads: {limit: 1%}}\n", 2, "unknown key \"threads\"");
+    refused("sharing: {replicas: 2}\n", 1, "unknown key \"replicas\" in sharing");
 }
 
 static void wrong_types_are_refused(void **state)
@@ -176,7 +188,12 @@ static void wrong_types_are_refused(void **state)
     refused("rules: {}\n", 1, "rules must be a list");
     refused("rules:\n  - a\n", 2, "a rule must be a mapping");
     refused("rules:\n  - match: x\n", 2, "match must be a mapping");
-    refused("clients:\n  memory: 4G\n", 2, "memory must be a mapping: memory: {limit");
+    refused("clients:\n  memory: 4G\n", 2, "memory must be a mapping: memory: {request");
+    refused("clients:\n  time: 50%\n", 2, "time must be a mapping");
+    refused("users: {}\n", 1, "users must be a list");
+    refused("users:\n  - 1000\n", 2, "an entry of users must be a mapping");
+    refused("groups:\n  - memory: 1G\n", 2, "memory must be a mapping: memory: {limit");
+    refused("sharing: mps\n", 1, "sharing must be a mapping");
     refused("clients:\n  memory: {limit: [1G]}\n", 2, "memory.limit must be");
     refused("clients:\n  priority: \"1\"\n", 2, "priority must be a number");
     refused("clients:\n  priority: -1\n", 2, "priority must be a number");
@@ -198,33 +215,157 @@ static void amounts_out_of_form_are_refused(void **state)
     refused("clients:\n  memory: {limit: 1X}\n", 2, "memory.limit \"1X\" must be a size");
     refused("clients:\n  memory: {limit: 16777216T}\n", 2, "memory.limit");
     refused("clients:\n  host_memory: {limit: 10%}\n", 2, "host_memory.limit");
+    refused("clients:\n  threads: {request: 25}\n", 2, "threads.request \"25\" must be a share");
+    refused("clients:\n  threads: {request: 0.0}\n", 2, "or 0 so that nothing is reserved");
+    refused("clients:\n  time: {request: 2.0}\n", 2, "time.request \"2.0\" must be a share");
+    refused("clients:\n  time: {limit: 0}\n", 2, "time.limit \"0\" must be a share");
+    refused("clients:\n  memory: {request: 1Q}\n", 2, "memory.request \"1Q\" must be a size");
+    refused("clients:\n  memory: {request: []}\n", 2, "memory.request must be a size");
+    refused("clients:\n  host_memory: {request: 10%}\n", 2, "host_memory.request \"10%\"");
     refused("clients:\n  fraction: 1\n", 2, "fraction must be a share");
     refused("clients:\n  fraction: {}\n", 2, "fraction must be a share");
     refused("clients:\n  replicas: 0\n", 2, "replicas must be a number from 1 to 1000");
 }
 
-static void what_is_not_enforced_is_not_accepted(void **state)
+static void requests_that_no_limit_allows_are_refused(void **state)
 {
     (void)state;
-    static const char later[] = "not supported by this version yet";
-    refused("clients:\n  threads:\n    limit: 50%\n    request: 25%\n", 4, later);
-    refused("clients:\n  memory: {request: 1G}\n", 2, later);
-    refused("clients:\n  host_memory: {request: 1G}\n", 2, later);
-    refused("clients:\n  time: {limit: 50%}\n", 2, later);
-    refused("clients:\n  time: {}\n", 2, later);
-    refused("gpus:\n  - gpu: 0\n    mode: strict\n", 3, later);
-    refused("gpus:\n  - {gpu: 0, mode: fair}\n", 2, later);
-    refused("gpus:\n  - {gpu: 0, mode: turns}\n", 2, later);
-    refused("gpus:\n  - {gpu: 0, lease: 250ms}\n", 2, later);
-    refused("gpus:\n  - {gpu: 0, precision: 5%}\n", 2, later);
-    refused("gpus:\n  - {gpu: 0, quantum: 30s}\n", 2, later);
-    refused("gpus:\n  - {gpu: 0, mode: shared}\n", 2, "mode must be concurrent");
-    /* What is wrong in itself is said first. */
     refused("clients:\n  threads: {request: 60%, limit: 50%}\n", 2,
-            "the request 60% exceeds the limit 50%");
+            "threads: the request 60% exceeds the limit 50%");
+    refused("clients:\n  time:\n    limit: 0.1\n    request: 0.25\n", 4,
+            "time: the request 25% exceeds the limit 10%");
     refused("clients:\n  memory: {limit: 1G, request: 2G}\n", 2,
-            "the request 2G exceeds the limit 1G");
-    refused("clients:\n  time: {request: 2.0}\n", 2, "time.request \"2.0\" must be a share");
+            "memory: the request 2G exceeds the limit 1G");
+    refused("clients:\n  memory: {limit: 50%, request: 50.01%}\n", 2,
+            "memory: the request 50.01% exceeds the limit 50%");
+    refused("profiles:\n  a:\n    host_memory: {limit: 1M, request: 1048577}\n", 3,
+            "host_memory: the request 1048577 exceeds the limit 1M");
+    /* Of one block, however it is written. */
+    refused("clients:\n  time: {limit: 30%}\n  fraction: 0.5\n", 3,
+            "time: the request 50% exceeds the limit 30%");
+    refused("rules:\n  - replicas: 4\n    threads: {request: 30%}\n", 3,
+            "threads: 4 replicas that request 30 % each come to 120 %, and there are 100 %");
+    refused("rules:\n  - memory: {request: 0.5}\n    replicas: 3\n", 2,
+            "memory: 3 replicas that request 50 % each come to 150 %");
+    refused("clients: {replicas: 2, fraction: 0.6}\n", 1,
+            "time: 2 replicas that request 60 % each come to 120 %");
+    config_free(accept("clients: {replicas: 4, threads: {request: 25%}, time: {request: 25%}}\n"));
+    config_free(accept("clients: {memory: {limit: 1G, request: 50%}}\n"));
+    /* Of several blocks the limit holds, and lowers the request: admission's. */
+    config_free(accept("clients: {time: {limit: 10%}}\nrules: [{time: {request: 20%}}]\n"));
+}
+
+static void schedules_are_the_gpus(void **state)
+{
+    (void)state;
+    struct config *config = accept("gpus:\n  - {gpu: 1, mode: fair, lease: 50ms, precision: 2.5%}\n"
+                                   "  - {gpu: 0, lease: medium, quantum: 2s}\n");
+    struct schedule first = {SCHEDULE_CONCURRENT, 500, 100000000, 2000000000};
+    struct schedule second = {SCHEDULE_FAIR, 250, 50000000, UINT64_C(30000000000)};
+    assert_true(schedule_equal(&config->schedules[0], &first));
+    assert_true(schedule_equal(&config->schedules[1], &second));
+    assert_int_equal(config->schedule_parts[0], SCHEDULE_LEASE | SCHEDULE_QUANTUM);
+    assert_int_equal(config->schedule_parts[1],
+                     SCHEDULE_MODE | SCHEDULE_LEASE | SCHEDULE_PRECISION);
+    config_free(config);
+    static const char *const modes[] = {"concurrent", "strict", "fair", "turns"};
+    for (unsigned i = 0; i < 4; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "gpus: [{gpu: 0, mode: %s}]\n", modes[i]);
+        config = accept(text);
+        assert_int_equal(config->schedules[0].mode, i);
+        config_free(config);
+    }
+    refused("gpus:\n  - gpu: 0\n    mode: shared\n", 3,
+            "mode: \"shared\" is not one of concurrent");
+    refused("gpus:\n  - gpu: 0\n    mode: [fair]\n", 3, "mode must be a text");
+    refused("gpus:\n  - {gpu: 0, lease: 4ms}\n", 2, "lease: \"4ms\" is not a time from 5ms");
+    refused("gpus:\n  - {gpu: 0, lease: 250}\n", 2, "lease: \"250\" is not");
+    refused("gpus:\n  - {gpu: 0, precision: 60%}\n", 2, "precision: \"60%\" is not a share");
+    refused("gpus:\n  - {gpu: 0, quantum: 2h}\n", 2, "quantum: \"2h\" is not a time");
+}
+
+static void nvidias_block_is_a_spelling(void **state)
+{
+    (void)state;
+    struct config *config = accept("sharing:\n  mps:\n    renameByDefault: false\n    resources:\n"
+                                   "      - {name: nvidia.com/gpu, replicas: 3, devices: all}\n"
+                                   "clients: {threads: {limit: 20%}}\n");
+    assert_int_equal(config->ceilings[1].memory_share, 3333);
+    assert_int_equal(config->ceilings[1].threads, 2000);
+    assert_int_equal(config->schedules[0].mode, SCHEDULE_CONCURRENT);
+    config_free(config);
+    config = accept("gpus: [{gpu: 1, mode: turns}, {gpu: 0, lease: short}]\n"
+                    "sharing: {timeSlicing: {failRequestsGreaterThanOne: false,\n"
+                    "  resources: [{name: nvidia.com/gpu, replicas: 10}]}}\n");
+    assert_int_equal(config->ceilings[0].memory_share, 0);
+    assert_int_equal(config->ceilings[0].threads, 0);
+    assert_int_equal(config->ceilings[0].time_request, CONFIG_UNSAID);
+    assert_int_equal(config->schedules[0].mode, SCHEDULE_FAIR);
+    assert_int_equal(config->schedules[0].lease_ns, 10000000);
+    assert_int_equal(config->schedule_parts[0], SCHEDULE_MODE | SCHEDULE_LEASE);
+    /* What is said of one GPU goes before. */
+    assert_int_equal(config->schedules[1].mode, SCHEDULE_TURNS);
+    config_free(config);
+}
+
+static void what_nvidias_block_asks_in_vain_is_refused(void **state)
+{
+    (void)state;
+#define ONE "resources: [{name: nvidia.com/gpu, replicas: 2}]"
+    refused("sharing:\n  mps: {" ONE "}\n  timeSlicing: {" ONE "}\n", 3,
+            "sharing says both mps and timeSlicing");
+    refused("sharing:\n  mps:\n    " ONE "\n    renameByDefault: true\n", 4,
+            "renameByDefault: true can't be honoured");
+    refused("sharing:\n  mps: {" ONE ",\n  failRequestsGreaterThanOne: true}\n", 3,
+            "failRequestsGreaterThanOne: true can't be honoured");
+    refused("sharing: {mps: {renameByDefault: 1}}\n", 1, "renameByDefault must be false");
+    refused("sharing: {mps: {}}\n", 1, "mps needs the key resources");
+    refused("sharing: {mps: {resources: []}}\n", 1, "resources must be a list");
+    refused("sharing: {mps: {resources: [{name: nvidia.com/gpu}]}}\n", 1, "needs the key replicas");
+    refused("sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 0}]}}\n", 1,
+            "replicas must be a number from 1");
+    refused("sharing: {mps: {resources: [{name: nvidia.com/mig-1g.5gb, replicas: 2}]}}\n", 1,
+            "name must be nvidia.com/gpu");
+    refused("sharing:\n  timeSlicing:\n    resources:\n    - {replicas: 2}\n    - {replicas: 3}\n",
+            5, "names nvidia.com/gpu twice");
+    refused("sharing: {mps: {resources: [{replicas: 2, devices: [0]}]}}\n", 1,
+            "devices must be all");
+    refused("sharing: {mps: {resources: [{replicas: 2, rename: gpu.x}]}}\n", 1,
+            "rename can't be honoured");
+    refused("sharing: {mps: {interval: 1}}\n", 1, "unknown key \"interval\" in mps");
+#undef ONE
+}
+
+static void totals_are_of_users_and_groups(void **state)
+{
+    (void)state;
+    struct config_limits limits;
+    struct config *config = accept("users:\n  - {uid: 1000-1999, memory: {limit: 8G}}\n"
+                                   "  - {uid: [5, 1001], memory: {limit: 50%},\n"
+                                   "     host_memory: {limit: 1G}}\n"
+                                   "groups:\n  - {host_memory: {limit: 2G}}\n"
+                                   "  - {gid: 100, host_memory: {limit: 4G}}\n");
+    assert_true(config_total_of(config->users, config->user_count, 1000, &limits));
+    assert_int_equal(limits.memory, UINT64_C(8) << 30);
+    assert_int_equal(limits.memory_share, 0);
+    assert_true(limits.host_memory == PROTO_UNSET);
+    assert_true(config_total_of(config->users, config->user_count, 1001, &limits));
+    assert_int_equal(limits.memory, UINT64_C(8) << 30);
+    assert_int_equal(limits.memory_share, 5000);
+    assert_int_equal(limits.host_memory, 1 << 30);
+    assert_false(config_total_of(config->users, config->user_count, 999, &limits));
+    /* Who is not known is in every range. */
+    assert_true(config_total_of(config->users, config->user_count, CONFIG_ID_UNKNOWN, &limits));
+    assert_int_equal(limits.host_memory, 1 << 30);
+    assert_true(config_total_of(config->groups, config->group_count, 7, &limits));
+    assert_int_equal(limits.host_memory, UINT64_C(2) << 30);
+    config_free(config);
+    refused("users:\n  - uid: alice\n", 2, "uid must be a number");
+    refused("groups:\n  - gid: []\n", 2, "empty list");
+    refused("users:\n  - memory: {limit: 0}\n", 2, "memory.limit \"0\" must be a size above 0");
+    refused("users:\n  - host_memory: {limit: 5%}\n", 2, "host_memory.limit \"5%\"");
+    refused("users:\n  - memory: {request: 1G}\n", 2, "clients together have a limit only");
 }
 
 static void gpus_are_numbers_or_uuids(void **state)
@@ -313,7 +454,7 @@ static struct config_limits chosen(const struct config_who *who, uint32_t device
 {
     struct config *config = accept(rules_text);
     struct config_limits limits;
-    assert_int_equal(config->fraction_line, 17);
+    assert_int_equal(config->time_line, 17);
     assert_int_equal(config_choose(config, device, who, &limits), 0);
     config_free(config);
     return limits;
@@ -421,6 +562,100 @@ static void the_strictest_of_rules_holds_in_any_order(void **state)
     }
 }
 
+/* Every key in every block that takes it, and nothing else with it. */
+static void every_key_arrives(void **state)
+{
+    (void)state;
+#define AT(field, value)                                                                           \
+    {                                                                                              \
+        offsetof(struct config_limits, field), sizeof(((struct config_limits *)0)->field), value   \
+    }
+    static const struct {
+        const char *text;
+        struct {
+            size_t at, bytes;
+            uint64_t value;
+        } set[2];
+    } keys[] = {
+        {"threads: {limit: 12.5%}", {AT(threads, 1250)}},
+        {"threads: {request: 12.5%}", {AT(thread_request, 1250)}},
+        {"threads: {request: 0}", {AT(thread_request, 0)}},
+        {"threads: {request: 0.1, limit: 0.2}", {AT(thread_request, 1000), AT(threads, 2000)}},
+        {"time: {limit: 30%}", {AT(time, 3000)}},
+        {"time: {request: 30%}", {AT(time_request, 3000)}},
+        {"time: {request: 0%}", {AT(time_request, 0)}},
+        {"time: {}", {AT(time, 0)}},
+        {"memory: {limit: 3M}", {AT(memory, 3 << 20)}},
+        {"memory: {limit: 3%}", {AT(memory_share, 300)}},
+        {"memory: {request: 3M}", {AT(memory_request, 3 << 20)}},
+        {"memory: {request: 0.03}", {AT(memory_request_share, 300)}},
+        {"memory: {request: 0}", {AT(memory_request_share, 0)}},
+        {"host_memory: {limit: 1G}", {AT(host_memory, 1 << 30)}},
+        {"host_memory: {request: 1G}", {AT(host_request, 1 << 30)}},
+        {"host_memory: {request: 0}", {AT(host_request, 0)}},
+        {"fraction: 0.25", {AT(memory_share, 2500), AT(time_request, 2500)}},
+        {"replicas: 7", {AT(memory_share, 1428), AT(threads, 1428)}},
+        {"priority: 9", {AT(priority, 9)}},
+    };
+#undef AT
+    static const char *const blocks[] = {"clients: {%s}\n", "gpus: [{gpu: 0, %s}]\n",
+                                         "rules: [{%s}]\n", "profiles: {p: {%s}}\n"};
+    struct config_who who = {.identified = true, .cgroup = "/", .name = "", .profile = "p"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        for (size_t b = 0; b < 4; b++) {
+            char text[128];
+            struct config_limits limits;
+            snprintf(text, sizeof text, blocks[b], keys[i].text);
+            struct config *config = accept(text);
+            who.profile = b == 3 ? "p" : "";
+            assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+            struct config_limits wanted = config_limits_none;
+            /* Little-endian: the low bytes come first. */
+            for (size_t n = 0; n < 2; n++)
+                memcpy((char *)&wanted + keys[i].set[n].at, &keys[i].set[n].value,
+                       keys[i].set[n].bytes);
+            if (memcmp(&limits, &wanted, offsetof(struct config_limits, priority) + 4))
+                fail_msg("%s", text);
+            config_free(config);
+        }
+    }
+}
+
+static void of_requests_the_least_holds(void **state)
+{
+    (void)state;
+    struct config_limits limits;
+    struct config *config =
+        accept("clients: {threads: {request: 40%}}\n"
+               "rules:\n  - match: {uid: 5}\n    threads: {request: 30%}\n"
+               "  - match: {cgroup: /a}\n    time: {request: 20%}\n"
+               "  - except: {uid: 5}\n    time: {request: 0}\n"
+               "profiles: {p: {threads: {request: 35%}, time: {request: 9%}}}\n");
+    struct config_who who = somebody(6);
+    who.cgroup = "/a/b";
+    assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+    assert_int_equal(limits.thread_request, 4000);
+    assert_int_equal(limits.time_request, 0);
+    who.uid = 5;
+    assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+    assert_int_equal(limits.thread_request, 3000);
+    assert_int_equal(limits.time_request, 2000);
+    who.profile = "p";
+    assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+    assert_int_equal(limits.thread_request, 3000);
+    assert_int_equal(limits.time_request, 900);
+    /* What may not be meant for it gives it nothing. */
+    who = somebody(5);
+    who.cgroup = NULL;
+    assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+    assert_int_equal(limits.thread_request, 3000);
+    assert_int_equal(limits.time_request, 0);
+    who.identified = false;
+    assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+    assert_int_equal(limits.thread_request, 0);
+    config_free(config);
+}
+
 static void who_is_not_known_gets_the_strictest(void **state)
 {
     (void)state;
@@ -507,7 +742,13 @@ int main(void)
         cmocka_unit_test(unknown_keys_are_named_with_the_known),
         cmocka_unit_test(wrong_types_are_refused),
         cmocka_unit_test(amounts_out_of_form_are_refused),
-        cmocka_unit_test(what_is_not_enforced_is_not_accepted),
+        cmocka_unit_test(requests_that_no_limit_allows_are_refused),
+        cmocka_unit_test(schedules_are_the_gpus),
+        cmocka_unit_test(nvidias_block_is_a_spelling),
+        cmocka_unit_test(what_nvidias_block_asks_in_vain_is_refused),
+        cmocka_unit_test(totals_are_of_users_and_groups),
+        cmocka_unit_test(every_key_arrives),
+        cmocka_unit_test(of_requests_the_least_holds),
         cmocka_unit_test(gpus_are_numbers_or_uuids),
         cmocka_unit_test(gpus_that_are_not_there_or_twice_are_refused),
         cmocka_unit_test(mistakes_in_rules_are_refused),

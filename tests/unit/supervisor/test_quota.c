@@ -76,6 +76,194 @@ static void both_accounts_must_have_room(void **state)
     quota_close(&server);
 }
 
+static void what_is_guaranteed_is_nobody_elses(void **state)
+{
+    (void)state;
+    struct quota device, a, b;
+    struct charge one = CHARGE_NONE, two = CHARGE_NONE, three = CHARGE_NONE;
+    const struct quota *culprit = NULL;
+    quota_open(&device, "device", 100, NULL);
+    quota_open(&a, "a", 100, &device);
+    quota_open(&b, "b", 100, &device);
+    assert_int_equal(quota_guarantee(&a, 40, &culprit), 0);
+    assert_int_equal(quota_left(&a), 100);
+    assert_int_equal(quota_left(&b), 60);
+    assert_int_equal(quota_charge(&b, &one, 61, &culprit), QUOTA_OVER);
+    assert_ptr_equal(culprit, &device);
+    assert_int_equal(quota_charge(&b, &one, 60, &culprit), 0);
+    assert_int_equal(quota_left(&a), 40);
+    assert_int_equal(quota_charge(&a, &two, 41, &culprit), QUOTA_OVER);
+    assert_int_equal(quota_charge(&a, &two, 39, &culprit), 0);
+    assert_int_equal(quota_left(&b), 0);
+    assert_int_equal(quota_charge(&a, &three, 1, &culprit), 0);
+    assert_int_equal(device.used, 100);
+    /* Beyond its guarantee it is like any other. */
+    charge_return(&one);
+    assert_int_equal(quota_left(&a), 60);
+    charge_return(&two);
+    assert_int_equal(device.used, 40);
+    assert_int_equal(quota_charge(&a, &two, 90, &culprit), 0);
+    assert_int_equal(quota_left(&b), 9);
+    charge_return(&two);
+    charge_return(&three);
+    quota_close(&a);
+    assert_int_equal(device.used, 0);
+    quota_close(&b);
+    quota_close(&device);
+}
+
+static void a_guarantee_needs_room_and_gives_it_back(void **state)
+{
+    (void)state;
+    struct quota device, a, b;
+    struct charge one = CHARGE_NONE;
+    const struct quota *culprit = NULL;
+    quota_open(&device, "device", 100, NULL);
+    quota_open(&a, "a", 100, &device);
+    quota_open(&b, "b", 100, &device);
+    assert_int_equal(quota_charge(&b, &one, 30, NULL), 0);
+    assert_int_equal(quota_guarantee(&a, 71, &culprit), QUOTA_OVER);
+    assert_ptr_equal(culprit, &device);
+    assert_int_equal(a.guarantee, 0);
+    assert_int_equal(quota_guarantee(&a, UINT64_MAX, NULL), QUOTA_OVER);
+    assert_int_equal(quota_guarantee(&a, 70, NULL), 0);
+    /* b's own use counts for its guarantee. */
+    assert_int_equal(quota_guarantee(&b, 30, NULL), 0);
+    assert_int_equal(quota_guarantee(&b, 31, NULL), QUOTA_OVER);
+    assert_int_equal(quota_guarantee(&a, 69, NULL), 0);
+    assert_int_equal(quota_guarantee(&b, 31, NULL), 0);
+    charge_return(&one);
+    assert_int_equal(device.used, 100);
+    assert_int_equal(quota_guarantee(&b, 0, NULL), 0);
+    assert_int_equal(device.used, 69);
+    quota_close(&a);
+    quota_close(&b);
+    quota_close(&device);
+}
+
+static void a_total_counts_all_who_joined_it(void **state)
+{
+    (void)state;
+    struct quota device, user, group, a, b;
+    struct quota_link au, ag, bu;
+    struct charge one = CHARGE_NONE, two = CHARGE_NONE;
+    const struct quota *culprit = NULL;
+    quota_open(&device, "device", 100, NULL);
+    quota_open(&user, "user", 50, NULL);
+    quota_open(&group, "group", 20, NULL);
+    quota_open(&a, "a", 100, &device);
+    quota_open(&b, "b", 100, &device);
+    assert_int_equal(quota_charge(&b, &two, 30, NULL), 0);
+    quota_join(&a, &au, &user);
+    quota_join(&a, &ag, &group);
+    quota_join(&b, &bu, &user); /* with what it has */
+    assert_int_equal(user.used, 30);
+    assert_int_equal(quota_left(&a), 20);
+    assert_int_equal(quota_charge(&a, &one, 21, &culprit), QUOTA_OVER);
+    assert_ptr_equal(culprit, &group);
+    assert_int_equal(device.used, 30);
+    group.limit = 100;
+    assert_int_equal(quota_charge(&a, &one, 21, &culprit), QUOTA_OVER);
+    assert_ptr_equal(culprit, &user);
+    assert_int_equal(quota_guarantee(&a, 21, &culprit), QUOTA_OVER);
+    assert_ptr_equal(culprit, &user);
+    assert_int_equal(quota_charge(&a, &one, 20, &culprit), 0);
+    assert_int_equal(user.used, 50);
+    assert_int_equal(group.used, 20);
+    /* Who leaves it takes along what it has; who joins brings it, even beyond the limit. */
+    quota_leave(&a, &ag);
+    assert_int_equal(group.used, 0);
+    group.limit = 10;
+    quota_join(&a, &ag, &group);
+    assert_int_equal(group.used, 20);
+    assert_int_equal(quota_left(&a), 0);
+    charge_return(&one);
+    assert_int_equal(group.used, 0);
+    assert_int_equal(user.used, 30);
+    charge_return(&two);
+    quota_leave(&a, &au);
+    quota_leave(&a, &ag);
+    quota_leave(&b, &bu);
+    quota_close(&a);
+    quota_close(&b);
+    quota_close(&user);
+    quota_close(&group);
+    quota_close(&device);
+}
+
+/* Everything at random, against sums made anew each time; quota_left is the truth to the byte. */
+static void sums_hold_whatever_happens(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 5, TOTALS = 3, CHARGES = 6 };
+    struct quota device, totals[TOTALS], clients[CLIENTS];
+    struct quota_link links[CLIENTS][TOTALS] = {0};
+    struct charge charges[CLIENTS][CHARGES] = {0};
+    uint32_t random = 12345;
+    quota_open(&device, "device", 500, NULL);
+    for (int t = 0; t < TOTALS; t++)
+        quota_open(&totals[t], "total", 200, NULL);
+    for (int c = 0; c < CLIENTS; c++)
+        quota_open(&clients[c], "client", 150, &device);
+    for (int step = 0; step < 50000; step++) {
+        random = random * 1664525 + 1013904223;
+        uint32_t r = random >> 8;
+        struct quota *client = &clients[r % CLIENTS];
+        struct charge *charge = &charges[r % CLIENTS][r / 7 % CHARGES];
+        struct quota_link *link = &links[r % CLIENTS][r / 7 % TOTALS];
+        uint64_t amount = r / 64 % 90;
+        switch (r / 5 % 4) {
+        case 0:
+            if (charge->quota) {
+                charge_return(charge);
+                break;
+            }
+            uint64_t left = quota_left(client);
+            assert_int_equal(quota_charge(client, charge, left + 1, NULL), QUOTA_OVER);
+            assert_int_equal(quota_charge(client, charge, amount, NULL),
+                             amount <= left ? 0 : QUOTA_OVER);
+            break;
+        case 1:
+            quota_guarantee(client, amount, NULL);
+            break;
+        case 2:
+            if (link->total)
+                quota_leave(client, link);
+            else
+                quota_join(client, link, &totals[r / 7 % TOTALS]);
+            break;
+        default:
+            totals[r / 7 % TOTALS].limit = 100 + amount;
+        }
+        uint64_t sum = 0, joined[TOTALS] = {0};
+        for (int c = 0; c < CLIENTS; c++) {
+            uint64_t used = 0;
+            for (int i = 0; i < CHARGES; i++)
+                used += charges[c][i].amount;
+            assert_int_equal(clients[c].used, used);
+            uint64_t held = used > clients[c].guarantee ? used : clients[c].guarantee;
+            sum += held;
+            for (int t = 0; t < TOTALS; t++)
+                joined[t] += links[c][t].total ? held : 0;
+        }
+        assert_int_equal(device.used, sum);
+        assert_true(sum <= device.limit);
+        for (int t = 0; t < TOTALS; t++)
+            assert_int_equal(totals[t].used, joined[t]);
+    }
+    for (int c = 0; c < CLIENTS; c++) {
+        for (int i = 0; i < CHARGES; i++)
+            charge_return(&charges[c][i]);
+        for (int t = 0; t < TOTALS; t++)
+            if (links[c][t].total)
+                quota_leave(&clients[c], &links[c][t]);
+        quota_close(&clients[c]);
+    }
+    for (int t = 0; t < TOTALS; t++)
+        quota_close(&totals[t]);
+    quota_close(&device);
+}
+
 static void descriptors_are_divided_without_a_rest(void **state)
 {
     (void)state;
@@ -118,14 +306,23 @@ static void a_kept_descriptor_is_charged_until_it_is_closed(void **state)
     quota_close(&fds);
 }
 
+static struct admission admit(struct config_limits limits)
+{
+    struct admission admission = {.limits = config_limits_none};
+    config_limits_tighten(&admission.limits, &limits);
+    return admission;
+}
+
 static void a_wish_can_only_tighten(void **state)
 {
     (void)state;
     struct proto_device_info device = {.memory = 1000 * MIB};
-    struct admission server = {.memory_limit = 300 * MIB,
-                               .host_limit = 40 * MIB,
-                               .thread_percentage = 5000,
-                               .priority = 1};
+    struct config_limits limits = config_limits_none;
+    limits.memory = 300 * MIB;
+    limits.host_memory = 40 * MIB;
+    limits.threads = 5000;
+    limits.priority = 1;
+    struct admission server = admit(limits);
     struct proto_attach wish = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
     struct grant grant = admission_grant(&server, &device, &wish);
     assert_int_equal(grant.memory_limit, 300 * MIB);
@@ -143,7 +340,9 @@ static void a_wish_can_only_tighten(void **state)
     assert_int_equal(grant.thread_percentage, 2500);
     assert_int_equal(grant.priority, 3);
     assert_int_equal(grant.window_bytes, 256 * MIB);
-    server = (struct admission){.memory_limit = PROTO_UNSET, .host_limit = 5000 * MIB};
+    limits = config_limits_none;
+    limits.host_memory = 5000 * MIB;
+    server = admit(limits);
     wish = (struct proto_attach){.memory_limit = UINT64_MAX - 1,
                                  .host_memory_limit = UINT64_MAX - 1,
                                  .thread_percentage = 10000};
@@ -155,49 +354,115 @@ static void a_wish_can_only_tighten(void **state)
     server.max_window = 512 * MIB;
     grant = admission_grant(&server, &device, &wish);
     assert_int_equal(grant.memory_limit, 512 * MIB);
+    /* A share of the device, rounded down. */
+    device.memory = 1000 * MIB + 1;
+    server.limits.memory_share = 3333;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.memory_limit, (1000 * MIB + 1) * 3333 / 10000);
+}
+
+static void a_request_is_given_or_asked_for_and_lowered_by_what_is_given(void **state)
+{
+    (void)state;
+    struct proto_device_info device = {.memory = 1000 * MIB};
+    struct proto_attach wish = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct admission server = admit(config_limits_none);
+    struct grant grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.thread_request, 0);
+    assert_int_equal(grant.time_request, 0);
+    assert_int_equal(grant.time_limit, 10000);
+    assert_int_equal(grant.memory_request, 0);
+    /* Nobody says anything of it but the client. */
+    wish.thread_request = 3000;
+    wish.time_request = 2000;
+    wish.time_limit = 6000;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.thread_request, 3000);
+    assert_int_equal(grant.time_request, 2000);
+    assert_int_equal(grant.time_limit, 6000);
+    /* What is given lowers it, and need not be asked for. */
+    server.limits.thread_request = 2500;
+    server.limits.time_request = 4000;
+    server.limits.time = 5000;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.thread_request, 2500);
+    assert_int_equal(grant.time_request, 2000);
+    assert_int_equal(grant.time_limit, 5000);
+    wish.thread_request = wish.time_request = 0;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.thread_request, 2500);
+    assert_int_equal(grant.time_request, 4000);
+    /* Never above the limit. */
+    wish.thread_percentage = 1000;
+    wish.time_limit = 700;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.thread_request, 1000);
+    assert_int_equal(grant.time_request, 700);
+    /* Nothing may be reserved. */
+    server.limits.thread_request = server.limits.time_request = 0;
+    wish.thread_request = wish.time_request = 700;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.thread_request, 0);
+    assert_int_equal(grant.time_request, 0);
+    /* Memory: the smaller of size and share, and the limit. */
+    server.limits.memory_request = 600 * MIB;
+    server.limits.host_request = 30 * MIB;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.memory_request, 600 * MIB);
+    assert_int_equal(grant.host_request, 30 * MIB);
+    server.limits.memory_request_share = 5000;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.memory_request, 500 * MIB);
+    wish.memory_limit = 100 * MIB;
+    wish.host_memory_limit = 10 * MIB;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.memory_request, 100 * MIB);
+    assert_int_equal(grant.host_request, 10 * MIB);
 }
 
 /* The product of an exbibyte with a share does not fit 64 bits. */
 static void a_share_of_a_device_is_rounded_down(void **state)
 {
     (void)state;
-    struct config_limits limits = config_limits_none;
-    struct admission server = {.memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
-    limits.memory_share = 3333;
-    admission_tighten(&server, &limits, 10001);
-    assert_int_equal(server.memory_limit, 3333); /* and 3333 ten thousandths */
-    server.memory_limit = PROTO_UNSET;
-    admission_tighten(&server, &limits, UINT64_C(1) << 60);
-    assert_int_equal(server.memory_limit, (UINT64_C(1) << 60) / 10000 * 3333 +
-                                              (UINT64_C(1) << 60) % 10000 * 3333 / 10000);
+    struct proto_attach wish = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct admission server = admit(config_limits_none);
+    struct proto_device_info device = {.memory = 10001};
+    server.max_window = UINT64_C(1) << 62;
+    server.limits.memory_share = 3333;
+    struct grant grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.memory_limit, 3333); /* and 3333 ten thousandths */
+    device.memory = UINT64_C(1) << 60;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.memory_limit, (UINT64_C(1) << 60) / 10000 * 3333 +
+                                             (UINT64_C(1) << 60) % 10000 * 3333 / 10000);
 }
 
 static void what_holds_already_is_not_loosened(void **state)
 {
     (void)state;
-    struct admission server = {
-        .memory_limit = 100, .host_limit = 200, .thread_percentage = 1000, .priority = 5};
-    const struct admission before = server;
-    struct config_limits looser = {.memory = 101,
-                                   .host_memory = 201,
-                                   .memory_share = PROTO_PERCENT_WHOLE,
-                                   .threads = 1001,
-                                   .priority = 4};
-    admission_tighten(&server, &looser, 1000);
-    assert_int_equal(server.memory_limit, before.memory_limit);
-    assert_int_equal(server.host_limit, before.host_limit);
-    assert_int_equal(server.thread_percentage, before.thread_percentage);
-    assert_int_equal(server.priority, before.priority);
-    admission_tighten(&server, &config_limits_none, 1000);
-    assert_int_equal(server.memory_limit, before.memory_limit);
-    assert_int_equal(server.host_limit, before.host_limit);
-    struct config_limits stricter = {
-        .memory = 99, .host_memory = 199, .memory_share = 980, .threads = 999, .priority = 6};
-    admission_tighten(&server, &stricter, 1000);
-    assert_int_equal(server.memory_limit, 98); /* the share is stricter still */
-    assert_int_equal(server.host_limit, 199);
-    assert_int_equal(server.thread_percentage, 999);
-    assert_int_equal(server.priority, 6);
+    struct config_limits server = config_limits_none, looser = server, stricter = server;
+    server.memory = server.memory_request = 100;
+    server.host_memory = server.host_request = 200;
+    server.memory_share = server.memory_request_share = 900;
+    server.threads = server.thread_request = 1000;
+    server.time = server.time_request = 300;
+    server.priority = 5;
+    looser.memory = looser.memory_request = 101;
+    looser.host_memory = looser.host_request = 201;
+    looser.memory_share = looser.memory_request_share = 901;
+    looser.threads = looser.thread_request = 1001;
+    looser.time = looser.time_request = 301;
+    looser.priority = 4;
+    const struct config_limits before = server;
+    config_limits_tighten(&server, &looser);
+    config_limits_tighten(&server, &config_limits_none);
+    assert_memory_equal(&server, &before, offsetof(struct config_limits, priority) + 4);
+    /* Each is taken where it is stricter, and from nothing. */
+    stricter = config_limits_none;
+    config_limits_tighten(&stricter, &server);
+    assert_memory_equal(&stricter, &before, offsetof(struct config_limits, priority) + 4);
+    config_limits_tighten(&looser, &server);
+    assert_memory_equal(&looser, &before, offsetof(struct config_limits, priority) + 4);
 }
 
 int main(void)
@@ -211,6 +476,11 @@ int main(void)
         cmocka_unit_test(a_wish_can_only_tighten),
         cmocka_unit_test(a_share_of_a_device_is_rounded_down),
         cmocka_unit_test(what_holds_already_is_not_loosened),
+        cmocka_unit_test(a_request_is_given_or_asked_for_and_lowered_by_what_is_given),
+        cmocka_unit_test(what_is_guaranteed_is_nobody_elses),
+        cmocka_unit_test(a_guarantee_needs_room_and_gives_it_back),
+        cmocka_unit_test(a_total_counts_all_who_joined_it),
+        cmocka_unit_test(sums_hold_whatever_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
