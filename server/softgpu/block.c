@@ -34,13 +34,10 @@ struct block *block_create(const struct block_launch *launch, const uint32_t ind
     b->shared_bytes = (uint32_t)shared;
     b->warp_count = (b->threads + LANES - 1) / LANES;
     b->warps = calloc(b->warp_count, sizeof(*b->warps));
-    size_t rounded = (shared + 1024) & ~(size_t)1023;
-    b->shared = aligned_alloc(1024, rounded);
-    if (!b->warps || !b->shared) {
+    if (!b->warps) {
         block_destroy(b);
         return NULL;
     }
-    memset(b->shared, 0, rounded);
     for (uint32_t i = 0; i < b->warp_count; i++) {
         uint32_t left = b->threads - i * LANES;
         warp_init(&b->warps[i], b, i, left >= LANES ? ALL_LANES : (1u << left) - 1);
@@ -52,6 +49,17 @@ struct block *block_create(const struct block_launch *launch, const uint32_t ind
         }
     }
     return b;
+}
+
+bool block_shared_ready(struct block *b)
+{
+    size_t rounded = (b->shared_bytes + (size_t)1024) & ~(size_t)1023;
+    if (b->shared)
+        return true;
+    b->shared = aligned_alloc(1024, rounded);
+    if (b->shared)
+        memset(b->shared, 0, rounded);
+    return b->shared;
 }
 
 void block_destroy(struct block *b)

@@ -170,7 +170,7 @@ struct block {
     uint32_t index[3], sm;
     uint32_t threads, live_threads, warp_count;
     struct warp *warps;
-    uint8_t *shared;
+    uint8_t *shared; /* NULL until block_shared_ready() */
     uint32_t shared_bytes;
     struct barrier barriers[16];
     struct fault fault;
@@ -184,6 +184,13 @@ static inline void *slot_at(const struct warp *w, uint32_t slot)
 {
     return w->base[slot >> 31] + (slot & ~SLOT_CONSTANT);
 }
+
+/*
+ * Shared memory comes when it is first touched: many kernels reserve it to have a multiprocessor to
+ * themselves, and clearing 200 KiB costs more than all that such a block does. False: no host
+ * memory.
+ */
+bool block_shared_ready(struct block *block);
 
 /* Fills in block->fault. lane: which thread is to blame. Returns EXEC_FAULT. */
 enum exec_result warp_fault(struct warp *warp, const struct op *op, enum fault_kind kind,

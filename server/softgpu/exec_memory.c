@@ -47,12 +47,16 @@ static bool in_const(const struct warp *w, uint64_t address, uint32_t bytes)
 
 /* Bounds of the spaces that are not host memory; `offset` is the address within. */
 static uint8_t *space_pointer(const struct warp *w, uint32_t space, uint32_t lane, uint64_t offset,
-                              uint32_t bytes)
+                              uint32_t bytes, enum fault_kind *why)
 {
-    const struct block *b = w->block;
+    struct block *b = w->block;
     uint64_t size;
     uint8_t *base;
     if (space == PTX_SPACE_SHARED) {
+        if (!block_shared_ready(b)) {
+            *why = FAULT_NONE; /* no fault of the kernel's: the engine ends the device for it */
+            return NULL;
+        }
         size = b->shared_bytes;
         base = b->shared;
     } else if (space == PTX_SPACE_LOCAL) {
@@ -84,11 +88,11 @@ uint8_t *access_pointer(struct warp *w, const struct access_request *q, uint32_t
         if (named == PTX_SPACE_PARAM && (q->need & MEMORY_WRITE))
             return NULL;
         if (named != PTX_SPACE_GLOBAL)
-            return space_pointer(w, named, lane, address & ~WINDOW_MASK, q->bytes);
+            return space_pointer(w, named, lane, address & ~WINDOW_MASK, q->bytes, why);
         if (space == PTX_SPACE_PARAM)
             return NULL;
     } else if (space == PTX_SPACE_SHARED || space == PTX_SPACE_LOCAL) {
-        return space_pointer(w, space, lane, address, q->bytes);
+        return space_pointer(w, space, lane, address, q->bytes, why);
     }
     uint64_t window = address & WINDOW_MASK;
     if (window == WINDOW_SHARED || window == WINDOW_LOCAL || window == WINDOW_PARAM) {
@@ -127,8 +131,8 @@ static bool all_global(struct warp *w, const struct access_request *q, const uin
 
 static bool all_shared(const struct warp *w, const struct access_request *q, const uint64_t *at)
 {
-    const struct block *b = w->block;
-    if (q->space != PTX_SPACE_SHARED || b->shared_bytes < q->bytes)
+    struct block *b = w->block;
+    if (q->space != PTX_SPACE_SHARED || b->shared_bytes < q->bytes || !block_shared_ready(b))
         return false;
     uint64_t span = b->shared_bytes - q->bytes, align = q->align - 1, bad = 0;
     for (int i = 0; i < LANES; i++)
