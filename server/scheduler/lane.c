@@ -192,7 +192,7 @@ uint32_t lane_room(const struct scheduler *scheduler, const struct scheduler_lan
     const struct scheduler_client *client = lane->holder;
     if (lane->closing || now >= lane->lease_ends)
         return 0;
-    uint32_t window = scheduler->settings.window;
+    uint32_t window = scheduler_window(&scheduler->settings, client);
     if (client->in_flight >= window)
         return 0;
     uint32_t room = window - client->in_flight;

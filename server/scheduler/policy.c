@@ -95,3 +95,16 @@ void policy_extra(const struct plan *plan, const struct scheduler_lane *lane, ui
         }
     }
 }
+
+uint32_t scheduler_window(const struct scheduler_settings *settings,
+                          const struct scheduler_client *client)
+{
+    if (settings->window_ns == 0)
+        return settings->window;
+    uint64_t by_time =
+        client->mean_ns ? settings->window_ns / client->mean_ns : SCHEDULER_WINDOW_UNKNOWN;
+    uint64_t least = 2 * (uint64_t)(client->rings ? client->rings : 1);
+    if (by_time < least)
+        by_time = least;
+    return by_time < settings->window ? (uint32_t)by_time : settings->window;
+}

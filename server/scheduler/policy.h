@@ -49,10 +49,10 @@ void policy_extra(const struct plan *plan, const struct scheduler_lane *lane, ui
 uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_client *client,
                                  uint64_t now);
 
-/* Commands that the client may have in flight by priority alone, those in flight included; 0 while
- * lower clients have as many as all together may. */
-uint32_t policy_concurrent_window(struct scheduler *scheduler,
-                                  const struct scheduler_client *client, uint64_t now);
+/* Commands that the client may have in flight while `urgent` is the most urgent level that is
+ * about, those in flight included; 0 while lower clients have as many as all together may. */
+uint32_t policy_concurrent_window(const struct scheduler *scheduler,
+                                  const struct scheduler_client *client, uint32_t urgent);
 
 /* The most urgent level that is busy or was less than linger_ns ago; SCHEDULER_LEVELS if none. */
 uint32_t policy_concurrent_urgent(struct scheduler *scheduler, uint64_t now);

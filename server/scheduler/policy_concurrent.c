@@ -37,14 +37,15 @@ static bool somebody_above(const struct scheduler *scheduler, uint32_t level)
     return scheduler->first_level < level;
 }
 
-uint32_t policy_concurrent_window(struct scheduler *scheduler,
-                                  const struct scheduler_client *client, uint64_t now)
+uint32_t policy_concurrent_window(const struct scheduler *scheduler,
+                                  const struct scheduler_client *client, uint32_t urgent)
 {
     const struct scheduler_settings *settings = &scheduler->settings;
-    uint32_t urgent = policy_concurrent_urgent(scheduler, now);
-    if (client->limits.level <= urgent)
-        return somebody_above(scheduler, client->limits.level) ? settings->quiet_window
-                                                               : settings->window;
+    if (client->limits.level <= urgent) {
+        uint32_t window = scheduler_window(settings, client);
+        bool quiet = somebody_above(scheduler, client->limits.level);
+        return quiet && window > settings->quiet_window ? settings->quiet_window : window;
+    }
     uint32_t most = scheduler_low_window(settings, client->mean_ns);
     uint32_t lower = scheduler->total_in_flight - scheduler->level_in_flight[urgent];
     return lower < most ? client->in_flight + most - lower : 0;

@@ -25,6 +25,7 @@ void scheduler_defaults(struct scheduler_settings *settings)
                                             .precision = 500,
                                             .quantum_ns = 30 * SECOND,
                                             .window = 128,
+                                            .window_ns = 8 * MS,
                                             .quiet_window = 32,
                                             .low_window = 1,
                                             .low_ns = MS / 10,
@@ -70,6 +71,7 @@ int scheduler_check(const struct scheduler_settings *settings, char *why, size_t
         {"quantum (ns)", settings->quantum_ns, QUANTUM_LEAST, QUANTUM_MOST},
         {"idle time before a lease is given back (ns)", settings->idle_ns, 0, QUANTUM_MOST},
         {"window", settings->window, 1, UINT32_MAX},
+        {"window (ns)", settings->window_ns, 0, QUANTUM_MOST},
         {"quiet window", settings->quiet_window, 1, settings->window},
         {"low window", settings->low_window, 1, settings->quiet_window},
         {"low window (ns)", settings->low_ns, 0, QUANTUM_MOST},
@@ -104,10 +106,14 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings
     lane_regroup(scheduler, true, now);
 }
 
+static bool enforces_time(enum scheduler_mode mode)
+{
+    return mode == SCHEDULER_STRICT || mode == SCHEDULER_FAIR;
+}
+
 bool scheduler_time_enforced(const struct scheduler *scheduler)
 {
-    return scheduler->settings.mode == SCHEDULER_STRICT ||
-           scheduler->settings.mode == SCHEDULER_FAIR;
+    return enforces_time(scheduler->settings.mode);
 }
 
 /* ---- holding clients back ---- */
@@ -258,6 +264,30 @@ static void set_rates(struct scheduler *scheduler, struct scheduler_client *clie
     client->duty.rate = client->limits.duty;
 }
 
+/* Whether the request fits beside the others' in the lane of these atoms. */
+static int check_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
+                     uint32_t request, const struct share_set *atoms, char *why, size_t why_size)
+{
+    struct lane_sum sum;
+    if (request == 0)
+        return 0;
+    lane_sum(scheduler, client, atoms, &sum);
+    if (sum.requests + request <= PLAN_WHOLE)
+        return 0;
+    refusal_time(&sum, request, why, why_size);
+    return SCHEDULER_OVERCOMMITTED;
+}
+
+static int check_sums(const struct scheduler *scheduler, char *why, size_t why_size)
+{
+    int result = 0;
+    for (const struct scheduler_client *client = scheduler->first; client && !result;
+         client = client->next)
+        result =
+            check_sum(scheduler, client, client->limits.request, &client->atoms, why, why_size);
+    return result;
+}
+
 static int check_limits(const struct scheduler *scheduler, const struct scheduler_client *client,
                         const struct scheduler_limits *limits, const struct share_set *atoms,
                         char *why, size_t why_size)
@@ -274,12 +304,9 @@ static int check_limits(const struct scheduler *scheduler, const struct schedule
                  limits->limit % 100);
         return -EINVAL;
     }
-    struct lane_sum sum;
-    lane_sum(scheduler, client, atoms, &sum);
-    if (limits->request == 0 || sum.requests + limits->request <= PLAN_WHOLE)
-        return 0;
-    refusal_time(&sum, limits->request, why, why_size);
-    return SCHEDULER_OVERCOMMITTED;
+    return scheduler_time_enforced(scheduler)
+               ? check_sum(scheduler, client, limits->request, atoms, why, why_size)
+               : 0;
 }
 
 /* What one mode owed, another does not: some don't count at all. */
@@ -297,6 +324,10 @@ int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *
     if (scheduler_check(settings, why, why_size))
         return -EINVAL;
     bool another = settings->mode != scheduler->settings.mode;
+    /* Atoms that were lent may bring a sum above 1 for a while: that is no reason to refuse. */
+    if (enforces_time(settings->mode) && !scheduler_time_enforced(scheduler) &&
+        check_sums(scheduler, why, why_size))
+        return SCHEDULER_OVERCOMMITTED;
     let_all_go(scheduler, now);
     for (struct scheduler_client *client = scheduler->first; client; client = client->next) {
         set_rates(scheduler, client, now);
@@ -439,7 +470,9 @@ static struct scheduler_answer hold_until(struct scheduler *scheduler,
     }
     if (queue == &scheduler->throttled && until < scheduler->throttled_until)
         scheduler->throttled_until = until;
-    return (struct scheduler_answer){.until = until};
+    enum scheduler_hold why =
+        queue == &scheduler->lower ? SCHEDULER_HOLD_PRIORITY : SCHEDULER_HOLD_DUTY;
+    return (struct scheduler_answer){.hold = why, .until = until};
 }
 
 static void go_on(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
@@ -456,16 +489,18 @@ static struct scheduler_answer may_submit_at_once(struct scheduler *scheduler,
     uint64_t ready = policy_concurrent_ready(&scheduler->plan, client, now);
     if (ready > now)
         return hold_until(scheduler, client, &scheduler->throttled, ready, now);
-    uint32_t window = policy_concurrent_window(scheduler, client, now);
+    uint32_t urgent = policy_concurrent_urgent(scheduler, now);
+    uint32_t window = policy_concurrent_window(scheduler, client, urgent);
     /* Whoever waits for the lower levels' room comes before one that just asks. */
-    bool passes_others = window < scheduler->settings.quiet_window && scheduler->lower.first &&
+    bool passes_others = client->limits.level > urgent && scheduler->lower.first &&
                          !client->low_turn && !client->in_flight;
     if (window == 0 || passes_others)
         return hold_until(scheduler, client, &scheduler->lower, SCHEDULER_NEVER, now);
     go_on(scheduler, client, now);
     client->low_turn = false;
     uint32_t room = window > client->in_flight ? window - client->in_flight : 0;
-    return (struct scheduler_answer){.room = room, .until = SCHEDULER_NEVER};
+    return (struct scheduler_answer){
+        .room = room, .hold = SCHEDULER_HOLDS, .until = SCHEDULER_NEVER};
 }
 
 struct scheduler_answer scheduler_may_submit(struct scheduler *scheduler,
@@ -476,8 +511,10 @@ struct scheduler_answer scheduler_may_submit(struct scheduler *scheduler,
         return may_submit_at_once(scheduler, client, now);
     lane_advance(scheduler, lane, now);
     if (lane->holder != client || lane->closing)
-        return (struct scheduler_answer){.until = lane_next_event(scheduler, lane)};
+        return (struct scheduler_answer){.hold = SCHEDULER_HOLD_LEASE,
+                                         .until = lane_next_event(scheduler, lane)};
     return (struct scheduler_answer){.room = lane_room(scheduler, lane, now),
+                                     .hold = SCHEDULER_HOLDS,
                                      .until = lane->lease_ends};
 }
 
@@ -497,28 +534,37 @@ void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *c
         client->lane->idle_since = SCHEDULER_NEVER;
 }
 
-static void learn(struct scheduler_client *client, uint32_t commands, uint64_t device_ns)
+void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t span_ns)
 {
-    uint64_t mean = device_ns / commands;
+    uint64_t mean = span_ns / commands;
     /* An eighth for one command; a batch of eight and more says all there is to know. */
     uint64_t weight = commands < 8 ? commands : 8;
     client->mean_ns = client->mean_ns ? (client->mean_ns * (8 - weight) + mean * weight) / 8 : mean;
     if (client->mean_ns == 0)
         client->mean_ns = 1;
     /* The longest of the last dozens. */
-    client->peak_ns -= client->peak_ns / 32;
+    client->peak_ns -= client->peak_ns / 32 * (commands < 16 ? commands : 16);
     if (client->peak_ns < mean)
         client->peak_ns = mean;
     if (client->peak_ns < client->mean_ns)
         client->peak_ns = client->mean_ns;
 }
 
-void scheduler_used(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
-                    uint64_t device_ns, uint64_t now)
+void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *client,
+                      uint64_t device_ns, uint64_t now)
+{
+    if (scheduler->settings.mode != SCHEDULER_CONCURRENT)
+        return;
+    client->charged_ns += device_ns;
+    credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
+    if (client->duty.rate != PLAN_WHOLE)
+        credit_charge(&client->duty, device_ns);
+}
+
+void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
+                    uint64_t now)
 {
     struct scheduler_lane *lane = client->lane;
-    if (commands)
-        learn(client, commands, device_ns);
     if (commands > client->in_flight)
         commands = client->in_flight;
     bool was_busy = is_busy(client);
@@ -528,12 +574,6 @@ void scheduler_used(struct scheduler *scheduler, struct scheduler_client *client
     scheduler->level_in_flight[client->limits.level] -= commands;
     if (was_busy && !is_busy(client))
         level_end(scheduler, client->limits.level, now);
-    if (scheduler->settings.mode == SCHEDULER_CONCURRENT) {
-        client->charged_ns += device_ns;
-        credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
-        if (client->duty.rate != PLAN_WHOLE)
-            credit_charge(&client->duty, device_ns);
-    }
     if (client->in_flight == 0 && client->leased && lane->holder != client)
         lane_settle_leftover(scheduler, client, now);
     if (client->in_flight == 0 && commands && lane->holder == client && !client->wants)
@@ -593,7 +633,8 @@ static void look_at_throttled(struct scheduler *scheduler, uint64_t now)
 static void look_at_lower(struct scheduler *scheduler, uint64_t now)
 {
     struct scheduler_client *client = scheduler->lower.first;
-    if (!client || policy_concurrent_window(scheduler, client, now) == 0)
+    if (!client ||
+        policy_concurrent_window(scheduler, client, policy_concurrent_urgent(scheduler, now)) == 0)
         return;
     go_on(scheduler, client, now);
     client->low_turn = true;

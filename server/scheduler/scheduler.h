@@ -10,7 +10,7 @@
  * MODES
  *   concurrent  Everybody at once. Time fractions are kept but not enforced (tell the
  *               client: scheduler_time_enforced). Only `duty` binds: a client's own
- *               device time, as scheduler_used reports it, is held to that fraction.
+ *               device time, as scheduler_charge reports it, is held to that fraction.
  *   strict      One client at a time, for a lease. Who has a time request gets exactly
  *               that; the rest of the time is idle, or goes to clients without one.
  *   fair        One client at a time, for a lease. Everybody gets at least its request;
@@ -62,12 +62,15 @@
  * or through others, form a lane, and each lane has a lease of its own; clients of
  * different lanes run at once. A time fraction is one of the lane's time. (Of clients
  * x, y, z of which x and z don't overlap but y overlaps both, one runs at a time.)
- * Requests within a lane must not come to more than 1.
+ * Requests within a lane must not come to more than 1 in the modes that enforce them, strict and
+ * fair; the others take any, and can't be left for these while a sum is above 1.
  *
- * WINDOWS. A client may have `window` commands in flight. Near the end of a lease it may
- * have only as many as will be done by then, by the longest of its recent commands, but
- * one at least: so overrun is seldom more than one kernel. (In fair mode and turns, while
- * nobody else has work: by a tenth of a lease later.)
+ * WINDOWS. A client may have `window` commands in flight, and no more than the device is done with
+ * in window_ns at the client's own recent pace, but always two for each of its queues that has
+ * work: what is in flight can't be called back, so it bounds how soon anything else takes effect.
+ * Near the end of a lease it may have only as many as will be done by then, by the longest of its
+ * recent commands, but one at least: so overrun is seldom more than one kernel. (In fair mode and
+ * turns, while nobody else has work: by a tenth of a lease later.)
  *
  * PRIORITY binds in concurrent mode, where clients meet on the device. Level 0 is the most urgent;
  * any number up to SCHEDULER_LEVELS - 1. While a client of a level has work, or had some in the
@@ -91,8 +94,9 @@
 
 enum {
     SCHEDULER_LEVELS = 1024,
-    SCHEDULER_WHY = 320,         /* bytes that hold any refusal */
-    SCHEDULER_OVERCOMMITTED = 1, /* the requests would come to more than there is */
+    SCHEDULER_WHY = 320,           /* bytes that hold any refusal */
+    SCHEDULER_OVERCOMMITTED = 1,   /* the requests would come to more than there is */
+    SCHEDULER_WINDOW_UNKNOWN = 16, /* commands in flight before their duration is known */
     SCHEDULER_LANES = SHARE_ATOMS_MAX
 };
 
@@ -119,6 +123,7 @@ struct scheduler_settings {
     uint64_t idle_ns;      /* a lease is given back after so long without work; 0 chooses:
                               a 50th of a lease, 1 ms at most; a 600th of a quantum (50 ms) */
     uint32_t window;       /* commands a client may have in flight, 1 or more */
+    uint64_t window_ns;    /* see WINDOWS; 0: no bound in time */
     uint32_t quiet_window; /* see PRIORITY; 1 to window */
     uint32_t low_window;   /* see PRIORITY; 1 to quiet_window */
     uint64_t low_ns;
@@ -158,6 +163,8 @@ struct scheduler_client {
     uint64_t mean_ns;                       /* of its recent commands; 0 unknown */
     uint32_t in_flight;                     /* commands */
     bool wants;                             /* has work to submit */
+    /* set by the caller */
+    uint32_t rings; /* queues of it that have work; 0 counts as 1 */
     /* private */
     bool leased, on_extra, granted, present;
     bool low_turn;                /* was named by scheduler_decide from the list of lower levels */
@@ -211,7 +218,7 @@ struct scheduler {
     uint64_t about[SCHEDULER_LEVELS / 64]; /* levels busy, or lately so */
 };
 
-/* concurrent, 250 ms, 5 %, 30 s, windows of 128, 32 and 1, 100 us, linger 1 s. */
+/* concurrent, 250 ms, 5 %, 30 s, windows of 128 (8 ms), 32 and 1 (100 us), linger 1 s. */
 void scheduler_defaults(struct scheduler_settings *settings);
 
 /* The lease of one of NVIDIA's classes 0 to 3; 0 for another number. */
@@ -226,8 +233,9 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings
 
 /*
  * Other settings, with work in flight. Leases that run end now (their clients get
- * others), debt stays, credit too unless the mode is another, a new plan begins. 0, or what
- * scheduler_check says: then nothing changed.
+ * others), debt stays, credit too unless the mode is another, a new plan begins. 0;
+ * SCHEDULER_OVERCOMMITTED with the arithmetic, into a mode that enforces time while a lane's
+ * requests come to more than 1; or what scheduler_check says. Unless 0, nothing changed.
  */
 int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
                   uint64_t now, char *why, size_t why_size);
@@ -267,10 +275,11 @@ void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *clien
 void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now);
 
 struct scheduler_answer {
-    uint32_t room;  /* commands that may be submitted now; 0: hold */
-    uint64_t until; /* with room: no longer than that. Without: ask again then, or when
-                       scheduler_decide names the client; SCHEDULER_NEVER: when work of
-                       this or another client is done */
+    uint32_t room;            /* commands that may be submitted now */
+    enum scheduler_hold hold; /* without room: why; scheduler_decide names the client when it may
+                                 go on. SCHEDULER_HOLDS: it may when work of its own is done */
+    uint64_t until; /* with room: no longer than that. Without: ask again then; SCHEDULER_NEVER:
+                       when work of this or another client is done */
 };
 
 /* Call scheduler_wants first. A visit that submits less than `room` need not ask again. */
@@ -281,10 +290,17 @@ struct scheduler_answer scheduler_may_submit(struct scheduler *scheduler,
 void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *client,
                          uint32_t commands, uint64_t now);
 
-/* So many of its commands are done, for which the device worked so long. Report them soon: the
- * next lease begins when the last one's work is done. */
-void scheduler_used(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
-                    uint64_t device_ns, uint64_t now);
+/* So many of its commands are done. Report them soon: the next lease begins when the last one's
+ * work is done. */
+void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
+                    uint64_t now);
+
+/* Its pace: one after the other, so many commands (1 or more) took so long. */
+void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t span_ns);
+
+/* The device worked so long for it: in concurrent mode that is charged, and taken from its duty. */
+void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *client,
+                      uint64_t device_ns, uint64_t now);
 
 /* When something changes by time alone; SCHEDULER_NEVER. O(lanes). */
 uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now);
@@ -302,6 +318,10 @@ uint64_t scheduler_charged(const struct scheduler *scheduler, const struct sched
 uint64_t scheduler_throttled(const struct scheduler *scheduler,
                              const struct scheduler_client *client, enum scheduler_hold hold,
                              uint64_t now);
+
+/* Commands that a client may have in flight by number and pace, those in flight included. */
+uint32_t scheduler_window(const struct scheduler_settings *settings,
+                          const struct scheduler_client *client);
 
 /* ---- priority ---- */
 

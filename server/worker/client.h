@@ -7,7 +7,8 @@
  * Threads: the control thread creates, changes and destroys; the submitter and the
  * completer look. Everything is under client->lock but what says otherwise. The
  * lock is never held across a slow call of the driver, only across submissions.
- * Order of locks: client_table, client, stream_pool, account.
+ * Order of locks: client_table, client, stream_pool, account. The gate's is taken under the first
+ * two and nothing under it.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_H
@@ -21,6 +22,7 @@
 #include "server/worker/account.h"
 #include "server/worker/bits.h"
 #include "server/worker/device.h"
+#include "server/worker/gate.h"
 #include "server/worker/memory_free.h"
 #include "server/worker/partition.h"
 #include "server/worker/stream.h"
@@ -100,6 +102,7 @@ struct client {
     uint64_t loader_turn;   /* the loader's */
     struct memory_free *frees, **frees_end;
     struct account_client usage;
+    struct gate_client gate; /* has its own rules */
 
     bool stopped;       /* nothing more of its rings is read */
     bool violated;      /* stopped by the submitter; the supervisor has to be told */
@@ -119,8 +122,9 @@ struct client {
     /* The submitter's own: */
     bool active;
     bool has_ready;
-    bool stuck;  /* `blocked` as the submitter left it */
-    bool worked; /* since the submitter last looked at the clock */
+    bool on_hold; /* the gate names it when it may go on */
+    bool stuck;   /* `blocked` as the submitter left it */
+    bool worked;  /* since the submitter last looked at the clock */
     int32_t deficit;
     uint32_t cursor;    /* stream served last */
     uint64_t last_work; /* ns */

@@ -19,6 +19,7 @@
 #define YIELD_NS       5000    /* first looks follow each other at once, but let others run */
 #define PAUSE_FIRST_NS 20000   /* about what a sleep costs anyway */
 #define PAUSE_MOST_NS  500000  /* no sleeper is woken later than this */
+#define PAUSE_EAGER_NS 30000   /* the same where a device idles until then */
 #define TICK_NS        5000000 /* how often a busy device is asked whether it lives */
 #define TICKS_MOST     4       /* ticks without work before it goes to sleep */
 
@@ -81,7 +82,7 @@ static bool any_linked_hold_over(const struct client *client)
 static void look_at_waits(struct client *client, struct completer_look *look, bool *control,
                           bool *submitter)
 {
-    if (client->blocked && client_in_flight(client) <= submitter_window(client) / 2) {
+    if (client->blocked && client_in_flight(client) <= client->gate.go_on_at) {
         client->blocked = false;
         __atomic_store_n(&client->recheck, 1, __ATOMIC_SEQ_CST);
         *submitter = true;
@@ -108,6 +109,11 @@ static void look_at_client(struct completer *completer, struct client *client,
         look_at_stream(completer, &client->streams[i], &own);
         busy |= bits_test(client->busy, i);
     }
+    struct gate *gate = &completer->worker->gate;
+    if (own.progress)
+        gate_reached(gate, client);
+    own.eager = busy && (gate_waited(gate) || (client->blocked && client->gate.go_on_at == 0));
+    own.urgent |= own.eager;
     look_at_waits(client, &own, control, submitter);
     own.in_use = busy;
     if (!busy && !own.urgent)
@@ -116,6 +122,7 @@ static void look_at_client(struct completer *completer, struct client *client,
     look->urgent |= own.urgent;
     look->in_use |= own.in_use;
     look->progress |= own.progress;
+    look->eager |= own.eager;
 }
 
 struct completer_look completer_look(struct completer *completer)
@@ -134,6 +141,8 @@ struct completer_look completer_look(struct completer *completer)
         worker_wake_control(worker);
     if (submitter)
         submitter_wake(&worker->submitter);
+    if (look.progress)
+        submitter_heed(&worker->submitter);
     return look;
 }
 
@@ -153,6 +162,8 @@ static void tick(struct completer *completer, uint64_t now, bool in_use)
         return;
     completer->checked = now;
     account_collect(&worker->account);
+    gate_charge(&worker->gate);
+    submitter_heed(&worker->submitter);
     if (!in_use)
         return;
     cuda_result result = stream_pool_query(&worker->pool);
@@ -198,8 +209,9 @@ static void watch(struct completer *completer)
             sched_yield();
         } else {
             pause = pause ? pause + pause / 2 : PAUSE_FIRST_NS;
-            if (pause > PAUSE_MOST_NS)
-                pause = PAUSE_MOST_NS;
+            uint64_t most = look.eager ? PAUSE_EAGER_NS : PAUSE_MOST_NS;
+            if (pause > most)
+                pause = most;
             struct timespec time = {.tv_nsec = (long)pause};
             nanosleep(&time, NULL);
         }

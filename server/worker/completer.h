@@ -51,6 +51,7 @@ struct completer_look {
     bool urgent;   /* somebody waits */
     bool in_use;   /* work is in flight */
     bool progress; /* something was reached since the last look */
+    bool eager;    /* the device idles until the end of what is in flight is seen */
 };
 struct completer_look completer_look(struct completer *completer);
 

@@ -53,6 +53,17 @@ static int answer_share(const struct request *request, const struct client *clie
     return answer(request, PROTO_WORKER_ATTACHED, &attached);
 }
 
+/* Where multiprocessors can't be divided, their limit holds as a part of the device's time. */
+static struct scheduler_limits time_limits(const struct worker *worker, uint32_t threads,
+                                           uint32_t time_request, uint32_t time_limit,
+                                           uint32_t priority)
+{
+    return (struct scheduler_limits){.request = time_request,
+                                     .limit = time_limit,
+                                     .duty = worker->partitions.supported ? PLAN_WHOLE : threads,
+                                     .level = priority};
+}
+
 /* Gives a new client its share and shows it to the other threads. */
 static uint32_t admit(struct worker *worker, struct client *client,
                       const struct proto_worker_attach *wanted, char *why, size_t why_size)
@@ -68,6 +79,14 @@ static uint32_t admit(struct worker *worker, struct client *client,
         return error;
     }
     client_set_share(client, partition, wanted->priority);
+    struct scheduler_limits time =
+        time_limits(worker, wanted->thread_percentage, wanted->time_request, wanted->time_limit,
+                    wanted->priority);
+    if (gate_add(&worker->gate, client, &time, &client->share.now, why, why_size)) {
+        share_remove(&worker->share, &client->share);
+        partition_put(&worker->partitions, partition);
+        return PROTO_ERROR_INVALID_VALUE;
+    }
     cuda_result made = stream_pool_prepare(&worker->pool, partition, client->streams[0].priority);
     int added = made == CUDA_OK ? worker_add_client(worker, client) : 0;
     if (made == CUDA_OK && added == 0)
@@ -77,6 +96,7 @@ static uint32_t admit(struct worker *worker, struct client *client,
     snprintf(why, why_size, "attaching: %s",
              made != CUDA_OK ? cuda_error_sentence(made) : strerror(-added));
     worker_remove_client(worker, client);
+    gate_remove(&worker->gate, client);
     share_remove(&worker->share, &client->share);
     partition_put(&worker->partitions, partition);
     return made != CUDA_OK ? error_from_cuda((int)made) : error_from_errno(added);
@@ -117,6 +137,7 @@ static uint32_t place(struct worker *worker, struct client *client, uint32_t pri
     int32_t first = client->streams[0].priority;
     client->moving = true;
     pthread_mutex_unlock(&client->lock);
+    gate_place(&worker->gate, client, &client->share.now);
     partition_put(&worker->partitions, old);
     /* Made here so that the submitter need not; if it can't be made the submitter shares one. */
     cuda_result made = stream_pool_prepare(&worker->pool, new, first);
@@ -132,14 +153,43 @@ static int limits(struct request *request)
     const struct proto_worker_limits *wanted = request->body;
     uint32_t old_request = client->share.request, old_limit = client->share.limit;
     char why[SHARE_WHY];
+    struct scheduler_limits old = client->gate.scheduled.limits;
+    struct scheduler_limits time =
+        time_limits(worker, wanted->thread_percentage, wanted->time_request, wanted->time_limit,
+                    wanted->priority);
     if (share_update(&worker->share, &client->share, wanted->thread_request,
                      wanted->thread_percentage, why, sizeof why))
         return refuse(request, PROTO_ERROR_INVALID_VALUE, why);
-    uint32_t error = place(worker, client, wanted->priority);
+    uint32_t error = PROTO_ERROR_INVALID_VALUE;
+    if (gate_update(&worker->gate, client, &time, why, sizeof why) == 0) {
+        error = place(worker, client, wanted->priority);
+        if (error) {
+            gate_update(&worker->gate, client, &old, why, sizeof why);
+            snprintf(why, sizeof why, "no partition could be made");
+        }
+    }
+    submitter_heed(&worker->submitter);
     if (!error)
         return answer_share(request, client);
-    share_update(&worker->share, &client->share, old_request, old_limit, why, sizeof why);
-    return refuse(request, error, "no partition could be made");
+    char unused[SHARE_WHY];
+    share_update(&worker->share, &client->share, old_request, old_limit, unused, sizeof unused);
+    return refuse(request, error, why);
+}
+
+static int schedule(struct request *request)
+{
+    struct worker *worker = request->worker;
+    const struct proto_worker_schedule *wanted = request->body;
+    struct scheduler_settings settings;
+    char why[SCHEDULER_WHY];
+    scheduler_defaults(&settings);
+    settings.mode = (enum scheduler_mode)wanted->mode;
+    settings.precision = wanted->precision;
+    settings.lease_ns = wanted->lease;
+    settings.quantum_ns = wanted->quantum;
+    int refused = gate_set(&worker->gate, &settings, why, sizeof why);
+    submitter_heed(&worker->submitter);
+    return refused ? refuse(request, PROTO_ERROR_INVALID_VALUE, why) : done(request);
 }
 
 static int window(struct request *request)
@@ -179,6 +229,8 @@ void control_client_usage(struct worker *worker, struct client *client,
 {
     *used = (struct proto_worker_usage){.multiprocessors = client->partition->multiprocessors};
     account_collect(&worker->account);
+    gate_charge(&worker->gate);
+    gate_usage(&worker->gate, client, used);
     pthread_mutex_lock(&client->lock);
     used->launches = client->usage.launches;
     used->copies = client->usage.copies;
@@ -634,6 +686,8 @@ int control_handle(struct worker *worker, struct channel_message *message)
     };
     if (message->header.opcode == PROTO_WORKER_ATTACH)
         return attach(&request);
+    if (message->header.opcode == PROTO_WORKER_SCHEDULE)
+        return schedule(&request);
     if (message->header.opcode == PROTO_WORKER_TRACE_START)
         return control_trace_start(worker, message);
     if (message->header.opcode == PROTO_WORKER_TRACE_STOP)

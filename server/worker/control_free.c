@@ -188,6 +188,8 @@ void control_drop_client(struct worker *worker, struct client *client)
     for (uint32_t i = 0; i < client->event_count; i++)
         if (client->events[i].handle)
             destroy_event(client, i + 1);
+    gate_remove(&worker->gate, client);
+    submitter_heed(&worker->submitter);
     share_remove(&worker->share, &client->share);
     partition_put(&worker->partitions, client->partition);
     client_destroy(client);

@@ -3,11 +3,13 @@
 #include "server/worker/submitter.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "common/doorbell.h"
@@ -20,11 +22,6 @@
 #define LINGER_PAUSES  12 /* roughly the time in which a client pushes three launches */
 #define SPINS_A_LOOK   32 /* between two looks at the clock */
 #define EVENTS_A_SLEEP 64
-
-uint32_t submitter_window(const struct client *client)
-{
-    return client->priority ? SUBMITTER_WINDOW_LOW : SUBMITTER_WINDOW;
-}
 
 /* ---- one ring ---- */
 
@@ -86,7 +83,7 @@ static void mark_busy(struct submitter *submitter, struct stream *stream)
     bits_set(client->busy, stream->index);
     if (!__atomic_load_n(&client->in_use, __ATOMIC_RELAXED)) {
         __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
-        completer_note(&submitter->worker->completer, false);
+        completer_note(&submitter->worker->completer, gate_waited(&submitter->worker->gate));
     }
 }
 
@@ -251,19 +248,21 @@ static uint32_t next_ready(struct client *client)
     return next < count ? next : bits_next(client->ready, 0, count);
 }
 
-/* How many commands more the client may have in flight; counts anew only when it must. */
-static uint32_t room_of(struct client *client)
+/* How much of the client's room one ring gets: all have something to do. */
+static uint32_t part_of(const struct client *client, uint32_t room)
 {
-    uint32_t window = submitter_window(client);
-    if (client->in_flight + SUBMITTER_BATCH > window)
-        client->in_flight = client_in_flight(client);
-    return client->in_flight < window ? window - client->in_flight : 0;
+    uint32_t rings = 0;
+    for (uint32_t i = 0; i < (client->stream_count + 63) / 64; i++)
+        rings += (uint32_t)__builtin_popcountll(client->ready[i]);
+    return rings < room ? room / rings : 1;
 }
 
 /* Serves rings until the client's turn is over. Returns 0 or COMMAND_FATAL. */
 static int serve_client(struct submitter *submitter, struct client *client, bool *moved)
 {
-    client->blocked = false;
+    struct gate *gate = &submitter->worker->gate;
+    uint32_t room = 0;
+    client->blocked = client->on_hold = false;
     client->deficit += SUBMITTER_QUANTUM;
     if (client->deficit > SUBMITTER_QUANTUM)
         client->deficit = SUBMITTER_QUANTUM;
@@ -271,9 +270,11 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         uint32_t index = next_ready(client);
         if (index == client->stream_count)
             break;
-        uint32_t room = room_of(client);
+        if (room == 0)
+            room = gate_enter(gate, client, (uint32_t)client->deficit);
         if (room == 0) {
-            client->blocked = true;
+            client->on_hold = client->gate.hold != SCHEDULER_HOLDS;
+            client->blocked = !client->on_hold;
             break;
         }
         client->cursor = index;
@@ -283,9 +284,12 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         uint32_t most =
             least_of((uint32_t)client->deficit, alone ? SUBMITTER_QUANTUM : SUBMITTER_BATCH);
         uint32_t done;
-        int result = serve_ring(submitter, stream, least_of(most, room), &done, alone);
+        most = least_of(most, alone ? room : part_of(client, room));
+        int result = serve_ring(submitter, stream, most, &done, alone);
         client->deficit -= (int32_t)(done + submitter->command.weight);
         client->in_flight += done;
+        client->gate.submitted += done;
+        room -= done;
         *moved |= done > 0;
         if (result == COMMAND_FATAL)
             return result;
@@ -321,6 +325,7 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
     if (!client->stopped)
         result = serve_client(submitter, client, &moved);
     client->has_ready = !client->stopped && any_ready(client);
+    gate_leave(&worker->gate, client, client->has_ready);
     client->stuck = client->blocked;
     told = client->violated && !told;
     pthread_mutex_unlock(&client->lock);
@@ -328,6 +333,8 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
         worker_fail(worker, submitter->command.fatal, submitter->command.during);
     if (told)
         worker_wake_control(worker);
+    if (client->on_hold)
+        completer_note(&worker->completer, true);
     /* Who has spent its turn goes on in the next round. */
     return moved || (client->has_ready && !client->stuck);
 }
@@ -350,7 +357,7 @@ static void activate(struct submitter *submitter, struct client *client)
         submitter->active_room = room;
     }
     client->active = true;
-    client->worked = false;
+    client->worked = client->on_hold = false;
     doorbell_cancel_sleep(ring_client_header(client->rings.base));
     client->last_work = submitter->now;
     submitter->active[submitter->active_count++] = client;
@@ -360,6 +367,24 @@ static void deactivate(struct submitter *submitter, uint32_t at)
 {
     submitter->active[at]->active = false;
     submitter->active[at] = submitter->active[--submitter->active_count];
+}
+
+static void look_again(struct submitter *submitter, struct client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    release_holds(client);
+    client->has_ready = !client->stopped && any_ready(client);
+    client->stuck = false;
+    pthread_mutex_unlock(&client->lock);
+    activate(submitter, client);
+}
+
+/* Clients that the gate has named. */
+static void look_at_named(struct submitter *submitter)
+{
+    struct client *client;
+    while ((client = gate_named(&submitter->worker->gate)))
+        look_again(submitter, client);
 }
 
 /* Clients that the other threads have marked. */
@@ -374,14 +399,10 @@ static void look_at_marked(struct submitter *submitter)
             for (uint32_t at = 0; client->active && at < submitter->active_count; at++)
                 if (submitter->active[at] == client)
                     deactivate(submitter, at);
+            gate_drop(&worker->gate, client);
             left |= !__atomic_exchange_n(&client->left, 1, __ATOMIC_SEQ_CST);
         } else if (__atomic_exchange_n(&client->recheck, 0, __ATOMIC_SEQ_CST)) {
-            pthread_mutex_lock(&client->lock);
-            release_holds(client);
-            client->has_ready = !client->stopped && any_ready(client);
-            client->stuck = false;
-            pthread_mutex_unlock(&client->lock);
-            activate(submitter, client);
+            look_again(submitter, client);
         }
     }
     pthread_mutex_unlock(&worker->clients_lock);
@@ -413,14 +434,32 @@ static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
     }
 }
 
+/* Until a descriptor of the set is ready, or the time has come: to the nanosecond, which epoll_wait
+ * can't. */
+static void wait_until(struct submitter *submitter, uint64_t until)
+{
+    struct pollfd set = {.fd = submitter->epoll, .events = POLLIN};
+    uint64_t now = timeline_now();
+    uint64_t left = until > now ? until - now : 0;
+    struct timespec limit = {.tv_sec = (time_t)(left / 1000000000u),
+                             .tv_nsec = (long)(left % 1000000000u)};
+    ppoll(&set, 1, until == SCHEDULER_NEVER ? NULL : &limit, NULL);
+}
+
 static void sleep_until_rung(struct submitter *submitter)
 {
     struct epoll_event events[EVENTS_A_SLEEP];
+    uint64_t until = gate_next(&submitter->worker->gate);
+    __atomic_store_n(&submitter->until, until, __ATOMIC_SEQ_CST);
     __atomic_store_n(&submitter->asleep, 1, __ATOMIC_SEQ_CST);
     /* Looked at after the flag is up: who notes something later writes the eventfd. */
     bool noted = __atomic_load_n(&submitter->noted, __ATOMIC_SEQ_CST) ||
-                 __atomic_load_n(&submitter->stop, __ATOMIC_SEQ_CST);
-    int count = epoll_wait(submitter->epoll, events, EVENTS_A_SLEEP, noted ? 0 : -1);
+                 __atomic_load_n(&submitter->stop, __ATOMIC_SEQ_CST) ||
+                 gate_next(&submitter->worker->gate) < until;
+    if (!noted && until != SCHEDULER_NEVER)
+        wait_until(submitter, until);
+    bool wait = !noted && until == SCHEDULER_NEVER;
+    int count = epoll_wait(submitter->epoll, events, EVENTS_A_SLEEP, wait ? -1 : 0);
     __atomic_store_n(&submitter->asleep, 0, __ATOMIC_SEQ_CST);
     submitter->now = timeline_now();
     for (int i = 0; i < count; i++)
@@ -431,23 +470,31 @@ static void sleep_until_rung(struct submitter *submitter)
 static bool visit_all(struct submitter *submitter)
 {
     bool moved = false;
-    for (uint32_t i = 0; i < submitter->active_count; i++) {
+    for (uint32_t i = 0; i < submitter->active_count;) {
         struct client *client = submitter->active[i];
         bool worked = submitter_visit(submitter, client);
         client->worked |= worked;
         moved |= worked;
+        /* Its doorbell stays silent: nothing that it rings could let it go on. */
+        if (client->on_hold)
+            deactivate(submitter, i);
+        else
+            i++;
     }
     return moved;
 }
 
 static void serve(struct submitter *submitter)
 {
+    const struct gate *gate = &submitter->worker->gate;
     uint32_t spins = 0;
     uint64_t last_work = submitter->now = timeline_now();
     while (!__atomic_load_n(&submitter->stop, __ATOMIC_RELAXED)) {
         if (__atomic_load_n(&submitter->noted, __ATOMIC_RELAXED) &&
             __atomic_exchange_n(&submitter->noted, 0, __ATOMIC_SEQ_CST))
             look_at_marked(submitter);
+        if (gate_next(gate) <= submitter->now)
+            look_at_named(submitter);
         bool moved = visit_all(submitter);
         if (moved)
             last_work = submitter->now;
@@ -470,6 +517,8 @@ static void serve(struct submitter *submitter)
 static void *submitter_main(void *argument)
 {
     struct submitter *submitter = argument;
+    /* Leases end to the microsecond; the default slack is 50. */
+    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     cuda_result result = device_enter(&submitter->worker->device);
     if (result != CUDA_OK)
         worker_fail(submitter->worker, result, "entering the context");
@@ -556,12 +605,23 @@ void submitter_drop(struct submitter *submitter, struct client *client)
     submitter_wake(submitter);
 }
 
-void submitter_wake(struct submitter *submitter)
+static void wake_if_asleep(struct submitter *submitter)
 {
-    __atomic_store_n(&submitter->noted, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&submitter->asleep, __ATOMIC_SEQ_CST)) {
         uint64_t one = 1;
         ssize_t written = write(submitter->event, &one, sizeof one);
         (void)written;
     }
+}
+
+void submitter_wake(struct submitter *submitter)
+{
+    __atomic_store_n(&submitter->noted, 1, __ATOMIC_SEQ_CST);
+    wake_if_asleep(submitter);
+}
+
+void submitter_heed(struct submitter *submitter)
+{
+    if (gate_next(&submitter->worker->gate) < __atomic_load_n(&submitter->until, __ATOMIC_SEQ_CST))
+        wake_if_asleep(submitter);
 }

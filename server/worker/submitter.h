@@ -6,9 +6,9 @@
  * It looks at the clients that are active: those that rang a short while ago.
  * The others are asleep and leave it alone: their doorbell writes an eventfd of its
  * epoll set, edge-triggered and never read. Clients are served by deficit round
- * robin, with a bounded number of commands in flight each; a client's rings take
- * turns. Idle, it spins a short while if there is a processor to spare, then
- * sleeps; it never polls a sleeping client.
+ * robin, as far as the gate lets them; a client's rings take turns. Who is on hold is
+ * left alone until the gate names it. Idle, it spins a short while if there is a processor to
+ * spare, then sleeps; it never polls a sleeping client.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SUBMITTER_H
 #define GPUSHARE_SERVER_WORKER_SUBMITTER_H
@@ -23,10 +23,8 @@
 struct worker;
 
 enum {
-    SUBMITTER_QUANTUM = 64,   /* commands a client may submit a round */
-    SUBMITTER_BATCH = 32,     /* commands between two completions of a ring */
-    SUBMITTER_WINDOW = 128,   /* commands that a client may have in flight */
-    SUBMITTER_WINDOW_LOW = 32 /* the same for clients below normal priority */
+    SUBMITTER_QUANTUM = 64, /* commands a client may submit a round */
+    SUBMITTER_BATCH = 32    /* commands between two completions of a ring */
 };
 
 struct submitter {
@@ -38,6 +36,7 @@ struct submitter {
     uint32_t stop;   /* atomic */
     uint32_t noted;  /* atomic: submitter_wake since it last looked */
     uint32_t asleep; /* atomic */
+    uint64_t until;  /* atomic: how long, on timeline_now's clock; PLAN_NEVER */
     uint64_t spin_ns;
     uint64_t now; /* a time not long ago */
     struct client **active;
@@ -60,8 +59,9 @@ void submitter_drop(struct submitter *submitter, struct client *client);
 /* Any thread: looks at clients marked `recheck` or `leaving`, even if it slept. */
 void submitter_wake(struct submitter *submitter);
 
-/* How many commands the client may have in flight. */
-uint32_t submitter_window(const struct client *client);
+/* Any thread, without locks held but the table's, after it told the gate something: wakes it if it
+ * sleeps longer than the gate says now. */
+void submitter_heed(struct submitter *submitter);
 
 /* ---- the parts, for tests: one thread only ---- */
 

@@ -47,6 +47,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     worker->submitter.command.cuda = NULL;
     pthread_mutex_init(&worker->clients_lock, NULL);
     stream_pool_open(&worker->pool, &worker->device);
+    gate_open(&worker->gate);
     worker->control_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     uint32_t error = 0;
     if (worker->control_event < 0) {
@@ -64,10 +65,11 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
         }
         worker->account.trace = &worker->trace;
     }
-    if (!error)
-        error = completer_start(&worker->completer, worker, why, why_size);
+    /* The completer looks at the submitter even while there are no clients. */
     if (!error)
         error = submitter_start(&worker->submitter, worker, why, why_size);
+    if (!error)
+        error = completer_start(&worker->completer, worker, why, why_size);
     if (!error)
         error = loader_start(&worker->loader, worker, "loader", why, why_size);
     if (!error)
@@ -93,6 +95,7 @@ void worker_stop(struct worker *worker)
     trace_stop(&worker->trace);
     account_close(&worker->account);
     stream_pool_close(&worker->pool);
+    gate_close(&worker->gate);
     partitions_close(&worker->partitions);
     device_close(&worker->device);
     if (worker->control_event >= 0)

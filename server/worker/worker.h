@@ -20,6 +20,7 @@
 #include "server/worker/client.h"
 #include "server/worker/completer.h"
 #include "server/worker/device.h"
+#include "server/worker/gate.h"
 #include "server/worker/loader.h"
 #include "server/worker/partition.h"
 #include "server/worker/stream_pool.h"
@@ -32,6 +33,7 @@ struct worker {
     struct share share; /* who may have which atoms; control thread */
     struct stream_pool pool;
     struct account account;
+    struct gate gate;
     struct trace trace;
 
     /* The clients. The control thread changes the table and frees clients; the others hold the lock

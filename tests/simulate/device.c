@@ -134,7 +134,9 @@ static struct device_client *end_kernel(struct device *device, struct device_eng
         client->waiting = true;
         client->unserved_since = device->now;
     }
-    scheduler_used(&device->scheduler, &client->scheduled, 1, ns, device->now);
+    scheduler_charge(&device->scheduler, &client->scheduled, ns, device->now);
+    scheduler_pace(&client->scheduled, 1, ns);
+    scheduler_done(&device->scheduler, &client->scheduled, 1, device->now);
     return client;
 }
 

@@ -206,7 +206,8 @@ static void a_lease_is_not_extended_by_late_submissions(void **state)
     struct scheduler_answer answer = scheduler_may_submit(scheduler, scheduled, start);
     assert_int_equal(answer.until, start + 250 * MS);
     scheduler_submitted(scheduler, scheduled, 1, start);
-    scheduler_used(scheduler, scheduled, 1, 10 * MS, start + 10 * MS);
+    scheduler_pace(scheduled, 1, 10 * MS);
+    scheduler_done(scheduler, scheduled, 1, start + 10 * MS);
     /* A nanosecond before the end one is accepted, with which the end stays where it was. */
     uint64_t late = start + 250 * MS - 1;
     answer = scheduler_may_submit(scheduler, scheduled, late);
@@ -218,7 +219,8 @@ static void a_lease_is_not_extended_by_late_submissions(void **state)
     assert_int_equal(answer.until, start + 250 * MS);
     assert_int_equal(scheduler_may_submit(scheduler, scheduled, late + 1).room, 0);
     /* 60 ms later it is done; 310 ms are charged. */
-    scheduler_used(scheduler, scheduled, 1, 60 * MS, start + 310 * MS);
+    scheduler_pace(scheduled, 1, 60 * MS);
+    scheduler_done(scheduler, scheduled, 1, start + 310 * MS);
     assert_int_equal(scheduled->charged_ns, 310 * MS);
     answer = scheduler_may_submit(scheduler, scheduled, start + 310 * MS);
     assert_int_equal(answer.room, 0);

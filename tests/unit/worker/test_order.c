@@ -547,10 +547,11 @@ static void test_commands_in_flight_are_bounded(void **state)
     hold(true);
     for (int i = 0; i < 500; i++)
         peer_push(peer, 0, &launch);
-    settle_at(SUBMITTER_WINDOW);
+    settle_at(SCHEDULER_WINDOW_UNKNOWN);
     for (int i = 0; i < 500; i++)
         peer_push(low, 0, &lower);
-    settle_at(SUBMITTER_WINDOW + SUBMITTER_WINDOW_LOW);
+    /* What is below somebody with work has one command in flight. */
+    settle_at(SCHEDULER_WINDOW_UNKNOWN + 1);
     hold(false);
     assert_int_equal(peer_wait(peer, 0, 500), 0);
     assert_int_equal(peer_wait(low, 0, 500), 0);
@@ -566,18 +567,18 @@ static void test_rings_of_one_client_take_turns(void **state)
     hold(true);
     for (int i = 0; i < 600; i++)
         peer_push(peer, 0, &launch);
-    settle_at(SUBMITTER_WINDOW);
+    settle_at(SCHEDULER_WINDOW_UNKNOWN);
     uint64_t value = peer_push(peer, second, &launch);
     hold(false);
     assert_int_equal(peer_wait(peer, second, value), 0);
     assert_int_equal(peer_wait(peer, 0, 600), 0);
-    /* It did not wait for the 472 that stood in the other ring. */
+    /* It did not wait for the hundreds that stood in the other ring. */
     const void *first_stream = fake_call(FAKE_LAUNCH, 0).stream;
     uint32_t position = 0;
     for (uint32_t n = 0; n < 601; n++)
         if (fake_call(FAKE_LAUNCH, n).stream != first_stream)
             position = n;
-    assert_true(position > 0 && position < 3 * SUBMITTER_WINDOW);
+    assert_true(position > 0 && position < 3 * 128);
 }
 
 /* ---- CUstreams ---- */

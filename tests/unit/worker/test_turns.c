@@ -28,6 +28,8 @@ static struct client *make_client(struct peer *peer, uint32_t number, struct par
     assert_int_equal(client_create(&client, &worker->device, number, &attach, fds, why, sizeof why),
                      0);
     client_set_share(client, partition, 0);
+    struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    assert_int_equal(gate_add(&worker->gate, client, &limits, NULL, why, sizeof why), 0);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
                        peer->marks[0], 0);
     return client;
@@ -48,6 +50,7 @@ static int setup(void **state)
                      0);
     assert_int_equal(partitions_open(&worker->partitions, &worker->device, why, sizeof why), 0);
     stream_pool_open(&worker->pool, &worker->device);
+    gate_open(&worker->gate);
     assert_int_equal(account_open(&worker->account, &harness.driver, &worker->partitions), CUDA_OK);
     assert_int_equal(command_open(&worker->submitter.command, &worker->device, &worker->account),
                      CUDA_OK);
@@ -67,6 +70,7 @@ static int teardown(void **state)
     for (uint32_t i = 0; i < 2; i++) {
         struct refusal why;
         account_forget(&worker->account, clients[i]);
+        gate_remove(&worker->gate, clients[i]);
         for (uint32_t s = 0; s < STREAMS; s++)
             stream_pool_unbind(&worker->pool, &clients[i]->streams[s]);
         while (clients[i]->range_count)
@@ -80,6 +84,7 @@ static int teardown(void **state)
     command_close(&worker->submitter.command);
     account_close(&worker->account);
     stream_pool_close(&worker->pool);
+    gate_close(&worker->gate);
     partitions_close(&worker->partitions);
     device_close(&worker->device);
     free(worker);
@@ -145,12 +150,22 @@ static void test_large_copies_use_the_turn_up(void **state)
 static void test_in_flight_work_stays_within_the_window(void **state)
 {
     (void)state;
+    struct scheduler_settings settings;
+    scheduler_defaults(&settings);
     fake.hold = true;
     for (int i = 0; i < 400; i++)
         peer_push_nop(peers[0], 0);
     for (int i = 0; i < 10; i++)
         visit(0);
-    assert_int_equal(taken(0), SUBMITTER_WINDOW);
+    assert_int_equal(taken(0), SCHEDULER_WINDOW_UNKNOWN);
+    fake_release();
+    while (taken(0) < 200)
+        visit(0);
+    uint64_t before = peer_completed(peers[0], 0);
+    fake.hold = true;
+    for (int i = 0; i < 10; i++)
+        visit(0);
+    assert_int_equal(taken(0) - before, settings.window);
     assert_true(clients[0]->blocked);
     assert_false(visit(0));
     fake_release();
@@ -163,6 +178,10 @@ static void test_in_flight_work_stays_within_the_window(void **state)
 static void test_a_batch_ends_with_a_completion(void **state)
 {
     (void)state;
+    for (int i = 0; i < 100; i++)
+        peer_push_nop(peers[0], 0);
+    while (taken(0) < 100)
+        visit(0);
     fake.hold = true;
     for (int i = 0; i < 100; i++)
         peer_push_nop(peers[0], 0);
@@ -171,14 +190,14 @@ static void test_a_batch_ends_with_a_completion(void **state)
     const struct cuda_stream_object *on = clients[0]->streams[0].bound->handle;
     /* Two words for each 32 commands, and for the rest. */
     assert_int_equal(on->count, 2 * 4);
-    assert_int_equal(on->queue[0].op.write_value.value64, 32);
-    assert_int_equal(on->queue[1].op.write_value.value64, 32);
+    assert_int_equal(on->queue[0].op.write_value.value64, 132);
+    assert_int_equal(on->queue[1].op.write_value.value64, 132);
     /* The client's word first: a sleeper that is woken when the twin moves must find it reached. */
     assert_int_equal(on->queue[0].op.write_value.address,
                      stream_status_address(&clients[0]->streams[0]));
     assert_int_equal(on->queue[1].op.write_value.address,
                      stream_twin_address(&clients[0]->streams[0]));
-    assert_int_equal(on->queue[7].op.write_value.value64, 100);
+    assert_int_equal(on->queue[7].op.write_value.value64, 200);
 }
 
 int main(void)

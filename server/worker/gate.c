@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/gate.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "common/timeline.h"
+#include "server/worker/client.h"
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool is_open(const struct gate *gate)
+{
+    return __atomic_load_n(&gate->open, __ATOMIC_RELAXED);
+}
+
+/* ---- names ---- */
+
+static void set_hold(struct gate *gate, struct gate_client *at, enum scheduler_hold hold)
+{
+    bool waited = at->hold == SCHEDULER_HOLD_LEASE || at->hold == SCHEDULER_HOLD_PRIORITY;
+    bool waits = hold == SCHEDULER_HOLD_LEASE || hold == SCHEDULER_HOLD_PRIORITY;
+    at->hold = hold;
+    if (waits && !waited)
+        __atomic_fetch_add(&gate->waiting, 1, __ATOMIC_SEQ_CST);
+    else if (waited && !waits)
+        __atomic_fetch_sub(&gate->waiting, 1, __ATOMIC_SEQ_CST);
+}
+
+static void name(struct gate *gate, struct gate_client *at)
+{
+    set_hold(gate, at, SCHEDULER_HOLDS);
+    if (at->named || at->dropped)
+        return;
+    at->named = true;
+    at->named_next = NULL;
+    *(gate->named_last ? &gate->named_last->named_next : &gate->named_first) = at;
+    gate->named_last = at;
+}
+
+static struct gate_client *take_name(struct gate *gate)
+{
+    struct gate_client *at = gate->named_first;
+    if (!at)
+        return NULL;
+    gate->named_first = at->named_next;
+    if (!gate->named_first)
+        gate->named_last = NULL;
+    at->named = false;
+    return at;
+}
+
+static void forget_name(struct gate *gate, const struct gate_client *gone)
+{
+    struct gate_client *kept = gate->named_first;
+    gate->named_first = gate->named_last = NULL;
+    while (kept) {
+        struct gate_client *next = kept->named_next;
+        kept->named = false;
+        if (kept != gone)
+            name(gate, kept);
+        kept = next;
+    }
+}
+
+static struct gate_client *gate_client_of(struct scheduler_client *scheduled)
+{
+    return (struct gate_client *)(void *)((char *)scheduled -
+                                          offsetof(struct gate_client, scheduled));
+}
+
+/* After whatever was told: the scheduler's names, and when to look next. */
+static void settle(struct gate *gate, uint64_t now)
+{
+    uint64_t next = SCHEDULER_NEVER;
+    if (!is_open(gate)) {
+        struct scheduler_client *named;
+        while ((named = scheduler_decide(&gate->scheduler, now))) {
+            name(gate, gate_client_of(named));
+            /* The next of the lower levels is named when this one has taken its place. */
+            if (named->low_turn)
+                break;
+        }
+        next = scheduler_next_event(&gate->scheduler, now);
+    }
+    __atomic_store_n(&gate->next, gate->named_first ? 0 : next, __ATOMIC_SEQ_CST);
+}
+
+/* ---- what is in flight ---- */
+
+/* Under both locks. The scheduler is told what happened since it was last told. */
+static void count(struct gate *gate, struct client *client, uint64_t now)
+{
+    struct gate_client *at = &client->gate;
+    struct scheduler_client *scheduled = &at->scheduled;
+    uint32_t in_flight = client->in_flight = client_in_flight(client);
+    uint64_t done = at->submitted - in_flight - at->completed;
+    uint64_t span = now - at->since;
+    at->completed += done;
+    /* With nothing left it ended some time ago: its pace is that or better. */
+    bool better = scheduled->mean_ns == 0 || span / (done ? done : 1) < scheduled->mean_ns;
+    if (done && at->since_exact && (in_flight || better))
+        scheduler_pace(scheduled, done < UINT32_MAX ? (uint32_t)done : UINT32_MAX, span);
+    at->since = now;
+    at->since_exact = in_flight > 0;
+    at->window = scheduler_window(&gate->scheduler.settings, scheduled);
+    if (in_flight > scheduled->in_flight)
+        scheduler_submitted(&gate->scheduler, scheduled, in_flight - scheduled->in_flight, now);
+    else if (in_flight < scheduled->in_flight)
+        scheduler_done(&gate->scheduler, scheduled, scheduled->in_flight - in_flight, now);
+}
+
+static uint32_t rings_with_work(const struct client *client)
+{
+    uint32_t rings = 0;
+    for (uint32_t i = 0; i < (client->stream_count + 63) / 64; i++)
+        rings += (uint32_t)__builtin_popcountll(client->ready[i] | client->busy[i]);
+    return rings;
+}
+
+/* ---- the submitter ---- */
+
+static uint32_t block(struct client *client)
+{
+    client->gate.go_on_at = client->in_flight / 2;
+    return 0;
+}
+
+static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t most)
+{
+    struct gate_client *at = &client->gate;
+    if (client->in_flight + most > at->window) {
+        pthread_mutex_lock(&gate->lock);
+        at->scheduled.rings = rings_with_work(client);
+        count(gate, client, timeline_now());
+        /* It is about to submit. */
+        at->since_exact = true;
+        pthread_mutex_unlock(&gate->lock);
+    }
+    if (client->in_flight >= at->window)
+        return block(client);
+    return least_of(at->window - client->in_flight, most);
+}
+
+static uint32_t ask(struct gate *gate, struct client *client, uint32_t most)
+{
+    struct gate_client *at = &client->gate;
+    struct scheduler_client *scheduled = &at->scheduled;
+    uint64_t now = timeline_now();
+    scheduled->rings = rings_with_work(client);
+    count(gate, client, now);
+    at->since_exact = true;
+    scheduler_wants(&gate->scheduler, scheduled, now);
+    struct scheduler_answer answer = scheduler_may_submit(&gate->scheduler, scheduled, now);
+    uint32_t room = least_of(answer.room, most);
+    set_hold(gate, at, answer.room ? SCHEDULER_HOLDS : answer.hold);
+    /* Told at once: else a lease could pass on while its client's work is on its way. */
+    scheduler_submitted(&gate->scheduler, scheduled, room, now);
+    settle(gate, now);
+    return room ? room : block(client);
+}
+
+uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t most)
+{
+    if (is_open(gate))
+        return room_while_open(gate, client, most);
+    pthread_mutex_lock(&gate->lock);
+    /* It may have been opened meanwhile; then it is not to be asked. */
+    bool open = is_open(gate);
+    uint32_t room = open ? 0 : ask(gate, client, most);
+    pthread_mutex_unlock(&gate->lock);
+    return open ? room_while_open(gate, client, most) : room;
+}
+
+void gate_leave(struct gate *gate, struct client *client, bool more)
+{
+    if (is_open(gate))
+        return;
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    count(gate, client, now);
+    if (!more) {
+        scheduler_idle(&gate->scheduler, &client->gate.scheduled, now);
+        set_hold(gate, &client->gate, SCHEDULER_HOLDS);
+    }
+    settle(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+struct client *gate_named(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    struct gate_client *at = take_name(gate);
+    if (!at) {
+        settle(gate, timeline_now());
+        at = take_name(gate);
+    }
+    if (at && !gate->named_first)
+        settle(gate, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+    return at ? at->client : NULL;
+}
+
+void gate_drop(struct gate *gate, struct client *client)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    struct gate_client *at = &client->gate;
+    if (at->named)
+        forget_name(gate, at);
+    at->dropped = true;
+    if (at->added) {
+        scheduler_idle(&gate->scheduler, &at->scheduled, now);
+        set_hold(gate, at, SCHEDULER_HOLDS);
+        settle(gate, now);
+    }
+    pthread_mutex_unlock(&gate->lock);
+}
+
+/* ---- any thread ---- */
+
+void gate_reached(struct gate *gate, struct client *client)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    count(gate, client, now);
+    settle(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+static void charge(struct gate *gate, struct gate_client *at, uint64_t now)
+{
+    uint64_t total = __atomic_load_n(&at->client->usage.gpu_nanoseconds, __ATOMIC_RELAXED);
+    if (total > at->charged_gpu)
+        scheduler_charge(&gate->scheduler, &at->scheduled, total - at->charged_gpu, now);
+    at->charged_gpu = total;
+}
+
+void gate_charge(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    for (struct gate_client *at = gate->first; at; at = at->next)
+        charge(gate, at, now);
+    settle(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_usage(struct gate *gate, struct client *client, struct proto_worker_usage *usage)
+{
+    const struct scheduler_client *scheduled = &client->gate.scheduled;
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    usage->charged = scheduler_charged(&gate->scheduler, scheduled, now);
+    usage->leases = scheduled->leases;
+    usage->throttled_lease =
+        scheduler_throttled(&gate->scheduler, scheduled, SCHEDULER_HOLD_LEASE, now);
+    usage->throttled_duty =
+        scheduler_throttled(&gate->scheduler, scheduled, SCHEDULER_HOLD_DUTY, now);
+    usage->throttled_priority =
+        scheduler_throttled(&gate->scheduler, scheduled, SCHEDULER_HOLD_PRIORITY, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+/* ---- the control thread ---- */
+
+static bool may_be_open(const struct gate *gate)
+{
+    if (gate->scheduler.settings.mode != SCHEDULER_CONCURRENT)
+        return false;
+    const struct gate_client *first = gate->first;
+    for (const struct gate_client *at = first; at; at = at->next)
+        if (at->scheduled.limits.duty != PLAN_WHOLE ||
+            at->scheduled.limits.level != first->scheduled.limits.level)
+            return false;
+    return true;
+}
+
+/* From here on everybody asks; what is in flight already is told. */
+static void shut(struct gate *gate)
+{
+    if (!is_open(gate))
+        return;
+    __atomic_store_n(&gate->open, 0, __ATOMIC_SEQ_CST);
+    /* Who submits still believing in an open gate does so under its client's lock. */
+    for (struct gate_client *at = gate->first; at; at = at->next) {
+        pthread_mutex_lock(&at->client->lock);
+        gate_reached(gate, at->client);
+        pthread_mutex_unlock(&at->client->lock);
+    }
+}
+
+/* Under the lock: everybody looks anew. */
+static void name_all(struct gate *gate)
+{
+    for (struct gate_client *at = gate->first; at; at = at->next)
+        name(gate, at);
+}
+
+/* Opens it if it may be. */
+static void reopen(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    bool open = may_be_open(gate);
+    for (struct gate_client *at = gate->first; at && open; at = at->next)
+        scheduler_idle(&gate->scheduler, &at->scheduled, now);
+    name_all(gate);
+    __atomic_store_n(&gate->open, open, __ATOMIC_SEQ_CST);
+    settle(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_open(struct gate *gate)
+{
+    struct scheduler_settings settings;
+    memset(gate, 0, sizeof *gate);
+    pthread_mutex_init(&gate->lock, NULL);
+    scheduler_defaults(&settings);
+    scheduler_open(&gate->scheduler, &settings, timeline_now());
+    gate->open = 1;
+    gate->next = SCHEDULER_NEVER;
+}
+
+void gate_close(struct gate *gate)
+{
+    pthread_mutex_destroy(&gate->lock);
+}
+
+int gate_set(struct gate *gate, const struct scheduler_settings *settings, char *why,
+             size_t why_size)
+{
+    shut(gate);
+    pthread_mutex_lock(&gate->lock);
+    int result = scheduler_set(&gate->scheduler, settings, timeline_now(), why, why_size);
+    pthread_mutex_unlock(&gate->lock);
+    reopen(gate);
+    return result;
+}
+
+int gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
+             const struct share_set *atoms, char *why, size_t why_size)
+{
+    struct gate_client *at = &client->gate;
+    memset(at, 0, sizeof *at);
+    at->client = client;
+    at->hold = SCHEDULER_HOLDS;
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = at->since = timeline_now();
+    int result = scheduler_add(&gate->scheduler, &at->scheduled, limits, atoms, now, why, why_size);
+    if (result == 0) {
+        at->added = true;
+        at->window = scheduler_window(&gate->scheduler.settings, &at->scheduled);
+        at->next = gate->first;
+        gate->first = at;
+    }
+    bool open = may_be_open(gate);
+    settle(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+    if (!open && is_open(gate)) {
+        shut(gate);
+        reopen(gate);
+    }
+    return result;
+}
+
+int gate_update(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
+                char *why, size_t why_size)
+{
+    shut(gate);
+    pthread_mutex_lock(&gate->lock);
+    int result = scheduler_update(&gate->scheduler, &client->gate.scheduled, limits, timeline_now(),
+                                  why, why_size);
+    pthread_mutex_unlock(&gate->lock);
+    reopen(gate);
+    return result;
+}
+
+void gate_place(struct gate *gate, struct client *client, const struct share_set *atoms)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    scheduler_place(&gate->scheduler, &client->gate.scheduled, atoms, now);
+    settle(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_remove(struct gate *gate, struct client *client)
+{
+    struct gate_client *at = &client->gate;
+    if (!at->added)
+        return;
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    struct gate_client **link = &gate->first;
+    while (*link != at)
+        link = &(*link)->next;
+    *link = at->next;
+    if (at->named)
+        forget_name(gate, at);
+    set_hold(gate, at, SCHEDULER_HOLDS);
+    scheduler_remove(&gate->scheduler, &at->scheduled, now);
+    at->added = false;
+    bool open = may_be_open(gate);
+    settle(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+    if (open && !is_open(gate))
+        reopen(gate);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * gate: who of the clients may hand work to the device now, and how much of it.
+ *
+ * server/scheduler/ decides; this tells it what happens and passes its names on. What
+ * a client has in flight is counted from its timelines each time; the scheduler is told
+ * the difference.
+ *
+ * Open, that is in concurrent mode while no duty binds and all clients are equally
+ * urgent, nobody is ever held and the scheduler is not asked: the submitter compares two
+ * numbers. What a client may have in flight is then found anew only when it may be much.
+ *
+ * Who is on hold is left alone until it is named: gate_next says when to look, and what
+ * other threads report may bring that forward.
+ *
+ * The gate's lock is the innermost but for none: it is taken under client->lock and under
+ * client_table, and nothing is taken under it. No call takes longer than a choice of
+ * the scheduler.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_GATE_H
+#define GPUSHARE_SERVER_WORKER_GATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/scheduler/scheduler.h"
+
+struct client;
+struct proto_worker_usage;
+
+/* Part of its client. Under the gate's lock but what says otherwise. */
+struct gate_client {
+    struct scheduler_client scheduled;
+    struct client *client;
+    struct gate_client *next; /* of all; changed by the control thread */
+    struct gate_client *named_next;
+    bool added, named, dropped;
+    enum scheduler_hold hold; /* why it is on hold; SCHEDULER_HOLDS */
+    uint64_t charged_gpu;     /* of usage.gpu_nanoseconds */
+    /* Under the client's lock: */
+    uint64_t submitted; /* commands, ever; counted by the submitter */
+    uint64_t completed; /* of them, when last counted */
+    uint64_t since;     /* when they were last counted */
+    bool since_exact;   /* work was in flight from then on */
+    uint32_t window;    /* commands in flight that need no asking while the gate is open */
+    uint32_t go_on_at;  /* blocked: it may go on with so many in flight */
+};
+
+struct gate {
+    pthread_mutex_t lock;
+    struct scheduler scheduler;
+    struct gate_client *first;
+    struct gate_client *named_first, *named_last;
+    uint32_t waiting; /* atomic: clients that wait for others' work to end */
+    uint32_t open;    /* atomic */
+    uint64_t next;    /* atomic, ns */
+};
+
+void gate_open(struct gate *gate);
+/* All clients must have been removed. */
+void gate_close(struct gate *gate);
+
+/* ---- the control thread, without locks held; then submitter_heed ---- */
+
+/* As the calls of the scheduler: 0, or SCHEDULER_OVERCOMMITTED or -EINVAL with a sentence, and then
+ * nothing changed. Other settings bind at once, with work in flight. */
+int gate_set(struct gate *gate, const struct scheduler_settings *settings, char *why,
+             size_t why_size);
+/* atoms as in scheduler_add. */
+int gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
+             const struct share_set *atoms, char *why, size_t why_size);
+int gate_update(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
+                char *why, size_t why_size);
+/* The client's work runs on these from now on. */
+void gate_place(struct gate *gate, struct client *client, const struct share_set *atoms);
+/* Nothing of the client is in flight. Idempotent. */
+void gate_remove(struct gate *gate, struct client *client);
+
+/* ---- the submitter, under client->lock ---- */
+
+/*
+ * The client has work. Returns how many commands it may submit, `most` at most; they count as
+ * submitted until gate_leave. 0: gate_client.hold says why; not on hold, it may go on when
+ * go_on_at commands are left in flight.
+ */
+uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t most);
+/* It submitted what it did (gate_client.submitted); `more`: and has work left. */
+void gate_leave(struct gate *gate, struct client *client, bool more);
+
+/* ---- the submitter, without locks held ---- */
+
+/* A client that may go on, or that should look; NULL: no more. Never one that was dropped. */
+struct client *gate_named(struct gate *gate);
+/* The client is left alone from now on: it has no work, and is named no more. */
+void gate_drop(struct gate *gate, struct client *client);
+
+/* ---- any thread ---- */
+
+/* Under client->lock: work of it is done. */
+void gate_reached(struct gate *gate, struct client *client);
+/* What the account has counted since is charged. */
+void gate_charge(struct gate *gate);
+/* The fields of time and waiting. */
+void gate_usage(struct gate *gate, struct client *client, struct proto_worker_usage *usage);
+/* Whether a lease, or room for lower levels, is waited for: ends of work are to be seen at once. */
+static inline bool gate_waited(const struct gate *gate)
+{
+    return __atomic_load_n(&gate->waiting, __ATOMIC_SEQ_CST) != 0;
+}
+/* When gate_named is to be called; 0: now. SCHEDULER_NEVER. */
+static inline uint64_t gate_next(const struct gate *gate)
+{
+    return __atomic_load_n(&gate->next, __ATOMIC_SEQ_CST);
+}
+
+#endif
