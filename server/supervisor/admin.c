@@ -113,6 +113,9 @@ void admin_carry_out(struct admin_peer *peer, const struct admin_request *reques
     case ADMIN_RELOAD:
         reload(peer);
         break;
+    case ADMIN_TRACE:
+        admin_trace(peer, request);
+        break;
     }
 }
 

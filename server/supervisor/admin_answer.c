@@ -106,6 +106,32 @@ json_t *admin_answer_reload(const struct supervisor_config_view *view)
     return finish(&answer);
 }
 
+json_t *admin_answer_trace(const struct supervisor *supervisor,
+                           const struct supervisor_trace *trace)
+{
+    struct object answer = answer_new(true, "trace");
+    struct supervisor_device_view view;
+    json_t *clients = json_array();
+    memset(&view, 0, sizeof view);
+    supervisor_device_view(supervisor, trace->device, &view);
+    put(&answer, "gpu", json_integer(trace->device));
+    put(&answer, "name", text(view.info.name));
+    put(&answer, "seconds", json_real((double)trace->milliseconds / 1e3));
+    put(&answer, "trouble", trace->trouble ? text(trace->trouble) : json_null());
+    for (size_t i = 0; i < trace->client_count; i++) {
+        struct object client = object_new();
+        put(&client, "client", json_integer(trace->clients[i].number));
+        put(&client, "name", text(trace->clients[i].name));
+        put(&client, "pid",
+            trace->clients[i].pid > 0 ? json_integer(trace->clients[i].pid) : json_null());
+        put(&client, "uid", json_integer(trace->clients[i].uid));
+        if (json_array_append_new(clients, finish(&client)) < 0)
+            answer.failed = true;
+    }
+    put(&answer, "clients", clients);
+    return finish(&answer);
+}
+
 static void put_versions(struct object *answer)
 {
     char protocol[24];

@@ -42,6 +42,9 @@ json_t *admin_answer_kill(uint32_t client);
 /* get and set: what these clients are granted now. */
 json_t *admin_answer_limits(const struct supervisor *supervisor,
                             const struct admin_request *request);
+/* The descriptor goes with the answer. */
+json_t *admin_answer_trace(const struct supervisor *supervisor,
+                           const struct supervisor_trace *trace);
 json_t *admin_answer_reload(const struct supervisor_config_view *view);
 json_t *admin_answer_status(const struct supervisor *supervisor, const struct admin_usages *usages);
 json_t *admin_answer_clients(const struct supervisor *supervisor,

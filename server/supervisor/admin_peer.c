@@ -30,6 +30,8 @@ static void work_leave(struct admin_work *work)
 {
     work->peer->work = NULL;
     work->peer = NULL;
+    if (work->left)
+        work->left(work);
     work_settle(work);
 }
 
@@ -39,6 +41,8 @@ static void work_answer(struct admin_work *work, bool late)
     struct admin_peer *peer = work->peer;
     peer->work = NULL;
     work->peer = NULL;
+    uv_read_stop((uv_stream_t *)&peer->pipe); /* of who was watched */
+    peer->reading = false;
     work->answer(work, peer, late);
     work_settle(work);
 }
@@ -129,7 +133,16 @@ static void on_written(uv_write_t *write, int status)
     admin_peer_serve(peer);
 }
 
-void admin_peer_answer(struct admin_peer *peer, json_t *json)
+/* Sends the beginning of the answer, with the descriptor. Returns how much, or -errno. */
+static ssize_t pass(struct admin_peer *peer, const char *line, size_t length, int passed)
+{
+    uv_os_fd_t fd;
+    int result = uv_fileno((const uv_handle_t *)&peer->pipe, &fd);
+    return result < 0 ? result : admin_socket_pass(fd, line, length, passed);
+}
+
+/* passed: a descriptor, or -1. */
+static void send_answer(struct admin_peer *peer, json_t *json, int passed)
 {
     /* Where memory is short the connection ends: half an answer would be worse than none. */
     char *line = json ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -142,10 +155,25 @@ void admin_peer_answer(struct admin_peer *peer, json_t *json)
     line[length] = '\n'; /* in place of the NUL: the length goes with it */
     peer->output = line;
     peer->write.data = peer;
-    uv_buf_t buffer = uv_buf_init(line, (unsigned)(length + 1));
+    ssize_t sent = passed >= 0 ? pass(peer, line, length + 1, passed) : 0;
+    if (sent < 0) {
+        admin_peer_close(peer);
+        return;
+    }
+    uv_buf_t buffer = uv_buf_init(line + sent, (unsigned)(length + 1 - (size_t)sent));
     uv_timer_start(&peer->timer, on_idle, IDLE_MS, 0);
     if (uv_write(&peer->write, (uv_stream_t *)&peer->pipe, &buffer, 1, on_written) < 0)
         admin_peer_close(peer);
+}
+
+void admin_peer_answer(struct admin_peer *peer, json_t *json)
+{
+    send_answer(peer, json, -1);
+}
+
+void admin_peer_pass(struct admin_peer *peer, json_t *json, int passed)
+{
+    send_answer(peer, json, passed);
 }
 
 void admin_peer_refuse(struct admin_peer *peer, uint32_t error, const char *text)
@@ -177,7 +205,23 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
         return;
     }
     peer->used += (size_t)count;
-    admin_peer_serve(peer);
+    if (!peer->work)
+        admin_peer_serve(peer);
+    else if (peer->used == ADMIN_LINE_MAX)
+        uv_read_stop(stream); /* what it asks ahead has to wait */
+}
+
+static void read_on(struct admin_peer *peer)
+{
+    if (!peer->reading && uv_read_start((uv_stream_t *)&peer->pipe, on_alloc, on_read) < 0)
+        admin_peer_close(peer);
+    peer->reading = true;
+}
+
+void admin_peer_watch(struct admin_peer *peer)
+{
+    if (peer->used < ADMIN_LINE_MAX)
+        read_on(peer);
 }
 
 void admin_peer_serve(struct admin_peer *peer)
@@ -186,9 +230,7 @@ void admin_peer_serve(struct admin_peer *peer)
     char *end = memchr(peer->input, '\n', peer->used);
     if (!end && peer->used < ADMIN_LINE_MAX) {
         uv_timer_start(&peer->timer, on_idle, IDLE_MS, 0);
-        if (!peer->reading && uv_read_start(stream, on_alloc, on_read) < 0)
-            admin_peer_close(peer);
-        peer->reading = true;
+        read_on(peer);
         return;
     }
     uv_read_stop(stream);

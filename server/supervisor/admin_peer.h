@@ -47,6 +47,8 @@ struct admin_work {
     size_t outstanding;      /* callbacks that are still to come */
     /* Answers the peer, once: everything has come, or (late) time is up. */
     void (*answer)(struct admin_work *work, struct admin_peer *peer, bool late);
+    /* The peer has gone before its answer. May be NULL; may lower outstanding. */
+    void (*left)(struct admin_work *work);
     /* Nobody calls back any more, and the peer has gone. */
     void (*free)(struct admin_work *work);
 };
@@ -83,6 +85,8 @@ void admin_peer_close(struct admin_peer *peer);
 
 /* Sends the answer to the present request; takes json over, and ends the connection for NULL. */
 void admin_peer_answer(struct admin_peer *peer, json_t *json);
+/* The same with a copy of a descriptor, which stays the caller's. */
+void admin_peer_pass(struct admin_peer *peer, json_t *json, int passed);
 void admin_peer_refuse(struct admin_peer *peer, uint32_t error, const char *text);
 
 /* "uid 0 (pid 17)", for the log. Returns text. */
@@ -90,11 +94,14 @@ const char *admin_peer_name(const struct admin_peer *peer, char *text, size_t si
 
 /* ---- work ---- */
 
-/* answer and free are set; the rest is filled here. */
+/* answer, free and left are set; the rest is filled here. */
 void admin_work_begin(struct admin_work *work, struct admin_peer *peer);
 
 /* All questions have been asked (outstanding counts them): answers now, or within so long. */
 void admin_work_wait(struct admin_work *work, uint64_t milliseconds);
+
+/* Its work takes long: reads on meanwhile, so that it is seen when the peer hangs up. */
+void admin_peer_watch(struct admin_peer *peer);
 
 /* One callback came; work may be freed by this. */
 void admin_work_came(struct admin_work *work);
@@ -114,5 +121,8 @@ void admin_gather(struct admin_peer *peer, enum admin_kind kind);
 
 /* admin_change.c: get and set. */
 void admin_change(struct admin_peer *peer, const struct admin_request *request);
+
+/* admin_trace.c: trace. */
+void admin_trace(struct admin_peer *peer, const struct admin_request *request);
 
 #endif

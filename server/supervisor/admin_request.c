@@ -15,7 +15,7 @@
 static const char *const kind_names[] = {
     [ADMIN_PING] = "ping",       [ADMIN_VERSION] = "version", [ADMIN_STATUS] = "status",
     [ADMIN_CLIENTS] = "clients", [ADMIN_KILL] = "kill",       [ADMIN_GET] = "get",
-    [ADMIN_SET] = "set",         [ADMIN_RELOAD] = "reload",
+    [ADMIN_SET] = "set",         [ADMIN_RELOAD] = "reload",   [ADMIN_TRACE] = "trace",
 };
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
@@ -33,7 +33,7 @@ bool admin_request_concerns(const struct admin_request *request,
 
 bool admin_kind_changes(enum admin_kind kind)
 {
-    return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD;
+    return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD || kind == ADMIN_TRACE;
 }
 
 __attribute__((format(printf, 3, 4))) static void say(char *why, size_t why_size,
@@ -75,6 +75,8 @@ static bool has_member(enum admin_kind kind, const char *key)
         return kind == ADMIN_KILL || kind == ADMIN_GET || kind == ADMIN_SET;
     if (strcmp(key, "user") == 0)
         return kind == ADMIN_GET || kind == ADMIN_SET;
+    if (strcmp(key, "gpu") == 0 || strcmp(key, "seconds") == 0)
+        return kind == ADMIN_TRACE;
     for (size_t i = 0; kind == ADMIN_SET && i < sizeof limits / sizeof limits[0]; i++)
         if (strcmp(key, limits[i]) == 0)
             return true;
@@ -175,6 +177,22 @@ static int read_change(struct supervisor_change *change, json_t *root, char *why
     return 0;
 }
 
+static int read_trace(struct admin_request *request, json_t *root, char *why, size_t why_size)
+{
+    json_t *seconds = json_object_get(root, "seconds");
+    double milliseconds = json_number_value(seconds) * 1e3;
+    if (!read_number(json_object_get(root, "gpu"), UINT32_MAX, &request->gpu))
+        return refuse(-EINVAL, why, why_size,
+                      "\"trace\" needs \"gpu\", the number of a device as \"status\" shows it");
+    if (!json_is_number(seconds) || !(milliseconds >= 1) ||
+        !(milliseconds <= PROTO_TRACE_SECONDS_MAX * 1e3))
+        return refuse(-EINVAL, why, why_size,
+                      "\"trace\" needs \"seconds\", a number from 0.001 to %d",
+                      PROTO_TRACE_SECONDS_MAX);
+    request->milliseconds = (uint32_t)milliseconds;
+    return 0;
+}
+
 static int read_root(struct admin_request *request, json_t *root, char *why, size_t why_size)
 {
     const char *name = json_string_value(json_object_get(root, "request"));
@@ -188,7 +206,7 @@ static int read_root(struct admin_request *request, json_t *root, char *why, siz
     if (kind == KINDS)
         return refuse(-ENOTSUP, why, why_size,
                       "there is no request \"%.64s\": this server knows ping, version, status, "
-                      "clients, get, set, kill and reload",
+                      "clients, get, set, kill, reload and trace",
                       name);
     request->kind = (enum admin_kind)kind;
     int result = check_members(root, request->kind, why, why_size);
@@ -196,6 +214,8 @@ static int read_root(struct admin_request *request, json_t *root, char *why, siz
         result = read_whom(request, root, why, why_size);
     if (result == 0 && request->kind == ADMIN_SET)
         result = read_change(&request->change, root, why, why_size);
+    if (result == 0 && request->kind == ADMIN_TRACE)
+        result = read_trace(request, root, why, why_size);
     return result;
 }
 

@@ -26,7 +26,8 @@ enum admin_kind {
     ADMIN_KILL,
     ADMIN_GET,
     ADMIN_SET,
-    ADMIN_RELOAD
+    ADMIN_RELOAD,
+    ADMIN_TRACE
 };
 
 struct admin_request {
@@ -34,6 +35,8 @@ struct admin_request {
     bool by_user;                    /* of get and set: whoever has this uid */
     uint32_t client;                 /* of kill, get and set: a client's number, or the uid */
     struct supervisor_change change; /* of set */
+    uint32_t gpu;                    /* of trace */
+    uint32_t milliseconds;           /* likewise; 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
 };
 
 /* "ping", "version", ... Static. */
@@ -43,7 +46,8 @@ const char *admin_kind_name(enum admin_kind kind);
 bool admin_request_concerns(const struct admin_request *request,
                             const struct supervisor_client_view *view);
 
-/* Does it change anything? Then it needs more than being allowed to connect. */
+/* Does it change anything, or show what other users' programs do? Then it needs more than being
+ * allowed to connect. */
 bool admin_kind_changes(enum admin_kind kind);
 
 /*

@@ -8,6 +8,7 @@
 #define GPUSHARE_SERVER_SUPERVISOR_ADMIN_SOCKET_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "server/supervisor/socket_file.h"
 
@@ -24,6 +25,12 @@ struct admin_socket {
  */
 int admin_socket_open(struct admin_socket *admin_socket, const char *path, int fd, char *why,
                       size_t why_size);
+
+/*
+ * Sends the beginning of an answer on a connection, with a copy of a descriptor, without
+ * waiting. Returns how many bytes were sent, at least one, or -errno.
+ */
+ssize_t admin_socket_pass(int connection, const char *bytes, size_t length, int passed);
 
 /* Removes the file if it is still the one that was made. Idempotent; leaves fd alone. */
 void admin_socket_remove(struct admin_socket *admin_socket);

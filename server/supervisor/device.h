@@ -20,6 +20,7 @@
 #include "server/supervisor/admission.h"
 #include "server/supervisor/schedule.h"
 #include "server/supervisor/supervisor.h"
+#include "server/supervisor/tracing.h"
 #include "server/supervisor/worker_link.h"
 #include "server/supervisor/worker_process.h"
 
@@ -35,6 +36,7 @@ struct device {
     uint32_t scheduling;            /* ...while so many answers are due */
     struct worker_process *process; /* NULL: none, or adopted */
     struct worker_link *link;       /* NULL while there is none */
+    struct tracing *tracing;        /* a trace under way, or NULL */
     uv_timer_t timer;               /* the next start */
     bool timer_open;
     bool failed_once; /* no worker of it has ever been ready, and one has ended */

@@ -189,6 +189,7 @@ void supervisor_device_ready(struct supervisor *supervisor, struct device *devic
 void supervisor_device_lost(struct supervisor *supervisor, struct device *device, uint32_t error,
                             const char *text)
 {
+    tracing_lost(device->tracing);
     /* Ending one may end others: the search begins anew each time. */
     for (struct session *session; (session = next_of(supervisor->first, device));)
         session_end(session, error, "%s", text);

@@ -12,6 +12,7 @@
 #define GPUSHARE_SERVER_SUPERVISOR_SUPERVISOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -237,6 +238,41 @@ int supervisor_usage(struct supervisor *supervisor, uint32_t client,
                      void (*done)(void *context, uint32_t client,
                                   const struct proto_worker_usage *usage),
                      void *context);
+
+struct supervisor_trace_client {
+    uint32_t number;
+    char name[64]; /* control characters replaced */
+    pid_t pid;     /* 0 if it is not visible from here */
+    uid_t uid;
+};
+
+/* What ran on a device, written down by its worker. */
+struct supervisor_trace {
+    uint32_t device;
+    uint64_t milliseconds; /* as asked */
+    int memory;            /* read-only; the supervisor's own, closed after the call */
+    const char *trouble;   /* why it ended before its time, or NULL */
+    const struct supervisor_trace_client *clients; /* that were attached at any time of it */
+    size_t client_count;
+};
+
+/* error: 0, or a number of the error table, a sentence in text, and no trace. */
+typedef void supervisor_trace_done(void *context, uint32_t error, const char *text,
+                                   const struct supervisor_trace *trace);
+
+/*
+ * Traces a device for so long (at most PROTO_TRACE_SECONDS_MAX seconds). done is called exactly
+ * once, from the loop and never before this returns, unless the trace is abandoned. Returns 0, or
+ * an error number with a sentence in why (done is not called): no such device, no worker, another
+ * trace of it under way, no memory. by names who asked.
+ */
+uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t device, uint64_t milliseconds,
+                          const char *by, supervisor_trace_done *done, void *context, char *why,
+                          size_t why_size);
+
+/* Who asked with this context is gone: its trace ends. Returns whether there was one: then done is
+ * not called any more. */
+bool supervisor_trace_abandon(struct supervisor *supervisor, const void *context);
 
 uv_loop_t *supervisor_loop(const struct supervisor *supervisor);
 const struct settings *supervisor_settings(const struct supervisor *supervisor);

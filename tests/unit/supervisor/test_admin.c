@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -53,6 +54,13 @@ struct supervisor {
         void *context;
     } setting[16];
     size_t setting_count;
+    struct {
+        uint32_t device;
+        uint64_t milliseconds;
+        supervisor_trace_done *done; /* NULL: none is under way */
+        void *context;
+        unsigned abandoned;
+    } trace;
 };
 
 static struct supervisor supervisor;
@@ -169,6 +177,47 @@ int supervisor_usage(struct supervisor *self, uint32_t client,
     self->asked[self->asked_count].done = done;
     self->asked[self->asked_count++].context = context;
     return 0;
+}
+
+uint32_t supervisor_trace(struct supervisor *self, uint32_t device, uint64_t milliseconds,
+                          const char *by, supervisor_trace_done *done, void *context, char *why,
+                          size_t why_size)
+{
+    if (self->trace.done) {
+        snprintf(why, why_size, "being traced for %s", by);
+        return PROTO_ERROR_TOO_MANY_OBJECTS;
+    }
+    self->trace.device = device;
+    self->trace.milliseconds = milliseconds;
+    self->trace.done = done;
+    self->trace.context = context;
+    return 0;
+}
+
+bool supervisor_trace_abandon(struct supervisor *self, const void *context)
+{
+    if (!self->trace.done || self->trace.context != context)
+        return false;
+    self->trace.done = NULL;
+    self->trace.abandoned++;
+    return true;
+}
+
+/* The trace under way ends with this memory; error: it fails. */
+static void trace_ends(int memory, uint32_t error)
+{
+    static const struct supervisor_trace_client clients[] = {
+        {.number = 5, .name = "a \"b\" \\", .pid = 50, .uid = 1000}, {.number = 9, .name = "c"}};
+    struct supervisor_trace trace = {.device = supervisor.trace.device,
+                                     .milliseconds = supervisor.trace.milliseconds,
+                                     .memory = memory,
+                                     .trouble = "the worker ended",
+                                     .clients = clients,
+                                     .client_count = 2};
+    supervisor_trace_done *done = supervisor.trace.done;
+    assert_non_null(done);
+    supervisor.trace.done = NULL;
+    done(supervisor.trace.context, error, error ? "no trace" : "", error ? NULL : &trace);
 }
 
 uv_loop_t *supervisor_loop(const struct supervisor *self)
@@ -910,6 +959,155 @@ static void what_cannot_be_set_is_refused_in_words(void **state)
 #undef SET
 }
 
+/* The first byte, with the descriptor that comes along. */
+static int receive_fd(int fd, char *byte)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = sizeof control.space};
+    ssize_t got = -1;
+    for (int i = 0; i < 20000 && got < 0; i++) {
+        turn();
+        got = recvmsg(fd, &message, 0);
+    }
+    assert_int_equal(got, 1);
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    assert_non_null(header);
+    assert_int_equal(header->cmsg_type, SCM_RIGHTS);
+    int passed;
+    memcpy(&passed, CMSG_DATA(header), sizeof passed);
+    return passed;
+}
+
+static void a_trace_comes_with_its_memory(void **state)
+{
+    (void)state;
+    static const char lines[] = "{\"request\":\"trace\",\"gpu\":0,\"seconds\":2.5}\n"
+                                "{\"request\":\"ping\"}\n";
+    int memory = memfd_create("trace", MFD_CLOEXEC);
+    struct stat sent, came;
+    char line[1000];
+    assert_int_equal(fstat(memory, &sent), 0);
+    int fd = connect_to();
+    send_all(fd, lines, sizeof lines - 1);
+    for (int i = 0; i < 20000 && !supervisor.trace.done; i++)
+        turn();
+    assert_int_equal(supervisor.trace.device, 0);
+    assert_int_equal(supervisor.trace.milliseconds, 2500);
+    refused_with("{\"request\":\"trace\",\"gpu\":0,\"seconds\":1}", "too_many_objects",
+                 "being traced for uid");
+    trace_ends(memory, 0);
+    close(memory);
+    int passed = receive_fd(fd, line);
+    assert_int_equal(fstat(passed, &came), 0);
+    assert_int_equal(came.st_ino, sent.st_ino);
+    close(passed);
+    char *rest = read_line(fd);
+    snprintf(line + 1, sizeof line - 1, "%s", rest);
+    free(rest);
+    json_t *answer = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+    assert_string_equal(json_string_value(json_object_get(answer, "name")), "Test GPU");
+    assert_true(number_of(answer, "seconds") == 2.5);
+    assert_string_equal(json_string_value(json_object_get(answer, "trouble")), "the worker ended");
+    json_t *client = json_array_get(json_object_get(answer, "clients"), 0);
+    assert_string_equal(json_string_value(json_object_get(client, "name")), "a \"b\" \\");
+    assert_int_equal(json_integer_value(json_object_get(client, "pid")), 50);
+    client = json_array_get(json_object_get(answer, "clients"), 1);
+    assert_true(json_is_null(json_object_get(client, "pid")));
+    json_decref(answer);
+    answer = read_answer(fd); /* what was asked ahead */
+    assert_string_equal(json_string_value(json_object_get(answer, "request")), "ping");
+    json_decref(answer);
+    close(fd);
+}
+
+static void a_trace_that_fails_is_refused_in_words(void **state)
+{
+    (void)state;
+    int fd = connect_to();
+    static const char line[] = "{\"request\":\"trace\",\"gpu\":1,\"seconds\":600}\n";
+    send_all(fd, line, sizeof line - 1);
+    for (int i = 0; i < 20000 && !supervisor.trace.done; i++)
+        turn();
+    trace_ends(-1, PROTO_ERROR_DEVICE_NOT_READY);
+    json_t *answer = read_answer(fd);
+    assert_string_equal(json_string_value(json_object_get(answer, "error")), "device_not_ready");
+    assert_string_equal(json_string_value(json_object_get(answer, "text")), "no trace");
+    json_decref(answer);
+    close(fd);
+    static const char *const bad[] = {
+        "{\"request\":\"trace\",\"gpu\":0}",
+        "{\"request\":\"trace\",\"seconds\":1}",
+        "{\"request\":\"trace\",\"gpu\":-1,\"seconds\":1}",
+        "{\"request\":\"trace\",\"gpu\":0,\"seconds\":0.0009}",
+        "{\"request\":\"trace\",\"gpu\":0,\"seconds\":600.001}",
+        "{\"request\":\"trace\",\"gpu\":0,\"seconds\":\"5\"}",
+        "{\"request\":\"trace\",\"gpu\":0,\"seconds\":1e300}",
+        "{\"request\":\"ping\",\"seconds\":1}",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refused_with(bad[i], "invalid_value", "\"");
+    assert_null(supervisor.trace.done);
+}
+
+static void who_hangs_up_ends_its_trace(void **state)
+{
+    (void)state;
+    static const char line[] = "{\"request\":\"trace\",\"gpu\":0,\"seconds\":600}\n";
+    for (int half = 0; half < 2; half++) {
+        int fd = connect_to();
+        send_all(fd, line, sizeof line - 1);
+        for (int i = 0; i < 20000 && !supervisor.trace.done; i++)
+            turn();
+        assert_non_null(supervisor.trace.done);
+        if (half)
+            shutdown(fd, SHUT_WR);
+        else
+            close(fd);
+        for (int i = 0; i < 20000 && supervisor.trace.done; i++)
+            turn();
+        assert_int_equal(supervisor.trace.abandoned, half + 1);
+        if (half)
+            close(fd);
+    }
+    /* One that is under way when the server ends. */
+    int fd = connect_to();
+    send_all(fd, line, sizeof line - 1);
+    for (int i = 0; i < 20000 && !supervisor.trace.done; i++)
+        turn();
+    admin_close(&admin);
+    assert_int_equal(supervisor.trace.abandoned, 3);
+    close(fd);
+}
+
+static void what_is_asked_ahead_of_a_trace_is_bounded(void **state)
+{
+    (void)state;
+    static const char line[] = "{\"request\":\"trace\",\"gpu\":0,\"seconds\":600}\n";
+    char *ahead = malloc(2 * ADMIN_LINE_MAX);
+    memset(ahead, ' ', 2 * ADMIN_LINE_MAX);
+    int fd = connect_to();
+    send_all(fd, line, sizeof line - 1);
+    send_all(fd, ahead, 2 * ADMIN_LINE_MAX);
+    for (int i = 0; i < 200; i++)
+        turn();
+    assert_non_null(supervisor.trace.done);
+    trace_ends(-1, PROTO_ERROR_DEVICE_NOT_READY);
+    json_t *answer = read_answer(fd);
+    json_decref(answer);
+    answer = read_answer(fd);
+    assert_string_equal(json_string_value(json_object_get(answer, "error")), "invalid_value");
+    json_decref(answer);
+    free(ahead);
+    close(fd);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -938,6 +1136,10 @@ int main(void)
         CASE(set_reads_every_limit),
         CASE(set_waits_for_every_worker),
         CASE(what_cannot_be_set_is_refused_in_words),
+        CASE(a_trace_comes_with_its_memory),
+        CASE(a_trace_that_fails_is_refused_in_words),
+        CASE(who_hangs_up_ends_its_trace),
+        CASE(what_is_asked_ahead_of_a_trace_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

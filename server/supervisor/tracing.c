@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/tracing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/shm.h"
+#include "common/timeline.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+/* A worker that does not answer must not keep who asked waiting, nor the next trace. */
+#define PATIENCE_MS  5000
+#define CLIENTS_MOST 65536
+
+enum tracing_state { TRACING_STARTING, TRACING_RUNNING, TRACING_STOPPING, TRACING_ENDED };
+
+struct tracing {
+    struct device *device;
+    enum tracing_state state;
+    uv_timer_t timer;
+    bool closed;          /* the timer is */
+    unsigned outstanding; /* requests to the worker */
+    struct shm memory;
+    uint64_t milliseconds;
+    uint64_t ends; /* CLOCK_MONOTONIC */
+    char by[64];
+    supervisor_trace_done *done; /* NULL: nobody waits any more */
+    void *context;
+    struct supervisor_trace_client *clients;
+    size_t count, room;
+};
+
+static void free_if_over(struct tracing *tracing)
+{
+    if (!tracing->closed || tracing->outstanding)
+        return;
+    free(tracing->clients);
+    free(tracing);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct tracing *tracing = handle->data;
+    tracing->closed = true;
+    free_if_over(tracing);
+}
+
+/* trouble: NULL if the worker brought it to its end. */
+static void hand_over(struct tracing *tracing, const char *trouble)
+{
+    struct supervisor_trace trace = {.device = tracing->device->index,
+                                     .milliseconds = tracing->milliseconds,
+                                     .memory = shm_readonly_fd(&tracing->memory),
+                                     .trouble = trouble,
+                                     .clients = tracing->clients,
+                                     .client_count = tracing->count};
+    if (trace.memory < 0) {
+        tracing->done(tracing->context, PROTO_ERROR_SERVER_RESOURCES,
+                      "the server has no descriptor left for the trace", NULL);
+        return;
+    }
+    tracing->done(tracing->context, 0, "", &trace);
+    close(trace.memory);
+}
+
+/* error: 0, or why there is no trace at all; text: then why, else what cut it short, or NULL. */
+static void finish(struct tracing *tracing, uint32_t error, const char *text)
+{
+    tracing->state = TRACING_ENDED;
+    tracing->device->tracing = NULL;
+    if (tracing->done && error)
+        tracing->done(tracing->context, error, text, NULL);
+    else if (tracing->done)
+        hand_over(tracing, text);
+    tracing->done = NULL;
+    shm_release(&tracing->memory);
+    uv_close((uv_handle_t *)&tracing->timer, timer_closed);
+}
+
+/* ---- the worker ---- */
+
+static void stopped(void *context, struct channel_message *answer)
+{
+    struct tracing *tracing = context;
+    tracing->outstanding--;
+    if (tracing->state == TRACING_STOPPING)
+        finish(tracing, 0,
+               answer && answer->header.opcode == PROTO_DONE ? NULL : "the worker ended meanwhile");
+    free_if_over(tracing);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    struct tracing *tracing = timer->data;
+    if (tracing->state == TRACING_STARTING) {
+        device_request(tracing->device, PROTO_WORKER_TRACE_STOP, 0, NULL, NULL, 0, NULL, NULL);
+        finish(tracing, PROTO_ERROR_DEVICE_NOT_READY, "the worker has not answered for 5 s");
+    } else if (tracing->state == TRACING_STOPPING) {
+        finish(tracing, 0, "the worker has not answered for 5 s: its last records may be missing");
+    } else {
+        tracing->state = TRACING_STOPPING;
+        tracing->outstanding++;
+        uv_timer_start(timer, on_time, PATIENCE_MS, 0);
+        if (device_request(tracing->device, PROTO_WORKER_TRACE_STOP, 0, NULL, NULL, 0, stopped,
+                           tracing) == 0)
+            return;
+        tracing->outstanding--;
+        finish(tracing, 0, "the worker ended meanwhile");
+    }
+}
+
+static void started(void *context, struct channel_message *answer)
+{
+    struct tracing *tracing = context;
+    tracing->outstanding--;
+    if (tracing->state == TRACING_STARTING && answer && answer->header.opcode == PROTO_DONE) {
+        tracing->state = TRACING_RUNNING;
+        tracing->ends = timeline_now() + tracing->milliseconds * 1000000;
+        uv_timer_start(&tracing->timer, on_time, tracing->milliseconds, 0);
+    } else if (tracing->state == TRACING_STARTING) {
+        struct proto_failed failed = {.error = PROTO_ERROR_DEVICE_NOT_READY,
+                                      .text = "the worker ended before the trace had begun"};
+        if (answer && answer->header.opcode == PROTO_FAILED)
+            memcpy(&failed, answer->body, sizeof failed);
+        finish(tracing, failed.error, failed.text);
+    }
+    free_if_over(tracing);
+}
+
+void tracing_lost(struct tracing *tracing)
+{
+    if (!tracing)
+        return;
+    if (tracing->state == TRACING_STARTING)
+        finish(tracing, PROTO_ERROR_DEVICE_NOT_READY,
+               "the worker ended before the trace had begun");
+    else
+        finish(tracing, 0, "the worker ended meanwhile");
+}
+
+/* ---- clients ---- */
+
+void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pid_t pid, uid_t uid)
+{
+    if (!tracing || tracing->count == CLIENTS_MOST)
+        return;
+    if (tracing->count == tracing->room) {
+        size_t room = tracing->room ? tracing->room * 2 : 64;
+        struct supervisor_trace_client *clients = realloc(tracing->clients, room * sizeof *clients);
+        /* Without memory it shows with its number alone. */
+        if (!clients)
+            return;
+        tracing->clients = clients;
+        tracing->room = room;
+    }
+    struct supervisor_trace_client *client = &tracing->clients[tracing->count++];
+    *client = (struct supervisor_trace_client){.number = number, .pid = pid, .uid = uid};
+    snprintf(client->name, sizeof client->name, "%s", name);
+}
+
+static void note_all(struct tracing *tracing)
+{
+    const struct session *session = tracing->device->supervisor->first;
+    for (; session; session = session->next)
+        if (session->device == tracing->device && session->state == SESSION_ATTACHED)
+            tracing_note(tracing, session->number, session->name, session->pid, session->uid);
+}
+
+/* ---- for the admin socket ---- */
+
+static uint32_t check(const struct supervisor *supervisor, uint32_t index, char *why,
+                      size_t why_size)
+{
+    if (index >= supervisor->device_count) {
+        snprintf(why, why_size, "there is no GPU %u: this server has %u, numbered from 0", index,
+                 supervisor->device_count);
+        return PROTO_ERROR_INVALID_DEVICE;
+    }
+    const struct device *device = &supervisor->devices[index];
+    if (device->state != SUPERVISOR_DEVICE_READY) {
+        device_explain(device, why, why_size);
+        return PROTO_ERROR_DEVICE_NOT_READY;
+    }
+    if (!device->tracing)
+        return 0;
+    uint64_t now = timeline_now();
+    uint64_t left = device->tracing->ends > now ? device->tracing->ends - now : 0;
+    snprintf(why, why_size,
+             "GPU %u is being traced for %s, for %.1f s more: one trace at a time, try again then",
+             index, device->tracing->by, (double)left / 1e9);
+    return PROTO_ERROR_TOO_MANY_OBJECTS;
+}
+
+/* Filled now: a page that can't be had later would end the worker, and the context with it. */
+static int make_memory(struct shm *memory)
+{
+    int result = shm_create(memory, "gpushare-trace", PROTO_TRACE_BYTES);
+    if (result == 0 && fallocate(memory->fd, 0, 0, PROTO_TRACE_BYTES) < 0) {
+        result = -errno;
+        shm_release(memory);
+    }
+    return result;
+}
+
+static int begin(struct tracing *tracing)
+{
+    struct proto_worker_trace_start body = {.count = PROTO_TRACE_BYTES};
+    return device_request(tracing->device, PROTO_WORKER_TRACE_START, 0, &body, &tracing->memory.fd,
+                          1, started, tracing);
+}
+
+uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t index, uint64_t milliseconds,
+                          const char *by, supervisor_trace_done *done, void *context, char *why,
+                          size_t why_size)
+{
+    uint32_t error = check(supervisor, index, why, why_size);
+    if (error)
+        return error;
+    struct device *device = &supervisor->devices[index];
+    struct tracing *tracing = calloc(1, sizeof *tracing);
+    int result = tracing ? make_memory(&tracing->memory) : -ENOMEM;
+    if (result < 0) {
+        snprintf(why, why_size, "the server has no %d MiB of memory for a trace: %s",
+                 PROTO_TRACE_BYTES >> 20, strerror(-result));
+        free(tracing);
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    tracing->device = device;
+    tracing->milliseconds = milliseconds;
+    tracing->ends = timeline_now() + milliseconds * 1000000;
+    snprintf(tracing->by, sizeof tracing->by, "%s", by);
+    uv_timer_init(supervisor->loop, &tracing->timer);
+    tracing->timer.data = tracing;
+    note_all(tracing);
+    device->tracing = tracing;
+    tracing->outstanding = 1;
+    result = begin(tracing);
+    if (result < 0) {
+        tracing->outstanding = 0;
+        finish(tracing, 0, NULL); /* nobody is told: done is not set yet */
+        snprintf(why, why_size, "the worker of GPU %u takes no requests: %s", index,
+                 strerror(-result));
+        return PROTO_ERROR_DEVICE_NOT_READY;
+    }
+    tracing->done = done;
+    tracing->context = context;
+    uv_timer_start(&tracing->timer, on_time, PATIENCE_MS, 0);
+    log_notice("device %u: a trace of %.3f s for %s", index, (double)milliseconds / 1e3, by);
+    return 0;
+}
+
+bool supervisor_trace_abandon(struct supervisor *supervisor, const void *context)
+{
+    for (uint32_t i = 0; i < supervisor->device_count; i++) {
+        struct tracing *tracing = supervisor->devices[i].tracing;
+        if (!tracing || !tracing->done || tracing->context != context)
+            continue;
+        tracing->done = NULL;
+        device_request(tracing->device, PROTO_WORKER_TRACE_STOP, 0, NULL, NULL, 0, NULL, NULL);
+        finish(tracing, 0, NULL);
+        return true;
+    }
+    return false;
+}
