@@ -102,10 +102,36 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Reads one line into *line (malloc'ed, without the newline). 0 or a negative errno. */
-static int read_line(int fd, char **line, size_t *length)
+/* As recv; a descriptor that comes along becomes *passed, unless that is NULL or holds one. */
+static ssize_t receive(int fd, void *bytes, size_t length, int *passed)
 {
-    int64_t end = now_ms() + ADMIN_CLIENT_SECONDS * 1000;
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = bytes, .iov_len = length};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = sizeof control.space};
+    ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *header = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
+        header->cmsg_len != CMSG_LEN(sizeof(int)))
+        return got;
+    int came;
+    memcpy(&came, CMSG_DATA(header), sizeof came);
+    if (passed && *passed < 0)
+        *passed = came;
+    else
+        close(came);
+    return got;
+}
+
+/* Reads one line into *line (malloc'ed, without the newline). 0 or a negative errno. */
+static int read_line(int fd, int64_t milliseconds, char **line, size_t *length, int *passed)
+{
+    int64_t end = now_ms() + milliseconds;
     size_t used = 0, room = 0;
     *line = NULL;
     for (;;) {
@@ -123,7 +149,7 @@ static int read_line(int fd, char **line, size_t *length)
             continue;
         if (ready <= 0)
             return ready < 0 ? -errno : -ETIMEDOUT;
-        ssize_t got = recv(fd, *line + used, room - used, 0);
+        ssize_t got = receive(fd, *line + used, room - used, passed);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
@@ -137,7 +163,8 @@ static int read_line(int fd, char **line, size_t *length)
     }
 }
 
-static json_t *exchange(int fd, const char *path, json_t *request)
+static json_t *exchange(int fd, const char *path, json_t *request, int64_t milliseconds,
+                        int *passed)
 {
     char *line = NULL;
     size_t length = 0;
@@ -149,7 +176,7 @@ static json_t *exchange(int fd, const char *path, json_t *request)
         result = send_all(fd, "\n", 1);
     free(asked);
     if (result == 0)
-        result = read_line(fd, &line, &length);
+        result = read_line(fd, milliseconds, &line, &length, passed);
     json_t *answer = result == 0 ? json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
     free(line);
     if (answer && json_is_boolean(json_object_get(answer, "ok")))
@@ -167,11 +194,20 @@ static json_t *exchange(int fd, const char *path, json_t *request)
 
 enum admin_outcome admin_client_ask(const char *path, json_t *request, json_t **answer)
 {
+    return admin_client_ask_long(path, request, 0, answer, NULL);
+}
+
+enum admin_outcome admin_client_ask_long(const char *path, json_t *request, double seconds,
+                                         json_t **answer, int *passed)
+{
     *answer = NULL;
+    if (passed)
+        *passed = -1;
     int fd = connect_to(path, answer);
     if (fd < 0)
         return ADMIN_NO_SERVER;
-    *answer = exchange(fd, path, request);
+    int64_t milliseconds = ADMIN_CLIENT_SECONDS * 1000 + (int64_t)(seconds * 1e3);
+    *answer = exchange(fd, path, request, milliseconds, passed);
     close(fd);
     if (json_is_true(json_object_get(*answer, "ok")))
         return ADMIN_OK;

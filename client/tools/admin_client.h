@@ -27,6 +27,13 @@ enum admin_outcome {
  */
 enum admin_outcome admin_client_ask(const char *path, json_t *request, json_t **answer);
 
+/*
+ * The same where the answer takes its time and comes with a descriptor: waits for so many seconds
+ * more. *fd is the caller's then; -1 where none came.
+ */
+enum admin_outcome admin_client_ask_long(const char *path, json_t *request, double seconds,
+                                         json_t **answer, int *fd);
+
 /* The path to use where none was named: the user's own server's if it has a socket, else the
  * system's. runtime: $XDG_RUNTIME_DIR or NULL. Returns path. */
 const char *admin_client_default_path(const char *runtime, char *path, size_t size);

@@ -14,6 +14,7 @@
 #include "client/tools/admin_client.h"
 #include "client/tools/show.h"
 #include "client/tools/table.h"
+#include "client/tools/tracing.h"
 #include "common/units.h"
 
 static const char help[] =
@@ -32,6 +33,9 @@ static const char help[] =
     "               (root, and the users that gpushared was given with --admin-uid)\n"
     "  reload       read the server's configuration file again; a file with a mistake is\n"
     "               refused whole (root, and the users of --admin-uid)\n"
+    "  trace -o FILE [--seconds N] [--gpu N]\n"
+    "               writes down what runs when, for N seconds (5; 0.001 to 600), as a trace\n"
+    "               that ui.perfetto.dev opens (root, and the users of --admin-uid)\n"
     "\n"
     "options:\n"
     "  --socket PATH  the server's admin socket (default: $XDG_RUNTIME_DIR/gpushare/admin.sock\n"
@@ -50,6 +54,8 @@ struct options {
     uint32_t client; /* of kill, get and set */
     int change_count;
     char **changes; /* of set: "threads=25%" and so on */
+    struct tracing_wish trace;
+    const char *trace_option; /* one of trace's that was given, or NULL */
 };
 
 __attribute__((format(printf, 1, 2))) static int usage(const char *format, ...)
@@ -109,16 +115,22 @@ static void add_changes(const struct options *options, json_t *request)
 
 static int check_command(struct options *options, int count, char **words)
 {
-    static const char *const commands[] = {"ping", "status", "clients", "version",
-                                           "kill", "get",    "set",     "reload"};
+    static const char *const commands[] = {"ping", "status", "clients", "version", "kill",
+                                           "get",  "set",    "reload",  "trace"};
     if (count == 0)
-        return usage("no command: one of ping, status, clients, version, get, set, kill, reload");
+        return usage(
+            "no command: one of ping, status, clients, version, get, set, kill, reload, trace");
     bool known = false;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         known |= strcmp(words[0], commands[i]) == 0;
     if (!known)
         return usage("unknown command \"%s\"", words[0]);
     options->command = words[0];
+    bool is_trace = strcmp(words[0], "trace") == 0;
+    if (options->trace_option && !is_trace)
+        return usage("%s is an option of trace", options->trace_option);
+    if (is_trace && !options->trace.file)
+        return usage("trace needs the file to write: -o FILE");
     bool is_set = strcmp(words[0], "set") == 0, is_get = strcmp(words[0], "get") == 0;
     bool has_client = takes_client(words[0]);
     if (has_client && count < 2)
@@ -144,16 +156,39 @@ static int check_command(struct options *options, int count, char **words)
     return check_changes(options);
 }
 
+static int read_trace_option(struct options *options, int option)
+{
+    uint64_t number;
+    switch (option) {
+    case 'o':
+        options->trace.file = optarg;
+        options->trace_option = "-o";
+        return -1;
+    case 't':
+        options->trace_option = "--seconds";
+        if (tracing_parse_seconds(optarg, &options->trace.seconds) == 0)
+            return -1;
+        return usage("\"%s\": a trace lasts from 0.001 to 600 seconds", optarg);
+    default:
+        options->trace_option = "--gpu";
+        if (units_parse_number(optarg, strlen(optarg), UINT32_MAX, &number) != 0)
+            return usage("\"%s\" is not the number of a GPU, as `gpusharectl status` shows it",
+                         optarg);
+        options->trace.gpu = (uint32_t)number;
+        return -1;
+    }
+}
+
 /* Reads the command line. Returns an exit status, or -1 to go on. */
 static int read_options(struct options *options, int argc, char **argv)
 {
-    static const struct option longs[] = {{"socket", required_argument, NULL, 's'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"socket", required_argument, NULL, 's'}, {"json", no_argument, NULL, 'j'},
+        {"output", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
+        {"gpu", required_argument, NULL, 'g'},    {"version", no_argument, NULL, 'V'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int option;
-    while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "ho:", longs, NULL)) != -1) {
         switch (option) {
         case 's':
             options->socket = optarg;
@@ -161,6 +196,14 @@ static int read_options(struct options *options, int argc, char **argv)
         case 'j':
             options->json = true;
             break;
+        case 'o':
+        case 't':
+        case 'g': {
+            int status = read_trace_option(options, option);
+            if (status >= 0)
+                return status;
+            break;
+        }
         case 'V':
             puts("gpusharectl " GPUSHARE_VERSION);
             return ADMIN_OK;
@@ -188,6 +231,27 @@ static void print_reload(const json_t *answer)
     printf("%s is in force: %lld profiles, %lld rules\n", shown,
            (long long)json_integer_value(json_object_get(answer, "profiles")),
            (long long)json_integer_value(json_object_get(answer, "rules")));
+}
+
+static void print_trace(const struct options *options, const json_t *answer,
+                        const struct tracing_summary *summary)
+{
+    const char *trouble = json_string_value(json_object_get(answer, "trouble"));
+    char shown[4096];
+    snprintf(shown, sizeof shown, "%s", options->trace.file);
+    table_clean(shown);
+    printf("%s: %.3f s of GPU %u, %llu records of %u clients; open it at https://ui.perfetto.dev\n",
+           shown, summary->seconds, (unsigned)options->trace.gpu,
+           (unsigned long long)summary->records, summary->clients);
+    if (summary->lost)
+        fprintf(stderr,
+                "gpusharectl: there was no room for %llu records more: trace a shorter time\n",
+                (unsigned long long)summary->lost);
+    if (trouble) {
+        snprintf(shown, sizeof shown, "%s", trouble);
+        table_clean(shown);
+        fprintf(stderr, "gpusharectl: the trace is cut short: %s\n", shown);
+    }
 }
 
 static void print_answer(const struct options *options, const json_t *answer)
@@ -230,7 +294,8 @@ static int finish(int status)
 
 int main(int argc, char **argv)
 {
-    struct options options = {0};
+    struct options options = {.trace = {.seconds = TRACING_SECONDS_DEFAULT}};
+    struct tracing_summary summary;
     char path[4096];
     int status = read_options(&options, argc, argv);
     if (status >= 0 || !options.command)
@@ -239,12 +304,15 @@ int main(int argc, char **argv)
         options.socket = admin_client_default_path(getenv("XDG_RUNTIME_DIR"), path, sizeof path);
 
     json_t *answer;
+    options.trace.socket = options.socket;
+    bool is_trace = strcmp(options.command, "trace") == 0;
     json_t *request = json_pack("{s:s}", "request", options.command);
     if (takes_client(options.command))
         json_object_set_new(request, options.user ? "user" : "client",
                             json_integer(options.client));
     add_changes(&options, request);
-    status = admin_client_ask(options.socket, request, &answer);
+    status = is_trace ? (int)tracing_run(&options.trace, &answer, &summary)
+                      : (int)admin_client_ask(options.socket, request, &answer);
     json_decref(request);
     if (options.json && answer)
         print_json(&options, answer);
@@ -256,6 +324,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "gpusharectl: %s\n", shown);
         if (status == ADMIN_NO_SERVER && !options.json && strcmp(options.command, "version") == 0)
             puts("gpusharectl " GPUSHARE_VERSION);
+    } else if (is_trace && !options.json) {
+        print_trace(&options, answer, &summary);
     } else if (!options.json) {
         print_answer(&options, answer);
     }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/tools/recording.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/shm.h"
+
+#define NS_MOST (UINT64_C(1000000000) * (PROTO_TRACE_SECONDS_MAX + 60))
+
+const char *recording_mode_name(uint32_t mode)
+{
+    static const char *const names[RECORDING_MODES] = {"concurrent", "strict", "fair", "turns"};
+    return mode < RECORDING_MODES ? names[mode] : "unknown";
+}
+
+const char *recording_hold_name(uint32_t why)
+{
+    static const char *const names[RECORDING_HOLDS] = {"lease", "duty", "priority", "threads"};
+    return why < RECORDING_HOLDS ? names[why] : "unknown";
+}
+
+static int say(char *why, size_t why_size, int error, const char *what)
+{
+    snprintf(why, why_size, "the trace that the server handed over can't be read: %s", what);
+    return error;
+}
+
+static bool makes_sense(const struct recording *recording, const struct proto_trace_record *record)
+{
+    const struct proto_trace_header *header = &recording->header;
+    if (record->from < header->started || record->to < record->from ||
+        record->to - header->started > NS_MOST)
+        return false;
+    switch (record->kind) {
+    case RECORDING_SPAN:
+        return record->client && record->stream < PROTO_STREAMS_MAX;
+    case RECORDING_LEASE:
+        return record->client && record->value < RECORDING_LANES;
+    case RECORDING_SHARE:
+        return record->client != 0;
+    case RECORDING_HOLD:
+        return record->client && record->value < RECORDING_HOLDS;
+    case RECORDING_MODE:
+        return record->value < RECORDING_MODES;
+    default:
+        return false;
+    }
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct proto_trace_record *one = a, *other = b;
+    if (one->from != other->from)
+        return one->from < other->from ? -1 : 1;
+    return one->to < other->to ? -1 : one->to > other->to;
+}
+
+static int copy_records(struct recording *recording, const struct shm *memory)
+{
+    const struct proto_trace_record *shared =
+        (const void *)((const char *)memory->base + sizeof(struct proto_trace_header));
+    uint64_t room = (memory->bytes - sizeof(struct proto_trace_header)) / sizeof *shared;
+    uint64_t made = recording->header.next;
+    if (room > recording->header.capacity)
+        room = recording->header.capacity;
+    uint64_t most = made < room ? made : room;
+    recording->lost = made - most;
+    recording->records = malloc((most ? most : 1) * sizeof *shared);
+    if (!recording->records)
+        return -ENOMEM;
+    recording->ended = recording->header.ended;
+    for (uint64_t i = 0; i < most; i++) {
+        uint32_t kind = __atomic_load_n(&shared[i].kind, __ATOMIC_ACQUIRE);
+        struct proto_trace_record *record = &recording->records[recording->count];
+        memcpy(record, &shared[i], sizeof *record);
+        record->kind = kind;
+        if (!makes_sense(recording, record)) {
+            recording->damaged++;
+            continue;
+        }
+        recording->count++;
+        if (!recording->header.ended && record->to > recording->ended)
+            recording->ended = record->to;
+    }
+    qsort(recording->records, recording->count, sizeof *recording->records, by_time);
+    return 0;
+}
+
+int recording_read(struct recording *recording, int fd, char *why, size_t why_size)
+{
+    *recording = (struct recording){0};
+    struct proto_trace_header *header = &recording->header;
+    struct stat status;
+    struct shm memory;
+    if (fstat(fd, &status) < 0 || status.st_size < (off_t)sizeof *header ||
+        status.st_size > PROTO_TRACE_BYTES)
+        return say(why, why_size, -EBADF, "it has not the size of one");
+    int adopted = shm_adopt(&memory, fd, (size_t)status.st_size, false);
+    if (adopted < 0)
+        return say(why, why_size, adopted,
+                   adopted == -EBADF ? "it is not sealed" : strerror(-adopted));
+    memory.fd = -1; /* the caller's */
+    memcpy(header, memory.base, sizeof *header);
+    int result = 0;
+    if (header->version != 1 || header->record_bytes != sizeof(struct proto_trace_record) ||
+        header->mode >= RECORDING_MODES || (header->ended && header->ended < header->started))
+        result = say(why, why_size, -EPROTO,
+                     header->version ? "it is of another form: use the gpusharectl of the server's "
+                                       "version"
+                                     : "the worker had not begun it");
+    if (result == 0 && copy_records(recording, &memory) < 0)
+        result = say(why, why_size, -ENOMEM, "memory is short");
+    if (recording->ended < header->started)
+        recording->ended = header->started;
+    shm_release(&memory);
+    return result;
+}
+
+void recording_free(struct recording *recording)
+{
+    free(recording->records);
+    *recording = (struct recording){0};
+}

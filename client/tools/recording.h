@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * recording: a trace as a worker wrote it down (protocol.xml: trace_header,
+ * trace_record), read from its memory: copied, checked, sorted.
+ */
+#ifndef GPUSHARE_CLIENT_TOOLS_RECORDING_H
+#define GPUSHARE_CLIENT_TOOLS_RECORDING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol.h"
+
+enum recording_kind {
+    RECORDING_SPAN = 1,
+    RECORDING_LEASE = 2,
+    RECORDING_HOLD = 3,
+    RECORDING_SHARE = 4,
+    RECORDING_MODE = 5,
+};
+
+enum { RECORDING_MODES = 4, RECORDING_HOLDS = 4, RECORDING_LANES = 256 };
+
+struct recording {
+    struct proto_trace_header header;   /* as it was copied; mode is one there is */
+    struct proto_trace_record *records; /* in the order of `from`; within [started, ended] */
+    size_t count;
+    uint64_t lost;    /* records for which there was no room */
+    uint64_t damaged; /* that were begun and not finished, or say what can't be */
+    uint64_t ended;   /* when it ended, or the latest time known of one that was not ended */
+};
+
+/* fd stays the caller's. 0; or -errno with one sentence in why: then there is nothing to free. */
+int recording_read(struct recording *recording, int fd, char *why, size_t why_size);
+void recording_free(struct recording *recording);
+
+/* "concurrent", "strict", "fair", "turns"; "lease", "duty", "priority", "threads". Static. */
+const char *recording_mode_name(uint32_t mode);
+const char *recording_hold_name(uint32_t why);
+
+#endif

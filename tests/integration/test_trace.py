@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""gpusharectl trace against a private server: what it writes is read by Python's own JSON
+reader and held against what the clients did and what the server charged them."""
+import collections
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import json_check  # noqa: E402
+import private_server  # noqa: E402
+from raw_client import RawClient  # noqa: E402
+
+GPU = 1
+SLACK_US = 0.0015  # times are written in nanoseconds and read as binary fractions
+
+
+class Trace:
+    """A file as a viewer sees it."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            self.whole = json.load(file)
+        self.about, self.events = self.whole["otherData"], self.whole["traceEvents"]
+        self.tracks = collections.defaultdict(list)
+        self.processes, self.threads = {}, {}
+        for event in self.events:
+            if event["ph"] == "X":
+                self.tracks[event["pid"], event["tid"]].append(event)
+            elif event["name"] == "process_name":
+                self.processes[event["pid"]] = event["args"]["name"]
+            elif event["name"] == "thread_name":
+                self.threads[event["pid"], event["tid"]] = event["args"]["name"]
+        for track in self.tracks.values():
+            track.sort(key=lambda event: event["ts"])
+
+    def spans(self, client):
+        return {key: track for key, track in self.tracks.items()
+                if key[0] == client + 1 and self.threads[key].startswith("stream ")}
+
+    def leases(self):
+        return {key: track for key, track in self.tracks.items() if key[0] == GPU and self.threads[key].startswith("leases")}
+
+    def counters(self, process, name):
+        return [(event["ts"], event["args"]["value"]) for event in self.events
+                if event["ph"] == "C" and event["pid"] == process and event["name"] == name]
+
+
+class Traces(unittest.TestCase):
+    def check(self, trace):
+        """What holds of every trace."""
+        self.assertEqual(trace.about["records_damaged"], 0)
+        length = trace.about["seconds"] * 1e6
+        for key, track in trace.tracks.items():
+            self.assertIn(key[0], trace.processes)
+            self.assertIn(key, trace.threads)
+            end = 0
+            for event in track:
+                self.assertGreaterEqual(event["ts"] + SLACK_US, end, f"{trace.threads[key]}: {event}")
+                self.assertGreaterEqual(event["dur"], 0)
+                end = event["ts"] + event["dur"]
+            self.assertLessEqual(end, length + SLACK_US)
+        for event in trace.events:
+            if event["ph"] in "Ci":
+                self.assertLessEqual(event["ts"], length + SLACK_US)
+        return trace
+
+    def run_traced(self, server, seconds, *works):
+        """Traces while the works run; returns the trace, and what the server says of each of them."""
+        path = os.path.join(server.folder, "trace.json")
+        mark = len(server.text())
+        tracer = server.start_ctl("trace", "-o", path, "--seconds", str(seconds))
+        server.wait_log("a trace of", mark)
+        for work in works:
+            work.go()
+        rows = [work.row() for work in works]
+        out, err = tracer.communicate(timeout=private_server.SECONDS)
+        self.assertEqual(tracer.returncode, 0, err)
+        self.assertIn("ui.perfetto.dev", out)
+        return self.check(Trace(path)), rows
+
+
+class Concurrent(Traces):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = private_server.Server()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def test_spans_of_a_client_alone_come_to_its_gpu_time(self):
+        with self.server.work("alone \"1\"\\ \u00fc", 2000, 1, "--in-flight", 4) as work:
+            trace, (row,) = self.run_traced(self.server, 3, work)
+        name = f"alone \"1\"\\ \u00fc (client {row['client']}, pid {work.pid}, uid {os.getuid()})"
+        self.assertEqual(trace.processes[row["client"] + 1], name)
+        spans = trace.spans(row["client"])
+        self.assertEqual(len(spans), 1, "one stream, one track")
+        (track,) = spans.values()
+        self.assertAlmostEqual(sum(event["dur"] for event in track) / 1e6, row["gpu_time_seconds"], delta=0.0005)
+        self.assertGreaterEqual(row["gpu_time_seconds"], work.launches * 0.002 * 0.999)
+        self.assertGreaterEqual(sum(event["args"]["commands"] for event in track), work.launches)
+        self.assertEqual({event["args"]["multiprocessors"] for event in track}, {row["multiprocessors"]})
+        self.assertEqual({value for _, value in trace.counters(GPU, "clients in flight")}, {0, 1})
+
+    def test_clients_side_by_side(self):
+        with self.server.work("left", 3000, 1, threads="25") as left, \
+                self.server.work("right", 3000, 1, "--streams", 3, threads="25") as right:
+            trace, rows = self.run_traced(self.server, 3, left, right)
+        self.assertEqual([len(trace.spans(row["client"])) for row in rows], [1, 3])
+        sets = [{event["args"]["atoms"] for track in trace.spans(row["client"]).values() for event in track} for row in rows]
+        self.assertEqual([len(one) for one in sets], [1, 1])
+        self.assertNotEqual(sets[0], sets[1], "disjoint quarters")
+        names = {trace.threads[key] for key in trace.tracks if key[0] == GPU}
+        for atoms in sets[0] | sets[1]:
+            self.assertTrue(any(name.startswith(f"atoms {atoms} (") for name in names), names)
+        self.assertEqual(max(value for _, value in trace.counters(GPU, "clients in flight")), 2)
+
+    def test_who_left_meanwhile_keeps_its_name(self):
+        path = os.path.join(self.server.folder, "left.json")
+        mark = len(self.server.text())
+        tracer = self.server.start_ctl("trace", "-o", path, "--seconds", "3")
+        self.server.wait_log("a trace of", mark)
+        with self.server.work("gone soon", 1000, 0.1) as work:
+            work.go()
+            row = work.row()
+        tracer.communicate(timeout=private_server.SECONDS)
+        trace = self.check(Trace(path))
+        self.assertTrue(trace.spans(row["client"]))
+        self.assertTrue(trace.processes[row["client"] + 1].startswith("gone soon ("))
+
+    def test_json_and_refusals(self):
+        path = os.path.join(self.server.folder, "json.json")
+        answer = json.loads(self.server.ctl("--json", "trace", "-o", path, "--seconds", "0.05").stdout)
+        json_check.check("admin-trace", answer)
+        self.check(Trace(path))
+        for words, part, status in ((("trace",), "-o FILE", 2), (("trace", "-o", path, "--seconds", "601"), "600", 2),
+                                    (("trace", "-o", path, "--gpu", "x"), "number of a GPU", 2),
+                                    (("status", "-o", path), "option of trace", 2),
+                                    (("trace", "-o", path, "--gpu", "9"), "no GPU 9", 1),
+                                    (("trace", "-o", "/nonexistent/x"), "/nonexistent/x", 1)):
+            result = self.server.ctl(*words)
+            self.assertEqual(result.returncode, status, result)
+            self.assertIn(part, result.stderr)
+        with open(path, encoding="utf-8") as file:
+            self.assertTrue(file.read().startswith("{"), "a refusal leaves the file as it was")
+        other = os.path.join(self.server.folder, "none.json")
+        self.assertEqual(self.server.ctl("trace", "-o", other, "--gpu", "9").returncode, 1)
+        self.assertFalse(os.path.exists(other), "nor makes one")
+
+    def test_one_at_a_time_until_who_asked_is_gone(self):
+        path = os.path.join(self.server.folder, "first.json")
+        first = self.server.start_ctl("trace", "-o", path, "--seconds", "599")
+        self.server.wait_log("a trace of 599.000 s")
+        second = self.server.ctl("trace", "-o", path + "2", "--seconds", "1")
+        self.assertEqual(second.returncode, 1)
+        self.assertIn(f"(pid {first.pid})", second.stderr)
+        first.kill()
+        first.communicate()
+        end = time.monotonic() + private_server.SECONDS
+        while self.server.ctl("trace", "-o", path, "--seconds", "0.01").returncode:
+            self.assertLess(time.monotonic(), end, "a dead tool's trace goes on")
+        self.check(Trace(path))
+
+    def test_the_memory_can_only_be_read(self):
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.settimeout(private_server.SECONDS)
+            peer.connect(self.server.admin)
+            peer.sendall(b'{"request":"trace","gpu":0,"seconds":0.01}\n')
+            _, (fd,), _, _ = socket.recv_fds(peer, 1 << 16, 4)
+        try:
+            with self.assertRaises(OSError):
+                os.write(fd, b"x")
+            with self.assertRaises(OSError):
+                os.ftruncate(fd, 0)
+        finally:
+            os.close(fd)
+
+
+class Restricted(Traces):
+    def test_only_administrators_may(self):
+        server = private_server.Server(admin=False)
+        try:
+            if os.getuid() != 0:
+                result = server.ctl("trace", "-o", os.path.join(server.folder, "x"), "--seconds", "0.01")
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("--admin-uid", result.stderr)
+                return
+            os.chmod(server.folder, 0o777)
+            os.chmod(server.admin, 0o777)
+            ask = ("import os,socket,sys\ns=socket.socket(socket.AF_UNIX)\nos.setgroups([])\nos.setgid(12345)\n"
+                   "os.setuid(12345)\ns.connect(sys.argv[1])\n"
+                   "s.sendall(b'{\"request\":\"trace\",\"gpu\":0,\"seconds\":0.01}\\n')\nprint(s.recv(65536).decode())\n")
+            result = subprocess.run([sys.executable, "-c", ask, server.admin], capture_output=True, text=True,
+                                    timeout=private_server.SECONDS, check=True)
+            self.assertEqual(json.loads(result.stdout)["error"], "not_permitted")
+        finally:
+            server.stop()
+
+
+class Faults(Traces):
+    def test_a_worker_that_dies_leaves_what_it_wrote(self):
+        server = private_server.Server()
+        try:
+            path = os.path.join(server.folder, "cut.json")
+            tracer = server.start_ctl("trace", "-o", path, "--seconds", "500")
+            server.wait_log("a trace of 500.000 s")
+            client = RawClient(server.client)
+            client.attach(name="survives in the trace")
+            worker = json.loads(server.ctl("--json", "status").stdout)["devices"][0]["worker_pid"]
+            os.kill(worker, signal.SIGKILL)
+            _, err = tracer.communicate(timeout=private_server.SECONDS)
+            client.close()
+            self.assertEqual(tracer.returncode, 0, err)
+            self.assertIn("cut short", err)
+            trace = self.check(Trace(path))
+            self.assertIn("worker", trace.about["trouble"])
+            self.assertTrue(any(name.startswith("survives in the trace") for name in trace.processes.values()))
+        finally:
+            server.stop(checked=False)
+
+
+if __name__ == "__main__":
+    unittest.main()
