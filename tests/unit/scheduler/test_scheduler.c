@@ -343,6 +343,59 @@ static void modes_switch_with_work_in_flight(void **state)
     }
 }
 
+/* Where time is not enforced any requests may meet; it can't be enforced while they do not fit. */
+static void modes_that_enforce_time_need_requests_that_fit(void **state)
+{
+    (void)state;
+    static const enum scheduler_mode lenient[] = {SCHEDULER_CONCURRENT, SCHEDULER_TURNS};
+    for (int i = 0; i < 2; i++) {
+        open_mode(lenient[i]);
+        struct device_client *a = arrive_on(6000, NULL, 0), *b = arrive_on(4001, NULL, 0);
+        const struct scheduler_settings before = device.scheduler.settings;
+        settings.lease_ns = 10 * MS;
+        for (int mode = SCHEDULER_STRICT; mode <= SCHEDULER_FAIR; mode++) {
+            settings.mode = (enum scheduler_mode)mode;
+            assert_int_equal(
+                scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
+                SCHEDULER_OVERCOMMITTED);
+            assert_non_null(strstr(why, "100.01 %"));
+            assert_memory_equal(&device.scheduler.settings, &before, sizeof before);
+        }
+        settings.mode = lenient[1 - i];
+        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
+                         0);
+        device_remove(&device, b);
+        b = arrive_on(4000, NULL, 0);
+        settings.mode = SCHEDULER_FAIR;
+        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
+                         0);
+        device_remove(&device, a);
+        device_remove(&device, b);
+    }
+}
+
+/* What may be in flight is bounded in number, in time, and by two for each ring with work. */
+static void windows_are_bounded_in_time(void **state)
+{
+    (void)state;
+    struct scheduler_client client = {0};
+    scheduler_defaults(&settings);
+    assert_int_equal(settings.window_ns, 8 * MS);
+    assert_int_equal(scheduler_window(&settings, &client), SCHEDULER_WINDOW_UNKNOWN);
+    static const struct {
+        uint64_t mean;
+        uint32_t rings, window;
+    } cases[] = {{1, 0, 128},       {50 * US, 0, 128}, {100 * US, 0, 80},   {MS, 0, 8},
+                 {3 * MS, 0, 2},    {8 * MS, 0, 2},    {1000 * MS, 0, 2},   {1000 * MS, 1, 2},
+                 {1000 * MS, 3, 6}, {MS, 3, 8},        {1000 * MS, 99, 128}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        client = (struct scheduler_client){.mean_ns = cases[i].mean, .rings = cases[i].rings};
+        assert_int_equal(scheduler_window(&settings, &client), cases[i].window);
+    }
+    settings.window_ns = 0;
+    assert_int_equal(scheduler_window(&settings, &client), 128);
+}
+
 /* A client that always has work has the lease or waits for it: each nanosecond is counted once,
  * through changes of mode, limits and place. */
 static void every_moment_is_charged_or_waited(void **state)
@@ -470,6 +523,8 @@ int main(void)
         cmocka_unit_test(a_lease_ends_with_its_client),
         cmocka_unit_test(clients_may_move_at_any_moment),
         cmocka_unit_test(modes_switch_with_work_in_flight),
+        cmocka_unit_test(modes_that_enforce_time_need_requests_that_fit),
+        cmocka_unit_test(windows_are_bounded_in_time),
         cmocka_unit_test(every_moment_is_charged_or_waited),
         cmocka_unit_test(a_running_clients_share_changes_live),
         cmocka_unit_test(leases_as_short_as_5_ms_work),
