@@ -308,8 +308,8 @@ static void apply(struct share *share, struct share_client *client, uint32_t req
     client->request = request;
     client->limit = limit;
     client->most = share_atoms(share, limit, &client->most_remainder);
-    count_load(share, client, 1);
     choose_own(share, client);
+    count_load(share, client, 1);
     client->lent = true; /* until it is known better */
     if (client->wants)
         take_back(share, client);

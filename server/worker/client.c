@@ -165,9 +165,8 @@ static int32_t clamp_priority(const struct client *client, int32_t wish)
     return wish < greatest ? greatest : wish;
 }
 
-void client_set_share(struct client *client, struct partition *partition, uint32_t priority)
+void client_set_priority(struct client *client, uint32_t priority)
 {
-    client->partition = partition;
     client->priority = priority;
     for (uint32_t i = 0; i < client->stream_count; i++) {
         struct stream *stream = &client->streams[i];

@@ -7,8 +7,8 @@
  * Threads: the control thread creates, changes and destroys; the submitter and the
  * completer look. Everything is under client->lock but what says otherwise. The
  * lock is never held across a slow call of the driver, only across submissions.
- * Order of locks: client_table, client, stream_pool, account. The gate's is taken under the first
- * two and nothing under it.
+ * Order of locks: client_table, client, places, partitions, stream_pool, account. The gate's is
+ * taken under the first three and nothing under it.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_H
@@ -25,6 +25,7 @@
 #include "server/worker/gate.h"
 #include "server/worker/memory_free.h"
 #include "server/worker/partition.h"
+#include "server/worker/place.h"
 #include "server/worker/stream.h"
 
 struct client;
@@ -69,10 +70,9 @@ struct client {
     char name[64];
     struct device *device;
     uint64_t device_base, host_base, window_bytes;
-    struct share_client share;   /* which atoms it may have; control thread */
-    struct partition *partition; /* changed under the lock, by the control thread */
+    struct place place;          /* which atoms it may have; has a lock of its own */
+    struct partition *partition; /* where its streams belong; NULL before there is room for it */
     uint32_t priority;           /* 0 normal, 1 and above lower; likewise */
-    bool moving;                 /* control thread: streams may be bound elsewhere still */
 
     struct shm rings, status, twins;
     int doorbell;                         /* eventfd */
@@ -122,7 +122,7 @@ struct client {
     /* The submitter's own: */
     bool active;
     bool has_ready;
-    bool on_hold; /* the gate names it when it may go on */
+    bool on_hold; /* the gate names it when it may go on, or its place marks it */
     bool stuck;   /* `blocked` as the submitter left it */
     bool worked;  /* since the submitter last looked at the clock */
     int32_t deficit;
@@ -133,7 +133,7 @@ struct client {
 /*
  * Adopts the descriptors (fds are the client's on success, and closed on failure):
  * rings, status, twins, doorbell. Registers status and twins with the device.
- * Opens stream 0. It has no partition yet: client_set_share before it is shown to the submitter.
+ * Opens stream 0. It has no place and no partition yet.
  * Returns 0 or an error number with a sentence in why.
  */
 uint32_t client_create(struct client **client, struct device *device, uint32_t number,
@@ -143,9 +143,8 @@ uint32_t client_create(struct client **client, struct device *device, uint32_t n
 /* Everything of the client must be gone already (asserted): ranges, modules, events, frees. */
 void client_destroy(struct client *client);
 
-/* From now on its streams belong into this partition, with the priorities that this leaves them.
- * Under the lock; giving the old partition back is the caller's. */
-void client_set_share(struct client *client, struct partition *partition, uint32_t priority);
+/* Its streams have the priorities that this leaves them. Under the lock. */
+void client_set_priority(struct client *client, uint32_t priority);
 
 /* Opens a free stream, continuing its timeline, with the driver's priority for a wish, within what
  * the client was granted. NULL if all are taken. */

@@ -115,6 +115,8 @@ static void look_at_client(struct completer *completer, struct client *client,
     own.eager = busy && (gate_waited(gate) || (client->blocked && client->gate.go_on_at == 0));
     own.urgent |= own.eager;
     look_at_waits(client, &own, control, submitter);
+    if (!busy && bits_next(client->ready, 0, client->stream_count) == client->stream_count)
+        place_quiet(&completer->worker->places, &client->place, timeline_now());
     own.in_use = busy;
     if (!busy && !own.urgent)
         __atomic_store_n(&client->in_use, 0, __ATOMIC_SEQ_CST);
@@ -163,6 +165,7 @@ static void tick(struct completer *completer, uint64_t now, bool in_use)
     completer->checked = now;
     account_collect(&worker->account);
     gate_charge(&worker->gate);
+    places_tick(&worker->places, now);
     submitter_heed(&worker->submitter);
     if (!in_use)
         return;

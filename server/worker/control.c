@@ -88,15 +88,15 @@ static int serve_channel(struct worker *worker, struct channel_message *message)
     return error;
 }
 
-/* How often it looks whether what a change of share left behind has drained. */
-#define MOVES_MS 10
+/* How often it looks whether a partition that nobody has is drained, or one can be made now. */
+#define PLACES_MS 10
 
 static int serve(struct worker *worker, struct channel_message *message)
 {
     struct pollfd polled[2] = {{.fd = worker->channel, .events = POLLIN},
                                {.fd = worker->control_event, .events = POLLIN}};
     for (;;) {
-        if (poll(polled, 2, control_finish_moves(worker) ? MOVES_MS : -1) < 0 && errno != EINTR)
+        if (poll(polled, 2, control_finish_places(worker) ? PLACES_MS : -1) < 0 && errno != EINTR)
             return -errno;
         if (__atomic_load_n(&worker->failed, __ATOMIC_SEQ_CST))
             return CONTROL_CONTEXT_LOST;

@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/timeline.h"
 #include "server/worker/control.h"
 #include "server/worker/control_trace.h"
 #include "server/worker/memory.h"
@@ -44,12 +45,14 @@ static int done(const struct request *request)
 static int answer_share(const struct request *request, const struct client *client)
 {
     struct worker *worker = request->worker;
+    struct place_view view;
+    place_look(&worker->places, &client->place, timeline_now(), &view);
     struct proto_worker_attached attached = {
-        .multiprocessors = control_most(worker, client),
+        .multiprocessors = view.most,
         .partitioned = worker->partitions.supported,
     };
-    _Static_assert(sizeof attached.atoms == sizeof client->share.now.bits, "the same atoms");
-    memcpy(attached.atoms, client->share.now.bits, sizeof attached.atoms);
+    _Static_assert(sizeof attached.atoms == sizeof view.atoms.bits, "the same atoms");
+    memcpy(attached.atoms, view.atoms.bits, sizeof attached.atoms);
     return answer(request, PROTO_WORKER_ATTACHED, &attached);
 }
 
@@ -64,42 +67,54 @@ static struct scheduler_limits time_limits(const struct worker *worker, uint32_t
                                      .level = priority};
 }
 
+/* Puts a client where it belongs now, if there is room for it. */
+static uint32_t settle(struct worker *worker, struct client *client)
+{
+    struct partition *to;
+    uint32_t error = control_make_places(worker);
+    pthread_mutex_lock(&client->lock);
+    enum place_answer said = place_settle(&worker->places, &client->place, &to);
+    if (said == PLACE_MOVE)
+        worker_move_client(worker, client, to);
+    pthread_mutex_unlock(&client->lock);
+    return said == PLACE_HOLD && error ? error : 0;
+}
+
 /* Gives a new client its share and shows it to the other threads. */
 static uint32_t admit(struct worker *worker, struct client *client,
                       const struct proto_worker_attach *wanted, char *why, size_t why_size)
 {
-    struct partition *partition;
-    if (share_add(&worker->share, &client->share, wanted->thread_request, wanted->thread_percentage,
-                  why, why_size))
-        return PROTO_ERROR_INVALID_VALUE;
-    uint32_t error = partition_get(&worker->partitions, &client->share.now, &partition);
-    if (error) {
-        snprintf(why, why_size, "no partition could be made");
-        share_remove(&worker->share, &client->share);
-        return error;
-    }
-    client_set_share(client, partition, wanted->priority);
     struct scheduler_limits time =
         time_limits(worker, wanted->thread_percentage, wanted->time_request, wanted->time_limit,
                     wanted->priority);
-    if (gate_add(&worker->gate, client, &time, &client->share.now, why, why_size)) {
-        share_remove(&worker->share, &client->share);
-        partition_put(&worker->partitions, partition);
+    struct place_view view;
+    if (place_add(&worker->places, &client->place, wanted->thread_request,
+                  wanted->thread_percentage, why, why_size))
+        return PROTO_ERROR_INVALID_VALUE;
+    place_look(&worker->places, &client->place, timeline_now(), &view);
+    if (gate_add(&worker->gate, client, &time, &view.atoms, why, why_size)) {
+        place_remove(&worker->places, &client->place);
         return PROTO_ERROR_INVALID_VALUE;
     }
-    cuda_result made = stream_pool_prepare(&worker->pool, partition, client->streams[0].priority);
-    int added = made == CUDA_OK ? worker_add_client(worker, client) : 0;
-    if (made == CUDA_OK && added == 0)
-        added = submitter_add(&worker->submitter, client);
-    if (made == CUDA_OK && added == 0)
-        return 0;
-    snprintf(why, why_size, "attaching: %s",
-             made != CUDA_OK ? cuda_error_sentence(made) : strerror(-added));
+    int added = 0;
+    uint32_t error = settle(worker, client);
+    if (error) {
+        snprintf(why, why_size, "no partition could be made");
+    } else {
+        added = worker_add_client(worker, client);
+        if (added == 0)
+            added = submitter_add(&worker->submitter, client);
+        if (added == 0)
+            return 0;
+        snprintf(why, why_size, "attaching: %s", strerror(-added));
+        error = error_from_errno(added);
+    }
     worker_remove_client(worker, client);
     gate_remove(&worker->gate, client);
-    share_remove(&worker->share, &client->share);
-    partition_put(&worker->partitions, partition);
-    return made != CUDA_OK ? error_from_cuda((int)made) : error_from_errno(added);
+    place_remove(&worker->places, &client->place);
+    if (client->partition)
+        partition_put(&worker->partitions, client->partition);
+    return error;
 }
 
 static int attach(struct request *request)
@@ -125,55 +140,45 @@ static int attach(struct request *request)
     return answer_share(request, client);
 }
 
-/* Puts a client where its share says. On failure it stays where it is. */
-static uint32_t place(struct worker *worker, struct client *client, uint32_t priority)
+static uint32_t change(struct worker *worker, struct client *client,
+                       const struct proto_worker_limits *wanted, char *why, size_t why_size)
 {
-    struct partition *old = client->partition, *new;
-    uint32_t error = partition_get(&worker->partitions, &client->share.now, &new);
-    if (error)
+    /* Only this thread changes what was asked. */
+    struct scheduler_limits old_time = client->gate.scheduled.limits;
+    uint32_t old_request = client->place.share.request, old_limit = client->place.share.limit;
+    struct scheduler_limits time =
+        time_limits(worker, wanted->thread_percentage, wanted->time_request, wanted->time_limit,
+                    wanted->priority);
+    char unused[SHARE_WHY];
+    if (place_update(&worker->places, &client->place, wanted->thread_request,
+                     wanted->thread_percentage, why, why_size))
+        return PROTO_ERROR_INVALID_VALUE;
+    uint32_t error = PROTO_ERROR_INVALID_VALUE;
+    if (gate_update(&worker->gate, client, &time, why, why_size) == 0) {
+        error = settle(worker, client);
+        if (error) {
+            gate_update(&worker->gate, client, &old_time, unused, sizeof unused);
+            snprintf(why, why_size, "no partition could be made");
+        }
+    }
+    if (error) {
+        place_update(&worker->places, &client->place, old_request, old_limit, unused,
+                     sizeof unused);
+        settle(worker, client);
         return error;
+    }
     pthread_mutex_lock(&client->lock);
-    client_set_share(client, new, priority);
-    int32_t first = client->streams[0].priority;
-    client->moving = true;
+    client_set_priority(client, wanted->priority);
     pthread_mutex_unlock(&client->lock);
-    gate_place(&worker->gate, client, &client->share.now);
-    partition_put(&worker->partitions, old);
-    /* Made here so that the submitter need not; if it can't be made the submitter shares one. */
-    cuda_result made = stream_pool_prepare(&worker->pool, new, first);
-    if (cuda_error_is_sticky(made))
-        worker_fail(worker, made, "making a stream");
     return 0;
 }
 
 static int limits(struct request *request)
 {
-    struct worker *worker = request->worker;
-    struct client *client = request->client;
-    const struct proto_worker_limits *wanted = request->body;
-    uint32_t old_request = client->share.request, old_limit = client->share.limit;
-    char why[SHARE_WHY];
-    struct scheduler_limits old = client->gate.scheduled.limits;
-    struct scheduler_limits time =
-        time_limits(worker, wanted->thread_percentage, wanted->time_request, wanted->time_limit,
-                    wanted->priority);
-    if (share_update(&worker->share, &client->share, wanted->thread_request,
-                     wanted->thread_percentage, why, sizeof why))
-        return refuse(request, PROTO_ERROR_INVALID_VALUE, why);
-    uint32_t error = PROTO_ERROR_INVALID_VALUE;
-    if (gate_update(&worker->gate, client, &time, why, sizeof why) == 0) {
-        error = place(worker, client, wanted->priority);
-        if (error) {
-            gate_update(&worker->gate, client, &old, why, sizeof why);
-            snprintf(why, sizeof why, "no partition could be made");
-        }
-    }
-    submitter_heed(&worker->submitter);
-    if (!error)
-        return answer_share(request, client);
-    char unused[SHARE_WHY];
-    share_update(&worker->share, &client->share, old_request, old_limit, unused, sizeof unused);
-    return refuse(request, error, why);
+    char why[SCHEDULER_WHY];
+    uint32_t error = change(request->worker, request->client, request->body, why, sizeof why);
+    submitter_heed(&request->worker->submitter);
+    return error ? refuse(request, error, why) : answer_share(request, request->client);
 }
 
 static int schedule(struct request *request)
@@ -227,7 +232,10 @@ static int detach(struct request *request)
 void control_client_usage(struct worker *worker, struct client *client,
                           struct proto_worker_usage *used)
 {
-    *used = (struct proto_worker_usage){.multiprocessors = client->partition->multiprocessors};
+    struct place_view view;
+    place_look(&worker->places, &client->place, timeline_now(), &view);
+    *used = (struct proto_worker_usage){.multiprocessors = view.multiprocessors,
+                                        .throttled_threads = view.held_ns};
     account_collect(&worker->account);
     gate_charge(&worker->gate);
     gate_usage(&worker->gate, client, used);

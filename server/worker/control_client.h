@@ -27,12 +27,11 @@ int control_finish_loads(struct worker *worker);
 /* Closed streams whose work is done become free. */
 void control_finish_streams(struct worker *worker, struct client *client);
 
-/* The multiprocessors that the client's limit allows. */
-uint32_t control_most(const struct worker *worker, const struct client *client);
-/* Rings that were left behind by a change of share are let go, and of the partitions that nobody
- * has those that are not to be kept are destroyed once their work is done. Returns whether
- * something has to wait. */
-bool control_finish_moves(struct worker *worker);
+/* Makes the partitions that clients are to move to. 0 or an error number; the rest is left. */
+uint32_t control_make_places(struct worker *worker);
+/* The same, and destroys the partitions that are not to be kept once their work is done. Returns
+ * whether something has to wait. */
+bool control_finish_places(struct worker *worker);
 
 /* What the client has used so far; takes its lock. */
 void control_client_usage(struct worker *worker, struct client *client,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "common/timeline.h"
 #include "server/worker/control.h"
 #include "server/worker/control_client.h"
@@ -118,10 +119,38 @@ void control_finish_streams(struct worker *worker, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-uint32_t control_most(const struct worker *worker, const struct client *client)
+uint32_t control_make_places(struct worker *worker)
 {
-    uint32_t most = share_most(&worker->share, &client->share);
-    return most == worker->share.total ? worker->partitions.total : most;
+    struct share_set atoms;
+    struct place *place;
+    while ((place = places_to_make(&worker->places, &atoms))) {
+        struct client *client = (struct client *)((char *)place - offsetof(struct client, place));
+        struct partition *partition;
+        uint32_t error = partition_get(&worker->partitions, &atoms, &partition);
+        if (error) {
+            places_made(&worker->places, place, NULL);
+            return error;
+        }
+        /* Made here so that the submitter need not; if it can't be made the submitter shares one.
+         */
+        cuda_result made =
+            stream_pool_prepare(&worker->pool, partition, client->streams[0].priority);
+        if (cuda_error_is_sticky(made))
+            worker_fail(worker, made, "making a stream");
+        places_made(&worker->places, place, partition);
+    }
+    return 0;
+}
+
+/* Rings keep their CUstream when their work is done, for the next time. */
+static void leave_old_partitions(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        pthread_mutex_lock(&client->lock);
+        stream_pool_leave(&worker->pool, client);
+        pthread_mutex_unlock(&client->lock);
+    }
 }
 
 /* Returns whether there are more than should be kept. */
@@ -129,6 +158,8 @@ static bool drop_unused(struct worker *worker)
 {
     struct partition *partition;
     while ((partition = partition_take_unused(&worker->partitions))) {
+        if (!stream_pool_drained(&worker->pool, partition))
+            leave_old_partitions(worker);
         if (!stream_pool_drained(&worker->pool, partition)) {
             partition_return(&worker->partitions, partition);
             return true;
@@ -139,19 +170,14 @@ static bool drop_unused(struct worker *worker)
     return false;
 }
 
-bool control_finish_moves(struct worker *worker)
+bool control_finish_places(struct worker *worker)
 {
-    bool waits = false;
-    for (uint32_t i = 0; i < worker->client_count; i++) {
-        struct client *client = worker->clients[i];
-        if (!client->moving)
-            continue;
-        pthread_mutex_lock(&client->lock);
-        client->moving = stream_pool_leave(&worker->pool, client);
-        pthread_mutex_unlock(&client->lock);
-        waits |= client->moving;
-    }
-    return drop_unused(worker) || waits;
+    uint32_t error = control_make_places(worker);
+    if (error && error != worker->place_error)
+        log_warning("device %u: a client can't be put on other multiprocessors yet: %s",
+                    worker->device.info.device, error_sentence(error));
+    worker->place_error = error;
+    return drop_unused(worker) || error;
 }
 
 static void free_all_memory(struct client *client)
@@ -189,9 +215,10 @@ void control_drop_client(struct worker *worker, struct client *client)
         if (client->events[i].handle)
             destroy_event(client, i + 1);
     gate_remove(&worker->gate, client);
+    place_remove(&worker->places, &client->place);
     submitter_heed(&worker->submitter);
-    share_remove(&worker->share, &client->share);
-    partition_put(&worker->partitions, client->partition);
+    if (client->partition)
+        partition_put(&worker->partitions, client->partition);
     client_destroy(client);
 }
 

@@ -384,8 +384,10 @@ void gate_place(struct gate *gate, struct client *client, const struct share_set
 {
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
-    scheduler_place(&gate->scheduler, &client->gate.scheduled, atoms, now);
-    settle(gate, now);
+    if (client->gate.added && !share_set_empty(atoms)) {
+        scheduler_place(&gate->scheduler, &client->gate.scheduled, atoms, now);
+        settle(gate, now);
+    }
     pthread_mutex_unlock(&gate->lock);
 }
 

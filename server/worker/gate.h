@@ -73,7 +73,8 @@ int gate_add(struct gate *gate, struct client *client, const struct scheduler_li
              const struct share_set *atoms, char *why, size_t why_size);
 int gate_update(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
                 char *why, size_t why_size);
-/* The client's work runs on these from now on. */
+/* Any thread, under the lock of the places: the client's work runs on these from now on. An empty
+ * set and a client that was not added change nothing. */
 void gate_place(struct gate *gate, struct client *client, const struct share_set *atoms);
 /* Nothing of the client is in flight. Idempotent. */
 void gate_remove(struct gate *gate, struct client *client);

@@ -173,13 +173,15 @@ uint32_t partition_get(struct partitions *partitions, const struct share_set *at
     return *partition ? 0 : make(partitions, atoms, partition);
 }
 
-void partition_put(struct partitions *partitions, struct partition *partition)
+bool partition_put(struct partitions *partitions, struct partition *partition)
 {
     pthread_mutex_lock(&partitions->lock);
     partition->put = ++partitions->puts;
     if (--partition->clients == 0)
         partitions->kept++;
+    bool too_many = partitions->kept > partitions->kept_most;
     pthread_mutex_unlock(&partitions->lock);
+    return too_many;
 }
 
 struct partition *partition_take_unused(struct partitions *partitions)

@@ -72,8 +72,8 @@ struct partition *partition_find(struct partitions *partitions, const struct sha
 uint32_t partition_get(struct partitions *partitions, const struct share_set *atoms,
                        struct partition **partition);
 
-/* One client less has it. */
-void partition_put(struct partitions *partitions, struct partition *partition);
+/* One client less has it. Returns whether partition_take_unused has something now. */
+bool partition_put(struct partitions *partitions, struct partition *partition);
 
 /*
  * Takes the partition that was longest unused out of the pool if more are kept than should be;

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/place.h"
 
+#include <assert.h>
 #include <string.h>
 
 static struct place *place_of(struct share_client *client)
@@ -9,38 +10,30 @@ static struct place *place_of(struct share_client *client)
     return (struct place *)((char *)client - offsetof(struct place, share));
 }
 
-int places_open(struct places *places, struct partitions *partitions)
+int places_open(struct places *places, struct partitions *partitions,
+                const struct places_notice *notice)
 {
-    memset(places, 0, sizeof *places);
-    places->partitions = partitions;
+    struct share share;
     /* share.h counts whole atoms; the remainder lies behind them. */
-    return share_open(&places->share, partitions->count - (partitions->remainder ? 1 : 0),
-                      partitions->atom_size, partitions->remainder);
+    int result = share_open(&share, partitions->count - (partitions->remainder ? 1 : 0),
+                            partitions->atom_size, partitions->remainder);
+    if (result)
+        return result;
+    *places = (struct places){.share = share, .partitions = partitions, .notice = *notice};
+    pthread_mutex_init(&places->lock, NULL);
+    return 0;
+}
+
+void places_close(struct places *places)
+{
+    if (!places->partitions)
+        return;
+    assert(!places->share.first && "a client is left");
+    pthread_mutex_destroy(&places->lock);
+    places->partitions = NULL;
 }
 
 /* ---- queues ---- */
-
-static void name(struct places *places, struct place *place)
-{
-    if (place->named)
-        return;
-    place->named = true;
-    place->named_next = NULL;
-    *(places->named_last ? &places->named_last->named_next : &places->named_first) = place;
-    places->named_last = place;
-}
-
-struct place *places_named(struct places *places)
-{
-    struct place *place = places->named_first;
-    if (!place)
-        return NULL;
-    places->named_first = place->named_next;
-    if (!places->named_first)
-        places->named_last = NULL;
-    place->named = false;
-    return place;
-}
 
 static void queue_make(struct places *places, struct place *place)
 {
@@ -50,32 +43,7 @@ static void queue_make(struct places *places, struct place *place)
     place->make_next = NULL;
     *(places->make_last ? &places->make_last->make_next : &places->make_first) = place;
     places->make_last = place;
-}
-
-struct place *places_to_make(struct places *places, struct share_set *atoms)
-{
-    struct place *place = places->make_first;
-    if (!place)
-        return NULL;
-    places->make_first = place->make_next;
-    if (!places->make_first)
-        places->make_last = NULL;
-    place->making = false;
-    *atoms = place->share.now;
-    return place;
-}
-
-static void forget_named(struct places *places, struct place *place)
-{
-    struct place *before = NULL, *at = places->named_first;
-    if (!place->named)
-        return;
-    for (; at != place; at = at->named_next)
-        before = at;
-    *(before ? &before->named_next : &places->named_first) = place->named_next;
-    if (places->named_last == place)
-        places->named_last = before;
-    place->named = false;
+    places->notice.to_make(places->notice.context);
 }
 
 static void forget_make(struct places *places, struct place *place)
@@ -91,6 +59,18 @@ static void forget_make(struct places *places, struct place *place)
     place->making = false;
 }
 
+struct place *places_to_make(struct places *places, struct share_set *atoms)
+{
+    pthread_mutex_lock(&places->lock);
+    struct place *place = places->make_first;
+    if (place) {
+        forget_make(places, place);
+        *atoms = place->share.now;
+    }
+    pthread_mutex_unlock(&places->lock);
+    return place;
+}
+
 static void leave_quiet(struct places *places, struct place *place)
 {
     if (!place->quiet)
@@ -104,6 +84,20 @@ static void leave_quiet(struct places *places, struct place *place)
 
 /* ---- from decisions to partitions ---- */
 
+static void find_steady(struct place *place)
+{
+    bool steady = place->settled && place->working && !place->quiet && !place->held_since;
+    __atomic_store_n(&place->steady, steady, __ATOMIC_RELAXED);
+}
+
+static void find_borrowed(struct places *places, struct place *place)
+{
+    struct share_set both = place->share.now;
+    share_set_join(&both, &place->at);
+    __atomic_store_n(&place->borrows, share_borrows(&places->share, &place->share, &both),
+                     __ATOMIC_RELAXED);
+}
+
 static void drop_next(struct places *places, struct place *place)
 {
     if (place->next)
@@ -111,27 +105,21 @@ static void drop_next(struct places *places, struct place *place)
     place->next = NULL;
 }
 
-static void find_borrowed(struct places *places, struct place *place)
-{
-    struct share_set both = place->share.now;
-    share_set_join(&both, &place->at);
-    place->borrows = share_borrows(&places->share, &place->share, &both);
-}
-
 /* The atoms of a place are others now. */
 static void aim(struct places *places, struct place *place)
 {
+    bool nowhere = share_set_empty(&place->share.now);
     drop_next(places, place);
     forget_make(places, place);
-    bool nowhere = share_set_empty(&place->share.now);
     place->settled = !nowhere && share_set_same(&place->share.now, &place->at);
+    if (!place->settled && !nowhere) {
+        place->next = partition_find(places->partitions, &place->share.now);
+        if (!place->next)
+            queue_make(places, place);
+    }
+    find_steady(place);
     find_borrowed(places, place);
-    name(places, place);
-    if (place->settled || nowhere)
-        return;
-    place->next = partition_find(places->partitions, &place->share.now);
-    if (!place->next)
-        queue_make(places, place);
+    places->notice.changed(places->notice.context, place);
 }
 
 static void aim_all(struct places *places)
@@ -150,18 +138,19 @@ static void find_all_borrowed(struct places *places)
 
 void places_made(struct places *places, struct place *place, struct partition *partition)
 {
-    bool wanted = !place->next && !place->settled && !place->making;
+    pthread_mutex_lock(&places->lock);
+    bool wanted =
+        !place->next && !place->settled && !place->making && !share_set_empty(&place->share.now);
     if (!partition) {
-        if (wanted && !share_set_empty(&place->share.now))
+        if (wanted)
             queue_make(places, place);
-        return;
-    }
-    if (!wanted || !share_set_same(&partition->atoms, &place->share.now)) {
+    } else if (wanted && share_set_same(&partition->atoms, &place->share.now)) {
+        place->next = partition;
+        places->notice.changed(places->notice.context, place);
+    } else {
         partition_put(places->partitions, partition);
-        return;
     }
-    place->next = partition;
-    name(places, place);
+    pthread_mutex_unlock(&places->lock);
 }
 
 /* ---- clients ---- */
@@ -169,42 +158,78 @@ void places_made(struct places *places, struct place *place, struct partition *p
 int place_add(struct places *places, struct place *place, uint32_t request, uint32_t limit,
               char *why, size_t why_size)
 {
+    pthread_mutex_lock(&places->lock);
     int result = share_add(&places->share, &place->share, request, limit, why, why_size);
-    if (result)
-        return result;
-    aim_all(places);
-    /* share.h names those whose atoms changed; this one never had any. */
-    if (!place->next && !place->making)
-        aim(places, place);
-    find_all_borrowed(places);
-    return 0;
+    if (result == 0) {
+        aim_all(places);
+        find_all_borrowed(places);
+    }
+    pthread_mutex_unlock(&places->lock);
+    return result;
 }
 
 int place_update(struct places *places, struct place *place, uint32_t request, uint32_t limit,
                  char *why, size_t why_size)
 {
+    pthread_mutex_lock(&places->lock);
     int result = share_update(&places->share, &place->share, request, limit, why, why_size);
-    if (result)
-        return result;
-    aim_all(places);
-    find_all_borrowed(places);
-    return 0;
+    if (result == 0) {
+        aim_all(places);
+        find_all_borrowed(places);
+    }
+    pthread_mutex_unlock(&places->lock);
+    return result;
 }
 
 void place_remove(struct places *places, struct place *place)
 {
-    if (!place->share.present)
-        return;
-    share_remove(&places->share, &place->share);
-    leave_quiet(places, place);
-    forget_named(places, place);
-    forget_make(places, place);
-    drop_next(places, place);
-    aim_all(places);
-    find_all_borrowed(places);
+    pthread_mutex_lock(&places->lock);
+    if (place->share.present) {
+        share_remove(&places->share, &place->share);
+        leave_quiet(places, place);
+        forget_make(places, place);
+        drop_next(places, place);
+        aim_all(places);
+        find_all_borrowed(places);
+    }
+    pthread_mutex_unlock(&places->lock);
 }
 
-void place_work(struct places *places, struct place *place)
+void place_quiet(struct places *places, struct place *place, uint64_t now)
+{
+    pthread_mutex_lock(&places->lock);
+    if (place->working && !place->quiet) {
+        place->quiet = true;
+        place->quiet_since = now;
+        place->quiet_next = NULL;
+        place->quiet_previous = places->quiet_last;
+        *(places->quiet_last ? &places->quiet_last->quiet_next : &places->quiet_first) = place;
+        places->quiet_last = place;
+        find_steady(place);
+    }
+    pthread_mutex_unlock(&places->lock);
+}
+
+uint64_t places_tick(struct places *places, uint64_t now)
+{
+    uint64_t next = PLACE_NEVER;
+    struct place *place;
+    pthread_mutex_lock(&places->lock);
+    while (next == PLACE_NEVER && (place = places->quiet_first)) {
+        if (now < place->quiet_since + PLACE_LINGER_NS) {
+            next = place->quiet_since + PLACE_LINGER_NS;
+            continue;
+        }
+        leave_quiet(places, place);
+        place->working = false;
+        share_idle(&places->share, &place->share);
+        aim_all(places);
+    }
+    pthread_mutex_unlock(&places->lock);
+    return next;
+}
+
+static void take_back(struct places *places, struct place *place)
 {
     leave_quiet(places, place);
     if (place->working)
@@ -214,45 +239,24 @@ void place_work(struct places *places, struct place *place)
     aim_all(places);
 }
 
-void place_quiet(struct places *places, struct place *place, uint64_t now)
+static bool move(struct places *places, struct place *place, struct partition **to)
 {
-    if (!place->working || place->quiet)
-        return;
-    place->quiet = true;
-    place->quiet_since = now;
-    place->quiet_next = NULL;
-    place->quiet_previous = places->quiet_last;
-    *(places->quiet_last ? &places->quiet_last->quiet_next : &places->quiet_first) = place;
-    places->quiet_last = place;
-}
-
-uint64_t places_tick(struct places *places, uint64_t now)
-{
-    struct place *place;
-    while ((place = places->quiet_first)) {
-        uint64_t due = place->quiet_since + PLACE_LINGER_NS;
-        if (now < due)
-            return due;
-        leave_quiet(places, place);
-        place->working = false;
-        share_idle(&places->share, &place->share);
-        aim_all(places);
-    }
-    return PLACE_NEVER;
+    if (!place->next)
+        return false;
+    *to = place->next;
+    place->next = NULL;
+    place->at = (*to)->atoms;
+    place->settled = true;
+    find_borrowed(places, place);
+    return true;
 }
 
 static enum place_answer answer(struct places *places, struct place *place, struct partition **to)
 {
     if (place->settled)
         return PLACE_STAY;
-    if (place->next) {
-        *to = place->next;
-        place->next = NULL;
-        place->at = (*to)->atoms;
-        place->settled = true;
-        find_borrowed(places, place);
+    if (move(places, place, to))
         return PLACE_MOVE;
-    }
     bool somewhere = !share_set_empty(&place->share.now) && !share_set_empty(&place->at);
     return somewhere && share_may_use(&places->share, &place->share, &place->at) ? PLACE_STAY
                                                                                  : PLACE_HOLD;
@@ -261,8 +265,10 @@ static enum place_answer answer(struct places *places, struct place *place, stru
 enum place_answer place_enter(struct places *places, struct place *place, struct partition **to,
                               uint64_t now)
 {
-    if (place->settled && !place->held_since)
+    if (__atomic_load_n(&place->steady, __ATOMIC_RELAXED))
         return PLACE_STAY;
+    pthread_mutex_lock(&places->lock);
+    take_back(places, place);
     enum place_answer said = answer(places, place, to);
     if (said == PLACE_HOLD && !place->held_since)
         place->held_since = now;
@@ -270,17 +276,35 @@ enum place_answer place_enter(struct places *places, struct place *place, struct
         place->held_ns += now - place->held_since;
         place->held_since = 0;
     }
+    find_steady(place);
+    pthread_mutex_unlock(&places->lock);
     return said;
 }
 
-uint32_t place_has(const struct places *places, const struct place *place)
+enum place_answer place_settle(struct places *places, struct place *place, struct partition **to)
 {
-    uint32_t has = share_multiprocessors(&places->share, &place->share.now);
-    return has == places->share.total ? places->partitions->total : has;
+    pthread_mutex_lock(&places->lock);
+    enum place_answer said = place->settled            ? PLACE_STAY
+                             : move(places, place, to) ? PLACE_MOVE
+                                                       : PLACE_HOLD;
+    find_steady(place);
+    pthread_mutex_unlock(&places->lock);
+    return said;
 }
 
-uint32_t place_most(const struct places *places, const struct place *place)
+void place_look(struct places *places, const struct place *place, uint64_t now,
+                struct place_view *view)
 {
-    uint32_t most = share_most(&places->share, &place->share);
-    return most == places->share.total ? places->partitions->total : most;
+    pthread_mutex_lock(&places->lock);
+    const struct share *share = &places->share;
+    /* A remainder that the driver does not let join other atoms is counted with the whole alone. */
+    uint32_t has = share_multiprocessors(share, &place->share.now);
+    uint32_t most = share_most(share, &place->share);
+    *view = (struct place_view){
+        .multiprocessors = has == share->total ? places->partitions->total : has,
+        .most = most == share->total ? places->partitions->total : most,
+        .atoms = place->share.now,
+        .held_ns = place->held_ns + (place->held_since ? now - place->held_since : 0),
+    };
+    pthread_mutex_unlock(&places->lock);
 }

@@ -307,9 +307,28 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
     return 0;
 }
 
+/* Goes where the client may run now. False: nowhere; whoever makes room marks it. */
+static bool take_place(struct submitter *submitter, struct client *client)
+{
+    struct worker *worker = submitter->worker;
+    struct partition *to;
+    enum place_answer said = place_enter(&worker->places, &client->place, &to, submitter->now);
+    if (said == PLACE_MOVE)
+        worker_move_client(worker, client, to);
+    return said != PLACE_HOLD;
+}
+
 static bool any_ready(const struct client *client)
 {
     return bits_next(client->ready, 0, client->stream_count) < client->stream_count;
+}
+
+/* What was ready led to nothing on the device: the completer, which sees work end, has nothing to
+ * look at. */
+static void note_quiet(struct submitter *submitter, struct client *client)
+{
+    place_quiet(&submitter->worker->places, &client->place, submitter->now);
+    completer_note(&submitter->worker->completer, false);
 }
 
 bool submitter_visit(struct submitter *submitter, struct client *client)
@@ -322,11 +341,19 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
     take_doorbells(submitter, client);
     int result = 0;
     bool told = client->violated;
-    if (!client->stopped)
-        result = serve_client(submitter, client, &moved);
+    bool room = true;
+    client->blocked = client->on_hold = false;
+    if (!client->stopped && any_ready(client)) {
+        room = take_place(submitter, client);
+        client->on_hold = !room;
+        if (room)
+            result = serve_client(submitter, client, &moved);
+    }
     client->has_ready = !client->stopped && any_ready(client);
-    gate_leave(&worker->gate, client, client->has_ready);
+    gate_leave(&worker->gate, client, client->has_ready && room);
     client->stuck = client->blocked;
+    if (!client->has_ready && !__atomic_load_n(&client->in_use, __ATOMIC_SEQ_CST))
+        note_quiet(submitter, client);
     told = client->violated && !told;
     pthread_mutex_unlock(&client->lock);
     if (result == COMMAND_FATAL)

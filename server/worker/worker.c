@@ -14,15 +14,33 @@
 #include "common/log.h"
 #include "common/timeline.h"
 
-/* The scheduler counts whole atoms; the remainder lies behind them. */
-static uint32_t open_shares(struct worker *worker, char *why, size_t why_size)
+/* Under the lock of the places: the client runs elsewhere; if there was no room for it, it may go
+ * on. */
+static void place_changed(void *context, struct place *place)
+{
+    struct worker *worker = context;
+    struct client *client = (struct client *)((char *)place - offsetof(struct client, place));
+    gate_place(&worker->gate, client, &place->share.now);
+    submitter_heed(&worker->submitter);
+    if (!place->held_since)
+        return;
+    __atomic_store_n(&client->recheck, 1, __ATOMIC_SEQ_CST);
+    submitter_wake(&worker->submitter);
+}
+
+static void place_to_make(void *context)
+{
+    worker_wake_control(context);
+}
+
+static uint32_t open_places(struct worker *worker, char *why, size_t why_size)
 {
     const struct partitions *partitions = &worker->partitions;
+    struct places_notice notice = {place_changed, place_to_make, worker};
     uint32_t error = partitions_open(&worker->partitions, &worker->device, why, why_size);
     if (error)
         return error;
-    if (share_open(&worker->share, partitions->count - (partitions->remainder ? 1 : 0),
-                   partitions->atom_size, partitions->remainder) == 0)
+    if (places_open(&worker->places, &worker->partitions, &notice) == 0)
         return 0;
     snprintf(why, why_size, "dividing the multiprocessors: %u groups of %u and one of %u",
              partitions->count, partitions->atom_size, partitions->remainder);
@@ -39,6 +57,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     worker->failed = 0;
     worker->account.cuda = NULL;
     worker->partitions.device = NULL;
+    worker->places.partitions = NULL;
     trace_open(&worker->trace);
     worker->submitter.event = worker->submitter.epoll = -1;
     worker->submitter.running = worker->completer.running = false;
@@ -55,7 +74,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
         error = PROTO_ERROR_SERVER_RESOURCES;
     }
     if (!error)
-        error = open_shares(worker, why, why_size);
+        error = open_places(worker, why, why_size);
     if (!error) {
         cuda_result opened =
             account_open(&worker->account, worker->device.cuda, &worker->partitions);
@@ -95,6 +114,7 @@ void worker_stop(struct worker *worker)
     trace_stop(&worker->trace);
     account_close(&worker->account);
     stream_pool_close(&worker->pool);
+    places_close(&worker->places);
     gate_close(&worker->gate);
     partitions_close(&worker->partitions);
     device_close(&worker->device);
@@ -143,6 +163,14 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
     worker_end_clients(worker, error);
     channel_send(worker->channel, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
     worker_wake_control(worker);
+}
+
+void worker_move_client(struct worker *worker, struct client *client, struct partition *to)
+{
+    struct partition *old = client->partition;
+    client->partition = to;
+    if (old && partition_put(&worker->partitions, old))
+        worker_wake_control(worker);
 }
 
 int worker_add_client(struct worker *worker, struct client *client)

@@ -16,13 +16,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/scheduler/share.h"
 #include "server/worker/client.h"
 #include "server/worker/completer.h"
 #include "server/worker/device.h"
 #include "server/worker/gate.h"
 #include "server/worker/loader.h"
 #include "server/worker/partition.h"
+#include "server/worker/place.h"
 #include "server/worker/stream_pool.h"
 #include "server/worker/submitter.h"
 #include "server/worker/trace.h"
@@ -30,7 +30,7 @@
 struct worker {
     struct device device;
     struct partitions partitions;
-    struct share share; /* who may have which atoms; control thread */
+    struct places places;
     struct stream_pool pool;
     struct account account;
     struct gate gate;
@@ -45,9 +45,10 @@ struct worker {
     struct submitter submitter;
     struct completer completer;
     struct loader loader, clearer;
-    int channel;       /* to the supervisor; the caller's */
-    int control_event; /* eventfd: something is ready for the control thread */
-    uint32_t failed;   /* atomic: error number once the context is lost */
+    uint32_t place_error; /* control thread: why the last partition could not be made */
+    int channel;          /* to the supervisor; the caller's */
+    int control_event;    /* eventfd: something is ready for the control thread */
+    uint32_t failed;      /* atomic: error number once the context is lost */
 };
 
 /*
@@ -73,6 +74,9 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during);
 
 /* Ends every client's connection and wakes all their threads. */
 void worker_end_clients(struct worker *worker, uint32_t error);
+
+/* The client's streams belong into this partition from now on, which it has. Under its lock. */
+void worker_move_client(struct worker *worker, struct client *client, struct partition *to);
 
 /* Control thread. 0, or -ENOMEM and the client is not in the table. */
 int worker_add_client(struct worker *worker, struct client *client);

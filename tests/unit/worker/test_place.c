@@ -18,9 +18,23 @@ static struct places places;
 struct runner {
     struct place place;
     struct partition *on;
+    uint32_t changes;
 };
 
 static struct runner runners[CLIENTS];
+static uint32_t asked;
+
+static void changed(void *context, struct place *place)
+{
+    (void)context;
+    ((struct runner *)(void *)place)->changes++;
+}
+
+static void to_make(void *context)
+{
+    (void)context;
+    asked++;
+}
 
 static int start(void **state)
 {
@@ -32,7 +46,8 @@ static int start(void **state)
     device = (struct device){.cuda = &driver, .info.multiprocessors = fake.multiprocessors};
     memset(runners, 0, sizeof runners);
     assert_int_equal(partitions_open(&partitions, &device, why, sizeof why), 0);
-    assert_int_equal(places_open(&places, &partitions), 0);
+    const struct places_notice notice = {changed, to_make, NULL};
+    assert_int_equal(places_open(&places, &partitions, &notice), 0);
     return 0;
 }
 
@@ -50,8 +65,7 @@ static int stop(void **state)
     (void)state;
     for (int i = 0; i < CLIENTS; i++)
         leave(&runners[i]);
-    while (places_named(&places))
-        continue;
+    places_close(&places);
     for (const struct partition *at = partitions.list; at; at = at->next)
         assert_int_equal(at->clients, 0);
     partitions_close(&partitions);
@@ -102,61 +116,68 @@ static uint64_t on(const struct runner *runner)
     return runner->on->atoms.bits[0];
 }
 
+static struct place_view view(const struct runner *runner, uint64_t now)
+{
+    struct place_view view;
+    place_look(&places, &runner->place, now, &view);
+    return view;
+}
+
 static void test_an_owner_gets_its_atoms_back_at_once(void **state)
 {
     (void)state;
     struct runner *owner = arrive(0, 5000, 5000), *other = arrive(1, 0, PLAN_WHOLE);
-    place_work(&places, &other->place);
     assert_int_equal(enter(other, 1), PLACE_MOVE);
     assert_int_equal(on(other), 0x1ff);
     assert_true(other->place.borrows);
-    assert_int_equal(place_has(&places, &other->place), 68);
+    assert_int_equal(view(other, 1).multiprocessors, 68);
     /* The first time there is no partition for what is left to the borrower, which is on atoms
-     * that are taken now: it waits. The owner needs nobody. */
-    place_work(&places, &owner->place);
+     * that are taken now: it waits. The owner waits for nobody. */
+    asked = 0;
     assert_int_equal(enter(owner, 2), PLACE_MOVE);
     assert_int_equal(on(owner), 0x00f);
+    assert_int_equal(asked, 1);
     assert_int_equal(enter(other, 2), PLACE_HOLD);
+    assert_int_equal(view(other, 4).held_ns, 2);
+    uint32_t changes = other->changes;
     assert_int_equal(make_all(), 1);
+    assert_int_equal(other->changes, changes + 1);
     assert_int_equal(enter(other, 5), PLACE_MOVE);
-    assert_int_equal(other->place.held_ns, 3);
+    assert_int_equal(view(other, 9).held_ns, 3);
     assert_int_equal(on(other), 0x1f0);
     assert_false(other->place.borrows);
-    assert_int_equal(place_has(&places, &other->place), 36);
-    assert_int_equal(place_most(&places, &other->place), 68);
+    assert_int_equal(view(other, 5).multiprocessors, 36);
+    assert_int_equal(view(other, 5).most, 68);
     /* From then on nothing is made. */
-    for (uint64_t now = 10; now < 1000; now++) {
-        place_quiet(&places, &owner->place, now * 10 * MS);
-        places_tick(&places, now * 10 * MS + PLACE_LINGER_NS);
-        assert_int_equal(enter(other, now * 10 * MS), PLACE_MOVE);
+    for (uint64_t now = 10 * MS; now < 10000 * (uint64_t)MS; now += 10 * MS) {
+        place_quiet(&places, &owner->place, now);
+        places_tick(&places, now + PLACE_LINGER_NS);
+        assert_int_equal(enter(other, now), PLACE_MOVE);
         assert_int_equal(on(other), 0x1ff);
-        place_work(&places, &owner->place);
-        assert_int_equal(enter(owner, now * 10 * MS), PLACE_STAY);
-        assert_int_equal(enter(other, now * 10 * MS), PLACE_MOVE);
+        assert_int_equal(enter(owner, now), PLACE_STAY);
+        assert_int_equal(enter(other, now), PLACE_MOVE);
         assert_int_equal(on(other), 0x1f0);
-        assert_int_equal(make_all(), 0);
     }
+    assert_int_equal(asked, 1);
 }
 
 static void test_a_pause_lends_nothing(void **state)
 {
     (void)state;
     struct runner *owner = arrive(0, 5000, 5000), *other = arrive(1, 0, PLAN_WHOLE);
-    place_work(&places, &owner->place);
-    place_work(&places, &other->place);
-    make_all();
-    while (places_named(&places))
-        continue;
+    enter(owner, 1);
+    enter(other, 1);
+    uint32_t changes = other->changes;
     for (uint64_t now = MS; now < 1000 * MS; now += 4 * MS) {
         place_quiet(&places, &owner->place, now);
         assert_int_equal(places_tick(&places, now + 4 * MS), now + PLACE_LINGER_NS);
-        place_work(&places, &owner->place);
+        assert_int_equal(enter(owner, now), PLACE_STAY);
         assert_int_equal(places_tick(&places, now + 4 * MS), PLACE_NEVER);
     }
-    assert_null(places_named(&places));
+    assert_int_equal(other->changes, changes);
     place_quiet(&places, &owner->place, 2000 * MS);
     assert_int_equal(places_tick(&places, 2000 * MS + PLACE_LINGER_NS), PLACE_NEVER);
-    assert_ptr_equal(places_named(&places), &other->place);
+    assert_int_equal(other->changes, changes + 1);
 }
 
 static void test_who_may_goes_on_until_its_partition_is_made(void **state)
@@ -164,7 +185,6 @@ static void test_who_may_goes_on_until_its_partition_is_made(void **state)
     (void)state;
     char why[SHARE_WHY];
     struct runner *a = arrive(0, 0, 2500);
-    place_work(&places, &a->place);
     assert_int_equal(enter(a, 1), PLACE_MOVE);
     assert_int_equal(place_update(&places, &a->place, 0, 7500, why, sizeof why), 0);
     assert_int_equal(enter(a, 2), PLACE_STAY);
@@ -172,30 +192,25 @@ static void test_who_may_goes_on_until_its_partition_is_made(void **state)
     assert_int_equal(enter(a, 3), PLACE_MOVE);
     assert_int_equal(a->on->multiprocessors, 48);
     assert_int_equal(enter(a, 4), PLACE_STAY);
-    assert_int_equal(a->place.held_ns, 0);
+    assert_int_equal(view(a, 9).held_ns, 0);
 }
 
-static void test_without_an_atom_a_client_waits_and_is_named(void **state)
+static void test_without_an_atom_a_client_waits_and_is_told(void **state)
 {
     (void)state;
     struct runner *a = arrive(0, PLAN_WHOLE, PLAN_WHOLE), *b = arrive(1, 0, 5000);
-    /* Even the remainder is the owner's by its limit alone; the eight atoms are its own. */
-    place_work(&places, &a->place);
-    place_work(&places, &b->place);
-    make_all();
     assert_int_equal(enter(a, 1), PLACE_MOVE);
-    if (enter(b, 1) != PLACE_HOLD)
-        fail_msg("it runs on %lx", on(b));
-    assert_int_equal(place_has(&places, &b->place), 0);
-    while (places_named(&places))
-        continue;
+    assert_int_equal(enter(b, 1), PLACE_HOLD);
+    assert_int_equal(view(b, 1).multiprocessors, 0);
+    assert_int_equal(view(b, 1).most, 32);
     place_quiet(&places, &a->place, MS);
+    uint32_t changes = b->changes;
     places_tick(&places, MS + PLACE_LINGER_NS);
     make_all();
-    assert_ptr_equal(places_named(&places), &b->place);
+    assert_true(b->changes > changes);
     assert_int_equal(enter(b, 7 * MS), PLACE_MOVE);
     assert_int_equal(b->on->multiprocessors, 32);
-    assert_int_equal(b->place.held_ns, 7 * MS - 1);
+    assert_int_equal(view(b, 8 * MS).held_ns, 7 * MS - 1);
 }
 
 static void test_a_partition_that_can_not_be_made_is_asked_for_again(void **state)
@@ -203,14 +218,15 @@ static void test_a_partition_that_can_not_be_made_is_asked_for_again(void **stat
     (void)state;
     struct share_set atoms;
     struct runner *a = arrive(0, 0, 2500);
+    struct partition *to;
     char why[SHARE_WHY];
-    place_work(&places, &a->place);
     enter(a, 1);
     assert_int_equal(place_update(&places, &a->place, 0, 5000, why, sizeof why), 0);
     assert_ptr_equal(places_to_make(&places, &atoms), &a->place);
     assert_null(places_to_make(&places, &atoms));
     places_made(&places, &a->place, NULL);
     assert_int_equal(enter(a, 2), PLACE_STAY);
+    assert_int_equal(place_settle(&places, &a->place, &to), PLACE_HOLD);
     /* Made at last, but for what is not wanted any more. */
     assert_ptr_equal(places_to_make(&places, &atoms), &a->place);
     struct partition *made;
@@ -219,6 +235,7 @@ static void test_a_partition_that_can_not_be_made_is_asked_for_again(void **stat
     places_made(&places, &a->place, made);
     assert_int_equal(made->clients, 0);
     assert_int_equal(enter(a, 3), PLACE_STAY);
+    assert_int_equal(place_settle(&places, &a->place, &to), PLACE_STAY);
     assert_int_equal(a->on->multiprocessors, 16);
 }
 
@@ -263,19 +280,16 @@ static void test_any_mix_keeps_the_promises(void **state)
         } else if (what < 6) {
             place_quiet(&places, place, now);
         } else {
-            place_work(&places, place);
             check_entered(i, enter(&runners[i], now), step);
         }
         if (draw(3) == 0)
             make_all();
-        if (draw(5) == 0)
-            places_named(&places);
     }
     /* Once all is made, whoever has atoms is on them. */
     make_all();
     for (int i = 0; i < CLIENTS; i++)
         if (runners[i].place.share.present) {
-            place_work(&places, &runners[i].place);
+            enter(&runners[i], now);
             make_all();
         }
     for (int i = 0; i < CLIENTS; i++) {
@@ -298,7 +312,7 @@ int main(void)
         T(test_an_owner_gets_its_atoms_back_at_once),
         T(test_a_pause_lends_nothing),
         T(test_who_may_goes_on_until_its_partition_is_made),
-        T(test_without_an_atom_a_client_waits_and_is_named),
+        T(test_without_an_atom_a_client_waits_and_is_told),
         T(test_a_partition_that_can_not_be_made_is_asked_for_again),
         T(test_any_mix_keeps_the_promises),
     };

@@ -3,13 +3,14 @@
 /* Deficit round robin, turn by turn: no threads, the test calls each visit itself. */
 #include "tests/unit/worker/harness.h"
 
+#include "server/worker/control_client.h"
 #include "server/worker/memory.h"
 
 static struct worker *worker;
 static struct peer *peers[2];
 static struct client *clients[2];
 
-static struct client *make_client(struct peer *peer, uint32_t number, struct partition *partition)
+static struct client *make_client(struct peer *peer, uint32_t number)
 {
     struct proto_worker_attach attach = {.device_base = DEVICE_BASE + number * WINDOW_BYTES,
                                          .host_base = HOST_BASE + number * WINDOW_BYTES,
@@ -27,20 +28,32 @@ static struct client *make_client(struct peer *peer, uint32_t number, struct par
                   dup(peer->doorbell)};
     assert_int_equal(client_create(&client, &worker->device, number, &attach, fds, why, sizeof why),
                      0);
-    client_set_share(client, partition, 0);
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     assert_int_equal(gate_add(&worker->gate, client, &limits, NULL, why, sizeof why), 0);
+    assert_int_equal(
+        place_add(&worker->places, &client->place, 0, PROTO_PERCENT_WHOLE, why, sizeof why), 0);
+    assert_int_equal(control_make_places(worker), 0);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
                        peer->marks[0], 0);
     return client;
+}
+
+static void ignore_place(void *context, struct place *place)
+{
+    (void)context;
+    (void)place;
+}
+
+static void ignore(void *context)
+{
+    (void)context;
 }
 
 static int setup(void **state)
 {
     (void)state;
     char why[300];
-    struct partition *partition;
-    struct share_set all = {{0x1ffff}}; /* 132 multiprocessors in groups of 8 */
+    const struct places_notice notice = {ignore_place, ignore, NULL};
     fake_reset();
     harness.driver = fake_driver();
     worker = calloc(1, sizeof *worker);
@@ -49,6 +62,7 @@ static int setup(void **state)
                                  ARENA_USED, why, sizeof why),
                      0);
     assert_int_equal(partitions_open(&worker->partitions, &worker->device, why, sizeof why), 0);
+    assert_int_equal(places_open(&worker->places, &worker->partitions, &notice), 0);
     stream_pool_open(&worker->pool, &worker->device);
     gate_open(&worker->gate);
     assert_int_equal(account_open(&worker->account, &harness.driver, &worker->partitions), CUDA_OK);
@@ -56,9 +70,8 @@ static int setup(void **state)
                      CUDA_OK);
     worker->submitter.worker = worker;
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(partition_get(&worker->partitions, &all, &partition), 0);
         peers[i] = calloc(1, sizeof *peers[i]);
-        clients[i] = make_client(peers[i], i + 1, partition);
+        clients[i] = make_client(peers[i], i + 1);
     }
     return 0;
 }
@@ -78,12 +91,14 @@ static int teardown(void **state)
                                           clients[i]->ranges[0].end - clients[i]->ranges[0].start,
                                           &why),
                              0);
+        place_remove(&worker->places, &clients[i]->place);
         client_destroy(clients[i]);
         peer_free(peers[i]);
     }
     command_close(&worker->submitter.command);
     account_close(&worker->account);
     stream_pool_close(&worker->pool);
+    places_close(&worker->places);
     gate_close(&worker->gate);
     partitions_close(&worker->partitions);
     device_close(&worker->device);
