@@ -27,6 +27,7 @@
 #include "common/cuda_driver.h"
 #include "server/worker/partition.h"
 #include "server/worker/trace.h"
+#include "server/worker/wait.h"
 
 struct client;
 struct stream;
@@ -39,6 +40,7 @@ struct account_client {
     uint64_t copies;
     uint64_t copied_bytes;
     uint64_t gpu_nanoseconds; /* atomic; counted by account_collect */
+    uint64_t waits[WAIT_BUCKETS];
 };
 
 struct account_span {

@@ -185,6 +185,7 @@ struct stream *client_stream_open(struct client *client, int32_t priority)
         __atomic_store_n(stream->twin, value, __ATOMIC_SEQ_CST);
         __atomic_store_n(&stream->written, value, __ATOMIC_SEQ_CST);
         stream->woken = value;
+        stream->wait = (struct wait){0};
         stream->watched = false;
         stream->wish = priority;
         stream->priority = clamp_priority(client, priority);

@@ -244,6 +244,7 @@ void control_client_usage(struct worker *worker, struct client *client,
     used->copies = client->usage.copies;
     used->copied_bytes = client->usage.copied_bytes;
     used->gpu_nanoseconds = __atomic_load_n(&client->usage.gpu_nanoseconds, __ATOMIC_RELAXED);
+    memcpy(used->waits, client->usage.waits, sizeof used->waits);
     used->in_flight = client_in_flight(client);
     for (uint32_t i = 0; i < client->stream_count; i++)
         used->streams += client->streams[i].state != STREAM_FREE;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/ring.h"
+#include "server/worker/wait.h"
 
 struct account_span;
 struct client;
@@ -47,6 +48,7 @@ struct stream {
     struct stream *next_user;  /* of the same pool_stream */
     struct account_span *span; /* the submitter's: of the batch under way, or NULL */
     uint32_t unmeasured;       /* the submitter's: batches that found no span free */
+    struct wait wait;          /* the submitter's */
     uint64_t traced;           /* the account's: end of the latest span in a trace, ns */
 };
 

@@ -22,6 +22,8 @@
 #define LINGER_PAUSES  12 /* roughly the time in which a client pushes three launches */
 #define SPINS_A_LOOK   32 /* between two looks at the clock */
 #define EVENTS_A_SLEEP 64
+/* A blocked ring is looked at no more often: each look costs its producer a miss. */
+#define WAIT_LOOK_NS 50000
 
 /* ---- one ring ---- */
 
@@ -169,6 +171,34 @@ static void linger(void)
         __builtin_ia32_pause();
 }
 
+/* The clock is read for a batch's worth of commands, and only where it matters how late it is. */
+static void count_waits(struct submitter *submitter, struct stream *stream, uint32_t from,
+                        uint32_t done, bool left)
+{
+    struct wait *wait = &stream->wait;
+    submitter->unclocked += done;
+    if (submitter->unclocked >= SUBMITTER_BATCH && (left || wait->count)) {
+        submitter->now = timeline_now();
+        submitter->unclocked = 0;
+    }
+    if (done)
+        wait_served(wait, stream->client->usage.waits, from, done, submitter->visits,
+                    submitter->now);
+    if (left)
+        wait_left(wait, stream->ring.tail, submitter->now);
+}
+
+/* Nothing of the client may be submitted now: what this ring has waits. */
+static void count_hold(struct submitter *submitter, struct stream *stream)
+{
+    if (submitter->now < WAIT_LOOK_NS ||
+        !wait_looked_before(&stream->wait, submitter->now - WAIT_LOOK_NS))
+        return;
+    submitter->now = timeline_now();
+    if (ring_ready(&stream->ring) > 0) /* a tail that lies is found when it is served */
+        wait_left(&stream->wait, stream->ring.tail, submitter->now);
+}
+
 /*
  * Batches of a ring until it is empty or `most` commands are done. A producer that
  * pushes faster than single batches are served is given a moment to push several,
@@ -178,6 +208,7 @@ static int serve_ring(struct submitter *submitter, struct stream *stream, uint32
                       uint32_t *done, bool alone)
 {
     int result = 0, ready = ring_ready(&stream->ring);
+    uint32_t from = stream->ring.head;
     *done = 0;
     submitter->command.weight = 0;
     while (!result && ready > 0) {
@@ -198,6 +229,7 @@ static int serve_ring(struct submitter *submitter, struct stream *stream, uint32
         ready = ring_consume(&stream->ring);
     if (ready < 0)
         return tail_lies(stream);
+    count_waits(submitter, stream, from, *done, ready > 0);
     mark_watched(submitter, stream);
     if (result == COMMAND_HELD)
         begin_hold(submitter, stream);
@@ -205,6 +237,12 @@ static int serve_ring(struct submitter *submitter, struct stream *stream, uint32
 }
 
 /* ---- one client ---- */
+
+static void ring_found(struct submitter *submitter, struct stream *stream)
+{
+    bits_set(stream->client->ready, stream->index);
+    wait_rung(&stream->wait, submitter->visits, submitter->now);
+}
 
 static void take_doorbells(struct submitter *submitter, struct client *client)
 {
@@ -224,12 +262,12 @@ static void take_doorbells(struct submitter *submitter, struct client *client)
             if (bits_test(client->held, index))
                 mark_watched(submitter, stream);
             else
-                bits_set(client->ready, index);
+                ring_found(submitter, stream);
         }
     }
 }
 
-static void release_holds(struct client *client)
+static void release_holds(struct submitter *submitter, struct client *client)
 {
     uint32_t count = client->stream_count;
     for (uint32_t i = bits_next(client->held, 0, count); i < count;
@@ -237,6 +275,8 @@ static void release_holds(struct client *client)
         if (!stream_hold_over(&client->streams[i]))
             continue;
         end_hold(&client->streams[i]);
+        /* It waited for another ring until now, and not for the submitter. */
+        wait_anew(&client->streams[i].wait, submitter->visits, submitter->now);
         bits_set(client->ready, i);
     }
 }
@@ -275,6 +315,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         if (room == 0) {
             client->on_hold = client->gate.hold != SCHEDULER_HOLDS;
             client->blocked = !client->on_hold;
+            count_hold(submitter, &client->streams[index]);
             break;
         }
         client->cursor = index;
@@ -302,7 +343,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
             allowance(stream, 1) == 0)
             bits_clear(client->ready, index);
         if (done && client->held_count)
-            release_holds(client);
+            release_holds(submitter, client);
     }
     return 0;
 }
@@ -337,6 +378,7 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
     if (!client->has_ready && !doorbell_pending(ring_client_header(client->rings.base)))
         return false;
     bool moved = false;
+    submitter->visits++;
     pthread_mutex_lock(&client->lock);
     take_doorbells(submitter, client);
     int result = 0;
@@ -399,7 +441,7 @@ static void deactivate(struct submitter *submitter, uint32_t at)
 static void look_again(struct submitter *submitter, struct client *client)
 {
     pthread_mutex_lock(&client->lock);
-    release_holds(client);
+    release_holds(submitter, client);
     client->has_ready = !client->stopped && any_ready(client);
     client->stuck = false;
     pthread_mutex_unlock(&client->lock);

@@ -38,7 +38,9 @@ struct submitter {
     uint32_t asleep; /* atomic */
     uint64_t until;  /* atomic: how long, on timeline_now's clock; PLAN_NEVER */
     uint64_t spin_ns;
-    uint64_t now; /* a time not long ago */
+    uint64_t now;       /* a time not long ago */
+    uint32_t unclocked; /* commands submitted since */
+    uint32_t visits;
     struct client **active;
     uint32_t active_count, active_room;
     struct command command;
