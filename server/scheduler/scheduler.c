@@ -186,6 +186,13 @@ static void forget_name(struct scheduler *scheduler, struct scheduler_client *cl
     client->granted = false;
 }
 
+/* It has had the turn that it was named for, or wants none. */
+static void end_turn(struct scheduler *scheduler, struct scheduler_client *client)
+{
+    scheduler->low_turns -= client->low_turn;
+    client->low_turn = false;
+}
+
 /* Everybody who is held back asks again. */
 static void let_all_go(struct scheduler *scheduler, uint64_t now)
 {
@@ -448,7 +455,7 @@ void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client
     policy_settle(&scheduler->plan, client, now);
     count_wait(scheduler, client, now);
     let_go(client);
-    client->low_turn = false;
+    end_turn(scheduler, client);
     client->wants = false;
     lane_unqueue(lane, client);
     if (!is_busy(client))
@@ -491,13 +498,14 @@ static struct scheduler_answer may_submit_at_once(struct scheduler *scheduler,
         return hold_until(scheduler, client, &scheduler->throttled, ready, now);
     uint32_t urgent = policy_concurrent_urgent(scheduler, now);
     uint32_t window = policy_concurrent_window(scheduler, client, urgent);
-    /* Whoever waits for the lower levels' room comes before one that just asks. */
-    bool passes_others = client->limits.level > urgent && scheduler->lower.first &&
-                         !client->low_turn && !client->in_flight;
+    /* Whoever waits for the lower levels' room, or was named for it, comes before one that just
+     * asks; or two that ask often would take turns for ever. */
+    bool passes_others = client->limits.level > urgent && !client->low_turn &&
+                         (scheduler->lower.first || scheduler->low_turns);
+    end_turn(scheduler, client);
     if (window == 0 || passes_others)
         return hold_until(scheduler, client, &scheduler->lower, SCHEDULER_NEVER, now);
     go_on(scheduler, client, now);
-    client->low_turn = false;
     uint32_t room = window > client->in_flight ? window - client->in_flight : 0;
     return (struct scheduler_answer){
         .room = room, .hold = SCHEDULER_HOLDS, .until = SCHEDULER_NEVER};
@@ -633,11 +641,12 @@ static void look_at_throttled(struct scheduler *scheduler, uint64_t now)
 static void look_at_lower(struct scheduler *scheduler, uint64_t now)
 {
     struct scheduler_client *client = scheduler->lower.first;
-    if (!client ||
+    if (!client || scheduler->low_turns ||
         policy_concurrent_window(scheduler, client, policy_concurrent_urgent(scheduler, now)) == 0)
         return;
     go_on(scheduler, client, now);
     client->low_turn = true;
+    scheduler->low_turns++;
     lane_name(scheduler, client);
 }
 

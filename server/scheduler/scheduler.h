@@ -206,6 +206,7 @@ struct scheduler {
     struct scheduler_queue throttled;                  /* by duty */
     uint64_t throttled_until;                          /* the first of them may go on */
     struct scheduler_queue lower; /* wait for room in the window of lower levels, in order */
+    uint32_t low_turns;           /* named for that room, have not asked for it yet: one at most */
     uint64_t tickets;
     uint32_t client_count, lane_count;
     struct scheduler_lane lanes[SCHEDULER_LANES];

@@ -88,6 +88,40 @@ static void urgent_work_waits_for_one_lower_kernel(void **state)
     }
 }
 
+/* The caller may ask for others between a name and the named client's question. */
+static void whoever_was_named_is_not_overtaken(void **state)
+{
+    (void)state;
+    struct scheduler scheduler;
+    static struct scheduler_client urgent, low[2];
+    struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
+    char why[SCHEDULER_WHY];
+    scheduler_defaults(&settings);
+    scheduler_open(&scheduler, &settings, 0);
+    assert_int_equal(scheduler_add(&scheduler, &urgent, &limits, NULL, 0, why, sizeof why), 0);
+    limits.level = 1;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(scheduler_add(&scheduler, &low[i], &limits, NULL, 0, why, sizeof why), 0);
+    scheduler_wants(&scheduler, &urgent, 0);
+    for (int i = 0; i < 2; i++)
+        scheduler_wants(&scheduler, &low[i], 0);
+    uint32_t turns[2] = {0, 0};
+    for (uint64_t now = 1; now < 200; now++) {
+        /* The first of them asks whenever it can, named or not. */
+        for (int i = 0; i < 2; i++) {
+            uint32_t room = scheduler_may_submit(&scheduler, &low[i], now).room;
+            scheduler_submitted(&scheduler, &low[i], room, now);
+            turns[i] += room;
+        }
+        for (int i = 0; i < 2; i++)
+            scheduler_done(&scheduler, &low[i], low[i].in_flight, now);
+        while (scheduler_decide(&scheduler, now))
+            ;
+    }
+    assert_in_range(turns[0], turns[1] - 1, turns[1] + 1);
+    assert_in_range(turns[0] + turns[1], 150, 200);
+}
+
 static void short_kernels_have_a_wider_window(void **state)
 {
     (void)state;
@@ -190,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_spread_over_the_devices_range),
         cmocka_unit_test(urgent_work_waits_for_one_lower_kernel),
+        cmocka_unit_test(whoever_was_named_is_not_overtaken),
         cmocka_unit_test(short_kernels_have_a_wider_window),
         cmocka_unit_test(lower_clients_go_on_when_urgent_ones_are_silent),
         cmocka_unit_test(duty_bounds_a_clients_own_device_time),
