@@ -101,8 +101,8 @@ uint32_t scheduler_window(const struct scheduler_settings *settings,
 {
     if (settings->window_ns == 0)
         return settings->window;
-    uint64_t by_time =
-        client->mean_ns ? settings->window_ns / client->mean_ns : SCHEDULER_WINDOW_UNKNOWN;
+    uint64_t time = client->borrows ? settings->window_ns / 2 : settings->window_ns;
+    uint64_t by_time = client->mean_ns ? time / client->mean_ns : SCHEDULER_WINDOW_UNKNOWN;
     uint64_t least = 2 * (uint64_t)(client->rings ? client->rings : 1);
     if (by_time < least)
         by_time = least;

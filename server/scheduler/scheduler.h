@@ -68,6 +68,7 @@
  * WINDOWS. A client may have `window` commands in flight, and no more than the device is done with
  * in window_ns at the client's own recent pace, but always two for each of its queues that has
  * work: what is in flight can't be called back, so it bounds how soon anything else takes effect.
+ * Half of that while it is on multiprocessors that another client may want back at any moment.
  * Near the end of a lease it may have only as many as will be done by then, by the longest of its
  * recent commands, but one at least: so overrun is seldom more than one kernel. (In fair mode and
  * turns, while nobody else has work: by a tenth of a lease later.)
@@ -165,6 +166,7 @@ struct scheduler_client {
     bool wants;                             /* has work to submit */
     /* set by the caller */
     uint32_t rings; /* queues of it that have work; 0 counts as 1 */
+    bool borrows;   /* it runs on multiprocessors that another client calls its own */
     /* private */
     bool leased, on_extra, granted, present;
     bool low_turn;                /* was named by scheduler_decide from the list of lower levels */

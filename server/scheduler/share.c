@@ -109,7 +109,7 @@ static void count_load(struct share *share, const struct share_client *client, u
 {
     if (has_all(share, client))
         return;
-    for (uint32_t atom = 0; atom < share->count; atom++)
+    for (uint32_t atom = 0; atom < share->count + (share->remainder ? 1 : 0); atom++)
         if (share_set_has(&client->now, atom))
             share->load[atom] += change;
 }
@@ -227,7 +227,8 @@ static void settle(struct share *share, struct share_client *client)
     if (share->remainder) {
         share_set_add(&last, share->count);
         share_set_cut(&set, &last);
-        if (client->most_remainder && !share_set_overlap(&last, &others))
+        bool alone = share->load[share->count] == 0 || has_all(share, client);
+        if (client->most_remainder && alone && !share_set_overlap(&last, &others))
             share_set_join(&set, &last);
     }
     if (!share_set_same(&set, &client->now))

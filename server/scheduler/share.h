@@ -15,7 +15,8 @@
  *
  * Percentages are rounded down to atoms, and what is below one atom is one. The
  * remainder, an atom of fewer multiprocessors, is the last; it is part of a share only
- * where the share, rounded down to whole atoms, leaves room for it.
+ * where the share, rounded down to whole atoms, leaves room for it, and of one at a time:
+ * ten clients of a tenth each would else meet there.
  * Requests must not come to more than the atoms there are. A client without a request
  * for which no atom is free has the empty set: it is held until there is one.
  * Where there is one atom in all there is nothing to call one's own: everybody has it, and

@@ -107,6 +107,7 @@ static void count(struct gate *gate, struct client *client, uint64_t now)
         scheduler_pace(scheduled, done < UINT32_MAX ? (uint32_t)done : UINT32_MAX, span);
     at->since = now;
     at->since_exact = in_flight > 0;
+    scheduled->borrows = __atomic_load_n(&client->place.borrows, __ATOMIC_RELAXED);
     at->window = scheduler_window(&gate->scheduler.settings, scheduled);
     if (in_flight > scheduled->in_flight)
         scheduler_submitted(&gate->scheduler, scheduled, in_flight - scheduled->in_flight, now);

@@ -392,6 +392,10 @@ static void windows_are_bounded_in_time(void **state)
         client = (struct scheduler_client){.mean_ns = cases[i].mean, .rings = cases[i].rings};
         assert_int_equal(scheduler_window(&settings, &client), cases[i].window);
     }
+    client = (struct scheduler_client){.mean_ns = MS, .borrows = true};
+    assert_int_equal(scheduler_window(&settings, &client), 4);
+    client.mean_ns = 4 * MS;
+    assert_int_equal(scheduler_window(&settings, &client), 2);
     settings.window_ns = 0;
     assert_int_equal(scheduler_window(&settings, &client), 128);
 }

@@ -108,6 +108,25 @@ static void where_nothing_can_be_divided_requests_mean_nothing(void **state)
     assert_null(share_named(&share));
 }
 
+static void the_remainder_is_for_one_at_a_time(void **state)
+{
+    (void)state;
+    struct share share;
+    struct share_client a, b, all;
+    assert_int_equal(share_open(&share, 16, 8, 4), 0);
+    arrive(&share, &a, 0, 3000);
+    arrive(&share, &b, 0, 7000);
+    arrive(&share, &all, 0, PLAN_WHOLE);
+    assert_int_equal(share_multiprocessors(&share, &a.now), 36);
+    assert_int_equal(share_multiprocessors(&share, &b.now), 88);
+    assert_int_equal(share_multiprocessors(&share, &all.now), 132);
+    assert_int_equal(share_most(&share, &b), 92);
+    assert_false(share_set_overlap(&a.now, &b.now));
+    share_remove(&share, &a);
+    share_wants(&share, &b);
+    assert_int_equal(share_multiprocessors(&share, &b.now), 92);
+}
+
 static void room_is_used_again(void **state)
 {
     (void)state;
@@ -338,6 +357,7 @@ int main(void)
         cmocka_unit_test(percentages_round_down_to_atoms),
         cmocka_unit_test(no_limit_is_exceeded_but_below_one_atom),
         cmocka_unit_test(where_nothing_can_be_divided_requests_mean_nothing),
+        cmocka_unit_test(the_remainder_is_for_one_at_a_time),
         cmocka_unit_test(room_is_used_again),
         cmocka_unit_test(who_gets_less_leaves_where_it_is_crowded),
         cmocka_unit_test(limits_overlap_on_the_least_loaded_atoms),
