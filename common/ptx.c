@@ -258,15 +258,22 @@ static void check_header(struct ptx_reader *r)
 
 int ptx_read(const char *text, size_t length, struct ptx_module **module, struct ptx_error *error)
 {
+    return ptx_read_within(text, length, SIZE_MAX, module, error);
+}
+
+int ptx_read_within(const char *text, size_t length, size_t most, struct ptx_module **module,
+                    struct ptx_error *error)
+{
     struct ptx_error unused;
     struct ptx_reader r = {.error = error ? error : &unused};
     *r.error = (struct ptx_error){0};
     *module = NULL;
-    struct ptx_arena *arena = ptx_arena_create();
+    struct ptx_arena *arena = ptx_arena_create(most);
     r.module = arena ? ptx_arena_alloc(arena, sizeof(*r.module)) : NULL;
     if (!r.module) {
+        bool exceeded = arena && ptx_arena_exceeded(arena);
         ptx_arena_destroy(arena);
-        return -ENOMEM;
+        return exceeded ? -E2BIG : -ENOMEM;
     }
     r.module->arena = arena;
     if (length > MAX_TEXT)
@@ -283,16 +290,18 @@ int ptx_read(const char *text, size_t length, struct ptx_module **module, struct
     r.module->functions = ptx_list_keep(&r, &r.functions, sizeof(void *));
     if (!r.failed)
         link_definitions(&r);
+    struct ptx_list *const lists[] = {&r.scopes, &r.instructions, &r.labels, &r.body_variables,
+                                      &r.label_uses};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        ptx_list_drop(&r, lists[i]);
+    ptx_arena_return(arena, r.name_capacity * sizeof(*r.names));
     free(r.names);
-    free(r.scopes.items);
-    free(r.instructions.items);
-    free(r.labels.items);
-    free(r.body_variables.items);
-    free(r.label_uses.items);
     if (r.failed) {
+        int result = !r.no_memory ? -EINVAL : ptx_arena_exceeded(arena) ? -E2BIG : -ENOMEM;
         ptx_arena_destroy(arena);
-        return r.no_memory ? -ENOMEM : -EINVAL;
+        return result;
     }
+    r.module->memory = ptx_arena_used(arena);
     *module = r.module;
     return 0;
 }

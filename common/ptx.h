@@ -200,10 +200,16 @@ struct ptx_module {
     const struct ptx_function **functions;
     uint32_t function_count;
     struct ptx_arena *arena;
+    size_t memory; /* bytes that the tree takes */
 };
 
 /* Returns 0; -EINVAL with error filled in; or -ENOMEM. text: at most 1 GiB, copied where kept. */
 int ptx_read(const char *text, size_t length, struct ptx_module **module, struct ptx_error *error);
+
+/* The same with at most `most` bytes of memory at any time: -E2BIG if that is not enough. A text
+ * can ask for some hundred bytes of tree for each of its own. */
+int ptx_read_within(const char *text, size_t length, size_t most, struct ptx_module **module,
+                    struct ptx_error *error);
 void ptx_destroy(struct ptx_module *module);
 
 /* Definition if there is one, else declaration, else NULL. */

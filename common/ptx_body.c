@@ -292,7 +292,7 @@ static void read_label_list(struct ptx_reader *r, struct ptx_label *label)
             *use = (struct label_use){NULL, &label->targets[i], ((const char **)names.items)[i],
                                       r->scope, r->token.line};
     }
-    free(names.items);
+    ptx_list_drop(r, &names);
     ptx_expect(r, ';');
 }
 

@@ -385,7 +385,7 @@ void ptx_read_variables(struct ptx_reader *r, enum ptx_linkage linkage, uint32_t
     if (!r->failed)
         ptx_expect(r, ';');
     end_statement(r, &all);
-    free(all.items);
+    ptx_list_drop(r, &all);
 }
 
 void ptx_read_params(struct ptx_reader *r, struct ptx_function *function, bool returns)

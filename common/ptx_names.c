@@ -15,11 +15,41 @@ struct chunk {
 
 struct ptx_arena {
     struct chunk *chunks;
+    size_t used, most;
+    bool exceeded;
 };
 
-struct ptx_arena *ptx_arena_create(void)
+struct ptx_arena *ptx_arena_create(size_t most)
 {
-    return calloc(1, sizeof(struct ptx_arena));
+    struct ptx_arena *arena = calloc(1, sizeof(struct ptx_arena));
+    if (arena)
+        arena->most = most;
+    return arena;
+}
+
+bool ptx_arena_charge(struct ptx_arena *arena, size_t bytes)
+{
+    if (bytes > arena->most - arena->used) {
+        arena->exceeded = true;
+        return false;
+    }
+    arena->used += bytes;
+    return true;
+}
+
+void ptx_arena_return(struct ptx_arena *arena, size_t bytes)
+{
+    arena->used -= bytes;
+}
+
+size_t ptx_arena_used(const struct ptx_arena *arena)
+{
+    return arena->used;
+}
+
+bool ptx_arena_exceeded(const struct ptx_arena *arena)
+{
+    return arena->exceeded;
 }
 
 void ptx_arena_destroy(struct ptx_arena *arena)
@@ -41,9 +71,11 @@ void *ptx_arena_alloc(struct ptx_arena *arena, size_t bytes)
     struct chunk *c = arena->chunks;
     if (!c || c->size - c->used < bytes) {
         size_t size = bytes > 65536 ? bytes : 65536;
+        if (!ptx_arena_charge(arena, sizeof(*c) + size))
+            return NULL;
         c = calloc(1, sizeof(*c) + size);
         if (!c)
-            return NULL;
+            return NULL; /* the reader gives up, and the arena goes with its count */
         c->size = size;
         c->next = arena->chunks;
         arena->chunks = c;
@@ -93,11 +125,16 @@ void *ptx_list_add(struct ptx_reader *r, struct ptx_list *list, size_t item_byte
 {
     if (list->count == list->capacity) {
         uint32_t capacity = list->capacity ? list->capacity * 2 : 16;
-        void *items = reallocarray(list->items, capacity, item_bytes);
+        /* Old and new may exist at once. */
+        size_t bytes = (size_t)capacity * item_bytes;
+        bool may = ptx_arena_charge(r->module->arena, bytes);
+        void *items = may ? realloc(list->items, bytes) : NULL;
         if (!items) {
             fail_memory(r);
             return NULL;
         }
+        ptx_arena_return(r->module->arena, list->bytes);
+        list->bytes = bytes;
         list->items = items;
         list->capacity = capacity;
     }
@@ -105,13 +142,19 @@ void *ptx_list_add(struct ptx_reader *r, struct ptx_list *list, size_t item_byte
     return memset(item, 0, item_bytes);
 }
 
+void ptx_list_drop(struct ptx_reader *r, struct ptx_list *list)
+{
+    ptx_arena_return(r->module->arena, list->bytes);
+    free(list->items);
+    *list = (struct ptx_list){0};
+}
+
 void *ptx_list_keep(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes)
 {
     void *kept = ptx_new(r, list->count * item_bytes);
     if (kept && list->count)
         memcpy(kept, list->items, list->count * item_bytes);
-    free(list->items);
-    *list = (struct ptx_list){0};
+    ptx_list_drop(r, list);
     return kept;
 }
 
@@ -152,7 +195,8 @@ static struct ptx_name *find_slot(struct ptx_name *names, uint32_t capacity, con
 static bool grow_names(struct ptx_reader *r)
 {
     uint32_t capacity = r->name_capacity ? r->name_capacity * 2 : 256;
-    struct ptx_name *names = calloc(capacity, sizeof(*names));
+    bool may = ptx_arena_charge(r->module->arena, capacity * sizeof(*r->names));
+    struct ptx_name *names = may ? calloc(capacity, sizeof(*names)) : NULL;
     if (!names) {
         fail_memory(r);
         return false;
@@ -162,6 +206,7 @@ static bool grow_names(struct ptx_reader *r)
         if (n->name)
             *find_slot(names, capacity, n->name, n->length, n->scope, n->hash) = *n;
     }
+    ptx_arena_return(r->module->arena, r->name_capacity * sizeof(*names));
     free(r->names);
     r->names = names;
     r->name_capacity = capacity;

@@ -12,15 +12,24 @@
 #include "common/ptx_token.h"
 
 struct ptx_arena;
-struct ptx_arena *ptx_arena_create(void);
+/* most: bytes that the arena may have, with what ptx_arena_charge counts in. NULL without memory.
+ */
+struct ptx_arena *ptx_arena_create(size_t most);
 void ptx_arena_destroy(struct ptx_arena *arena);
-/* Zeroed, 16-aligned; NULL when memory is short. */
+/* Zeroed, 16-aligned; NULL when memory is short, or no more may be used. */
 void *ptx_arena_alloc(struct ptx_arena *arena, size_t bytes);
+/* Counts memory that lies elsewhere; false, and nothing counted, if it is too much. */
+bool ptx_arena_charge(struct ptx_arena *arena, size_t bytes);
+void ptx_arena_return(struct ptx_arena *arena, size_t bytes);
+size_t ptx_arena_used(const struct ptx_arena *arena);
+/* Whether anything was refused because of `most`. */
+bool ptx_arena_exceeded(const struct ptx_arena *arena);
 
 /* A growing array that moves into the arena when it is complete. */
 struct ptx_list {
     void *items;
     uint32_t count, capacity;
+    size_t bytes; /* counted in the arena */
 };
 
 enum ptx_name_kind { PTX_NAME_VARIABLE, PTX_NAME_FUNCTION, PTX_NAME_LABEL };
@@ -60,6 +69,8 @@ void *ptx_new(struct ptx_reader *r, size_t bytes); /* arena, fails the reader */
 const char *ptx_slice(struct ptx_reader *r, uint32_t start, uint32_t end);
 /* Adds a zeroed item and returns it, or NULL (and fails). */
 void *ptx_list_add(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes);
+/* Frees the items; the list is empty after. */
+void ptx_list_drop(struct ptx_reader *r, struct ptx_list *list);
 /* Moves the items into the arena; the list is empty after. */
 void *ptx_list_keep(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes);
 

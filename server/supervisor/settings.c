@@ -44,6 +44,8 @@ static const char usage[] =
     "                                 (default: the device's memory, rounded up)\n"
     "  --host-memory-total SIZE       pinned host memory of all clients (default: a quarter\n"
     "                                 of the machine's)\n"
+    "  --image-memory SIZE            what a worker may take of the machine's memory for reading\n"
+    "                                 clients' modules (default: a quarter)\n"
     "  --hello-timeout SECONDS        for a client to say hello after it connected (default: 5)\n"
     "  --device-base ADDRESS, --host-base ADDRESS, --arena SIZE\n"
     "                                 where clients' windows lie\n"
@@ -170,6 +172,7 @@ enum option_name {
     OPTION_STREAMS,
     OPTION_MAX_WINDOW,
     OPTION_HOST_MEMORY_TOTAL,
+    OPTION_IMAGE_MEMORY,
     OPTION_HELLO_TIMEOUT,
     OPTION_DEVICE_BASE,
     OPTION_HOST_BASE,
@@ -191,6 +194,7 @@ static const struct option options[] = {
     {"streams", required_argument, NULL, OPTION_STREAMS},
     {"max-window", required_argument, NULL, OPTION_MAX_WINDOW},
     {"host-memory-total", required_argument, NULL, OPTION_HOST_MEMORY_TOTAL},
+    {"image-memory", required_argument, NULL, OPTION_IMAGE_MEMORY},
     {"hello-timeout", required_argument, NULL, OPTION_HELLO_TIMEOUT},
     {"device-base", required_argument, NULL, OPTION_DEVICE_BASE},
     {"host-base", required_argument, NULL, OPTION_HOST_BASE},
@@ -230,6 +234,8 @@ static int set_option(struct settings *s, int option, const char *value, char so
         result = set_size(&s->host_total, "--host-memory-total", value, text, bytes);
         s->host_client = s->host_total / 4;
         return result;
+    case OPTION_IMAGE_MEMORY:
+        return set_size(&s->image_memory, "--image-memory", value, text, bytes);
     case OPTION_HELLO_TIMEOUT:
         result = set_number(&seconds, 1, 3600, "--hello-timeout", value, text, bytes);
         if (result == 0)

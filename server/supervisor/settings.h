@@ -37,6 +37,7 @@ struct settings {
     uint64_t device_base; /* of the arenas; differ in one bit */
     uint64_t host_base;
     uint64_t arena_bytes;
+    uint64_t image_memory;     /* a worker's own for clients' code, bytes; 0: its default */
     uint64_t host_total;       /* pinned host memory of all clients, bytes */
     struct limits_wish limits; /* defaults and ceilings of every client */
     uint64_t host_client;      /* pinned host memory of one client, bytes */

@@ -183,11 +183,12 @@ static int watch(struct worker_process *process, uv_loop_t *loop)
 
 static pid_t start(const struct settings *settings, uint32_t ordinal, int channel)
 {
-    char device[16], device_base[32], host_base[32], bytes[32];
+    char device[16], device_base[32], host_base[32], bytes[32], images[32];
     snprintf(device, sizeof device, "%" PRIu32, ordinal);
     snprintf(device_base, sizeof device_base, "0x%" PRIx64, settings->device_base);
     snprintf(host_base, sizeof host_base, "0x%" PRIx64, settings->host_base);
     snprintf(bytes, sizeof bytes, "0x%" PRIx64, settings->arena_bytes);
+    snprintf(images, sizeof images, "%" PRIu64, settings->image_memory);
     const char *words[] = {settings->worker,
                            "--driver",
                            settings->driver,
@@ -199,6 +200,8 @@ static pid_t start(const struct settings *settings, uint32_t ordinal, int channe
                            host_base,
                            "--arena-bytes",
                            bytes,
+                           "--image-memory",
+                           images,
                            "--channel-fd",
                            "3",
                            NULL};

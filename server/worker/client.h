@@ -98,6 +98,7 @@ struct client {
     struct link *links;
     uint32_t link_count;
     struct module *modules; /* control thread only */
+    uint64_t kept_bytes;    /* of the budget, by its modules; under the budget's rules */
     uint32_t loading;       /* control thread: jobs that the loader has of it */
     uint64_t loader_turn;   /* the loader's */
     struct memory_free *frees, **frees_end;

@@ -392,7 +392,8 @@ static int inspect(struct request *request)
 {
     const struct proto_worker_module_inspect *wanted = request->body;
     struct loader_job job = {.kind = LOADER_INSPECT, .count = wanted->count};
-    uint32_t error = module_new(request->client, wanted->module, &job.module, &job.why);
+    uint32_t error = module_new(request->client, wanted->module, &request->worker->budget,
+                                &job.module, &job.why);
     if (error)
         return refuse(request, error, job.why.text);
     job.fd = channel_take_fd(request->message, 0);

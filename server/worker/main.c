@@ -19,13 +19,14 @@ struct options {
     const char *driver;
     int device;
     uint64_t device_base, host_base, arena_bytes;
+    uint64_t image_memory; /* 0: a part of the machine's */
     int channel;
     bool list;
 };
 
 static const char usage[] =
     "usage: gpushare-worker --driver PATH --device N --device-base ADDRESS --host-base ADDRESS\n"
-    "                       --arena-bytes BYTES --channel-fd FD\n"
+    "                       --arena-bytes BYTES --channel-fd FD [--image-memory BYTES]\n"
     "       gpushare-worker --driver PATH --list\n"
     "Started by gpushared; not meant to be started by hand.\n";
 
@@ -58,6 +59,8 @@ static bool parse_option(struct options *options, int option, const char *value)
         return parse_number(value, UINT64_MAX, &options->host_base);
     case 'a':
         return parse_number(value, UINT64_MAX, &options->arena_bytes);
+    case 'm':
+        return parse_number(value, INT64_MAX, &options->image_memory);
     case 'c':
         if (!parse_number(value, 1 << 20, &number))
             return false;
@@ -79,6 +82,7 @@ static bool parse(int argc, char *argv[], struct options *options)
         {"device-base", required_argument, NULL, 'b'},
         {"host-base", required_argument, NULL, 'h'},
         {"arena-bytes", required_argument, NULL, 'a'},
+        {"image-memory", required_argument, NULL, 'm'},
         {"channel-fd", required_argument, NULL, 'c'},
         {"list", no_argument, NULL, 'l'},
         {NULL, 0, NULL, 0},
@@ -113,7 +117,8 @@ static int serve(const struct options *options, const struct device *device)
 {
     static struct worker worker;
     char why[300];
-    uint32_t error = worker_start(&worker, device, options->channel, why, sizeof why);
+    uint32_t error =
+        worker_start(&worker, device, options->channel, options->image_memory, why, sizeof why);
     if (error)
         return give_up(options, error, why);
     int result = control_serve(&worker);

@@ -12,8 +12,11 @@
 #include "server/worker/image.h"
 #include "server/worker/memory.h"
 #include "server/worker/rewrite.h"
+#include "server/worker/symbols.h"
 
 #define COMPILER_LOG 4096
+/* Bytes of tree for each of an ordinary PTX text. */
+#define TREE_ORDINARY 16
 
 struct named_function {
     struct named_function *next;
@@ -25,8 +28,10 @@ struct module {
     struct module *next;
     uint32_t number;
     struct image image;
-    struct rewrite *rewrite; /* NULL if the image is no PTX */
+    struct symbols *symbols; /* NULL until loaded, or if the image is no PTX */
     cuda_module handle;      /* NULL until loaded */
+    struct budget *budget;
+    uint64_t kept; /* bytes of it */
     const struct memory_free *dying;
     struct named_function *functions;
     bool busy;
@@ -59,9 +64,9 @@ void module_mark_dying(struct client *client, struct module *module,
             client->ranges[i].dying = request;
 }
 
-static void say_what_stays(const struct client *client, const struct module *module)
+static void say_what_stays(const struct client *client, const struct module *module,
+                           const struct rewrite *rewrite)
 {
-    const struct rewrite *rewrite = module->rewrite;
     const char *stays = rewrite_first_that_stays(rewrite);
     if (rewrite_unread(rewrite))
         log_notice("client %u, module %u: its variables stay with the driver: %s", client->number,
@@ -86,8 +91,8 @@ bool module_loadable(const struct module *module)
     return !module->busy && !module->handle && module->image.kind != IMAGE_NONE;
 }
 
-uint32_t module_new(struct client *client, uint32_t number, struct module **out,
-                    struct refusal *why)
+uint32_t module_new(struct client *client, uint32_t number, struct budget *budget,
+                    struct module **out, struct refusal *why)
 {
     if (module_find(client, number))
         return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "module %u exists already", number);
@@ -95,33 +100,52 @@ uint32_t module_new(struct client *client, uint32_t number, struct module **out,
     if (!module)
         return refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
     module->number = number;
+    module->budget = budget;
     module->next = client->modules;
     client->modules = module;
     return 0;
 }
 
+/* The image and, if it is PTX, its text read, within what one load may have. The caller ends with
+ * end_reading. */
+static uint32_t begin_reading(const struct client *client, struct module *module,
+                              struct rewrite **rewrite, struct refusal *why)
+{
+    const struct proto_device_info *info = &client->device->info;
+    size_t most = module->budget->load;
+    *rewrite = NULL;
+    uint32_t error = image_unpack(&module->image, info->compute_major * 10 + info->compute_minor,
+                                  most, why->text, sizeof why->text);
+    if (error || module->image.kind != IMAGE_PTX)
+        return error;
+    return rewrite_open(rewrite, (const char *)module->image.bytes, module->image.count,
+                        most - image_memory(&module->image), why->text, sizeof why->text);
+}
+
+static void end_reading(struct module *module, struct rewrite *rewrite)
+{
+    rewrite_close(rewrite);
+    image_pack(&module->image);
+}
+
 uint32_t module_inspect(const struct client *client, struct module *module, int fd, uint64_t count,
                         struct proto_worker_module_needs *needs, struct refusal *why)
 {
-    const struct proto_device_info *info = &client->device->info;
-    uint32_t error =
-        image_read(&module->image, fd, count, info->compute_major * 10 + info->compute_minor,
-                   why->text, sizeof why->text);
+    struct rewrite *rewrite;
     *needs = (struct proto_worker_module_needs){0};
+    uint32_t error = image_open(&module->image, fd, count, why->text, sizeof why->text);
     if (error)
         return error;
-    if (module->image.kind != IMAGE_PTX) {
+    error = begin_reading(client, module, &rewrite, why);
+    if (!error && rewrite) {
+        needs->global_bytes = rewrite_global_bytes(rewrite);
+        needs->resident_bytes = rewrite_resident_bytes(rewrite);
+        say_what_stays(client, module, rewrite);
+    } else if (!error) {
         needs->resident_bytes = cubin_variable_bytes(module->image.bytes, module->image.count);
-        return 0;
     }
-    error = rewrite_open(&module->rewrite, (const char *)module->image.bytes, module->image.count,
-                         why->text, sizeof why->text);
-    if (error)
-        return error;
-    needs->global_bytes = rewrite_global_bytes(module->rewrite);
-    needs->resident_bytes = rewrite_resident_bytes(module->rewrite);
-    say_what_stays(client, module);
-    return 0;
+    end_reading(module, rewrite);
+    return error;
 }
 
 /* The first line of the compiler's log that says anything, on one line. */
@@ -189,45 +213,103 @@ static bool is_place(struct client *client, uint64_t base, uint64_t bytes)
     return ours && base % REWRITE_ALIGN == 0;
 }
 
-static uint32_t load_rewritten(struct client *client, struct module *module, uint64_t base,
-                               struct refusal *why)
+/*
+ * What a loaded module takes of this process's memory. The driver's own part nobody says: of PTX
+ * the software GPU keeps a tree like ours and what it made of that; of a cubin any driver keeps
+ * about a copy. Of a text that was not understood we take the size of an ordinary tree.
+ */
+static uint64_t kept_bytes(const struct client *client, const struct module *module,
+                           const struct rewrite *rewrite)
+{
+    if (!rewrite)
+        return module->image.count +
+               (client->device->cuda->cuFuncGetParamInfo ? 0 : image_memory(&module->image));
+    uint64_t tree = rewrite_tree_bytes(rewrite);
+    return symbols_bytes(module->symbols) + 2 * (tree ? tree : TREE_ORDINARY * module->image.count);
+}
+
+static uint32_t keep(struct client *client, struct module *module, const struct rewrite *rewrite,
+                     struct refusal *why)
+{
+    uint64_t kept = kept_bytes(client, module, rewrite);
+    uint32_t error = budget_keep(module->budget, &client->kept_bytes, kept, why);
+    if (!error)
+        module->kept = kept;
+    return error;
+}
+
+static uint32_t load_rewritten(struct client *client, struct module *module,
+                               struct rewrite *rewrite, uint64_t base, struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
-    uint64_t bytes = rewrite_global_bytes(module->rewrite);
+    uint64_t bytes = rewrite_global_bytes(rewrite);
     if (!is_place(client, base, bytes))
         return refusal_say(why, PROTO_ERROR_INVALID_VALUE,
                            "0x%llx is no place for %llu bytes of variables",
                            (unsigned long long)base, (unsigned long long)bytes);
     char *text = NULL;
-    uint32_t error = rewrite_place(module->rewrite, base, &text, why->text, sizeof why->text);
+    uint32_t error = rewrite_place(rewrite, base, &text, why->text, sizeof why->text);
     if (error)
         return error;
-    error = load(client, module, text, why);
+    module->symbols = rewrite_symbols(rewrite);
+    error = module->symbols
+                ? keep(client, module, rewrite, why)
+                : refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
+    if (!error)
+        error = load(client, module, text, why);
     free(text);
     if (error)
         return error;
-    cuda_result written = write_variables(cuda, module->rewrite, base);
+    cuda_result written = write_variables(cuda, rewrite, base);
     if (written == CUDA_OK)
         return 0;
-    cuda->cuModuleUnload(module->handle);
-    module->handle = NULL;
     return refusal_from_cuda(why, "writing the variables' initial values", written);
+}
+
+static void unload(struct client *client, struct module *module)
+{
+    if (module->handle)
+        client->device->cuda->cuModuleUnload(module->handle);
+    module->handle = NULL;
+    symbols_free(module->symbols);
+    module->symbols = NULL;
+    budget_return(module->budget, &client->kept_bytes, module->kept);
+    module->kept = 0;
+}
+
+static uint32_t load_read(struct client *client, struct module *module, struct rewrite *rewrite,
+                          uint64_t global_base, struct refusal *why)
+{
+    uint32_t error;
+    if (rewrite)
+        error = load_rewritten(client, module, rewrite, global_base, why);
+    else if (!(error = keep(client, module, NULL, why)))
+        error = load(client, module, module->image.bytes, why);
+    if (error)
+        unload(client, module);
+    return error;
 }
 
 uint32_t module_load(struct client *client, struct module *module, uint64_t global_base,
                      uint32_t *functions, struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
-    uint32_t error = module->rewrite ? load_rewritten(client, module, global_base, why)
-                                     : load(client, module, module->image.bytes, why);
+    struct rewrite *rewrite;
+    uint32_t error = begin_reading(client, module, &rewrite, why);
+    if (!error)
+        error = load_read(client, module, rewrite, global_base, why);
+    /* Without the driver's word a cubin has to be asked for its kernels' parameters. */
+    bool wanted = !error && !rewrite && !cuda->cuFuncGetParamInfo;
+    if (!wanted)
+        end_reading(module, rewrite);
     if (error)
         return error;
-    if (module->rewrite || cuda->cuFuncGetParamInfo)
+    if (!wanted)
         image_release(&module->image);
     unsigned count = 0;
     if (!cuda->cuModuleGetFunctionCount ||
         cuda->cuModuleGetFunctionCount(&count, module->handle) != CUDA_OK)
-        count = module->rewrite ? rewrite_kernel_count(module->rewrite) : 0;
+        count = module->symbols ? symbols_kernel_count(module->symbols) : 0;
     *functions = count;
     return 0;
 }
@@ -256,10 +338,8 @@ void module_destroy(struct client *client, struct module *module)
     while (*link != module)
         link = &(*link)->next;
     *link = module->next;
-    if (module->handle)
-        client->device->cuda->cuModuleUnload(module->handle);
+    unload(client, module);
     image_release(&module->image);
-    rewrite_close(module->rewrite);
     free(module);
 }
 
@@ -284,8 +364,8 @@ static uint32_t attribute(const struct cuda_driver *cuda, cuda_function function
 static bool layout_in_code(const struct module *module, const char *name, uint32_t *layout,
                            uint32_t *count, uint64_t *end)
 {
-    if (module->rewrite)
-        return rewrite_layout(module->rewrite, name, layout, count, end);
+    if (module->symbols)
+        return symbols_kernel(module->symbols, name, layout, count, end);
     return cubin_layout(module->image.bytes, module->image.count, name, layout, count, end) == 0;
 }
 
@@ -501,7 +581,7 @@ uint32_t module_global(struct client *client, uint32_t number, const char *name,
         error = copy_name(text, sizeof text, name, length, why);
     if (error)
         return error;
-    if (module->rewrite && rewrite_find(module->rewrite, text, address, count))
+    if (module->symbols && symbols_variable(module->symbols, text, address, count))
         return 0;
     cuda_device_ptr there = 0;
     size_t bytes = 0;

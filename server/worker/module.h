@@ -3,9 +3,9 @@
 /*
  * module: a client's code on the device, its kernels and its variables.
  *
- * An image is read once into private memory (inspect), which says how much client
- * memory its variables need; then it is loaded with its variables there. CUmodules
- * are never shared between clients.
+ * An image is read (inspect), which says how much client memory its variables need;
+ * then it is read again and loaded with its variables there: nothing that grew out of
+ * it waits for memory meanwhile. CUmodules are never shared between clients.
  *
  * Control thread, but for what the loader's thread does with a busy module; what the
  * submitter looks at is changed under client->lock.
@@ -17,14 +17,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/worker/budget.h"
 #include "server/worker/client.h"
 #include "server/worker/refusal.h"
 
 struct module;
 
-/* A module of this number with nothing in it. 0 or an error number. */
-uint32_t module_new(struct client *client, uint32_t number, struct module **module,
-                    struct refusal *why);
+/* A module of this number with nothing in it; what it keeps is the budget's. 0 or an error number.
+ */
+uint32_t module_new(struct client *client, uint32_t number, struct budget *budget,
+                    struct module **module, struct refusal *why);
 
 /*
  * Reads an image of count bytes from fd (which stays the caller's), and says what memory its

@@ -3,13 +3,16 @@
 #include "server/worker/rewrite.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/ptx.h"
+#include "common/units.h"
 #include "protocol.h"
 #include "server/worker/splice.h"
+#include "server/worker/symbols.h"
 
 /* What becomes of one .global variable. */
 struct placed {
@@ -27,7 +30,21 @@ struct rewrite {
     uint32_t count;
     struct placed **by_id; /* variable->id -> its entry, or NULL */
     uint64_t bytes, base;
+    size_t used, most; /* bytes of memory, the tree's included */
+    bool exceeded;     /* more than most were needed */
 };
+
+/* Zeroed; counted, and given back to the count by whoever frees it. */
+static void *spend(struct rewrite *rewrite, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > rewrite->most - rewrite->used) {
+        rewrite->exceeded = true;
+        return NULL;
+    }
+    rewrite->used += bytes;
+    return calloc(count, size);
+}
 
 static struct placed *placed_of(const struct rewrite *rewrite, const struct ptx_variable *variable)
 {
@@ -123,7 +140,8 @@ static bool keep_what_sections_name(struct rewrite *rewrite)
     const char *section = memmem(rewrite->text, rewrite->length, ".section", 8);
     if (!section || !rewrite->count)
         return true;
-    struct placed **sorted = calloc(rewrite->count, sizeof(struct placed *));
+    /* Twice: sorting may copy it. */
+    struct placed **sorted = spend(rewrite, rewrite->count, 2 * sizeof(struct placed *));
     if (!sorted)
         return false;
     for (uint32_t i = 0; i < rewrite->count; i++)
@@ -197,7 +215,7 @@ static uint64_t count_joins(const struct ptx_variable *const *variables, uint32_
     return joins;
 }
 
-static bool joins_open(struct joins *joins, const struct rewrite *rewrite)
+static bool joins_open(struct joins *joins, struct rewrite *rewrite)
 {
     const struct ptx_module *tree = rewrite->tree;
     uint64_t most = count_joins(tree->variables, tree->variable_count);
@@ -206,10 +224,10 @@ static bool joins_open(struct joins *joins, const struct rewrite *rewrite)
     if (most >= UINT32_MAX)
         return false;
     size_t ids = (size_t)tree->variable_ids + 1;
-    joins->all = calloc(most + 1, sizeof *joins->all);
-    joins->first = calloc(ids, sizeof *joins->first);
-    joins->todo = calloc(ids, sizeof *joins->todo);
-    joins->seen = calloc(ids, 1);
+    joins->all = spend(rewrite, most + 1, sizeof *joins->all);
+    joins->first = spend(rewrite, ids, sizeof *joins->first);
+    joins->todo = spend(rewrite, ids, sizeof *joins->todo);
+    joins->seen = spend(rewrite, ids, 1);
     if (!joins->all || !joins->first || !joins->todo || !joins->seen)
         return false;
     for (uint32_t i = 0; i < tree->variable_count; i++)
@@ -263,6 +281,7 @@ static void keep_the_joined(struct rewrite *rewrite, struct joins *joins)
 static bool decide(struct rewrite *rewrite)
 {
     struct joins joins = {0};
+    size_t used = rewrite->used;
     for (uint32_t i = 0; i < rewrite->count; i++)
         rewrite->placed[i].stays = why_by_itself(rewrite->placed[i].variable);
     bool decided = keep_what_sections_name(rewrite) && joins_open(&joins, rewrite);
@@ -272,6 +291,7 @@ static bool decide(struct rewrite *rewrite)
     free(joins.first);
     free(joins.todo);
     free(joins.seen);
+    rewrite->used = used;
     return decided;
 }
 
@@ -319,38 +339,63 @@ static void collect(struct rewrite *rewrite)
         rewrite->by_id[rewrite->placed[i].variable->id] = &rewrite->placed[i];
 }
 
-uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, char *why,
+static uint32_t refuse(const struct rewrite *rewrite, bool exceeded, char *why, size_t why_size)
+{
+    char most[UNITS_TEXT];
+    if (!exceeded) {
+        snprintf(why, why_size, "no memory for a module");
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    snprintf(why, why_size,
+             "the module's PTX (%zu bytes) needs more than %s of the server's memory to be read, "
+             "which is what one load may have: split it, compile it to a cubin, or give gpushared "
+             "a larger --image-memory",
+             rewrite->length, units_format_bytes(rewrite->most, most));
+    return PROTO_ERROR_SERVER_RESOURCES;
+}
+
+/* 0, or -ENOMEM. */
+static int read_text(struct rewrite *rewrite)
+{
+    int result = ptx_read_within(rewrite->text, rewrite->length, rewrite->most - rewrite->used,
+                                 &rewrite->tree, &rewrite->unread);
+    if (result < 0) {
+        rewrite->tree = NULL;
+        rewrite->exceeded = result == -E2BIG;
+        return result == -EINVAL ? 0 : -ENOMEM;
+    }
+    rewrite->used += rewrite->tree->memory;
+    size_t ids = (size_t)rewrite->tree->variable_ids + 1;
+    rewrite->placed = spend(rewrite, ids, sizeof *rewrite->placed);
+    rewrite->by_id = spend(rewrite, ids, sizeof(struct placed *));
+    if (!rewrite->placed || !rewrite->by_id)
+        return -ENOMEM;
+    collect(rewrite);
+    return decide(rewrite) ? 0 : -ENOMEM;
+}
+
+uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, size_t most, char *why,
                       size_t why_size)
 {
     struct rewrite *rewrite = calloc(1, sizeof *rewrite);
+    *out = NULL;
     if (!rewrite)
-        goto no_memory;
+        return refuse(NULL, false, why, why_size);
     rewrite->text = text;
     rewrite->length = length;
-    *out = rewrite;
-    if (ptx_read(text, length, &rewrite->tree, &rewrite->unread) < 0) {
-        rewrite->tree = NULL;
-        return 0;
+    rewrite->most = most;
+    uint32_t error = 0;
+    if (read_text(rewrite) < 0) {
+        error = refuse(rewrite, rewrite->exceeded, why, why_size);
+    } else if (!lay_out(rewrite)) {
+        snprintf(why, why_size, "the module's variables are larger than any memory");
+        error = PROTO_ERROR_OUT_OF_MEMORY;
     }
-    rewrite->placed = calloc(rewrite->tree->variable_ids + 1, sizeof *rewrite->placed);
-    rewrite->by_id = calloc(rewrite->tree->variable_ids + 1, sizeof(struct placed *));
-    if (!rewrite->placed || !rewrite->by_id)
-        goto no_memory;
-    collect(rewrite);
-    if (!decide(rewrite))
-        goto no_memory;
-    if (lay_out(rewrite))
-        return 0;
-    rewrite_close(rewrite);
-    *out = NULL;
-    snprintf(why, why_size, "the module's variables are larger than any memory");
-    return PROTO_ERROR_OUT_OF_MEMORY;
-
-no_memory:
-    rewrite_close(rewrite);
-    *out = NULL;
-    snprintf(why, why_size, "no memory for a module");
-    return PROTO_ERROR_SERVER_RESOURCES;
+    if (error)
+        rewrite_close(rewrite);
+    else
+        *out = rewrite;
+    return error;
 }
 
 void rewrite_close(struct rewrite *rewrite)
@@ -470,7 +515,7 @@ uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, char
     struct splice splice;
     char prefix[32];
     struct uses uses = {.rewrite = rewrite, .splice = &splice, .prefix = prefix};
-    splice_open(&splice, rewrite->text, rewrite->length);
+    splice_open(&splice, rewrite->text, rewrite->length, rewrite->most - rewrite->used);
     rewrite->base = base;
     choose_prefix(rewrite, prefix, sizeof prefix);
     for (uint32_t i = 0; i < rewrite->count; i++) {
@@ -486,8 +531,7 @@ uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, char
     rewrite->text = NULL;
     if (*text)
         return 0;
-    snprintf(why, why_size, "no memory for the module's text");
-    return PROTO_ERROR_SERVER_RESOURCES;
+    return refuse(rewrite, splice.exceeded, why, why_size);
 }
 
 /* ---- initial contents ---- */
@@ -528,6 +572,59 @@ bool rewrite_initial(const struct rewrite *rewrite, uint32_t *next, uint64_t *ad
 
 /* ---- questions ---- */
 
+static bool is_kernel(const struct ptx_function *function)
+{
+    return function->entry && function->defined &&
+           function->param_count <= PROTO_PARAMETER_COUNT_MAX;
+}
+
+static void add_kernel(struct symbols *symbols, const struct ptx_function *function)
+{
+    uint32_t pairs[2 * PROTO_PARAMETER_COUNT_MAX];
+    for (uint32_t i = 0; i < function->param_count; i++) {
+        pairs[2 * i] = (uint32_t)ptx_param_offset(function, i);
+        pairs[2 * i + 1] = (uint32_t)function->params[i]->bytes;
+    }
+    symbols_add_kernel(symbols, function->name, pairs, function->param_count,
+                       ptx_param_offset(function, function->param_count));
+}
+
+static bool is_found_by_name(const struct placed *placed)
+{
+    return !placed->stays && !placed->variable->in_function;
+}
+
+struct symbols *rewrite_symbols(const struct rewrite *rewrite)
+{
+    uint32_t functions = rewrite->tree ? rewrite->tree->function_count : 0;
+    struct symbols_room room = {0};
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (is_found_by_name(&rewrite->placed[i]))
+            symbols_room_variable(&room, rewrite->placed[i].variable->name);
+    for (uint32_t i = 0; i < functions; i++)
+        if (is_kernel(rewrite->tree->functions[i]))
+            symbols_room_kernel(&room, rewrite->tree->functions[i]->name,
+                                rewrite->tree->functions[i]->param_count);
+    struct symbols *symbols = symbols_create(&room);
+    if (!symbols)
+        return NULL;
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (is_found_by_name(&rewrite->placed[i]))
+            symbols_add_variable(symbols, rewrite->placed[i].variable->name,
+                                 rewrite->base + rewrite->placed[i].offset,
+                                 rewrite->placed[i].variable->bytes);
+    for (uint32_t i = 0; i < functions; i++)
+        if (is_kernel(rewrite->tree->functions[i]))
+            add_kernel(symbols, rewrite->tree->functions[i]);
+    symbols_sort(symbols);
+    return symbols;
+}
+
+size_t rewrite_tree_bytes(const struct rewrite *rewrite)
+{
+    return rewrite->tree ? rewrite->tree->memory : 0;
+}
+
 static const struct placed *find_placed(const struct rewrite *rewrite, const char *name)
 {
     for (uint32_t i = 0; i < rewrite->count; i++)
@@ -535,17 +632,6 @@ static const struct placed *find_placed(const struct rewrite *rewrite, const cha
             strcmp(rewrite->placed[i].variable->name, name) == 0)
             return &rewrite->placed[i];
     return NULL;
-}
-
-bool rewrite_find(const struct rewrite *rewrite, const char *name, uint64_t *address,
-                  uint64_t *count)
-{
-    const struct placed *placed = find_placed(rewrite, name);
-    if (!placed || placed->stays)
-        return false;
-    *address = rewrite->base + placed->offset;
-    *count = placed->variable->bytes;
-    return true;
 }
 
 const char *rewrite_why_stays(const struct rewrite *rewrite, const char *name)
@@ -560,28 +646,4 @@ const char *rewrite_first_that_stays(const struct rewrite *rewrite)
         if (rewrite->placed[i].stays)
             return rewrite->placed[i].variable->name;
     return NULL;
-}
-
-uint32_t rewrite_kernel_count(const struct rewrite *rewrite)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; rewrite->tree && i < rewrite->tree->function_count; i++)
-        count += rewrite->tree->functions[i]->entry && rewrite->tree->functions[i]->defined;
-    return count;
-}
-
-bool rewrite_layout(const struct rewrite *rewrite, const char *kernel, uint32_t *pairs,
-                    uint32_t *count, uint64_t *end)
-{
-    const struct ptx_function *function =
-        rewrite->tree ? ptx_find_function(rewrite->tree, kernel) : NULL;
-    if (!function || !function->entry || function->param_count > PROTO_PARAMETER_COUNT_MAX)
-        return false;
-    for (uint32_t i = 0; i < function->param_count; i++) {
-        pairs[2 * i] = (uint32_t)ptx_param_offset(function, i);
-        pairs[2 * i + 1] = (uint32_t)function->params[i]->bytes;
-    }
-    *count = function->param_count;
-    *end = ptx_param_offset(function, function->param_count);
-    return true;
 }

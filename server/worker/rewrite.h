@@ -19,16 +19,18 @@
 #include <stdint.h>
 
 struct rewrite;
+struct symbols;
 
 enum { REWRITE_ALIGN = 512 }; /* of the memory the variables move to */
 
 /*
- * Reads PTX text, which must live until rewrite_place and end with a NUL. 0 or an error number with
- * a sentence. Text that the reader does not understand is no error: nothing moves (rewrite_unread
- * says why), and the driver's compiler judges it.
+ * Reads PTX text, which must live until rewrite_place, within `most` bytes of memory (which hold
+ * for rewrite_place too). 0 or an error number with a sentence. Text that the reader does not
+ * understand is no error: nothing moves (rewrite_unread says why), and the driver's compiler
+ * judges it.
  */
-uint32_t rewrite_open(struct rewrite **rewrite, const char *text, size_t length, char *why,
-                      size_t why_size);
+uint32_t rewrite_open(struct rewrite **rewrite, const char *text, size_t length, size_t most,
+                      char *why, size_t why_size);
 void rewrite_close(struct rewrite *rewrite); /* NULL allowed */
 
 /* What the reader did not understand, or NULL. */
@@ -51,16 +53,11 @@ uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, char
 bool rewrite_initial(const struct rewrite *rewrite, uint32_t *next, uint64_t *address,
                      uint8_t **bytes, size_t *count);
 
-/* A moved variable's place after rewrite_place. False if there is none of that name. */
-bool rewrite_find(const struct rewrite *rewrite, const char *name, uint64_t *address,
-                  uint64_t *count);
+/* After rewrite_place: what has to be known as long as the module lives. NULL without memory. */
+struct symbols *rewrite_symbols(const struct rewrite *rewrite);
 
-uint32_t rewrite_kernel_count(const struct rewrite *rewrite);
-
-/* A kernel's parameters as pairs of offset and size (PROTO_PARAMETER_COUNT_MAX have room); end: of
- * the last one. False if unknown. */
-bool rewrite_layout(const struct rewrite *rewrite, const char *kernel, uint32_t *pairs,
-                    uint32_t *count, uint64_t *end);
+/* Bytes of memory that the text's tree takes; 0 for a text that was not understood. */
+size_t rewrite_tree_bytes(const struct rewrite *rewrite);
 
 /* Why a .global variable stays in the module; NULL if it moves or is unknown. Static. */
 const char *rewrite_why_stays(const struct rewrite *rewrite, const char *name);

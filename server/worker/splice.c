@@ -5,20 +5,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-void splice_open(struct splice *splice, const char *text, size_t length)
+/* What malloc takes for a short piece beside its text. */
+#define PIECE_BYTES 32
+
+void splice_open(struct splice *splice, const char *text, size_t length, size_t most)
 {
-    *splice = (struct splice){.text = text, .length = length};
+    *splice = (struct splice){.text = text, .length = length, .most = most};
+}
+
+static bool take(struct splice *splice, size_t bytes)
+{
+    if (bytes > splice->most - splice->used) {
+        splice->failed = splice->exceeded = true;
+        return false;
+    }
+    splice->used += bytes;
+    return true;
 }
 
 void splice_replace(struct splice *splice, uint32_t start, uint32_t end, const char *text)
 {
+    if (splice->failed || !take(splice, PIECE_BYTES + strlen(text)))
+        return;
     if (splice->count == splice->room) {
         uint32_t room = splice->room ? splice->room * 2 : 64;
+        /* Old and new may exist at once. */
+        if (!take(splice, room * sizeof *splice->pieces))
+            return;
         struct splice_piece *pieces = realloc(splice->pieces, room * sizeof *pieces);
         if (!pieces) {
             splice->failed = true;
             return;
         }
+        splice->used -= splice->room * sizeof *pieces;
         splice->pieces = pieces;
         splice->room = room;
     }
@@ -68,9 +87,11 @@ static bool disjoint(const struct splice *splice)
 char *splice_finish(struct splice *splice)
 {
     size_t from = 0, to = 0;
-    if (splice->count)
+    /* Sorting may copy all the pieces. */
+    bool may = take(splice, splice->count * sizeof *splice->pieces + new_length(splice) + 1);
+    if (may && splice->count)
         qsort(splice->pieces, splice->count, sizeof *splice->pieces, by_place);
-    char *out = splice->failed || !disjoint(splice) ? NULL : malloc(new_length(splice) + 1);
+    char *out = !may || splice->failed || !disjoint(splice) ? NULL : malloc(new_length(splice) + 1);
     for (uint32_t i = 0; i < splice->count; i++) {
         struct splice_piece *piece = &splice->pieces[i];
         if (out) {
@@ -88,6 +109,6 @@ char *splice_finish(struct splice *splice)
         out[to + splice->length - from] = 0;
     }
     free(splice->pieces);
-    *splice = (struct splice){.text = splice->text};
+    *splice = (struct splice){.text = splice->text, .exceeded = splice->exceeded};
     return out;
 }

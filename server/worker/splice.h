@@ -24,11 +24,14 @@ struct splice {
     size_t length;
     struct splice_piece *pieces;
     uint32_t count, room;
-    bool failed; /* memory was short: splice_finish returns NULL */
+    size_t used, most; /* bytes of memory */
+    bool failed;       /* memory was short, or more than most: splice_finish returns NULL */
+    bool exceeded;     /* the latter */
 };
 
-/* text stays the caller's, and has to live until splice_finish. */
-void splice_open(struct splice *splice, const char *text, size_t length);
+/* text stays the caller's, and has to live until splice_finish. most: bytes of memory that pieces
+ * and new text may take together. */
+void splice_open(struct splice *splice, const char *text, size_t length, size_t most);
 /* [start, end) of the old text, in bytes; the new piece is copied. */
 void splice_replace(struct splice *splice, uint32_t start, uint32_t end, const char *text);
 

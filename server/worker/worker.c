@@ -47,8 +47,8 @@ static uint32_t open_places(struct worker *worker, char *why, size_t why_size)
     return PROTO_ERROR_UNKNOWN;
 }
 
-uint32_t worker_start(struct worker *worker, const struct device *device, int channel, char *why,
-                      size_t why_size)
+uint32_t worker_start(struct worker *worker, const struct device *device, int channel,
+                      uint64_t image_memory, char *why, size_t why_size)
 {
     worker->device = *device;
     worker->channel = channel;
@@ -59,6 +59,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     worker->partitions.device = NULL;
     worker->places.partitions = NULL;
     trace_open(&worker->trace);
+    budget_open(&worker->budget, image_memory);
     worker->submitter.event = worker->submitter.epoll = -1;
     worker->submitter.running = worker->completer.running = false;
     worker->loader.running = worker->clearer.running = false;
@@ -124,6 +125,7 @@ void worker_stop(struct worker *worker)
     free(worker->clients);
     worker->clients = NULL;
     pthread_mutex_destroy(&worker->clients_lock);
+    budget_close(&worker->budget);
 }
 
 void worker_wake_control(struct worker *worker)

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "server/worker/client.h"
+#include "server/worker/budget.h"
 #include "server/worker/completer.h"
 #include "server/worker/device.h"
 #include "server/worker/gate.h"
@@ -35,6 +36,7 @@ struct worker {
     struct account account;
     struct gate gate;
     struct trace trace;
+    struct budget budget; /* this process's memory for clients' code */
 
     /* The clients. The control thread changes the table and frees clients; the others hold the lock
      * while they walk it, or keep to clients that have not left. */
@@ -54,10 +56,10 @@ struct worker {
 /*
  * Divides the device and starts the other threads. device is moved in; channel stays
  * the caller's. 0, or an error number with a sentence; then worker->device is
- * closed too.
+ * closed too. image_memory: bytes for clients' code, see budget_open.
  */
-uint32_t worker_start(struct worker *worker, const struct device *device, int channel, char *why,
-                      size_t why_size);
+uint32_t worker_start(struct worker *worker, const struct device *device, int channel,
+                      uint64_t image_memory, char *why, size_t why_size);
 
 /* Ends the threads and frees everything, clients that are left included. */
 void worker_stop(struct worker *worker);

@@ -22,12 +22,15 @@
 
 static struct image image;
 static char why[300];
+static size_t most = SIZE_MAX;
 
 static uint32_t read_bytes(const void *bytes, size_t count, uint64_t said)
 {
     int fd = memfd_create("image", MFD_CLOEXEC);
     assert_int_equal(write(fd, bytes, count), count);
-    uint32_t error = image_read(&image, fd, said, 90, why, sizeof why);
+    uint32_t error = image_open(&image, fd, said, why, sizeof why);
+    if (!error)
+        error = image_unpack(&image, 90, most, why, sizeof why);
     close(fd);
     return error;
 }

@@ -11,16 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol.h"
 #include "server/worker/rewrite.h"
+#include "server/worker/symbols.h"
 
 #define BASE UINT64_C(0x200000000000) /* 35184372088832 */
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+
+#define MOST ((size_t)1 << 24)
 
 static struct rewrite *open_text(const char *text)
 {
     struct rewrite *rewrite;
     char why[300] = "";
-    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), why, sizeof why), 0);
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, why, sizeof why), 0);
     if (rewrite_unread(rewrite))
         print_message("%s\n", rewrite_unread(rewrite));
     assert_null(rewrite_unread(rewrite));
@@ -134,16 +138,18 @@ static void test_initial_values_and_addresses(void **state)
     assert_int_equal(rewrite_place(rewrite, BASE, &out, why, sizeof why), 0);
     free(out);
     image_of(rewrite, image, sizeof image);
-    assert_true(rewrite_find(rewrite, "a", &address, &count));
+    struct symbols *symbols = rewrite_symbols(rewrite);
+    assert_non_null(symbols);
+    assert_true(symbols_variable(symbols, "a", &address, &count));
     assert_int_equal(count, 4);
     uint64_t a = address;
     assert_int_equal(image[a - BASE], 5);
-    assert_true(rewrite_find(rewrite, "f", &address, &count));
+    assert_true(symbols_variable(symbols, "f", &address, &count));
     assert_int_equal(count, 8);
     memcpy(floats, image + (address - BASE), 8);
     assert_true(floats[0] == 1.0f && floats[1] == 2.0f);
     uint64_t f = address;
-    assert_true(rewrite_find(rewrite, "p", &address, &count));
+    assert_true(symbols_variable(symbols, "p", &address, &count));
     assert_int_equal(count, 24);
     assert_int_equal(address % 8, 0);
     memcpy(&expected, image + (address - BASE), 8);
@@ -151,12 +157,13 @@ static void test_initial_values_and_addresses(void **state)
     memcpy(&expected, image + (address - BASE) + 8, 8);
     assert_int_equal(expected, f + 4);
     assert_int_equal(image[address - BASE + 16], 7);
-    assert_true(rewrite_find(rewrite, "bytes", &address, &count));
+    assert_true(symbols_variable(symbols, "bytes", &address, &count));
     expected = 0;
     memcpy(&expected, image + (address - BASE), 6);
     assert_int_equal(expected, a);
-    assert_true(rewrite_find(rewrite, "zero", &address, &count));
-    assert_false(rewrite_find(rewrite, "nobody", &address, &count));
+    assert_true(symbols_variable(symbols, "zero", &address, &count));
+    assert_false(symbols_variable(symbols, "nobody", &address, &count));
+    symbols_free(symbols);
     rewrite_close(rewrite);
 }
 
@@ -216,7 +223,7 @@ static void test_text_that_is_not_understood_is_left_to_the_driver(void **state)
     const char *text = HEAD ".visible .entry k(\n{ nonsense";
     struct rewrite *rewrite;
     char why[300];
-    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), why, sizeof why), 0);
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, why, sizeof why), 0);
     assert_non_null(rewrite_unread(rewrite));
     assert_int_equal(rewrite_global_bytes(rewrite), 0);
     char *out;
@@ -235,14 +242,51 @@ static void test_layout_of_parameters(void **state)
                        "}\n");
     uint32_t pairs[16], count;
     uint64_t end;
-    assert_true(rewrite_layout(rewrite, "k", pairs, &count, &end));
+    struct symbols *symbols = rewrite_symbols(rewrite);
+    assert_non_null(symbols);
+    assert_true(symbols_kernel(symbols, "k", pairs, &count, &end));
     const uint32_t expected[8] = {0, 4, 8, 8, 16, 24, 40, 1};
     assert_int_equal(count, 4);
     assert_memory_equal(pairs, expected, sizeof expected);
     assert_int_equal(end, 41);
-    assert_int_equal(rewrite_kernel_count(rewrite), 1);
-    assert_false(rewrite_layout(rewrite, "none", pairs, &count, &end));
+    assert_int_equal(symbols_kernel_count(symbols), 1);
+    assert_false(symbols_kernel(symbols, "none", pairs, &count, &end));
+    symbols_free(symbols);
     rewrite_close(rewrite);
+}
+
+/* Neither reading nor rewriting may take more than was said, and a text that needs more names the
+ * remedy. Found by trying every size below what is enough. */
+static void test_memory_is_bounded(void **state)
+{
+    (void)state;
+    char text[16384], why[400], *out;
+    size_t at = (size_t)snprintf(text, sizeof text, HEAD ".global .u32 v;\n.entry k()\n{\n");
+    for (int i = 0; i < 400; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "st.global.u32 [v], {v,v};\n");
+    at += (size_t)snprintf(text + at, sizeof text - at, "ret;\n}\n");
+    int unread = 0, unplaced = 0;
+    size_t most;
+    for (most = 1000;; most += 4000) {
+        struct rewrite *rewrite;
+        why[0] = 0;
+        uint32_t error = rewrite_open(&rewrite, text, at, most, why, sizeof why);
+        unread += error != 0;
+        if (!error) {
+            assert_true(rewrite_tree_bytes(rewrite) <= most);
+            error = rewrite_place(rewrite, BASE, &out, why, sizeof why);
+            unplaced += error != 0;
+            if (!error)
+                free(out);
+            rewrite_close(rewrite);
+        }
+        if (!error)
+            break;
+        assert_int_equal(error, PROTO_ERROR_SERVER_RESOURCES);
+        assert_non_null(strstr(why, "--image-memory"));
+    }
+    print_message("%zu bytes of text take %zu\n", at, most);
+    assert_true(unread > 0 && unplaced > 0);
 }
 
 int main(void)
@@ -259,6 +303,7 @@ int main(void)
         cmocka_unit_test(test_const_stays),
         cmocka_unit_test(test_text_that_is_not_understood_is_left_to_the_driver),
         cmocka_unit_test(test_layout_of_parameters),
+        cmocka_unit_test(test_memory_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
