@@ -8,7 +8,7 @@
 
 /* Commands before anything is known of their duration. */
 #define WINDOW_UNKNOWN      2u
-#define ALONE_BEYOND(lease) ((lease) / 10)
+#define ALONE_BEYOND(lease) ((lease) / 10 > 1000000 ? (lease) / 10 : 1000000)
 
 void lane_queue(struct scheduler_lane *lane, struct scheduler_client *client)
 {
@@ -202,7 +202,7 @@ uint32_t lane_room(const struct scheduler *scheduler, const struct scheduler_lan
     uint64_t ends = lane->lease_ends + (awaited ? 0 : ALONE_BEYOND(scheduler->plan.lease_ns));
     if (client->peak_ns == 0)
         return client->in_flight < WINDOW_UNKNOWN ? WINDOW_UNKNOWN - client->in_flight : 0;
-    uint64_t left = (ends - now) / client->peak_ns;
+    uint64_t left = (ends - now + client->peak_ns - 1) / client->peak_ns;
     if (left <= client->in_flight)
         return client->in_flight ? 0 : 1;
     return left - client->in_flight < room ? (uint32_t)(left - client->in_flight) : room;

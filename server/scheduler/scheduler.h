@@ -69,9 +69,9 @@
  * in window_ns at the client's own recent pace, but always two for each of its queues that has
  * work: what is in flight can't be called back, so it bounds how soon anything else takes effect.
  * Half of that while it is on multiprocessors that another client may want back at any moment.
- * Near the end of a lease it may have only as many as will be done by then, by the longest of its
- * recent commands, but one at least: so overrun is seldom more than one kernel. (In fair mode and
- * turns, while nobody else has work: by a tenth of a lease later.)
+ * Near the end of a lease it may have only as many as will have begun by then, by the longest of
+ * its recent commands: so overrun is seldom more than one kernel. (In fair mode and turns, while
+ * nobody else has work: by a tenth of a lease later, 1 ms at least.)
  *
  * PRIORITY binds in concurrent mode, where clients meet on the device. Level 0 is the most urgent;
  * any number up to SCHEDULER_LEVELS - 1. While a client of a level has work, or had some in the

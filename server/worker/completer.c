@@ -19,7 +19,7 @@
 #define YIELD_NS       5000    /* first looks follow each other at once, but let others run */
 #define PAUSE_FIRST_NS 20000   /* about what a sleep costs anyway */
 #define PAUSE_MOST_NS  500000  /* no sleeper is woken later than this */
-#define PAUSE_EAGER_NS 30000   /* the same where a device idles until then */
+#define PAUSE_LEAST_NS 30000   /* where the device idles until then */
 #define TICK_NS        5000000 /* how often a busy device is asked whether it lives */
 #define TICKS_MOST     4       /* ticks without work before it goes to sleep */
 
@@ -112,8 +112,13 @@ static void look_at_client(struct completer *completer, struct client *client,
     struct gate *gate = &completer->worker->gate;
     if (own.progress)
         gate_reached(gate, client);
-    own.eager = busy && (gate_waited(gate) || (client->blocked && client->gate.go_on_at == 0));
-    own.urgent |= own.eager;
+    own.patience = PAUSE_MOST_NS;
+    if (client->blocked && client->gate.go_on_ns / 2 < own.patience)
+        own.patience = client->gate.go_on_ns / 2;
+    if (busy && gate_waited(gate)) {
+        own.patience = 0;
+        own.urgent = true;
+    }
     look_at_waits(client, &own, control, submitter);
     if (!busy && bits_next(client->ready, 0, client->stream_count) == client->stream_count)
         place_quiet(&completer->worker->places, &client->place, timeline_now());
@@ -124,13 +129,14 @@ static void look_at_client(struct completer *completer, struct client *client,
     look->urgent |= own.urgent;
     look->in_use |= own.in_use;
     look->progress |= own.progress;
-    look->eager |= own.eager;
+    if (own.patience < look->patience)
+        look->patience = own.patience;
 }
 
 struct completer_look completer_look(struct completer *completer)
 {
     struct worker *worker = completer->worker;
-    struct completer_look look = {0};
+    struct completer_look look = {.patience = PAUSE_MOST_NS};
     bool control = false, submitter = false;
     pthread_mutex_lock(&worker->clients_lock);
     for (uint32_t i = 0; i < worker->client_count; i++)
@@ -212,9 +218,8 @@ static void watch(struct completer *completer)
             sched_yield();
         } else {
             pause = pause ? pause + pause / 2 : PAUSE_FIRST_NS;
-            uint64_t most = look.eager ? PAUSE_EAGER_NS : PAUSE_MOST_NS;
-            if (pause > most)
-                pause = most;
+            if (pause > look.patience)
+                pause = look.patience > PAUSE_LEAST_NS ? look.patience : PAUSE_LEAST_NS;
             struct timespec time = {.tv_nsec = (long)pause};
             nanosleep(&time, NULL);
         }

@@ -48,10 +48,10 @@ void completer_note(struct completer *completer, bool urgent);
 
 /* ---- the part, for tests: what one look at everything found ---- */
 struct completer_look {
-    bool urgent;   /* somebody waits */
-    bool in_use;   /* work is in flight */
-    bool progress; /* something was reached since the last look */
-    bool eager;    /* the device idles until the end of what is in flight is seen */
+    bool urgent;       /* somebody waits */
+    bool in_use;       /* work is in flight */
+    bool progress;     /* something was reached since the last look */
+    uint64_t patience; /* ns: the device may idle if the end of work is seen later than this */
 };
 struct completer_look completer_look(struct completer *completer);
 

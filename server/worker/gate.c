@@ -8,6 +8,14 @@
 #include "common/timeline.h"
 #include "server/worker/client.h"
 
+/* The end of a lease's last work is polled for when it is so near: a sleep and a wake-up cost a
+ * good part of that. */
+#define AWAIT_NS 200000
+/* What is done is seen when a batch is done: so much of it at once, and no more. */
+#define BATCH_NS      250000
+#define PACE_COMMANDS 8
+#define PACE_NS       1000000
+
 static uint32_t least_of(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -73,10 +81,25 @@ static struct gate_client *gate_client_of(struct scheduler_client *scheduled)
                                           offsetof(struct gate_client, scheduled));
 }
 
+/* A lease that is over and whose last work is about to end. */
+static void find_ending(struct gate *gate, uint64_t now)
+{
+    for (uint32_t i = 0; i < gate->scheduler.lane_count && !gate->ending; i++) {
+        const struct scheduler_lane *lane = &gate->scheduler.lanes[i];
+        if (!lane->closing || lane->wants_count == 0)
+            continue;
+        uint64_t left = lane->in_flight * lane->holder->mean_ns;
+        if (left < AWAIT_NS && !gate_client_of(lane->holder)->dropped &&
+            now < lane->lease_ends + 2 * AWAIT_NS)
+            gate->ending = gate_client_of(lane->holder);
+    }
+}
+
 /* After whatever was told: the scheduler's names, and when to look next. */
 static void settle(struct gate *gate, uint64_t now)
 {
     uint64_t next = SCHEDULER_NEVER;
+    gate->ending = NULL;
     if (!is_open(gate)) {
         struct scheduler_client *named;
         while ((named = scheduler_decide(&gate->scheduler, now))) {
@@ -86,11 +109,37 @@ static void settle(struct gate *gate, uint64_t now)
                 break;
         }
         next = scheduler_next_event(&gate->scheduler, now);
+        find_ending(gate, now);
     }
+    __atomic_store_n(&gate->awaits, gate->ending != NULL, __ATOMIC_SEQ_CST);
     __atomic_store_n(&gate->next, gate->named_first ? 0 : next, __ATOMIC_SEQ_CST);
 }
 
 /* ---- what is in flight ---- */
+
+/* When one sees that work is done is a matter of luck: over several commands, or over a long one,
+ * that evens out. */
+static void learn_pace(struct gate_client *at, uint64_t completed, uint32_t in_flight, uint64_t now)
+{
+    struct scheduler_client *scheduled = &at->scheduled;
+    uint64_t done = completed - at->completed, span = now - at->since;
+    if (at->since_exact && in_flight && done < PACE_COMMANDS && (done == 0 || span < PACE_NS))
+        return;
+    /* With nothing left it ended some time ago: its pace is that or better. */
+    bool better = scheduled->mean_ns == 0 || span / (done ? done : 1) < scheduled->mean_ns;
+    if (done && at->since_exact && (in_flight || better))
+        scheduler_pace(scheduled, done < UINT32_MAX ? (uint32_t)done : UINT32_MAX, span);
+    at->completed = completed;
+    at->since = now;
+    at->since_exact = in_flight > 0;
+}
+
+static void set_windows(const struct gate *gate, struct gate_client *at)
+{
+    at->window = scheduler_window(&gate->scheduler.settings, &at->scheduled);
+    uint64_t batch = at->scheduled.mean_ns ? BATCH_NS / at->scheduled.mean_ns : at->window / 4;
+    at->batch = batch < 1 ? 1 : batch < at->window ? (uint32_t)batch : at->window;
+}
 
 /* Under both locks. The scheduler is told what happened since it was last told. */
 static void count(struct gate *gate, struct client *client, uint64_t now)
@@ -98,17 +147,9 @@ static void count(struct gate *gate, struct client *client, uint64_t now)
     struct gate_client *at = &client->gate;
     struct scheduler_client *scheduled = &at->scheduled;
     uint32_t in_flight = client->in_flight = client_in_flight(client);
-    uint64_t done = at->submitted - in_flight - at->completed;
-    uint64_t span = now - at->since;
-    at->completed += done;
-    /* With nothing left it ended some time ago: its pace is that or better. */
-    bool better = scheduled->mean_ns == 0 || span / (done ? done : 1) < scheduled->mean_ns;
-    if (done && at->since_exact && (in_flight || better))
-        scheduler_pace(scheduled, done < UINT32_MAX ? (uint32_t)done : UINT32_MAX, span);
-    at->since = now;
-    at->since_exact = in_flight > 0;
     scheduled->borrows = __atomic_load_n(&client->place.borrows, __ATOMIC_RELAXED);
-    at->window = scheduler_window(&gate->scheduler.settings, scheduled);
+    learn_pace(at, at->submitted - in_flight, in_flight, now);
+    set_windows(gate, at);
     if (in_flight > scheduled->in_flight)
         scheduler_submitted(&gate->scheduler, scheduled, in_flight - scheduled->in_flight, now);
     else if (in_flight < scheduled->in_flight)
@@ -125,9 +166,12 @@ static uint32_t rings_with_work(const struct client *client)
 
 /* ---- the submitter ---- */
 
+/* Under the client's lock and the gate's. */
 static uint32_t block(struct client *client)
 {
-    client->gate.go_on_at = client->in_flight / 2;
+    struct gate_client *at = &client->gate;
+    at->go_on_at = client->in_flight / 2;
+    at->go_on_ns = at->go_on_at * at->scheduled.mean_ns;
     return 0;
 }
 
@@ -138,13 +182,12 @@ static uint32_t room_while_open(struct gate *gate, struct client *client, uint32
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
         count(gate, client, timeline_now());
-        /* It is about to submit. */
-        at->since_exact = true;
+        at->since_exact = true; /* it is about to submit */
+        if (client->in_flight >= at->window)
+            block(client);
         pthread_mutex_unlock(&gate->lock);
     }
-    if (client->in_flight >= at->window)
-        return block(client);
-    return least_of(at->window - client->in_flight, most);
+    return client->in_flight < at->window ? least_of(at->window - client->in_flight, most) : 0;
 }
 
 static uint32_t ask(struct gate *gate, struct client *client, uint32_t most)
@@ -204,6 +247,15 @@ struct client *gate_named(struct gate *gate)
         settle(gate, timeline_now());
     pthread_mutex_unlock(&gate->lock);
     return at ? at->client : NULL;
+}
+
+struct client *gate_ending(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    struct gate_client *at = gate->ending;
+    bool there = at && !at->dropped;
+    pthread_mutex_unlock(&gate->lock);
+    return there ? at->client : NULL;
 }
 
 void gate_drop(struct gate *gate, struct client *client)
@@ -355,7 +407,7 @@ int gate_add(struct gate *gate, struct client *client, const struct scheduler_li
     int result = scheduler_add(&gate->scheduler, &at->scheduled, limits, atoms, now, why, why_size);
     if (result == 0) {
         at->added = true;
-        at->window = scheduler_window(&gate->scheduler.settings, &at->scheduled);
+        set_windows(gate, at);
         at->next = gate->first;
         gate->first = at;
     }

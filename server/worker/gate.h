@@ -44,8 +44,10 @@ struct gate_client {
     uint64_t completed; /* of them, when last counted */
     uint64_t since;     /* when they were last counted */
     bool since_exact;   /* work was in flight from then on */
+    uint32_t batch;     /* commands before a completion */
     uint32_t window;    /* commands in flight that need no asking while the gate is open */
-    uint32_t go_on_at;  /* blocked: it may go on with so many in flight */
+    uint32_t go_on_at;  /* blocked: it may go on with so many in flight... */
+    uint64_t go_on_ns;  /* ...which last about so long */
 };
 
 struct gate {
@@ -53,9 +55,11 @@ struct gate {
     struct scheduler scheduler;
     struct gate_client *first;
     struct gate_client *named_first, *named_last;
-    uint32_t waiting; /* atomic: clients that wait for others' work to end */
-    uint32_t open;    /* atomic */
-    uint64_t next;    /* atomic, ns */
+    struct gate_client *ending; /* see gate_ending; or NULL */
+    uint32_t awaits;            /* atomic: there is one */
+    uint32_t waiting;           /* atomic: clients that wait for others' work to end */
+    uint32_t open;              /* atomic */
+    uint64_t next;              /* atomic, ns */
 };
 
 void gate_open(struct gate *gate);
@@ -94,6 +98,9 @@ void gate_leave(struct gate *gate, struct client *client, bool more);
 
 /* A client that may go on, or that should look; NULL: no more. Never one that was dropped. */
 struct client *gate_named(struct gate *gate);
+/* Whose lease is over and whose last work is about to end, while others wait for that: its end is
+ * to be looked for (gate_reached) without a pause. NULL: nobody's. */
+struct client *gate_ending(struct gate *gate);
 /* The client is left alone from now on: it has no work, and is named no more. */
 void gate_drop(struct gate *gate, struct client *client);
 
@@ -109,6 +116,11 @@ void gate_usage(struct gate *gate, struct client *client, struct proto_worker_us
 static inline bool gate_waited(const struct gate *gate)
 {
     return __atomic_load_n(&gate->waiting, __ATOMIC_SEQ_CST) != 0;
+}
+/* Whether to ask gate_ending. */
+static inline bool gate_awaits(const struct gate *gate)
+{
+    return __atomic_load_n(&gate->awaits, __ATOMIC_RELAXED);
 }
 /* When gate_named is to be called; 0: now. SCHEDULER_NEVER. */
 static inline uint64_t gate_next(const struct gate *gate)

@@ -22,6 +22,7 @@
 #define LINGER_PAUSES  12 /* roughly the time in which a client pushes three launches */
 #define SPINS_A_LOOK   32 /* between two looks at the clock */
 #define EVENTS_A_SLEEP 64
+#define STUCK_ROUNDS   16
 /* A blocked ring is looked at no more often: each look costs its producer a miss. */
 #define WAIT_LOOK_NS 50000
 
@@ -149,14 +150,16 @@ static int bind(struct submitter *submitter, struct stream *stream)
     return COMMAND_FATAL;
 }
 
-/* One batch of a ring, and the completion behind it. */
+/* One batch of a ring, and the completion behind it. Batches of commands that take long are short:
+ * only with its completion is seen that anything of a batch is done. */
 static int serve_batch(struct submitter *submitter, struct stream *stream, uint32_t most,
                        uint32_t *done)
 {
     uint32_t now = 0;
+    uint32_t batch = least_of(stream->client->gate.batch, SUBMITTER_BATCH);
     int result = bind(submitter, stream);
     if (!result)
-        result = run_some(submitter, stream, least_of(most, SUBMITTER_BATCH), &now);
+        result = run_some(submitter, stream, least_of(most, batch), &now);
     *done += now;
     if (result == COMMAND_FATAL || now == 0)
         return result;
@@ -448,6 +451,19 @@ static void look_again(struct submitter *submitter, struct client *client)
     activate(submitter, client);
 }
 
+/* Looks without a pause for the end of a lease's last work; true: there is one. */
+static bool await_lease(struct submitter *submitter)
+{
+    struct gate *gate = &submitter->worker->gate;
+    struct client *client = gate_ending(gate);
+    if (!client)
+        return false;
+    pthread_mutex_lock(&client->lock);
+    gate_reached(gate, client);
+    pthread_mutex_unlock(&client->lock);
+    return true;
+}
+
 /* Clients that the gate has named. */
 static void look_at_named(struct submitter *submitter)
 {
@@ -541,6 +557,11 @@ static bool visit_all(struct submitter *submitter)
     bool moved = false;
     for (uint32_t i = 0; i < submitter->active_count;) {
         struct client *client = submitter->active[i];
+        /* Whose window is full is asked now and then: what it waits for takes longer than this. */
+        if (client->stuck && ++submitter->rounds % STUCK_ROUNDS) {
+            i++;
+            continue;
+        }
         bool worked = submitter_visit(submitter, client);
         client->worked |= worked;
         moved |= worked;
@@ -556,6 +577,7 @@ static bool visit_all(struct submitter *submitter)
 static void serve(struct submitter *submitter)
 {
     const struct gate *gate = &submitter->worker->gate;
+    bool awaits = false;
     uint32_t spins = 0;
     uint64_t last_work = submitter->now = timeline_now();
     while (!__atomic_load_n(&submitter->stop, __ATOMIC_RELAXED)) {
@@ -564,6 +586,7 @@ static void serve(struct submitter *submitter)
             look_at_marked(submitter);
         if (gate_next(gate) <= submitter->now)
             look_at_named(submitter);
+        awaits = submitter->spin_ns && gate_awaits(gate) && await_lease(submitter);
         bool moved = visit_all(submitter);
         if (moved)
             last_work = submitter->now;
@@ -577,7 +600,7 @@ static void serve(struct submitter *submitter)
         retire_idle(submitter, moved ? SPIN_NS : submitter->spin_ns);
         if (moved || submitter->now - last_work < submitter->spin_ns)
             continue;
-        if (submitter->active_count == 0)
+        if (submitter->active_count == 0 && !awaits)
             sleep_until_rung(submitter);
         last_work = submitter->now;
     }

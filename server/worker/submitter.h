@@ -24,7 +24,7 @@ struct worker;
 
 enum {
     SUBMITTER_QUANTUM = 64, /* commands a client may submit a round */
-    SUBMITTER_BATCH = 32    /* commands between two completions of a ring */
+    SUBMITTER_BATCH = 32    /* commands between two completions of a ring, at most */
 };
 
 struct submitter {
@@ -41,6 +41,7 @@ struct submitter {
     uint64_t now;       /* a time not long ago */
     uint32_t unclocked; /* commands submitted since */
     uint32_t visits;
+    uint32_t rounds;
     struct client **active;
     uint32_t active_count, active_room;
     struct command command;
