@@ -3,7 +3,7 @@
 # A client with modelled kernels, for traces of known contents.
 
 PICTURE_WORK := $(BUILD)/tests/pictures/work
-$(call obj,tests/pictures/work.c): tests/gpu/kernels/question.ptx
+$(call obj,tests/pictures/work.c): tests/pictures/kernels/work.ptx
 $(PICTURE_WORK): $(call obj,tests/pictures/work.c) $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)

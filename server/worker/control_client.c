@@ -194,6 +194,8 @@ static int schedule(struct request *request)
     settings.quantum_ns = wanted->quantum;
     int refused = gate_set(&worker->gate, &settings, why, sizeof why);
     submitter_heed(&worker->submitter);
+    if (!refused)
+        control_trace_mode(worker, wanted->mode);
     return refused ? refuse(request, PROTO_ERROR_INVALID_VALUE, why) : done(request);
 }
 

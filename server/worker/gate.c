@@ -32,6 +32,7 @@ static void set_hold(struct gate *gate, struct gate_client *at, enum scheduler_h
 {
     bool waited = at->hold == SCHEDULER_HOLD_LEASE || at->hold == SCHEDULER_HOLD_PRIORITY;
     bool waits = hold == SCHEDULER_HOLD_LEASE || hold == SCHEDULER_HOLD_PRIORITY;
+    gate->watch.changes += at->hold != hold;
     at->hold = hold;
     if (waits && !waited)
         __atomic_fetch_add(&gate->waiting, 1, __ATOMIC_SEQ_CST);
@@ -113,6 +114,8 @@ static void settle(struct gate *gate, uint64_t now)
     }
     __atomic_store_n(&gate->awaits, gate->ending != NULL, __ATOMIC_SEQ_CST);
     __atomic_store_n(&gate->next, gate->named_first ? 0 : next, __ATOMIC_SEQ_CST);
+    if (gate_trace_wanted(&gate->watch))
+        gate_trace_look(gate, now);
 }
 
 /* ---- what is in flight ---- */
@@ -379,6 +382,20 @@ void gate_open(struct gate *gate)
     gate->next = SCHEDULER_NEVER;
 }
 
+void gate_trace_started(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate_trace_begin(gate, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_trace_stopping(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate_trace_end(gate, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+}
+
 void gate_close(struct gate *gate)
 {
     pthread_mutex_destroy(&gate->lock);
@@ -389,7 +406,10 @@ int gate_set(struct gate *gate, const struct scheduler_settings *settings, char 
 {
     shut(gate);
     pthread_mutex_lock(&gate->lock);
-    int result = scheduler_set(&gate->scheduler, settings, timeline_now(), why, why_size);
+    uint64_t now = timeline_now();
+    int result = scheduler_set(&gate->scheduler, settings, now, why, why_size);
+    if (gate_trace_wanted(&gate->watch))
+        gate_trace_look(gate, now);
     pthread_mutex_unlock(&gate->lock);
     reopen(gate);
     return result;
@@ -401,7 +421,7 @@ int gate_add(struct gate *gate, struct client *client, const struct scheduler_li
     struct gate_client *at = &client->gate;
     memset(at, 0, sizeof *at);
     at->client = client;
-    at->hold = SCHEDULER_HOLDS;
+    at->hold = at->traced_hold = SCHEDULER_HOLDS;
     pthread_mutex_lock(&gate->lock);
     uint64_t now = at->since = timeline_now();
     int result = scheduler_add(&gate->scheduler, &at->scheduled, limits, atoms, now, why, why_size);
@@ -458,6 +478,7 @@ void gate_remove(struct gate *gate, struct client *client)
     if (at->named)
         forget_name(gate, at);
     set_hold(gate, at, SCHEDULER_HOLDS);
+    gate_trace_forget(gate, at, now);
     scheduler_remove(&gate->scheduler, &at->scheduled, now);
     at->added = false;
     bool open = may_be_open(gate);

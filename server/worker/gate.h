@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "server/scheduler/scheduler.h"
+#include "server/worker/gate_trace.h"
 
 struct client;
 struct proto_worker_usage;
@@ -37,8 +38,10 @@ struct gate_client {
     struct gate_client *next; /* of all; changed by the control thread */
     struct gate_client *named_next;
     bool added, named, dropped;
-    enum scheduler_hold hold; /* why it is on hold; SCHEDULER_HOLDS */
-    uint64_t charged_gpu;     /* of usage.gpu_nanoseconds */
+    enum scheduler_hold hold;        /* why it is on hold; SCHEDULER_HOLDS */
+    uint64_t charged_gpu;            /* of usage.gpu_nanoseconds */
+    enum scheduler_hold traced_hold; /* gate_trace's */
+    uint64_t traced_from;
     /* Under the client's lock: */
     uint64_t submitted; /* commands, ever; counted by the submitter */
     uint64_t completed; /* of them, when last counted */
@@ -60,9 +63,13 @@ struct gate {
     uint32_t waiting;           /* atomic: clients that wait for others' work to end */
     uint32_t open;              /* atomic */
     uint64_t next;              /* atomic, ns */
+    struct gate_trace watch;
 };
 
 void gate_open(struct gate *gate);
+/* The trace is on; it is about to end. Control thread. */
+void gate_trace_started(struct gate *gate);
+void gate_trace_stopping(struct gate *gate);
 /* All clients must have been removed. */
 void gate_close(struct gate *gate);
 

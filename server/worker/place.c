@@ -304,6 +304,7 @@ void place_look(struct places *places, const struct place *place, uint64_t now,
         .multiprocessors = has == share->total ? places->partitions->total : has,
         .most = most == share->total ? places->partitions->total : most,
         .atoms = place->share.now,
+        .held_since = place->held_since,
         .held_ns = place->held_ns + (place->held_since ? now - place->held_since : 0),
     };
     pthread_mutex_unlock(&places->lock);

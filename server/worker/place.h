@@ -118,6 +118,7 @@ struct place_view {
     uint32_t most;            /* that its limit allows */
     struct share_set atoms;   /* that it has now */
     uint64_t held_ns;         /* it had work, and no multiprocessor was free for it */
+    uint64_t held_since;      /* the same has gone on since; 0: it does not */
 };
 void place_look(struct places *places, const struct place *place, uint64_t now,
                 struct place_view *view);

@@ -356,9 +356,12 @@ static bool take_place(struct submitter *submitter, struct client *client)
 {
     struct worker *worker = submitter->worker;
     struct partition *to;
+    uint64_t held = client->place.held_since; /* only this thread changes it */
     enum place_answer said = place_enter(&worker->places, &client->place, &to, submitter->now);
     if (said == PLACE_MOVE)
         worker_move_client(worker, client, to);
+    if (held && said != PLACE_HOLD)
+        worker_trace_held(worker, client, held, submitter->now);
     return said != PLACE_HOLD;
 }
 

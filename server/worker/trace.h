@@ -34,6 +34,9 @@ struct trace {
     uint64_t started;
 };
 
+/* Why a client was held; the gate's reasons come first, as enum scheduler_hold numbers them. */
+enum { TRACE_HELD_THREADS = 3 };
+
 /* What its header says of the device: mode, atoms, atom_multiprocessors and remainder. */
 struct trace_device {
     uint32_t mode, atoms, atom_multiprocessors, remainder;

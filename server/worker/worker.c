@@ -68,6 +68,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     pthread_mutex_init(&worker->clients_lock, NULL);
     stream_pool_open(&worker->pool, &worker->device);
     gate_open(&worker->gate);
+    worker->gate.watch.trace = &worker->trace;
     worker->control_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     uint32_t error = 0;
     if (worker->control_event < 0) {
@@ -167,10 +168,37 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
     worker_wake_control(worker);
 }
 
+void worker_trace_share(struct worker *worker, const struct client *client)
+{
+    const struct partition *partition = client->partition;
+    if (!partition || !trace_is_on(&worker->trace))
+        return;
+    uint64_t now = timeline_now();
+    struct proto_trace_record record = {.kind = TRACE_SHARE,
+                                        .client = client->number,
+                                        .value = partition->multiprocessors,
+                                        .from = now,
+                                        .to = now};
+    memcpy(record.atoms, partition->atoms.bits, sizeof record.atoms);
+    trace_add(&worker->trace, &record);
+}
+
+void worker_trace_held(struct worker *worker, const struct client *client, uint64_t from,
+                       uint64_t to)
+{
+    struct proto_trace_record record = {.kind = TRACE_HOLD,
+                                        .client = client->number,
+                                        .value = TRACE_HELD_THREADS,
+                                        .from = from,
+                                        .to = to};
+    trace_add(&worker->trace, &record);
+}
+
 void worker_move_client(struct worker *worker, struct client *client, struct partition *to)
 {
     struct partition *old = client->partition;
     client->partition = to;
+    worker_trace_share(worker, client);
     if (old && partition_put(&worker->partitions, old))
         worker_wake_control(worker);
 }

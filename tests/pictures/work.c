@@ -19,7 +19,7 @@
 #include "client/gpushare.h"
 
 __asm__(".section .rodata\n.balign 16\nwork_ptx:\n.incbin "
-        "\"tests/gpu/kernels/question.ptx\"\n.byte 0\n.previous\n");
+        "\"tests/pictures/kernels/work.ptx\"\n.byte 0\n.previous\n");
 extern const char work_ptx[];
 
 enum { STREAMS_MOST = 16, IN_FLIGHT_MOST = 64 };
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
         return usage();
     CHECK(gpushare_connect(&wish, &gpu));
     CHECK(gpushare_module_load(gpu, work_ptx, strlen(work_ptx), &module));
-    CHECK(gpushare_module_function(module, "last", &function));
+    CHECK(gpushare_module_function(module, "take", &function));
     for (unsigned i = 0; i < options.streams; i++) {
         CHECK(gpushare_stream_create(gpu, GPUSHARE_STREAM_NON_BLOCKING, 0, &lanes[i].stream));
         for (unsigned k = 0; k < options.in_flight; k++)

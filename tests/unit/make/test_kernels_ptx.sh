@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# The PTX of examples, benches and GPU questions is what nvcc makes of their sources today, but for its .version.
+# The PTX of examples, benches, GPU questions and pictures is what nvcc makes of their sources today, but for its .version.
 set -u
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 failed=0 compared=0 skipped=
-for source in examples/kernels/*.cu tests/bench/kernels/*.cu tests/gpu/kernels/*.cu; do
+for source in examples/kernels/*.cu tests/bench/kernels/*.cu tests/gpu/kernels/*.cu tests/pictures/kernels/*.cu; do
     ptx=${source%.cu}.ptx
     [ -f "$ptx" ] || { echo "$source has no PTX"; exit 1; }
     want=$(sed -n 's/^\/\/ \(Cuda compilation tools.*\)/\1/p' "$ptx")
@@ -27,5 +27,5 @@ if [ -n "$skipped" ]; then
     echo "PTX not compared with its source: it was made by $skipped"
     exit 77
 fi
-[ $compared -ge 8 ] || { echo "only $compared files compared"; exit 1; }
+[ $compared -ge 9 ] || { echo "only $compared files compared"; exit 1; }
 exit $failed

@@ -292,6 +292,27 @@ static void test_spans_are_as_long_as_the_device_says_and_do_not_overlap(void **
 
 /* ---- messages ---- */
 
+/* The first record behind `last` (NULL: from the start) of this kind and client. */
+static const struct proto_trace_record *next_of(const struct reader *reader, uint32_t kind,
+                                                uint32_t client,
+                                                const struct proto_trace_record *last)
+{
+    uint64_t i = last ? (uint64_t)(last - reader->records) + 1 : 0;
+    for (; i < reader->header->next; i++)
+        if (reader->records[i].kind == kind && reader->records[i].client == client)
+            return &reader->records[i];
+    return NULL;
+}
+
+static uint64_t sum_of(const struct reader *reader, uint32_t kind, uint32_t client)
+{
+    uint64_t sum = 0;
+    const struct proto_trace_record *record = NULL;
+    while ((record = next_of(reader, kind, client, record)))
+        sum += record->to - record->from;
+    return sum;
+}
+
 static void test_the_supervisor_begins_and_ends_traces(void **state)
 {
     (void)state;
@@ -311,14 +332,97 @@ static void test_the_supervisor_begins_and_ends_traces(void **state)
     assert_int_equal(peer_wait(peer, 0, peer_push(peer, 0, &command)), 0);
     harness_ask(PROTO_WORKER_TRACE_STOP, 0, NULL, PROTO_DONE);
     assert_true(reader.header->ended >= reader.header->started);
-    assert_int_equal(reader.header->next, 1);
-    assert_int_equal(reader.records[0].kind, TRACE_SPAN);
-    assert_int_equal(reader.records[0].client, 5);
+    const struct proto_trace_record *share = next_of(&reader, TRACE_SHARE, 5, NULL);
+    assert_non_null(share);
+    assert_int_equal(share->value, 132);
+    assert_int_equal(share->atoms[0], 0x1ffff);
+    assert_null(next_of(&reader, TRACE_SHARE, 5, share));
+    const struct proto_trace_record *span = next_of(&reader, TRACE_SPAN, 5, NULL);
+    assert_non_null(span);
+    assert_null(next_of(&reader, TRACE_SPAN, 5, span));
+    assert_int_equal(reader.header->next, 2);
     wanted.count = 2 << 20;
     harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
     assert_int_equal(harness_receive(), PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
     peer_detach(peer);
+    shm_release(&reader.memory);
+}
+
+static void set_mode(uint32_t mode)
+{
+    struct proto_worker_schedule schedule = {
+        .mode = mode, .precision = 500, .lease = 5 * MS, .quantum = 50 * MS};
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &schedule, PROTO_DONE);
+}
+
+static struct proto_worker_usage usage_of(uint32_t client)
+{
+    return *(const struct proto_worker_usage *)harness_ask(PROTO_WORKER_USAGE_QUERY, client, NULL,
+                                                           PROTO_WORKER_USAGE);
+}
+
+static void about_the_same(uint64_t one, uint64_t other, uint64_t slack)
+{
+    if (one + slack < other || other + slack < one)
+        fail_msg("%llu and %llu", (unsigned long long)one, (unsigned long long)other);
+}
+
+static void test_leases_are_what_is_charged_and_holds_what_is_throttled(void **state)
+{
+    (void)state;
+    struct reader reader;
+    struct peer *peers[2];
+    struct proto_command_launch commands[2];
+    uint64_t values[2];
+    reader_open(&reader, 8 << 20);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct proto_worker_limits limits = {.thread_percentage = PROTO_PERCENT_WHOLE,
+                                             .time_request = 5000,
+                                             .time_limit = PROTO_PERCENT_WHOLE};
+        peers[i] = peer_attach(i + 1);
+        harness_ask(PROTO_WORKER_LIMITS, i + 1, &limits, PROTO_WORKER_ATTACHED);
+        peer_load_text(peers[i], 1, harness_ptx, 0);
+        commands[i] = peer_launch(peer_function(peers[i], 1, "kernel"));
+    }
+    struct proto_worker_trace_start wanted = {.count = 8 << 20};
+    harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
+    assert_int_equal(harness_receive(), PROTO_DONE);
+    assert_int_equal(reader.header->mode, SCHEDULER_CONCURRENT);
+    set_mode(SCHEDULER_STRICT);
+    uint64_t end = timeline_now() + 120 * MS;
+    while (timeline_now() < end)
+        for (uint32_t i = 0; i < 2; i++)
+            if (ring_room(&peers[i]->producers[0]) != RING_FULL)
+                values[i] = peer_push(peers[i], 0, &commands[i]);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(peer_wait(peers[i], 0, values[i]), 0);
+    struct proto_worker_usage used[2] = {usage_of(1), usage_of(2)};
+    harness_ask(PROTO_WORKER_TRACE_STOP, 0, NULL, PROTO_DONE);
+    const struct proto_trace_record *mode = next_of(&reader, TRACE_MODE, 0, NULL);
+    assert_non_null(mode);
+    assert_int_equal(mode->value, SCHEDULER_STRICT);
+    assert_true(reader.header->next < reader.header->capacity);
+    uint64_t last = 0, leases = 0;
+    for (uint64_t i = 0; i < reader.header->next; i++) {
+        const struct proto_trace_record *record = &reader.records[i];
+        if (record->kind != TRACE_LEASE)
+            continue;
+        assert_int_equal(record->value, 0); /* everybody is on all atoms: one lane */
+        assert_true(record->from >= last);
+        assert_true(record->from >= mode->from);
+        last = record->to;
+        leases++;
+    }
+    assert_true(leases >= 4);
+    for (uint32_t i = 0; i < 2; i++) {
+        about_the_same(sum_of(&reader, TRACE_LEASE, i + 1), used[i].charged, MS);
+        about_the_same(sum_of(&reader, TRACE_HOLD, i + 1), used[i].throttled_lease, 5 * MS);
+        assert_true(used[i].throttled_lease > 0);
+    }
+    set_mode(SCHEDULER_CONCURRENT);
+    peer_detach(peers[0]);
+    peer_detach(peers[1]);
     shm_release(&reader.memory);
 }
 
@@ -333,6 +437,8 @@ int main(void)
         cmocka_unit_test(test_spans_are_as_long_as_the_device_says_and_do_not_overlap),
         cmocka_unit_test_setup_teardown(test_the_supervisor_begins_and_ends_traces, harness_setup,
                                         harness_stop),
+        cmocka_unit_test_setup_teardown(test_leases_are_what_is_charged_and_holds_what_is_throttled,
+                                        harness_setup, harness_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
