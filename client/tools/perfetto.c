@@ -501,7 +501,7 @@ static void write_head(struct writer *writer, const json_t *answer)
     fprintf(file, ",\"version\":\"%s\",\"gpu\":%lld,\"gpu_name\":", GPUSHARE_VERSION,
             (long long)json_integer_value(json_object_get(answer, "gpu")));
     write_text(file, gpu ? gpu : "");
-    fprintf(file, ",\"mode\":\"%s\",\"seconds\":%.6f", recording_mode_name(recording->header.mode),
+    fprintf(file, ",\"mode\":\"%s\",\"seconds\":%.9f", recording_mode_name(recording->header.mode),
             (double)since(writer, recording->ended) / 1e9);
     fprintf(file, ",\"started_monotonic_ns\":%" PRIu64 ",\"records\":%zu",
             recording->header.started, recording->count);
