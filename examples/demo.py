@@ -193,7 +193,7 @@ def table(clients, grants, bills):
         multiprocessors, limit = grants[client.title]
         rows.append((client.title, ("" if good else "WRONG: ") + did,
                      f"{f'{asked} %' if asked else '-'} / {multiprocessors} SMs",
-                     f"{mib(seen.get('memory_used_bytes', 0))} / {mib(limit)}",
+                     f"{mib((seen.get('memory') or {}).get('used_bytes', 0))} / {mib(limit)}",
                      f"{bills[client.title][0]:.3f}", str(bills[client.title][1])))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for number, row in enumerate(rows):

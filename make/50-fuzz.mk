@@ -19,7 +19,7 @@ fuzz: $(FUZZ_C:tests/fuzz/%.c=$(BUILD)/fuzz/%) ## fuzz each target for FUZZ_SECO
 	    grep number_of_executed_units $$target.log; done
 
 # A target that fuzzes more than common/ names its sources so.
-$(BUILD)/fuzz/fuzz_admin_request: FUZZ_SRC = server/supervisor/admin_request.c
+$(BUILD)/fuzz/fuzz_admin_request: FUZZ_SRC = server/supervisor/admin_request.c server/supervisor/schedule.c $(COMMON_SRC) $(GENERATED_C)
 
 $(BUILD)/fuzz/fuzz_config: FUZZ_SRC = $(wildcard server/supervisor/config*.c) server/supervisor/schedule.c $(COMMON_SRC) $(GENERATED_C)
 

@@ -24,12 +24,12 @@ json_t *admin_client_error(const char *error, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    json_t *json = json_pack("{s:i, s:b, s:s, s:s}", "schema_version", 1, "ok", 0, "error", error,
-                             "text", text);
+    json_t *json = json_pack("{s:i, s:b, s:s, s:s}", "schema_version", ADMIN_CLIENT_SCHEMA_VERSION,
+                             "ok", 0, "error", error, "text", text);
     /* A path may be no UTF-8. */
     return json ? json
-                : json_pack("{s:i, s:b, s:s, s:s}", "schema_version", 1, "ok", 0, "error", error,
-                            "text", "the server could not be reached");
+                : json_pack("{s:i, s:b, s:s, s:s}", "schema_version", ADMIN_CLIENT_SCHEMA_VERSION,
+                            "ok", 0, "error", error, "text", "the server could not be reached");
 }
 
 const char *admin_client_default_path(const char *runtime, char *path, size_t size)

@@ -10,6 +10,12 @@
 
 #include <jansson.h>
 
+/* Of the answers, the server's and those made here. */
+#define ADMIN_CLIENT_SCHEMA_VERSION 2
+
+/* Digits of a number that is no integer: a decimal fraction comes out as it went in. */
+#define ADMIN_CLIENT_DIGITS 15
+
 #define ADMIN_CLIENT_SECONDS 15 /* for the whole exchange; the server itself needs one at most */
 
 /* What became of it; also the exit statuses of gpusharectl. */
@@ -38,7 +44,7 @@ enum admin_outcome admin_client_ask_long(const char *path, json_t *request, doub
  * system's. runtime: $XDG_RUNTIME_DIR or NULL. Returns path. */
 const char *admin_client_default_path(const char *runtime, char *path, size_t size);
 
-/* An answer of the server's form: {"schema_version":1,"ok":false,"error":...,"text":...}. */
+/* An answer of the server's form: {"schema_version":2,"ok":false,"error":...,"text":...}. */
 json_t *admin_client_error(const char *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -109,7 +109,7 @@ static int report(const struct options *options, gpushare_error error, const cha
     table_clean(shown);
     if (options->json) {
         json_t *answer = admin_client_error(gpushare_error_name(error), "%s", text);
-        json_dumpf(answer, stdout, JSON_INDENT(2));
+        json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(ADMIN_CLIENT_DIGITS));
         putchar('\n');
         json_decref(answer);
     }
@@ -131,7 +131,9 @@ static int run_info(const struct options *options)
         return STATUS_OK;
     }
     json_t *json = info_json(&info);
-    int result = json ? json_dumpf(json, stdout, JSON_INDENT(2)) : -1;
+    int result =
+        json ? json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(ADMIN_CLIENT_DIGITS))
+             : -1;
     putchar('\n');
     json_decref(json);
     return result == 0 ? STATUS_OK : STATUS_FAILED;

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "client/tools/admin_client.h"
+#include "client/tools/change.h"
 #include "client/tools/show.h"
 #include "client/tools/table.h"
 #include "client/tools/tracing.h"
@@ -25,10 +26,17 @@ static const char help[] =
     "  status       the server and its devices\n"
     "  clients      who uses them: limits asked and granted, and what is used\n"
     "  version      of this tool and of the server\n"
-    "  get CLIENT   what a client is granted; user:UID for all of a user\n"
-    "  set CLIENT threads=SHARE memory=SIZE host_memory=SIZE priority=N\n"
+    "  get WHOM     what is granted; WHOM is the number of a client in `clients`, or user and\n"
+    "               a uid for all clients of a user, or gpu and an index: get gpu 0\n"
+    "  set WHOM LIMIT=VALUE...\n"
     "               change it, work in flight or not; what is not named stays\n"
     "               (root, and the users that gpushared was given with --admin-uid)\n"
+    "               of clients: threads.request=30% threads.limit=50% time.request=25%\n"
+    "               time.limit=50% memory.request=1G memory.limit=4G host_memory=1G\n"
+    "               priority=3; threads=50% is its limit; fraction=0.5 is memory.limit and\n"
+    "               time.request\n"
+    "               of a GPU: mode=concurrent|strict|fair|turns lease=50ms precision=5%\n"
+    "               quantum=30s\n"
     "  kill CLIENT  end a client's connection; CLIENT is its number in `clients`\n"
     "               (root, and the users that gpushared was given with --admin-uid)\n"
     "  reload       read the server's configuration file again; a file with a mistake is\n"
@@ -50,10 +58,7 @@ struct options {
     const char *socket;
     const char *command;
     bool json;
-    bool user;       /* client is a uid */
-    uint32_t client; /* of kill, get and set */
-    int change_count;
-    char **changes; /* of set: "threads=25%" and so on */
+    json_t *request;
     struct tracing_wish trace;
     const char *trace_option; /* one of trace's that was given, or NULL */
 };
@@ -69,48 +74,24 @@ __attribute__((format(printf, 1, 2))) static int usage(const char *format, ...)
     return ADMIN_USAGE;
 }
 
-static bool takes_client(const char *command)
+static bool is(const char *command, const char *name)
 {
-    return !strcmp(command, "kill") || !strcmp(command, "get") || !strcmp(command, "set");
+    return strcmp(command, name) == 0;
 }
 
-/* "name=value" of a known name, each once. */
-static int check_changes(const struct options *options)
+/* What stands behind kill, get and set. */
+static int check_whom(const struct options *options, int count, char **words)
 {
-    static const char *const names[] = {"threads", "memory", "host_memory", "priority"};
-    unsigned seen = 0;
-    for (int i = 0; i < options->change_count; i++) {
-        const char *word = options->changes[i];
-        size_t length = strcspn(word, "=");
-        unsigned known = 0;
-        for (unsigned n = 0; n < 4; n++)
-            if (word[length] && strlen(names[n]) == length && !strncmp(word, names[n], length))
-                known = 1u << n;
-        if (!known)
-            return usage("\"%s\" is not threads=, memory=, host_memory= or priority= and a value",
-                         word);
-        if (seen & known)
-            return usage("\"%s\" sets something twice", word);
-        seen |= known;
-        uint64_t number;
-        if (known == 8 &&
-            units_parse_number(word + length + 1, strlen(word + length + 1), 1000, &number) != 0)
-            return usage("\"%s\": a priority is a number from 0 (normal) to 1000", word);
-    }
-    return -1;
-}
-
-/* The server reads the values: it knows the device. */
-static void add_changes(const struct options *options, json_t *request)
-{
-    for (int i = 0; i < options->change_count; i++) {
-        char *value = strchr(options->changes[i], '=');
-        *value++ = '\0';
-        json_object_set_new(request, options->changes[i],
-                            strcmp(options->changes[i], "priority") == 0
-                                ? json_integer(strtol(value, NULL, 10))
-                                : json_pack("{s:s}", "limit", value));
-    }
+    char why[CHANGE_WHY];
+    int used =
+        change_whom(options->request, count, words, is(options->command, "kill"), why, sizeof why);
+    if (used < 0)
+        return usage("%s: %s", options->command, why);
+    if (is(options->command, "set"))
+        return change_read(options->request, count - used, words + used, why, sizeof why) < 0
+                   ? usage("%s", why)
+                   : -1;
+    return used < count ? usage("\"%s\" is one argument too many", words[used]) : -1;
 }
 
 static int check_command(struct options *options, int count, char **words)
@@ -122,38 +103,18 @@ static int check_command(struct options *options, int count, char **words)
             "no command: one of ping, status, clients, version, get, set, kill, reload, trace");
     bool known = false;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        known |= strcmp(words[0], commands[i]) == 0;
+        known |= is(words[0], commands[i]);
     if (!known)
         return usage("unknown command \"%s\"", words[0]);
     options->command = words[0];
-    bool is_trace = strcmp(words[0], "trace") == 0;
-    if (options->trace_option && !is_trace)
+    if (options->trace_option && !is(words[0], "trace"))
         return usage("%s is an option of trace", options->trace_option);
-    if (is_trace && !options->trace.file)
+    if (is(words[0], "trace") && !options->trace.file)
         return usage("trace needs the file to write: -o FILE");
-    bool is_set = strcmp(words[0], "set") == 0, is_get = strcmp(words[0], "get") == 0;
-    bool has_client = takes_client(words[0]);
-    if (has_client && count < 2)
-        return usage("%s needs the number of a client, as `gpusharectl clients` shows it",
-                     words[0]);
-    int most = has_client ? 2 : 1;
-    if (is_set && count == most)
-        return usage("set needs something to set, such as threads=25%%");
-    if (!is_set && count > most)
-        return usage("\"%s\" is one argument too many", words[most]);
-    if (!has_client)
-        return -1;
-    uint64_t number;
-    const char *whom = words[1];
-    options->user = (is_set || is_get) && strncmp(whom, "user:", 5) == 0;
-    whom += options->user ? 5 : 0;
-    if (units_parse_number(whom, strlen(whom), UINT32_MAX, &number) != 0)
-        return usage("\"%s\" is not the number of a client%s", words[1],
-                     is_set || is_get ? ", or user: and a uid" : "");
-    options->client = (uint32_t)number;
-    options->changes = words + 2;
-    options->change_count = is_set ? count - 2 : 0;
-    return check_changes(options);
+    options->request = json_pack("{s:s}", "request", words[0]);
+    if (is(words[0], "kill") || is(words[0], "get") || is(words[0], "set"))
+        return check_whom(options, count - 1, words + 1);
+    return count > 1 ? usage("\"%s\" is one argument too many", words[1]) : -1;
 }
 
 static int read_trace_option(struct options *options, int option)
@@ -259,18 +220,19 @@ static void print_answer(const struct options *options, const json_t *answer)
     bool bold = show_is_bold(stdout, getenv("NO_COLOR"), getenv("TERM"));
     const char *version = json_string_value(json_object_get(answer, "server_version"));
     const char *protocol = json_string_value(json_object_get(answer, "protocol_version"));
-    if (strcmp(options->command, "status") == 0)
+    if (is(options->command, "status"))
         show_status(stdout, answer, bold);
-    else if (strcmp(options->command, "clients") == 0)
+    else if (is(options->command, "clients"))
         show_clients(stdout, answer, bold);
-    else if (strcmp(options->command, "version") == 0)
+    else if (is(options->command, "version"))
         printf("gpusharectl %s\ngpushared %s (protocol %s)\n", GPUSHARE_VERSION,
                version ? version : "-", protocol ? protocol : "-");
-    else if (strcmp(options->command, "get") == 0 || strcmp(options->command, "set") == 0)
-        show_limits(stdout, answer, bold);
-    else if (strcmp(options->command, "kill") == 0)
-        printf("client %u is ended\n", (unsigned)options->client);
-    else if (strcmp(options->command, "reload") == 0)
+    else if (is(options->command, "get") || is(options->command, "set"))
+        (json_object_get(answer, "gpus") ? show_gpus : show_limits)(stdout, answer, bold);
+    else if (is(options->command, "kill"))
+        printf("client %lld is ended\n",
+               (long long)json_integer_value(json_object_get(answer, "client")));
+    else if (is(options->command, "reload"))
         print_reload(answer);
     else
         puts("gpushared answers");
@@ -278,9 +240,9 @@ static void print_answer(const struct options *options, const json_t *answer)
 
 static void print_json(const struct options *options, json_t *answer)
 {
-    if (strcmp(options->command, "version") == 0 && json_is_true(json_object_get(answer, "ok")))
+    if (is(options->command, "version") && json_is_true(json_object_get(answer, "ok")))
         json_object_set_new(answer, "client_version", json_string(GPUSHARE_VERSION));
-    json_dumpf(answer, stdout, JSON_INDENT(2));
+    json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(ADMIN_CLIENT_DIGITS));
     putchar('\n');
 }
 
@@ -298,22 +260,18 @@ int main(int argc, char **argv)
     struct tracing_summary summary;
     char path[4096];
     int status = read_options(&options, argc, argv);
-    if (status >= 0 || !options.command)
+    if (status >= 0 || !options.command) {
+        json_decref(options.request);
         return finish(status);
+    }
     if (!options.socket)
         options.socket = admin_client_default_path(getenv("XDG_RUNTIME_DIR"), path, sizeof path);
 
     json_t *answer;
     options.trace.socket = options.socket;
-    bool is_trace = strcmp(options.command, "trace") == 0;
-    json_t *request = json_pack("{s:s}", "request", options.command);
-    if (takes_client(options.command))
-        json_object_set_new(request, options.user ? "user" : "client",
-                            json_integer(options.client));
-    add_changes(&options, request);
+    bool is_trace = is(options.command, "trace");
     status = is_trace ? (int)tracing_run(&options.trace, &answer, &summary)
-                      : (int)admin_client_ask(options.socket, request, &answer);
-    json_decref(request);
+                      : (int)admin_client_ask(options.socket, options.request, &answer);
     if (options.json && answer)
         print_json(&options, answer);
     if (status != ADMIN_OK) {
@@ -322,7 +280,7 @@ int main(int argc, char **argv)
         snprintf(shown, sizeof shown, "%s", text ? text : "memory is short");
         table_clean(shown);
         fprintf(stderr, "gpusharectl: %s\n", shown);
-        if (status == ADMIN_NO_SERVER && !options.json && strcmp(options.command, "version") == 0)
+        if (status == ADMIN_NO_SERVER && !options.json && is(options.command, "version"))
             puts("gpusharectl " GPUSHARE_VERSION);
     } else if (is_trace && !options.json) {
         print_trace(&options, answer, &summary);
@@ -330,5 +288,6 @@ int main(int argc, char **argv)
         print_answer(&options, answer);
     }
     json_decref(answer);
+    json_decref(options.request);
     return finish(status);
 }

@@ -43,16 +43,44 @@ static const char *bytes_of(const json_t *object, const char *name, char cell[CE
     return cell;
 }
 
+/* "12.5"; NULL where it is no percentage. */
+static const char *percentage(const json_t *value, char text[UNITS_TEXT])
+{
+    double percent = json_number_value(value);
+    if (!json_is_number(value) || !(percent >= 0 && percent <= 100))
+        return NULL;
+    return units_format_percentage((uint32_t)(percent * 100 + 0.5), text);
+}
+
 static const char *percent_of(const json_t *object, const char *name, char cell[CELL])
 {
-    const json_t *value = json_object_get(object, name);
-    double percent = json_number_value(value);
     char text[UNITS_TEXT];
-    if (json_is_number(value) && percent >= 0 && percent <= 100)
-        snprintf(cell, CELL, "%s %%",
-                 units_format_percentage((uint32_t)(percent * 100 + 0.5), text));
+    const char *percent = percentage(json_object_get(object, name), text);
+    snprintf(cell, CELL, "%s%s", percent ? percent : "-", percent ? " %" : "");
+    return cell;
+}
+
+/* A resource's request and limit, "30 to 50 %", as asked or as granted; a request of 0 is none. */
+static const char *shares_of(const json_t *resource, const char *which, char cell[CELL])
+{
+    const json_t *request = json_object_get(json_object_get(resource, "request"), which);
+    char a[UNITS_TEXT], b[UNITS_TEXT];
+    const char *least = json_number_value(request) > 0 ? percentage(request, a) : NULL;
+    const char *most = percentage(json_object_get(json_object_get(resource, "limit"), which), b);
+    snprintf(cell, CELL, "%s%s%s%s", least ? least : "", least ? " to " : "",
+             most ? most : (least ? "any" : "-"), most ? " %" : "");
+    return cell;
+}
+
+static const char *amounts_of(const json_t *resource, const char *which, char cell[CELL])
+{
+    const json_t *request = json_object_get(resource, "request");
+    char least[CELL], most[CELL];
+    bytes_of(json_object_get(resource, "limit"), which, most);
+    if (json_integer_value(json_object_get(request, which)) > 0)
+        snprintf(cell, CELL, "%.40s to %.40s", bytes_of(request, which, least), most);
     else
-        strcpy(cell, "-");
+        snprintf(cell, CELL, "%s", most);
     return cell;
 }
 
@@ -114,84 +142,201 @@ static void show_server(FILE *out, const json_t *answer)
             integer_of(answer, "images_cached", c), bytes_of(answer, "images_cached_bytes", d));
 }
 
+/* Seconds as a time that people write, "50ms". */
+static const char *time_of(const json_t *object, const char *name, char cell[CELL])
+{
+    double seconds = json_number_value(json_object_get(object, name));
+    char text[UNITS_TEXT];
+    snprintf(cell, CELL, "%s",
+             seconds > 0 && seconds < 1e9
+                 ? units_format_duration((uint64_t)(seconds * 1e9 + 0.5), text)
+                 : "-");
+    return cell;
+}
+
+/* How a device is shared: five columns. */
+#define SHARING_HEADINGS "MODE", ">LEASE", ">PRECISION", ">QUANTUM", "THREADS BY"
+
+static void add_sharing(struct table *table, const json_t *device)
+{
+    const json_t *schedule = json_object_get(device, "schedule");
+    const char *by = json_string_value(json_object_get(device, "threads_enforced_by"));
+    char cell[CELL];
+    table_add(table, "%s", text_of(schedule, "mode", cell));
+    table_add(table, "%s", time_of(schedule, "lease_seconds", cell));
+    table_add(table, "%s", percent_of(schedule, "precision_percent", cell));
+    table_add(table, "%s", time_of(schedule, "quantum_seconds", cell));
+    table_add(table, "%s",
+              by && strcmp(by, "duty_cycle") == 0 ? "duty cycle"
+                                                  : text_of(device, "threads_enforced_by", cell));
+}
+
+static void add_device(struct table *table, const json_t *device)
+{
+    char cell[CELL];
+    table_add(table, "%s", integer_of(device, "device", cell));
+    table_add(table, "%s", text_of(device, "name", cell));
+    table_add(table, "%s", text_of(device, "cuda_version", cell));
+    table_add(table, "%s", text_of(device, "state", cell));
+    table_add(table, "%s", integer_of(device, "clients", cell));
+    table_add(table, "%s", bytes_of(device, "memory_used_bytes", cell));
+    table_add(table, "%s", bytes_of(device, "memory_bytes", cell));
+    table_add(table, "%s", integer_of(device, "multiprocessors", cell));
+    table_add(table, "%s", integer_of(device, "partitions", cell));
+    table_add(table, "%s", integer_of(device, "shared_queues", cell));
+    add_sharing(table, device);
+    table_add(table, "%s", integer_of(device, "worker_pid", cell));
+}
+
+static void show_trouble(FILE *out, const json_t *device)
+{
+    const char *trouble = json_string_value(json_object_get(device, "trouble"));
+    char shown[400], cell[CELL];
+    if (!trouble)
+        return;
+    snprintf(shown, sizeof shown, "%s", trouble);
+    table_clean(shown);
+    fprintf(out, "device %s: the latest worker ended: %s\n", integer_of(device, "device", cell),
+            shown);
+}
+
 void show_status(FILE *out, const json_t *answer, bool bold)
 {
-    static const char *const headings[] = {">DEVICE",     "NAME",           ">CUDA",   "STATE",
-                                           ">CLIENTS",    ">MEMORY USED",   ">MEMORY", ">SMS",
-                                           ">PARTITIONS", ">SHARED QUEUES", ">WORKER"};
-    char cell[CELL];
+    static const char *const headings[] = {
+        ">DEVICE", "NAME", ">CUDA",       "STATE",          ">CLIENTS",       ">MEMORY USED",
+        ">MEMORY", ">SMS", ">PARTITIONS", ">SHARED QUEUES", SHARING_HEADINGS, ">WORKER"};
+    _Static_assert(sizeof headings / sizeof headings[0] <= TABLE_COLUMNS_MAX, "columns");
     const json_t *devices = json_object_get(answer, "devices"), *device;
     size_t i;
     show_server(out, answer);
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
     if (!table)
         return;
-    for (i = 0; (device = json_array_get(devices, i)); i++) {
-        table_add(table, "%s", integer_of(device, "device", cell));
-        table_add(table, "%s", text_of(device, "name", cell));
-        table_add(table, "%s", text_of(device, "cuda_version", cell));
-        table_add(table, "%s", text_of(device, "state", cell));
-        table_add(table, "%s", integer_of(device, "clients", cell));
-        table_add(table, "%s", bytes_of(device, "memory_used_bytes", cell));
-        table_add(table, "%s", bytes_of(device, "memory_bytes", cell));
-        table_add(table, "%s", integer_of(device, "multiprocessors", cell));
-        table_add(table, "%s", integer_of(device, "partitions", cell));
-        table_add(table, "%s", integer_of(device, "shared_queues", cell));
-        table_add(table, "%s", integer_of(device, "worker_pid", cell));
-    }
+    for (i = 0; (device = json_array_get(devices, i)); i++)
+        add_device(table, device);
     fputc('\n', out);
     table_print(table, out, bold);
     table_free(table);
-    for (i = 0; (device = json_array_get(devices, i)); i++) {
-        const char *trouble = json_string_value(json_object_get(device, "trouble"));
-        if (!trouble)
-            continue;
-        char shown[400];
-        snprintf(shown, sizeof shown, "%s", trouble);
-        table_clean(shown);
-        fprintf(out, "device %s: the latest worker ended: %s\n", integer_of(device, "device", cell),
-                shown);
+    for (i = 0; (device = json_array_get(devices, i)); i++)
+        show_trouble(out, device);
+}
+
+void show_gpus(FILE *out, const json_t *answer, bool bold)
+{
+    static const char *const headings[] = {">GPU", SHARING_HEADINGS};
+    const json_t *gpus = json_object_get(answer, "gpus"), *gpu;
+    char cell[CELL];
+    struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
+    if (!table)
+        return;
+    for (size_t i = 0; (gpu = json_array_get(gpus, i)); i++) {
+        table_add(table, "%s", integer_of(gpu, "gpu", cell));
+        add_sharing(table, gpu);
     }
+    table_print(table, out, bold);
+    table_free(table);
 }
 
 /* ---- clients ---- */
 
-static void add_client(struct table *table, const json_t *client)
+/* What a client asked for beside what it is granted: twelve columns. */
+#define LIMITS_HEADINGS                                                                            \
+    ">THREADS ASKED", ">GRANTED", ">SMS", ">TIME ASKED", ">GRANTED", ">MEMORY ASKED", ">GRANTED",  \
+        ">USED", ">HOST ASKED", ">GRANTED", ">USED", ">PRIORITY"
+
+static void add_limits(struct table *table, const json_t *client)
 {
-    static const char *const bytes[] = {"memory_asked_bytes",      "memory_limit_bytes",
-                                        "memory_used_bytes",       "host_memory_asked_bytes",
-                                        "host_memory_limit_bytes", "host_memory_used_bytes"};
-    char cell[CELL], granted[CELL];
-    table_add(table, "%s", integer_of(client, "client", cell));
-    table_add(table, "%s", text_of(client, "name", cell));
-    table_add(table, "%s", integer_of(client, "pid", cell));
-    table_add(table, "%s", integer_of(client, "uid", cell));
-    table_add(table, "%s", text_of(client, "state", cell));
-    table_add(table, "%s", integer_of(client, "device", cell));
-    table_add(table, "%s", percent_of(client, "threads_asked_percent", cell));
-    integer_of(client, "multiprocessors", granted);
-    if (json_is_integer(json_object_get(client, "multiprocessors")))
-        strcat(granted,
-               json_is_true(json_object_get(client, "partitioned")) ? " SMs" : " SMs, shared");
-    table_add(table, "%s", granted);
-    for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++)
-        table_add(table, "%s", bytes_of(client, bytes[i], cell));
+    static const char *const shares[] = {"threads", "time"}, *const memories[] = {"memory",
+                                                                                  "host_memory"};
+    char cell[CELL];
+    for (int i = 0; i < 2; i++) {
+        const json_t *share = json_object_get(client, shares[i]);
+        table_add(table, "%s", shares_of(share, "asked_percent", cell));
+        table_add(table, "%s", shares_of(share, "granted_percent", cell));
+        if (i == 0)
+            table_add(table, "%s%s", integer_of(share, "multiprocessors", cell),
+                      json_is_false(json_object_get(share, "partitioned")) ? ", duty cycle" : "");
+    }
+    for (int i = 0; i < 2; i++) {
+        const json_t *memory = json_object_get(client, memories[i]);
+        table_add(table, "%s", amounts_of(memory, "asked_bytes", cell));
+        table_add(table, "%s", amounts_of(memory, "granted_bytes", cell));
+        table_add(table, "%s", bytes_of(memory, "used_bytes", cell));
+    }
     table_add(table, "%s", integer_of(client, "priority", cell));
+}
+
+/* All reasons together, and which was the most of it: "1.250 s, lease". */
+static const char *throttled_of(const json_t *client, char cell[CELL])
+{
+    static const char *const reasons[] = {"lease", "duty", "priority", "threads"};
+    const json_t *throttled = json_object_get(client, "throttled_seconds");
+    double sum = 0, most = 0;
+    const char *why = NULL;
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        double seconds = json_number_value(json_object_get(throttled, reasons[i]));
+        sum += seconds > 0 ? seconds : 0;
+        if (seconds > most) {
+            most = seconds;
+            why = reasons[i];
+        }
+    }
+    if (json_is_object(throttled))
+        snprintf(cell, CELL, "%.3f s%s%s", sum, why ? ", " : "", why ? why : "");
+    else
+        strcpy(cell, "-");
+    return cell;
+}
+
+/* So many of a hundred commands waited less than this: the end of the histogram's step. */
+static const char *wait_of(const json_t *client, unsigned of_hundred, char cell[CELL])
+{
+    const json_t *waits = json_object_get(client, "waits"), *count;
+    double all = 0, sum = 0;
+    size_t i;
+    for (i = 0; (count = json_array_get(waits, i)); i++)
+        all += (double)json_integer_value(count);
+    for (i = 0; i < 32 && (count = json_array_get(waits, i)); i++) {
+        sum += (double)json_integer_value(count);
+        if (all > 0 && sum * 100 >= all * of_hundred)
+            break;
+    }
+    double us = (double)(UINT64_C(2) << i);
+    if (!(all > 0) || !count)
+        strcpy(cell, "-");
+    else if (us < 1e3)
+        snprintf(cell, CELL, "<%.0f us", us);
+    else if (us < 1e6)
+        snprintf(cell, CELL, "<%.0f ms", us / 1e3);
+    else
+        snprintf(cell, CELL, "<%.0f s", us / 1e6);
+    return cell;
+}
+
+static void add_usage(struct table *table, const json_t *client)
+{
+    char cell[CELL];
+    table_add(table, "%s", integer_of(client, "multiprocessors_now", cell));
     table_add(table, "%s", seconds_of(client, "gpu_time_seconds", cell));
+    table_add(table, "%s", seconds_of(client, "charged_seconds", cell));
     table_add(table, "%s", integer_of(client, "launches", cell));
+    table_add(table, "%s", bytes_of(client, "copied_bytes", cell));
+    table_add(table, "%s", throttled_of(client, cell));
+    table_add(table, "%s", wait_of(client, 50, cell));
+    table_add(table, "%s", wait_of(client, 99, cell));
     table_add(table, "%s", integer_of(client, "shared_queues", cell));
 }
 
 void show_clients(FILE *out, const json_t *answer, bool bold)
 {
     static const char *const headings[] = {
-        ">CLIENT",        "NAME",     ">PID",          ">UID",      "STATE",     ">DEVICE",
-        ">THREADS ASKED", ">GRANTED", ">MEMORY ASKED", ">LIMIT",    ">USED",     ">HOST ASKED",
-        ">LIMIT",         ">USED",    ">PRIORITY",     ">GPU TIME", ">LAUNCHES", ">SHARED QUEUES"};
+        ">CLIENT",       "NAME",       ">PID",       ">UID",          "STATE",     ">DEVICE",
+        LIMITS_HEADINGS, ">SMS NOW",   ">GPU TIME",  ">CHARGED",      ">LAUNCHES", ">COPIED",
+        ">THROTTLED",    ">HALF WAIT", ">99 % WAIT", ">SHARED QUEUES"};
     _Static_assert(sizeof headings / sizeof headings[0] <= TABLE_COLUMNS_MAX, "columns");
     const json_t *clients = json_object_get(answer, "clients");
     const json_t *client;
-    size_t i;
+    char cell[CELL];
     if (json_array_size(clients) == 0) {
         fputs("no clients\n", out);
         return;
@@ -199,44 +344,34 @@ void show_clients(FILE *out, const json_t *answer, bool bold)
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
     if (!table)
         return;
-    for (i = 0; (client = json_array_get(clients, i)); i++)
-        add_client(table, client);
+    for (size_t i = 0; (client = json_array_get(clients, i)); i++) {
+        table_add(table, "%s", integer_of(client, "client", cell));
+        table_add(table, "%s", text_of(client, "name", cell));
+        table_add(table, "%s", integer_of(client, "pid", cell));
+        table_add(table, "%s", integer_of(client, "uid", cell));
+        table_add(table, "%s", text_of(client, "state", cell));
+        table_add(table, "%s", integer_of(client, "device", cell));
+        add_limits(table, client);
+        add_usage(table, client);
+    }
     table_print(table, out, bold);
     table_free(table);
 }
 
-static void add_limits(struct table *table, const json_t *client)
-{
-    char cell[CELL];
-    const json_t *threads = json_object_get(client, "threads");
-    table_add(table, "%s", integer_of(client, "client", cell));
-    table_add(table, "%s", text_of(client, "name", cell));
-    table_add(table, "%s", percent_of(threads, "asked_percent", cell));
-    table_add(table, "%s", percent_of(threads, "limit_percent", cell));
-    table_add(table, "%s", integer_of(threads, "multiprocessors", cell));
-    static const char *const memories[] = {"memory", "host_memory"};
-    for (int i = 0; i < 2; i++) {
-        const json_t *memory = json_object_get(client, memories[i]);
-        table_add(table, "%s", bytes_of(memory, "asked_bytes", cell));
-        table_add(table, "%s", bytes_of(memory, "limit_bytes", cell));
-        table_add(table, "%s", bytes_of(memory, "used_bytes", cell));
-    }
-    table_add(table, "%s", integer_of(client, "priority", cell));
-}
-
 void show_limits(FILE *out, const json_t *answer, bool bold)
 {
-    static const char *const headings[] = {
-        ">CLIENT",          "NAME",          ">THREADS ASKED", ">GRANTED",
-        ">MULTIPROCESSORS", ">MEMORY ASKED", ">LIMIT",         ">USED",
-        ">HOST ASKED",      ">LIMIT",        ">USED",          ">PRIORITY"};
+    static const char *const headings[] = {">CLIENT", "NAME", LIMITS_HEADINGS};
     const json_t *clients = json_object_get(answer, "clients");
     const json_t *client;
+    char cell[CELL];
     struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
     if (!table)
         return;
-    for (size_t i = 0; (client = json_array_get(clients, i)); i++)
+    for (size_t i = 0; (client = json_array_get(clients, i)); i++) {
+        table_add(table, "%s", integer_of(client, "client", cell));
+        table_add(table, "%s", text_of(client, "name", cell));
         add_limits(table, client);
+    }
     table_print(table, out, bold);
     table_free(table);
 }

@@ -15,6 +15,7 @@
 void show_status(FILE *out, const json_t *answer, bool bold);
 void show_clients(FILE *out, const json_t *answer, bool bold);
 void show_limits(FILE *out, const json_t *answer, bool bold);
+void show_gpus(FILE *out, const json_t *answer, bool bold);
 
 /* May escape sequences be written to this stream? no_color, term: $NO_COLOR and $TERM. */
 bool show_is_bold(FILE *out, const char *no_color, const char *term);

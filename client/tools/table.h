@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define TABLE_COLUMNS_MAX 20
+#define TABLE_COLUMNS_MAX 32
 #define TABLE_CELL        96 /* bytes of a cell; what is longer is cut */
 
 struct table;

@@ -108,7 +108,7 @@ void admin_carry_out(struct admin_peer *peer, const struct admin_request *reques
         admin_change(peer, request);
         break;
     case ADMIN_KILL:
-        kill_client(peer, request->client);
+        kill_client(peer, request->number);
         break;
     case ADMIN_RELOAD:
         reload(peer);

@@ -3,7 +3,7 @@
 /*
  * admin_answer: the answers of the admin socket, as JSON.
  *
- * Names are stable and carry their unit (memory_used_bytes, gpu_time_seconds); what is
+ * Names are stable and carry their unit (used_bytes, gpu_time_seconds); what is
  * not known or not asked is null. Each answer matches schemas/admin-*.schema.json.
  * Loop thread. Every function returns a new value that the caller owns, or NULL
  * where memory is short.
@@ -20,7 +20,7 @@
 #include "server/supervisor/admin_request.h"
 #include "server/supervisor/supervisor.h"
 
-#define ADMIN_SCHEMA_VERSION 1
+#define ADMIN_SCHEMA_VERSION 2
 
 /* What a worker said a client has used; known: false until it did. */
 struct admin_usage {

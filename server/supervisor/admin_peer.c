@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "server/supervisor/admin_answer.h"
+#include "server/supervisor/admin_json.h"
 #include "server/supervisor/supervisor.h"
 
 /* A peer that neither asks nor reads gives its place up after this. */
@@ -145,7 +146,8 @@ static ssize_t pass(struct admin_peer *peer, const char *line, size_t length, in
 static void send_answer(struct admin_peer *peer, json_t *json, int passed)
 {
     /* Where memory is short the connection ends: half an answer would be worse than none. */
-    char *line = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    char *line =
+        json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(ADMIN_JSON_DIGITS)) : NULL;
     json_decref(json);
     if (!line) {
         admin_peer_close(peer);

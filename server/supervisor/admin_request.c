@@ -27,8 +27,10 @@ const char *admin_kind_name(enum admin_kind kind)
 bool admin_request_concerns(const struct admin_request *request,
                             const struct supervisor_client_view *view)
 {
-    return view->attached && strcmp(view->state, "attached") == 0 &&
-           (request->by_user ? view->uid == request->client : view->number == request->client);
+    if (!view->attached || strcmp(view->state, "attached") != 0)
+        return false;
+    return (request->whom == ADMIN_A_USER && view->uid == request->number) ||
+           (request->whom == ADMIN_A_CLIENT && view->number == request->number);
 }
 
 bool admin_kind_changes(enum admin_kind kind)
@@ -67,28 +69,61 @@ static bool too_deep(const char *line, size_t length)
     return false;
 }
 
-/* Which members each kind has, "request" aside. */
-static bool has_member(enum admin_kind kind, const char *key)
+/* What is shared, as common/dialect names it. */
+typedef int parse_amount(const char *text, size_t length, struct dialect_amount *amount);
+enum resource { THREADS, TIME, MEMORY, HOST_MEMORY, RESOURCES };
+static const struct {
+    const char *name;
+    parse_amount *parse;
+    const char *form;
+} resources[RESOURCES] = {
+    [THREADS] = {"threads", dialect_parse_share, DIALECT_FORM_SHARE},
+    [TIME] = {"time", dialect_parse_share, DIALECT_FORM_SHARE},
+    [MEMORY] = {"memory", dialect_parse_amount, DIALECT_FORM_AMOUNT},
+    [HOST_MEMORY] = {"host_memory", dialect_parse_size, DIALECT_FORM_SIZE},
+};
+
+static const char *const whoms[] = {
+    [ADMIN_A_CLIENT] = "client", [ADMIN_A_USER] = "user", [ADMIN_A_GPU] = "gpu"};
+#define WHOMS (sizeof whoms / sizeof whoms[0])
+
+static bool may_be_about(enum admin_kind kind, enum admin_whom whom)
 {
-    static const char *const limits[] = {"threads", "memory", "host_memory", "priority"};
-    if (strcmp(key, "client") == 0)
-        return kind == ADMIN_KILL || kind == ADMIN_GET || kind == ADMIN_SET;
-    if (strcmp(key, "user") == 0)
-        return kind == ADMIN_GET || kind == ADMIN_SET;
-    if (strcmp(key, "gpu") == 0 || strcmp(key, "seconds") == 0)
-        return kind == ADMIN_TRACE;
-    for (size_t i = 0; kind == ADMIN_SET && i < sizeof limits / sizeof limits[0]; i++)
-        if (strcmp(key, limits[i]) == 0)
-            return true;
-    return strcmp(key, "request") == 0;
+    return kind == ADMIN_GET || kind == ADMIN_SET ||
+           (kind == ADMIN_KILL && whom == ADMIN_A_CLIENT) ||
+           (kind == ADMIN_TRACE && whom == ADMIN_A_GPU);
 }
 
-static int check_members(json_t *root, enum admin_kind kind, char *why, size_t why_size)
+/* Which members each kind has. */
+static bool has_member(enum admin_kind kind, enum admin_whom whom, const char *key)
+{
+    if (strcmp(key, "request") == 0)
+        return true;
+    for (size_t i = ADMIN_A_CLIENT; i < WHOMS; i++)
+        if (strcmp(key, whoms[i]) == 0)
+            return may_be_about(kind, (enum admin_whom)i);
+    if (kind == ADMIN_TRACE)
+        return strcmp(key, "seconds") == 0;
+    if (kind != ADMIN_SET)
+        return false;
+    if (whom == ADMIN_A_GPU)
+        return schedule_part_of(key, strlen(key)) != 0;
+    for (size_t i = 0; i < RESOURCES; i++)
+        if (strcmp(key, resources[i].name) == 0)
+            return true;
+    return strcmp(key, "priority") == 0;
+}
+
+static int check_members(const struct admin_request *request, json_t *root, char *why,
+                         size_t why_size)
 {
     for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at))
-        if (!has_member(kind, json_object_iter_key(at)))
-            return refuse(-EINVAL, why, why_size, "\"%s\" has no member \"%.64s\"",
-                          kind_names[kind], json_object_iter_key(at));
+        if (!has_member(request->kind, request->whom, json_object_iter_key(at)))
+            return refuse(-EINVAL, why, why_size, "\"%s\"%s has no member \"%.64s\"",
+                          kind_names[request->kind],
+                          request->kind == ADMIN_SET && request->whom == ADMIN_A_GPU ? " of a GPU"
+                                                                                     : "",
+                          json_object_iter_key(at));
     return 0;
 }
 
@@ -104,76 +139,144 @@ static bool read_number(json_t *json, uint32_t most, uint32_t *number)
 /* Whom it concerns. */
 static int read_whom(struct admin_request *request, json_t *root, char *why, size_t why_size)
 {
-    json_t *client = json_object_get(root, "client"), *user = json_object_get(root, "user");
-    request->by_user = user != NULL;
-    if (!(client && user) && read_number(user ? user : client, UINT32_MAX, &request->client))
+    unsigned named = 0;
+    for (size_t i = ADMIN_A_CLIENT; i < WHOMS; i++) {
+        json_t *number = json_object_get(root, whoms[i]);
+        if (!number)
+            continue;
+        request->whom = (enum admin_whom)i;
+        /* What may not be named at all is refused by that name. */
+        named += !may_be_about(request->kind, request->whom) ||
+                         read_number(number, UINT32_MAX, &request->number)
+                     ? 1
+                     : 2;
+    }
+    if (named == 1)
         return 0;
     return refuse(-EINVAL, why, why_size,
                   "\"%s\" needs \"client\", the number of a client as \"clients\" shows it%s",
                   kind_names[request->kind],
-                  request->kind == ADMIN_KILL ? "" : ", or \"user\", a uid, and not both");
+                  request->kind == ADMIN_KILL
+                      ? ""
+                      : ", or \"user\", a uid, or \"gpu\", the index of a device, and only one "
+                        "of them");
 }
 
-/* The text of {"limit": ...}, or NULL with a sentence. */
-static const char *limit_of(json_t *wish, const char *name, const char *form, char *why,
-                            size_t why_size)
+/* 0 for a request is said with a plain zero: nothing is guaranteed. */
+static bool is_zero(const char *text)
 {
-    const char *limit = json_string_value(json_object_get(wish, "limit"));
-    if (limit && json_object_size(wish) == 1)
-        return limit;
-    say(why, why_size, "\"%s\" of a client that runs is an object {\"limit\": text}, %s", name,
-        form);
-    return NULL;
+    return strcmp(text, "0") == 0 || strcmp(text, "0%") == 0;
 }
 
-typedef int parse_amount(const char *text, size_t length, struct dialect_amount *amount);
-
-static int read_limit(json_t *root, const char *name, parse_amount *parse, const char *form,
-                      struct dialect_amount *amount, char *why, size_t why_size)
+/* One member of {"request": text, "limit": text}; *amount stays unset where it lacks. */
+static int read_amount(enum resource resource, json_t *json, const char *which,
+                       struct dialect_amount *amount, char *why, size_t why_size)
 {
-    json_t *wish = json_object_get(root, name);
+    const char *text = json_string_value(json), *form = resources[resource].form;
+    bool request = strcmp(which, "request") == 0;
+    if (text && request && is_zero(text)) {
+        bool share = resource == THREADS || resource == TIME;
+        *amount = (struct dialect_amount){.unit = share ? DIALECT_SHARE : DIALECT_BYTES};
+        return 0;
+    }
+    if (text && resources[resource].parse(text, strlen(text), amount) == 0)
+        return 0;
+    return refuse(-EINVAL, why, why_size, "\"%s.%s\": \"%.64s\" is not %s%s",
+                  resources[resource].name, which, text ? text : "what is no text", form,
+                  request ? ", or 0 for none" : "");
+}
+
+struct pair {
+    struct dialect_amount request, limit;
+};
+
+static int read_pair(json_t *root, enum resource resource, struct pair *pair, char *why,
+                     size_t why_size)
+{
+    json_t *wish = json_object_get(root, resources[resource].name);
+    json_t *request = json_object_get(wish, "request"), *limit = json_object_get(wish, "limit");
+    size_t members = (request != NULL) + (limit != NULL);
+    *pair = (struct pair){0}; /* DIALECT_UNSET */
     if (!wish)
         return 0;
-    const char *limit = limit_of(wish, name, form, why, why_size);
-    if (!limit)
-        return -EINVAL;
-    if (parse(limit, strlen(limit), amount) != 0)
-        return refuse(-EINVAL, why, why_size, "\"%s\": \"%.64s\" is not %s", name, limit, form);
-    return 0;
+    if (!members || json_object_size(wish) != members)
+        return refuse(-EINVAL, why, why_size,
+                      "\"%s\" is an object {\"request\": text, \"limit\": text} of one or both: %s",
+                      resources[resource].name, resources[resource].form);
+    int result =
+        request ? read_amount(resource, request, "request", &pair->request, why, why_size) : 0;
+    if (result == 0 && limit)
+        result = read_amount(resource, limit, "limit", &pair->limit, why, why_size);
+    return result;
+}
+
+/* A share, where one was given. */
+static void take_share(struct dialect_amount amount, uint32_t *share)
+{
+    if (amount.unit == DIALECT_SHARE)
+        *share = (uint32_t)amount.value;
+}
+
+static void take_bytes(struct dialect_amount amount, uint64_t *bytes)
+{
+    if (amount.unit == DIALECT_BYTES)
+        *bytes = amount.value;
 }
 
 static int read_change(struct supervisor_change *change, json_t *root, char *why, size_t why_size)
 {
-    struct dialect_amount threads = {0}, memory = {0}, host = {0}; /* DIALECT_UNSET */
-    *change = (struct supervisor_change){
-        .priority = UINT32_MAX, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
-    int result = read_limit(root, "threads", dialect_parse_share, DIALECT_FORM_SHARE, &threads, why,
-                            why_size);
-    if (result == 0)
-        result = read_limit(root, "memory", dialect_parse_amount, DIALECT_FORM_AMOUNT, &memory, why,
-                            why_size);
-    if (result == 0)
-        result = read_limit(root, "host_memory", dialect_parse_size, DIALECT_FORM_SIZE, &host, why,
-                            why_size);
-    if (result < 0)
-        return result;
+    struct pair pairs[RESOURCES];
+    *change = supervisor_change_none;
+    for (size_t i = 0; i < RESOURCES; i++) {
+        int result = read_pair(root, (enum resource)i, &pairs[i], why, why_size);
+        if (result < 0)
+            return result;
+    }
     json_t *priority = json_object_get(root, "priority");
     if (priority && !read_number(priority, LIMITS_PRIORITY_MAX, &change->priority))
         return refuse(-EINVAL, why, why_size,
                       "\"priority\" is a number from 0 (normal) to %d (lower)",
                       LIMITS_PRIORITY_MAX);
-    if (threads.unit != DIALECT_UNSET)
-        change->thread_percentage = (uint32_t)threads.value;
-    if (memory.unit == DIALECT_SHARE)
-        change->memory_share = (uint32_t)memory.value;
-    else if (memory.unit == DIALECT_BYTES)
-        change->memory_limit = memory.value;
-    if (host.unit == DIALECT_BYTES)
-        change->host_limit = host.value;
+    take_share(pairs[THREADS].request, &change->thread_request);
+    take_share(pairs[THREADS].limit, &change->thread_percentage);
+    take_share(pairs[TIME].request, &change->time_request);
+    take_share(pairs[TIME].limit, &change->time_limit);
+    take_share(pairs[MEMORY].request, &change->memory_request_share);
+    take_bytes(pairs[MEMORY].request, &change->memory_request);
+    take_share(pairs[MEMORY].limit, &change->memory_share);
+    take_bytes(pairs[MEMORY].limit, &change->memory_limit);
+    take_bytes(pairs[HOST_MEMORY].request, &change->host_request);
+    take_bytes(pairs[HOST_MEMORY].limit, &change->host_limit);
     if (json_object_size(root) == 2)
         return refuse(-EINVAL, why, why_size,
-                      "\"set\" needs something to set: \"threads\", \"memory\", \"host_memory\" or "
-                      "\"priority\"");
+                      "\"set\" needs something to set: \"threads\", \"time\", \"memory\", "
+                      "\"host_memory\" or \"priority\"");
+    return 0;
+}
+
+/* Of a GPU. */
+static int read_schedule(struct admin_request *request, json_t *root, char *why, size_t why_size)
+{
+    for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at)) {
+        const char *key = json_object_iter_key(at);
+        unsigned part = schedule_part_of(key, strlen(key));
+        if (!part)
+            continue;
+        const char *text = json_string_value(json_object_iter_value(at));
+        if (!text)
+            return refuse(-EINVAL, why, why_size,
+                          "\"%s\" of a GPU is a text, like \"fair\" or "
+                          "\"50ms\" or \"5%%\"",
+                          key);
+        if (schedule_set(&request->schedule, (enum schedule_part)part, text, strlen(text), why,
+                         why_size) < 0)
+            return -EINVAL;
+        request->parts |= part;
+    }
+    if (!request->parts)
+        return refuse(-EINVAL, why, why_size,
+                      "\"set\" of a GPU needs something to set: \"mode\", \"lease\", "
+                      "\"precision\" or \"quantum\"");
     return 0;
 }
 
@@ -209,11 +312,14 @@ static int read_root(struct admin_request *request, json_t *root, char *why, siz
                       "clients, get, set, kill, reload and trace",
                       name);
     request->kind = (enum admin_kind)kind;
-    int result = check_members(root, request->kind, why, why_size);
-    if (result == 0 && has_member(request->kind, "client"))
+    int result = 0;
+    if (may_be_about(request->kind, ADMIN_A_CLIENT))
         result = read_whom(request, root, why, why_size);
+    if (result == 0)
+        result = check_members(request, root, why, why_size);
     if (result == 0 && request->kind == ADMIN_SET)
-        result = read_change(&request->change, root, why, why_size);
+        result = request->whom == ADMIN_A_GPU ? read_schedule(request, root, why, why_size)
+                                              : read_change(&request->change, root, why, why_size);
     if (result == 0 && request->kind == ADMIN_TRACE)
         result = read_trace(request, root, why, why_size);
     return result;

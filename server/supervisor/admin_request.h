@@ -30,11 +30,16 @@ enum admin_kind {
     ADMIN_TRACE
 };
 
+/* Whom a kill, get or set is about. */
+enum admin_whom { ADMIN_NOBODY, ADMIN_A_CLIENT, ADMIN_A_USER, ADMIN_A_GPU };
+
 struct admin_request {
     enum admin_kind kind;
-    bool by_user;                    /* of get and set: whoever has this uid */
-    uint32_t client;                 /* of kill, get and set: a client's number, or the uid */
+    enum admin_whom whom;
+    uint32_t number; /* of the client, or the GPU's index; or the uid of all clients meant */
     struct supervisor_change change; /* of set */
+    struct schedule schedule;        /* of set, of a GPU... */
+    unsigned parts;                  /* ...these parts: bits of enum schedule_part */
     uint32_t gpu;                    /* of trace */
     uint32_t milliseconds;           /* likewise; 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
 };
@@ -42,7 +47,7 @@ struct admin_request {
 /* "ping", "version", ... Static. */
 const char *admin_kind_name(enum admin_kind kind);
 
-/* Whether this client is one of those that a get or set is about. */
+/* Whether this client is one of those that a get or set is about; none is where it is a GPU. */
 bool admin_request_concerns(const struct admin_request *request,
                             const struct supervisor_client_view *view);
 

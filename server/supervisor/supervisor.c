@@ -395,9 +395,11 @@ static void view_client(const struct session *session, struct supervisor_client_
     view->device = session->device->index;
     view->memory_asked = session->asked.memory_limit;
     view->memory_limit = session->grant.memory_limit;
+    view->memory_request = session->grant.memory_request;
     view->memory_charged = session->memory.used;
     view->host_asked = session->asked.host_memory_limit;
     view->host_limit = session->grant.host_limit;
+    view->host_request = session->grant.host_request;
     view->host_charged = session->host.used;
     view->threads_asked = session->asked.thread_percentage;
     view->threads_granted = session->grant.thread_percentage;

@@ -102,9 +102,11 @@ struct supervisor_client_view {
     uint32_t device;
     uint64_t memory_asked; /* PROTO_UNSET: not asked */
     uint64_t memory_limit;
+    uint64_t memory_request; /* guaranteed */
     uint64_t memory_charged;
     uint64_t host_asked; /* PROTO_UNSET: not asked */
     uint64_t host_limit;
+    uint64_t host_request; /* guaranteed */
     uint64_t host_charged;
     /* Shares are hundredths of a per cent; a limit of 0 was not asked, a request of 0 neither. */
     uint32_t threads_asked;
@@ -155,14 +157,17 @@ int supervisor_kill(struct supervisor *supervisor, uint32_t client, const char *
 /* What an administrator changes of a client's grant; it replaces what the client asked for. Shares
  * are hundredths of a per cent. */
 struct supervisor_change {
-    uint32_t thread_percentage; /* 0: stays */
-    uint32_t thread_request;    /* UINT32_MAX: stays; 0: none */
-    uint32_t time_request;      /* UINT32_MAX: stays; 0: none */
-    uint32_t time_limit;        /* 0: stays */
-    uint32_t priority;          /* UINT32_MAX: stays */
-    uint64_t memory_limit;      /* bytes; PROTO_UNSET: stays */
-    uint32_t memory_share;      /* of the device's, hundredths of a per cent, instead; 0: none */
-    uint64_t host_limit;        /* bytes; PROTO_UNSET: stays */
+    uint32_t thread_percentage;    /* 0: stays */
+    uint32_t thread_request;       /* UINT32_MAX: stays; 0: none */
+    uint32_t time_request;         /* UINT32_MAX: stays; 0: none */
+    uint32_t time_limit;           /* 0: stays */
+    uint32_t priority;             /* UINT32_MAX: stays */
+    uint64_t memory_request;       /* bytes; PROTO_UNSET: stays; 0: none */
+    uint32_t memory_request_share; /* of the device's, instead; 0: none */
+    uint64_t memory_limit;         /* bytes; PROTO_UNSET: stays */
+    uint32_t memory_share;         /* of the device's, hundredths of a per cent, instead; 0: none */
+    uint64_t host_request;         /* bytes; PROTO_UNSET: stays; 0: none */
+    uint64_t host_limit;           /* bytes; PROTO_UNSET: stays */
 };
 
 /* Changes nothing. */
@@ -170,7 +175,9 @@ static const struct supervisor_change supervisor_change_none = {
     .thread_request = UINT32_MAX,
     .time_request = UINT32_MAX,
     .priority = UINT32_MAX,
+    .memory_request = PROTO_UNSET,
     .memory_limit = PROTO_UNSET,
+    .host_request = PROTO_UNSET,
     .host_limit = PROTO_UNSET,
 };
 bool supervisor_change_empty(const struct supervisor_change *change);
@@ -193,8 +200,9 @@ uint32_t supervisor_check(const struct supervisor *supervisor, uint32_t client,
  * flight or not. A memory limit below what is in use takes nothing away; it refuses
  * what is asked for from now on. Returns 1 if all is done; 0 if a worker has to be
  * asked: done is then called exactly once, from the loop and never before this
- * returns; -ENOENT, or another -errno (done is not called, nothing has changed). by
- * names who asked, for the log.
+ * returns; -ENOENT, -ENOSPC (what is to be guaranteed does not fit: supervisor_check
+ * says why), or another -errno (done is not called, nothing has changed). by names who
+ * asked, for the log.
  */
 int supervisor_set(struct supervisor *supervisor, uint32_t client,
                    const struct supervisor_change *change, const char *by,

@@ -83,6 +83,9 @@ static void change(struct session *session, const struct grant *from, const stru
         .memory_limit = to->memory_limit == from->memory_limit
                             ? PROTO_UNSET
                             : limits_tighter(to->memory_limit, session->window.bytes),
+        .memory_request =
+            to->memory_request == from->memory_request ? PROTO_UNSET : to->memory_request,
+        .host_request = to->host_request == from->host_request ? PROTO_UNSET : to->host_request,
         .host_limit = to->host_limit == from->host_limit
                           ? PROTO_UNSET
                           : limits_tighter(to->host_limit, session->window.bytes),

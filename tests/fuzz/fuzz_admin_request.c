@@ -22,10 +22,62 @@ static void must(int holds, const char *what)
     abort();
 }
 
+/* Nothing reaches the server beyond these, whatever the line. */
+static void must_be_in_range(const struct admin_request *request)
+{
+    const struct supervisor_change *change = &request->change;
+    const struct schedule *schedule = &request->schedule;
+    if (request->kind == ADMIN_TRACE)
+        must(request->milliseconds >= 1 && request->milliseconds <= 600000, "trace's time");
+    if (request->kind != ADMIN_SET)
+        return;
+    if (request->whom == ADMIN_A_GPU) {
+        must(request->parts && request->parts <= SCHEDULE_WHOLE, "parts of a schedule");
+        must(!(request->parts & SCHEDULE_MODE) || schedule->mode < SCHEDULE_MODES, "mode");
+        must(!(request->parts & SCHEDULE_LEASE) ||
+                 (schedule->lease_ns >= 5000000 && schedule->lease_ns <= UINT64_C(10000000000)),
+             "lease");
+        must(!(request->parts & SCHEDULE_PRECISION) ||
+                 (schedule->precision >= 100 && schedule->precision <= 5000),
+             "precision");
+        must(!(request->parts & SCHEDULE_QUANTUM) ||
+                 (schedule->quantum_ns >= 5000000 &&
+                  schedule->quantum_ns <= UINT64_C(3600000000000)),
+             "quantum");
+        return;
+    }
+    must(change->thread_percentage <= 10000 && change->time_limit <= 10000 &&
+             change->memory_share <= 10000 && change->memory_request_share <= 10000,
+         "shares");
+    must((change->thread_request <= 10000 || change->thread_request == UINT32_MAX) &&
+             (change->time_request <= 10000 || change->time_request == UINT32_MAX),
+         "requests");
+    must(change->priority <= 1000 || change->priority == UINT32_MAX, "priority");
+}
+
+/* What has no more than a name, and a number, says the same when written anew. */
+static void must_be_read_back(const struct admin_request *request)
+{
+    static const char *const whoms[] = {"", "client", "user", "gpu"};
+    struct admin_request again;
+    char why[300], line[128];
+    if (request->kind == ADMIN_SET || request->kind == ADMIN_TRACE)
+        return;
+    int length =
+        request->whom == ADMIN_NOBODY
+            ? snprintf(line, sizeof line, "{\"request\":\"%s\"}", admin_kind_name(request->kind))
+            : snprintf(line, sizeof line, "{\"request\":\"%s\",\"%s\":%u}",
+                       admin_kind_name(request->kind), whoms[request->whom], request->number);
+    must(admin_request_parse(&again, line, (size_t)length, why, sizeof why) == 0 &&
+             again.kind == request->kind && again.whom == request->whom &&
+             again.number == request->number,
+         "not read back");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct admin_request request, again;
-    char why[300] = "", line[128];
+    struct admin_request request;
+    char why[300] = "";
     /* A block of exactly this size, without a NUL behind it. */
     char *copy = malloc(size ? size : 1);
     must(copy != NULL, "no memory");
@@ -37,13 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     must(result == 0 && size < ADMIN_LINE_MAX, "a line that is too long was accepted");
-    int length =
-        request.kind == ADMIN_KILL
-            ? snprintf(line, sizeof line, "{\"request\":\"%s\",\"client\":%u}",
-                       admin_kind_name(request.kind), request.client)
-            : snprintf(line, sizeof line, "{\"request\":\"%s\"}", admin_kind_name(request.kind));
-    must(admin_request_parse(&again, line, (size_t)length, why, sizeof why) == 0 &&
-             again.kind == request.kind && again.client == request.client,
-         "not read back");
+    must_be_in_range(&request);
+    must_be_read_back(&request);
     return 0;
 }

@@ -9,6 +9,7 @@ import copy
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import socket
@@ -190,13 +191,17 @@ class Commands(WithServer):
             row, plain = self.client_row(told["client"]), self.client_row(other["client"])
             self.assertEqual((row["name"], row["pid"], row["uid"], row["state"]),
                              ("asks for little", os.getpid(), os.getuid(), "attached"))
-            self.assertEqual((row["memory_asked_bytes"], row["memory_limit_bytes"], row["memory_used_bytes"]),
-                             (64 << 20, told["memory_limit"], used["used"]))
-            self.assertEqual((row["host_memory_asked_bytes"], row["host_memory_limit_bytes"]), (1 << 20, 1 << 20))
-            self.assertEqual((row["threads_asked_percent"], row["multiprocessors"], row["partitioned"], row["priority"]),
-                             (12.5, told["multiprocessors"], told["partitioned"] == 1, 1))
-            self.assertEqual((plain["memory_asked_bytes"], plain["threads_asked_percent"]), (None, None))
-            self.assertEqual(plain["memory_limit_bytes"], other["memory_limit"])
+            self.assertEqual(row["memory"], {"request": {"asked_bytes": None, "granted_bytes": 0}, "used_bytes": used["used"],
+                                             "limit": {"asked_bytes": 64 << 20, "granted_bytes": told["memory_limit"]}})
+            self.assertEqual(row["host_memory"]["limit"], {"asked_bytes": 1 << 20, "granted_bytes": 1 << 20})
+            self.assertEqual(row["threads"], {"request": {"asked_percent": None, "granted_percent": 0},
+                                              "limit": {"asked_percent": 12.5, "granted_percent": 12.5},
+                                              "multiprocessors": told["multiprocessors"],
+                                              "partitioned": told["partitioned"] == 1})
+            self.assertEqual(row["priority"], 1)
+            self.assertEqual(plain["memory"]["limit"], {"asked_bytes": None, "granted_bytes": other["memory_limit"]})
+            self.assertEqual(plain["time"], {"request": {"asked_percent": None, "granted_percent": 0},
+                                             "limit": {"asked_percent": None, "granted_percent": 100}})
             self.assertEqual(row["launches"], 0)
             self.assertIsNotNone(row["gpu_time_seconds"])
             table = self.ctl("clients").stdout
@@ -211,7 +216,7 @@ class Commands(WithServer):
             client.ask("hello", major=1)
             rows = [row for row in self.json("clients")["clients"] if row["state"] == "greeted"]
             self.assertTrue(rows)
-            self.assertIsNone(rows[0]["memory_limit_bytes"])
+            self.assertIsNone(rows[0]["memory"])
         finally:
             client.close()
 
@@ -236,20 +241,20 @@ class Commands(WithServer):
         with self.attached(name="runs", memory_limit=64 << 20, thread_percentage=5000) as (client, told):
             number = str(told["client"])
             before = self.json("get", number)["clients"][0]
-            self.assertEqual((before["threads"]["asked_percent"], before["threads"]["multiprocessors"]),
+            self.assertEqual((before["threads"]["limit"]["asked_percent"], before["threads"]["multiprocessors"]),
                              (50, told["multiprocessors"]))
-            self.assertEqual(before["memory"], {"asked_bytes": 64 << 20, "limit_bytes": 64 << 20, "used_bytes": 0})
+            self.assertEqual(before["memory"]["limit"], {"asked_bytes": 64 << 20, "granted_bytes": 64 << 20})
             client.ask("memory_alloc", count=32 << 20)
             row = self.json("set", number, "threads=25%", "memory=16M", "host_memory=1M", "priority=1")["clients"][0]
             self.assertLess(row["threads"]["multiprocessors"], told["multiprocessors"])
-            self.assertEqual(row["threads"]["limit_percent"], 25)
-            self.assertEqual((row["memory"]["limit_bytes"], row["memory"]["used_bytes"]), (16 << 20, 32 << 20))
+            self.assertEqual(row["threads"]["limit"], {"asked_percent": 50, "granted_percent": 25})
+            self.assertEqual((row["memory"]["limit"]["granted_bytes"], row["memory"]["used_bytes"]), (16 << 20, 32 << 20))
             limits = client.ask("limits_query")
             self.assertEqual((limits["memory_limit"], limits["host_memory_limit"], limits["priority"]), (16 << 20, 1 << 20, 1))
             self.assertEqual(limits["multiprocessors"], row["threads"]["multiprocessors"])
             with self.assertRaisesRegex(RuntimeError, "limit", msg="below what is in use nothing new is given"):
                 client.ask("memory_alloc", count=4 << 20)
-            self.assertEqual(self.client_row(told["client"])["threads_granted_percent"], 25)
+            self.assertEqual(self.client_row(told["client"])["threads"]["limit"]["granted_percent"], 25)
             self.json("set", f"user:{os.getuid()}", "threads=1.0", "memory=64M")
             client.ask("memory_alloc", count=16 << 20)
             self.assertIn(" 100 %", self.ctl("get", number).stdout)
@@ -264,6 +269,113 @@ class Commands(WithServer):
             self.assertEqual(result.returncode, 2, words)
             self.assertIn(part, result.stderr)
         self.assertEqual(self.json("get", "999999", schema="admin-error", status=1)["error"], "not_found")
+
+    def limits(self, client):
+        return self.json("get", str(client))["clients"][0]
+
+    def test_requests_and_time_of_a_running_client(self):
+        with self.attached(name="runs") as (client, told), self.attached(name="other") as (_, other):
+            number = str(told["client"])
+            row = self.json("set", "client", number, "threads.request=25%", "threads.limit=50%", "time.request=0.25",
+                            "time.limit=60%", "memory.request=16M", "memory.limit=64M")["clients"][0]
+            self.assertEqual(row["threads"]["request"], {"asked_percent": None, "granted_percent": 25})
+            self.assertEqual(row["threads"]["limit"], {"asked_percent": None, "granted_percent": 50})
+            self.assertEqual((row["time"]["request"]["granted_percent"], row["time"]["limit"]["granted_percent"]), (25, 60))
+            self.assertEqual((row["memory"]["request"]["granted_bytes"], row["memory"]["limit"]["granted_bytes"]),
+                             (16 << 20, 64 << 20))
+            seen = client.ask("limits_query")
+            self.assertEqual([seen[name] for name in ("thread_request", "thread_percentage", "time_request", "time_limit")],
+                             [2500, 5000, 2500, 6000])
+            self.assertEqual(seen["multiprocessors"], row["threads"]["multiprocessors"])
+            self.assertIn("25 to 50 %", self.ctl("get", "client", number).stdout)
+            self.assertIn("16 MiB to 64 MiB", self.ctl("clients").stdout)
+            for words, part in (("threads.limit=20%",), "threads.request of 25%"), (("time.request=61%",), "time.request of 61%"), \
+                    (("memory=8M",), "memory.request of 16M"):
+                refused = self.json("set", number, *words, schema="admin-error", status=1)
+                self.assertIn(part, refused["text"])
+            # More than there is: the worker's arithmetic, and nothing has changed.
+            refused = self.json("set", str(other["client"]), "threads.request=90%", "priority=3", schema="admin-error", status=1)
+            self.assertEqual(refused["error"], "invalid_value")
+            self.assertRegex(refused["text"], "4 of the device's 16 .* 14 asked for .* makes 18")
+            after = self.limits(other["client"])
+            self.assertEqual((after["threads"]["request"]["granted_percent"], after["priority"]), (0, 0))
+            row = self.json("set", number, "threads.request=0", "time.request=0%", "memory.request=0")["clients"][0]
+            self.assertEqual([row[name]["request"]["granted_percent"] for name in ("threads", "time")], [0, 0])
+            self.assertEqual(row["memory"]["request"]["granted_bytes"], 0)
+            fraction = self.json("set", number, "fraction=0.125")["clients"][0]
+            device = self.json("status")["devices"][0]["memory_bytes"]
+            self.assertEqual(fraction["memory"]["limit"]["granted_bytes"], device // 8)
+            self.assertEqual(fraction["time"]["request"]["granted_percent"], 12.5)
+
+    def test_a_user_gets_all_or_nothing(self):
+        with self.attached(name="a") as (_, a), self.attached(name="b") as (_, b), self.attached(name="c") as (_, c):
+            self.json("set", str(a["client"]), "threads.request=75%")
+            self.json("set", str(b["client"]), "threads.request=10%", "priority=2")
+            # One falls, two rise: it fits in the end, though not in every order.
+            user = ("user", str(os.getuid()))
+            self.json("set", *user, "threads.request=30%")
+            before = [self.limits(told["client"]) for told in (a, b, c)]
+            self.assertEqual([row["threads"]["request"]["granted_percent"] for row in before], [30] * 3)
+            refused = self.json("set", *user, "threads.request=40%", "priority=5", "memory=32M", schema="admin-error", status=1)
+            self.assertIn("makes 18", refused["text"])
+            self.assertEqual([self.limits(told["client"]) for told in (a, b, c)], before)
+
+    def test_how_a_gpu_is_shared(self):
+        def schedule():
+            row = self.json("get", "gpu", "0")["gpus"][0]
+            device = self.json("status")["devices"][0]
+            self.assertEqual((row["schedule"], row["threads_enforced_by"]), (device["schedule"], device["threads_enforced_by"]))
+            return row["schedule"]
+
+        self.assertEqual(schedule(), {"mode": "concurrent", "lease_seconds": 0.25, "precision_percent": 5, "quantum_seconds": 30,
+                                      "plan_seconds": 5, "time_enforced": False})
+        try:
+            with self.attached(name="greedy", time_request=6000, time_limit=10000) as (client, told), \
+                    self.attached(name="too", time_request=5000, time_limit=10000) as (_, other):
+                self.assertEqual((told["mode"], told["time_request"]), (0, 6000))
+                # In mode concurrent nothing was promised; a mode that would have to keep it is refused.
+                refused = self.json("set", "gpu", "0", "mode=fair", schema="admin-error", status=1)
+                self.assertEqual(refused["error"], "invalid_value")
+                self.assertRegex(refused["text"], "110")
+                self.assertEqual(schedule()["mode"], "concurrent")
+                self.json("set", str(other["client"]), "time.request=40%")
+                row = self.json("set", "gpu", "0", "mode=fair", "lease=50ms", "precision=10%", "quantum=1s")["gpus"][0]
+                self.assertEqual(row["schedule"], {"mode": "fair", "lease_seconds": 0.05, "precision_percent": 10,
+                                                   "quantum_seconds": 1, "plan_seconds": 0.5, "time_enforced": True})
+                self.assertEqual(schedule(), row["schedule"])
+                self.assertEqual(client.ask("limits_query")["mode"], 2)
+                table = self.ctl("get", "gpu", "0").stdout.splitlines()
+                self.assertEqual(table[1].split()[:5], ["0", "fair", "50ms", "10", "%"])
+                refused = self.json("set", str(other["client"]), "time.request=41%", schema="admin-error", status=1)
+                self.assertRegex(refused["text"], "101")
+                self.json("set", "gpu", "0", "lease=short")
+                self.assertEqual((schedule()["mode"], schedule()["lease_seconds"]), ("fair", 0.01))
+        finally:
+            self.ctl("set", "gpu", "0", "mode=concurrent", "lease=default", "precision=5%", "quantum=30s")
+        for words, part in ((("mode=fare",), "concurrent, strict, fair and turns"), (("lease=1ms",), "5ms to 10s"),
+                            (("precision=60%",), "1% to 50%"), (("quantum=2h",), "5ms to 1h")):
+            self.assertIn(part, self.json("set", "gpu", "0", *words, schema="admin-error", status=1)["text"])
+        self.assertEqual(self.json("get", "gpu", "99", schema="admin-error", status=1)["error"], "not_found")
+        for words in (("set", "gpu", "0"), ("set", "gpu", "0", "priority=1"), ("get", "gpu"), ("get", "gpu", "x"),
+                      ("kill", "gpu", "0"), ("set", "gpu", "0", "lease=1s", "lease=2s"), ("set", "1", "mode=fair")):
+            self.assertEqual(self.ctl(*words).returncode, 2, words)
+
+    def test_numbers_come_without_a_tail(self):
+        with self.attached(name="third", thread_percentage=3333) as (_, told):
+            for words in (("status",), ("clients",), ("get", str(told["client"]))):
+                for number in re.findall(r"\d+\.\d+", self.ctl("--json", *words).stdout):
+                    self.assertLessEqual(len(number.split(".")[1]), 9, number)
+            self.assertIn('"asked_percent": 33.33,', self.ctl("--json", "clients").stdout)
+
+    def test_every_column_is_documented(self):
+        with open(os.path.join(json_check.ROOT, "docs/gpusharectl.md"), encoding="utf-8") as file:
+            documented = set(re.findall(r"`([0-9 %]*[A-Z][A-Z0-9 %]*)`", file.read().split("### Columns")[1].split("### Limits")[0]))
+        with self.attached() as (_, told):
+            seen = set()
+            for words in (("status",), ("clients",), ("get", str(told["client"])), ("get", "gpu", "0")):
+                heading = next(line for line in self.ctl(*words).stdout.splitlines() if re.match(r" *(DEVICE|CLIENT|GPU) ", line))
+                seen |= set(re.split("  +", heading.strip()))
+        self.assertEqual(seen - {"GPU"}, documented)
 
     def test_a_thousand_changes_in_a_row_while_clients_leave(self):
         connection = socket.socket(socket.AF_UNIX)

@@ -108,7 +108,7 @@ class Concurrent(Traces):
         self.assertAlmostEqual(sum(event["dur"] for event in track) / 1e6, row["gpu_time_seconds"], delta=0.0005)
         self.assertGreaterEqual(row["gpu_time_seconds"], work.launches * 0.002 * 0.999)
         self.assertGreaterEqual(sum(event["args"]["commands"] for event in track), work.launches)
-        self.assertEqual({event["args"]["multiprocessors"] for event in track}, {row["multiprocessors"]})
+        self.assertEqual({event["args"]["multiprocessors"] for event in track}, {row["threads"]["multiprocessors"]})
         self.assertEqual({value for _, value in trace.counters(GPU, "clients in flight")}, {0, 1})
 
     def test_clients_side_by_side(self):

@@ -115,8 +115,12 @@ static void numbers_that_cannot_be_are_shown_as_none(void **state)
 {
     (void)state;
     show(show_clients,
-         "{\"clients\":[{\"client\":1,\"name\":\"\\u001b]0;x\\u0007\",\"memory_limit_bytes\":-1,"
-         "\"threads_asked_percent\":1e300,\"gpu_time_seconds\":\"much\",\"launches\":1.5}]}");
+         "{\"clients\":[{\"client\":1,\"name\":\"\\u001b]0;x\\u0007\",\"memory\":{\"limit\":"
+         "{\"asked_bytes\":-1}},\"threads\":{\"limit\":{\"asked_percent\":1e300}},\"waits\":[1e9,-"
+         "1],"
+         "\"throttled_seconds\":{\"lease\":-1e300},\"gpu_time_seconds\":\"much\","
+         "\"launches\":1.5}]}");
+    show(show_clients, "{\"clients\":[{\"client\":1,\"name\":\"\\u001b]0;x\\u0007\"}]}");
     assert_null(strchr(text(), '\x1b'));
     assert_null(strchr(text(), '\x07'));
     assert_non_null(strstr(text(), "?]0;x?"));
@@ -127,14 +131,59 @@ static void numbers_that_cannot_be_are_shown_as_none(void **state)
 static void amounts_are_for_people(void **state)
 {
     (void)state;
-    show(show_clients, "{\"clients\":[{\"client\":3,\"name\":\"job\",\"memory_asked_bytes\":null,"
-                       "\"memory_limit_bytes\":1610612736,\"threads_asked_percent\":12.5,"
-                       "\"multiprocessors\":16,\"partitioned\":true,\"gpu_time_seconds\":2.5}]}");
-    assert_non_null(strstr(text(), "12.5 %"));
-    assert_non_null(strstr(text(), "16 SMs"));
-    assert_non_null(strstr(text(), "1.5 GiB"));
+    show(show_clients,
+         "{\"clients\":[{\"client\":3,\"name\":\"job\",\"memory\":{\"request\":{\"granted_bytes\":"
+         "536870912},\"limit\":{\"asked_bytes\":null,\"granted_bytes\":1610612736}},"
+         "\"threads\":{\"request\":{\"asked_percent\":30,\"granted_percent\":0},"
+         "\"limit\":{\"asked_percent\":null,\"granted_percent\":12.5},\"multiprocessors\":16,"
+         "\"partitioned\":true},\"time\":{\"request\":{\"granted_percent\":25},\"limit\":"
+         "{\"granted_percent\":50}},\"gpu_time_seconds\":2.5,\"copied_bytes\":2048}]}");
+    assert_non_null(strstr(text(), " 30 to any "));
+    assert_non_null(strstr(text(), " 12.5 % "));
+    assert_non_null(strstr(text(), " 25 to 50 % "));
+    assert_non_null(strstr(text(), " 16 "));
+    assert_non_null(strstr(text(), " 512 MiB to 1.5 GiB "));
     assert_non_null(strstr(text(), "2.500 s"));
-    assert_null(strstr(text(), "shared\n"));
+    assert_non_null(strstr(text(), " 2 KiB "));
+    assert_null(strstr(text(), "duty cycle"));
+    show(show_limits, "{\"clients\":[{\"client\":3,\"threads\":{\"multiprocessors\":16,"
+                      "\"partitioned\":false}}]}");
+    assert_non_null(strstr(text(), " 16, duty cycle "));
+}
+
+static void waiting_is_summed_up(void **state)
+{
+    (void)state;
+    /* 98 of 100 below 2 us, one below 64 us, one of 2^20 us and more. */
+    show(show_clients,
+         "{\"clients\":[{\"client\":1,\"waits\":[98,0,0,0,0,1,0,0,0,0,0,0,0,0,0,0,0,0,"
+         "0,0,1,0,0,0,0,0,0,0,0,0,0,0],\"throttled_seconds\":{\"lease\":0.25,"
+         "\"duty\":0,\"priority\":1.5,\"threads\":0}}]}");
+    assert_non_null(strstr(text(), " <2 us  "));
+    assert_non_null(strstr(text(), " <64 us  "));
+    assert_non_null(strstr(text(), " 1.750 s, priority "));
+}
+
+static void who_never_waited_is_shown_so(void **state)
+{
+    (void)state;
+    show(show_clients, "{\"clients\":[{\"client\":1,\"waits\":[0,0],\"throttled_seconds\":"
+                       "{\"lease\":0}}]}");
+    assert_null(strchr(text(), '<'));
+    assert_non_null(strstr(text(), " 0.000 s "));
+}
+
+static void a_schedule_is_shown_as_it_is_written(void **state)
+{
+    (void)state;
+    show(show_gpus, "{\"gpus\":[{\"gpu\":0,\"schedule\":{\"mode\":\"fair\",\"lease_seconds\":0.05,"
+                    "\"precision_percent\":2.5,\"quantum_seconds\":90},"
+                    "\"threads_enforced_by\":\"duty_cycle\"}]}");
+    assert_string_equal(text(), "GPU  MODE  LEASE  PRECISION  QUANTUM  THREADS BY\n"
+                                "  0  fair   50ms      2.5 %      90s  duty cycle\n");
+    show(show_gpus,
+         "{\"gpus\":[{\"schedule\":{\"lease_seconds\":-1,\"quantum_seconds\":1e300}},7]}");
+    show(show_gpus, "{}");
 }
 
 static void escape_sequences_need_a_willing_terminal(void **state)
@@ -155,6 +204,9 @@ int main(void)
         CASE(answers_of_another_version_are_shown),
         CASE(numbers_that_cannot_be_are_shown_as_none),
         CASE(amounts_are_for_people),
+        CASE(waiting_is_summed_up),
+        CASE(who_never_waited_is_shown_so),
+        CASE(a_schedule_is_shown_as_it_is_written),
         CASE(escape_sequences_need_a_willing_terminal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,8 +52,14 @@ struct supervisor {
         uint32_t client;
         supervisor_set_done *done;
         void *context;
+        struct supervisor_change change;
     } setting[16];
     size_t setting_count;
+    struct schedule schedule; /* of device 0 */
+    unsigned parts;           /* of the latest change of it */
+    supervisor_set_done *scheduled;
+    void *scheduled_context;
+    const char *no_room; /* why supervisor_set refuses guarantees */
     struct {
         uint32_t device;
         uint64_t milliseconds;
@@ -79,7 +85,8 @@ uint32_t supervisor_device_count(const struct supervisor *self)
 void supervisor_device_view(const struct supervisor *self, uint32_t index,
                             struct supervisor_device_view *view)
 {
-    *view = (struct supervisor_device_view){.index = index, .ordinal = index};
+    *view = (struct supervisor_device_view){
+        .index = index, .ordinal = index, .schedule = self->schedule};
     if (index == 1) {
         strcpy(view->trouble, "the worker ended: \x01 no driver");
         return;
@@ -130,7 +137,10 @@ int supervisor_kill(struct supervisor *self, uint32_t client, const char *by)
 uint32_t supervisor_check(const struct supervisor *self, uint32_t client,
                           const struct supervisor_change *change, char *why, size_t why_size)
 {
-    (void)self;
+    if (self->no_room) {
+        snprintf(why, why_size, "%s", self->no_room);
+        return PROTO_ERROR_OUT_OF_MEMORY;
+    }
     if (change->memory_limit == PROTO_UNSET || change->memory_limit <= UINT64_C(1) << 30)
         return 0;
     snprintf(why, why_size, "client %u: too much", client);
@@ -145,11 +155,33 @@ int supervisor_set(struct supervisor *self, uint32_t client, const struct superv
         if (self->clients[i].number == client && change->priority != UINT32_MAX)
             self->clients[i].priority = change->priority;
     self->change = *change;
-    if (!change->thread_percentage)
+    if (change->host_request != PROTO_UNSET && client == 6) {
+        self->no_room = "there is no room for client 6";
+        return -ENOSPC;
+    }
+    if (!change->thread_percentage && change->thread_request == UINT32_MAX)
         return 1;
+    assert_true(self->setting_count < 16);
+    self->setting[self->setting_count].change = *change;
     self->setting[self->setting_count].client = client;
     self->setting[self->setting_count].done = done;
     self->setting[self->setting_count++].context = context;
+    return 0;
+}
+
+int supervisor_schedule(struct supervisor *self, uint32_t device, const struct schedule *to,
+                        unsigned parts, const char *by, supervisor_set_done *done, void *context)
+{
+    snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
+    self->parts = parts;
+    if (device == 1) { /* has no worker */
+        schedule_merge(&self->schedule, to, parts);
+        return 1;
+    }
+    assert_int_equal(device, 0);
+    self->scheduled = done;
+    self->scheduled_context = context;
+    schedule_merge(&self->schedule, to, parts);
     return 0;
 }
 
@@ -239,6 +271,12 @@ static void workers_answer(bool gone)
         struct proto_worker_usage usage = {.launches = supervisor.asked[i].client * 10,
                                            .gpu_nanoseconds = 2500000000,
                                            .shared_queues = 1,
+                                           .charged = 33333333,
+                                           .leases = 7,
+                                           .multiprocessors = 24,
+                                           .throttled_lease = 1000000,
+                                           .throttled_threads = 2000000,
+                                           .waits = {1, [5] = 40, [31] = 2},
                                            .streams = 3};
         supervisor.asked[i].done(supervisor.asked[i].context, supervisor.asked[i].client,
                                  gone ? NULL : &usage);
@@ -273,6 +311,7 @@ static void add_client(uint32_t number, bool attached)
                                             .host_limit = 1 << 16,
                                             .threads_asked = 1250,
                                             .threads_granted = 1250,
+                                            .time_limit = 10000,
                                             .multiprocessors = 16,
                                             .partitioned = true,
                                             .connected_ns = 1000000000};
@@ -286,6 +325,7 @@ static int set_up(void **state)
     memset(&supervisor, 0, sizeof supervisor);
     uv_loop_init(&supervisor.loop);
     supervisor.workers_answer = true;
+    supervisor.schedule = schedule_default();
     supervisor.settings.admin_socket_fd = -1;
     strcpy(supervisor.settings.driver_name, "softgpu");
     strcpy(supervisor.settings.driver, "/lib/libcuda.so.1");
@@ -375,7 +415,7 @@ static json_t *read_answer(int fd)
     json_t *answer = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
     free(line);
     assert_non_null(answer);
-    assert_int_equal(json_integer_value(json_object_get(answer, "schema_version")), 1);
+    assert_int_equal(json_integer_value(json_object_get(answer, "schema_version")), 2);
     return answer;
 }
 
@@ -547,6 +587,14 @@ static void status_says_what_devices_do(void **state)
     assert_string_equal(json_string_value(json_object_get(first, "cuda_version")), "13.1");
     assert_true(number_of(first, "memory_bytes") == 85899345920.0);
     assert_true(number_of(first, "shared_queues") == 2);
+    json_t *schedule = json_object_get(first, "schedule");
+    assert_string_equal(json_string_value(json_object_get(schedule, "mode")), "concurrent");
+    assert_true(number_of(schedule, "lease_seconds") == 0.25);
+    assert_true(number_of(schedule, "plan_seconds") == 5);
+    assert_true(json_is_false(json_object_get(schedule, "time_enforced")));
+    assert_string_equal(json_string_value(json_object_get(first, "threads_enforced_by")),
+                        "partitions");
+    assert_true(json_is_null(json_object_get(second, "threads_enforced_by")));
     assert_true(json_is_null(json_object_get(first, "trouble")));
     assert_true(json_is_null(json_object_get(second, "name")));
     assert_true(json_is_null(json_object_get(second, "worker_pid")));
@@ -566,20 +614,43 @@ static void clients_show_asked_and_granted(void **state)
     assert_int_equal(json_array_size(clients), 3);
     json_t *client = json_array_get(clients, 0);
     assert_string_equal(json_string_value(json_object_get(client, "name")), "job 1");
-    assert_true(json_is_null(json_object_get(client, "memory_asked_bytes")));
-    assert_true(number_of(client, "memory_limit_bytes") == 1073741824);
-    assert_true(number_of(client, "memory_used_bytes") == 2097152);
-    assert_true(number_of(client, "threads_asked_percent") == 12.5);
+    json_t *memory = json_object_get(client, "memory"), *limit = json_object_get(memory, "limit");
+    json_t *threads = json_object_get(client, "threads");
+    assert_true(json_is_null(json_object_get(limit, "asked_bytes")));
+    assert_true(number_of(limit, "granted_bytes") == 1073741824);
+    assert_true(number_of(memory, "used_bytes") == 2097152);
+    limit = json_object_get(threads, "limit");
+    assert_true(number_of(limit, "asked_percent") == 12.5);
+    assert_true(number_of(limit, "granted_percent") == 12.5);
+    json_t *request = json_object_get(threads, "request");
+    assert_true(json_is_null(json_object_get(request, "asked_percent")));
+    assert_true(number_of(request, "granted_percent") == 0);
+    assert_true(json_is_true(json_object_get(threads, "partitioned")));
+    assert_true(number_of(threads, "multiprocessors") == 16);
+    assert_true(number_of(json_object_get(json_object_get(client, "time"), "limit"),
+                          "granted_percent") == 100);
+    assert_true(number_of(client, "multiprocessors_now") == 24);
     assert_true(number_of(client, "gpu_time_seconds") == 2.5);
+    assert_true(number_of(client, "charged_seconds") == 0.033333333);
+    assert_true(number_of(client, "leases") == 7);
     assert_true(number_of(client, "launches") == 10);
-    assert_true(json_is_true(json_object_get(client, "partitioned")));
+    json_t *throttled = json_object_get(client, "throttled_seconds");
+    assert_true(number_of(throttled, "lease") == 0.001);
+    assert_true(number_of(throttled, "duty") == 0);
+    assert_true(number_of(throttled, "threads") == 0.002);
+    json_t *waits = json_object_get(client, "waits");
+    assert_int_equal(json_array_size(waits), 32);
+    assert_int_equal(json_integer_value(json_array_get(waits, 0)), 1);
+    assert_int_equal(json_integer_value(json_array_get(waits, 5)), 40);
+    assert_int_equal(json_integer_value(json_array_get(waits, 31)), 2);
     client = json_array_get(clients, 1);
     assert_string_equal(json_string_value(json_object_get(client, "name")), "?"
                                                                             "?");
-    assert_true(json_is_null(json_object_get(client, "memory_limit_bytes")));
+    assert_true(json_is_null(json_object_get(client, "memory")));
     client = json_array_get(clients, 2);
     assert_true(json_is_null(json_object_get(client, "gpu_time_seconds")));
-    assert_true(number_of(client, "memory_used_bytes") == 2097152);
+    assert_true(json_is_null(json_object_get(client, "waits")));
+    assert_true(number_of(json_object_get(client, "memory"), "used_bytes") == 2097152);
     json_decref(answer);
 }
 
@@ -887,6 +958,194 @@ static void set_reads_every_limit(void **state)
     assert_true(supervisor.change.memory_limit == PROTO_UNSET);
     assert_int_equal(supervisor.change.memory_share, 2500);
     assert_int_equal(supervisor.change.priority, UINT32_MAX);
+    answer = ask("{\"request\":\"set\",\"client\":5,\"time\":{\"request\":\"0\",\"limit\":\"0.5\"},"
+                 "\"memory\":{\"request\":\"12.5%\",\"limit\":\"1G\"},"
+                 "\"host_memory\":{\"request\":\"16K\"}}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    assert_int_equal(supervisor.change.time_request, 0);
+    assert_int_equal(supervisor.change.time_limit, 5000);
+    assert_int_equal(supervisor.change.memory_request_share, 1250);
+    assert_true(supervisor.change.memory_request == PROTO_UNSET);
+    assert_true(supervisor.change.memory_limit == UINT64_C(1) << 30);
+    assert_true(supervisor.change.host_request == 16384);
+    assert_true(supervisor.change.host_limit == PROTO_UNSET);
+    assert_int_equal(supervisor.change.thread_request, UINT32_MAX);
+    answer = ask("{\"request\":\"set\",\"client\":5,\"memory\":{\"request\":\"0%\"}}");
+    json_decref(answer);
+    assert_true(supervisor.change.memory_request == 0);
+    assert_int_equal(supervisor.change.memory_request_share, 0);
+}
+
+static void await_settings(size_t count)
+{
+    for (int i = 0; i < 5000 && supervisor.setting_count < count; i++)
+        turn();
+    assert_int_equal(supervisor.setting_count, count);
+}
+
+/* Answers one of the changes that wait. */
+static void answer_setting(size_t at, uint32_t error, const char *words)
+{
+    supervisor.setting[at].done(supervisor.setting[at].context, supervisor.setting[at].client,
+                                error, words);
+}
+
+static void set_for_a_user_is_all_or_nothing(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+    for (uint32_t i = 5; i < 8; i++)
+        add_client(i, true);
+    supervisor.clients[0].thread_request = 1000; /* would take */
+    supervisor.clients[1].thread_request = 9000; /* would give */
+    supervisor.clients[2].thread_request = 5000;
+    supervisor.clients[0].priority = 4;
+    static const char line[] =
+        "{\"request\":\"set\",\"user\":1000,\"threads\":{\"request\":\"50%\"},\"priority\":2}\n";
+    int fd = connect_to();
+    send_all(fd, line, strlen(line));
+    await_settings(3);
+    /* Those who give come first, or the sum would be too much on the way. */
+    assert_int_equal(supervisor.setting[0].client, 6);
+    assert_int_equal(supervisor.setting[1].client, 7);
+    assert_int_equal(supervisor.setting[2].client, 5);
+    answer_setting(0, 0, "");
+    answer_setting(1, 0, "");
+    answer_setting(2, PROTO_ERROR_INVALID_VALUE, "50 % and 50 % and 50 % are 150 %");
+    /* The two that were changed are put back as they were. */
+    await_settings(5);
+    assert_int_equal(supervisor.setting[3].client, 6);
+    assert_int_equal(supervisor.setting[3].change.thread_request, 9000);
+    assert_int_equal(supervisor.setting[3].change.priority, 0);
+    assert_int_equal(supervisor.setting[3].change.thread_percentage, 0);
+    assert_int_equal(supervisor.setting[4].client, 7);
+    assert_int_equal(supervisor.setting[4].change.thread_request, 5000);
+    char byte;
+    assert_int_equal(recv(fd, &byte, 1, MSG_PEEK), -1);
+    answer_setting(3, 0, "");
+    answer_setting(4, 0, "");
+    json_t *answer = read_answer(fd);
+    assert_string_equal(json_string_value(json_object_get(answer, "error")), "invalid_value");
+    assert_string_equal(json_string_value(json_object_get(answer, "text")),
+                        "client 5: 50 % and 50 % and 50 % are 150 %");
+    json_decref(answer);
+    close(fd);
+    supervisor.setting_count = 0;
+}
+
+static void a_client_that_leaves_refuses_nothing_to_the_others(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+    add_client(5, true);
+    add_client(6, true);
+    static const char line[] =
+        "{\"request\":\"set\",\"user\":1000,\"threads\":{\"request\":\"5%\"}}\n";
+    int fd = connect_to();
+    send_all(fd, line, strlen(line));
+    await_settings(2);
+    answer_setting(0, PROTO_ERROR_NOT_FOUND, "it left");
+    answer_setting(1, 0, "");
+    json_t *answer = read_answer(fd);
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    /* Nobody was left to change. */
+    supervisor.setting_count = 0;
+    send_all(fd, line, strlen(line));
+    await_settings(2);
+    answer_setting(0, PROTO_ERROR_NOT_FOUND, "it left");
+    answer_setting(1, PROTO_ERROR_NOT_FOUND, "it left");
+    answer = read_answer(fd);
+    assert_string_equal(json_string_value(json_object_get(answer, "error")), "not_found");
+    json_decref(answer);
+    close(fd);
+    supervisor.setting_count = 0;
+}
+
+static void a_guarantee_without_room_gives_the_first_ones_back(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+    add_client(5, true);
+    add_client(6, true);
+    supervisor.clients[0].host_request = 77;
+    refused_with("{\"request\":\"set\",\"user\":1000,\"host_memory\":{\"request\":\"64K\"}}",
+                 "out_of_memory", "there is no room for client 6");
+    /* What was asked for last is client 5's again. */
+    assert_true(supervisor.change.host_request == 77);
+    assert_true(supervisor.change.host_limit == PROTO_UNSET);
+}
+
+static void a_gpus_schedule_is_set_and_shown(void **state)
+{
+    (void)state;
+    json_t *answer = ask("{\"request\":\"get\",\"gpu\":0}");
+    json_t *gpu = json_array_get(json_object_get(answer, "gpus"), 0);
+    assert_int_equal(json_array_size(json_object_get(answer, "gpus")), 1);
+    assert_true(number_of(gpu, "gpu") == 0);
+    assert_true(number_of(json_object_get(gpu, "schedule"), "quantum_seconds") == 30);
+    json_decref(answer);
+    refused_with("{\"request\":\"get\",\"gpu\":2}", "not_found", "there is no GPU 2");
+    refused_unless_root("{\"request\":\"set\",\"gpu\":0,\"mode\":\"fair\"}");
+    assert_int_equal(supervisor.parts, 0);
+    if (!become_administrator())
+        return;
+    refused_with("{\"request\":\"set\",\"gpu\":2,\"mode\":\"fair\"}", "not_found", "\"status\"");
+    static const char line[] =
+        "{\"request\":\"set\",\"gpu\":0,\"mode\":\"fair\",\"lease\":\"50ms\","
+        "\"precision\":\"2.5%\"}\n";
+    int fd = connect_to();
+    send_all(fd, line, strlen(line));
+    for (int i = 0; i < 5000 && !supervisor.scheduled; i++)
+        turn();
+    assert_int_equal(supervisor.parts, SCHEDULE_MODE | SCHEDULE_LEASE | SCHEDULE_PRECISION);
+    supervisor.scheduled(supervisor.scheduled_context, 0, 0, "");
+    answer = read_answer(fd);
+    gpu = json_object_get(json_array_get(json_object_get(answer, "gpus"), 0), "schedule");
+    assert_string_equal(json_string_value(json_object_get(gpu, "mode")), "fair");
+    assert_true(number_of(gpu, "lease_seconds") == 0.05);
+    assert_true(number_of(gpu, "precision_percent") == 2.5);
+    assert_true(number_of(gpu, "plan_seconds") == 2);
+    assert_true(json_is_true(json_object_get(gpu, "time_enforced")));
+    json_decref(answer);
+    /* A refusal comes through in the worker's words. */
+    supervisor.scheduled = NULL;
+    send_all(fd, line, strlen(line));
+    for (int i = 0; i < 5000 && !supervisor.scheduled; i++)
+        turn();
+    supervisor.scheduled(supervisor.scheduled_context, 0, PROTO_ERROR_INVALID_VALUE,
+                         "60 % and 50 % are 110 %");
+    answer = read_answer(fd);
+    assert_string_equal(json_string_value(json_object_get(answer, "text")),
+                        "GPU 0: 60 % and 50 % are 110 %");
+    json_decref(answer);
+    close(fd);
+    answer = ask("{\"request\":\"set\",\"gpu\":1,\"quantum\":\"1s\"}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+}
+
+/* As text, for it is the text that people see. */
+static void numbers_have_no_tail(void **state)
+{
+    (void)state;
+    add_client(1, true);
+    supervisor.clients[0].threads_asked = 3333;
+    supervisor.clients[0].connected_ns = UINT64_C(12345678901234);
+    int fd = connect_to();
+    static const char line[] = "{\"request\":\"clients\"}\n";
+    send_all(fd, line, strlen(line));
+    char *text = read_line(fd);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "\"asked_percent\":33.33,"));
+    assert_non_null(strstr(text, "\"connected_seconds\":12345.678,"));
+    assert_non_null(strstr(text, "\"charged_seconds\":0.033333333,"));
+    free(text);
+    close(fd);
 }
 
 static void set_waits_for_every_worker(void **state)
@@ -942,10 +1201,25 @@ static void what_cannot_be_set_is_refused_in_words(void **state)
     refused_with("{\"request\":\"set\",\"client\":5}", "invalid_value", "something to set");
     refused_with(SET "\"memory\":{\"limit\":\"much\"}}", "invalid_value", "\"much\" is not a size");
     refused_with(SET "\"threads\":{\"limit\":\"101%\"}}", "invalid_value", "is not a share");
-    refused_with(SET "\"threads\":{\"limit\":25}}", "invalid_value", "{\"limit\": text}");
-    refused_with(SET "\"threads\":{\"request\":\"25%\"}}", "invalid_value", "{\"limit\": text}");
+    refused_with(SET "\"threads\":{\"limit\":25}}", "invalid_value", "threads.limit");
+    refused_with(SET "\"threads\":{}}", "invalid_value", "\"limit\": text}");
+    refused_with(SET "\"threads\":\"25%\"}", "invalid_value", "\"limit\": text}");
+    refused_with(SET "\"threads\":{\"request\":\"25%\",\"most\":\"30%\"}}", "invalid_value",
+                 "\"limit\": text}");
+    refused_with(SET "\"time\":{\"request\":\"25\"}}", "invalid_value", "or 0 for none");
+    refused_with(SET "\"time\":{\"limit\":\"0\"}}", "invalid_value", "time.limit");
+    refused_with(SET "\"host_memory\":{\"request\":\"25%\"}}", "invalid_value", "a size");
+    refused_with(SET "\"mode\":\"fair\"}", "invalid_value", "no member \"mode\"");
+    refused_with("{\"request\":\"set\",\"gpu\":0}", "invalid_value", "something to set");
+    refused_with("{\"request\":\"set\",\"gpu\":0,\"priority\":1}", "invalid_value",
+                 "of a GPU has no member \"priority\"");
+    refused_with("{\"request\":\"set\",\"gpu\":0,\"lease\":50}", "invalid_value", "is a text");
+    refused_with("{\"request\":\"set\",\"gpu\":0,\"lease\":\"4ms\"}", "invalid_value",
+                 "lease: \"4ms\" is not a time from 5ms to 10s");
+    refused_with("{\"request\":\"set\",\"gpu\":0,\"client\":1,\"mode\":\"fair\"}", "invalid_value",
+                 "only one of them");
     refused_with(SET "\"priority\":1001}", "invalid_value", "from 0");
-    refused_with(SET "\"user\":1000,\"priority\":1}", "invalid_value", "not both");
+    refused_with(SET "\"user\":1000,\"priority\":1}", "invalid_value", "only one of them");
     refused_with("{\"request\":\"get\"}", "invalid_value", "or \"user\"");
     refused_with("{\"request\":\"get\",\"client\":5,\"priority\":1}", "invalid_value",
                  "no member \"priority\"");
@@ -1135,6 +1409,11 @@ int main(void)
         CASE(another_servers_socket_is_left_at_the_end),
         CASE(set_reads_every_limit),
         CASE(set_waits_for_every_worker),
+        CASE(set_for_a_user_is_all_or_nothing),
+        CASE(a_client_that_leaves_refuses_nothing_to_the_others),
+        CASE(a_guarantee_without_room_gives_the_first_ones_back),
+        CASE(a_gpus_schedule_is_set_and_shown),
+        CASE(numbers_have_no_tail),
         CASE(what_cannot_be_set_is_refused_in_words),
         CASE(a_trace_comes_with_its_memory),
         CASE(a_trace_that_fails_is_refused_in_words),

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/tools/change.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "common/units.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+__attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t why_size,
+                                                        const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, why_size, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+/* ---- whom ---- */
+
+int change_whom(json_t *request, int count, char *const words[], bool clients_only, char *why,
+                size_t why_size)
+{
+    static const char *const kinds[] = {"client", "user", "gpu"};
+    const char *kind = "client", *number = count ? words[0] : NULL;
+    const char *others = clients_only ? "" : ", or user and a uid, or gpu and an index";
+    int used = 1;
+    uint64_t value;
+    for (size_t i = 0; number && i < COUNT(kinds); i++) {
+        if (strcmp(words[0], kinds[i]) != 0)
+            continue;
+        kind = kinds[i];
+        number = count > 1 ? words[1] : NULL;
+        used = 2;
+    }
+    if (number && used == 1 && strncmp(number, "user:", 5) == 0) {
+        kind = "user";
+        number += 5;
+    }
+    if (!number)
+        return refuse(why, why_size,
+                      "it needs the number of a client, as `gpusharectl clients` shows it%s",
+                      others);
+    if ((clients_only && strcmp(kind, "client") != 0) ||
+        units_parse_number(number, strlen(number), UINT32_MAX, &value) != 0)
+        return refuse(why, why_size, "\"%s\" is not the number of a %s%s", words[used - 1],
+                      clients_only ? "client" : kind, others);
+    json_object_set_new(request, kind, json_integer((json_int_t)value));
+    return used;
+}
+
+/* ---- what ---- */
+
+/* A name as people write it, and where its value goes. */
+struct place {
+    const char *name, *object, *member; /* object: NULL, in the request itself */
+};
+
+static const struct place of_clients[] = {
+    {"threads", "threads", "limit"},
+    {"threads.limit", "threads", "limit"},
+    {"threads.request", "threads", "request"},
+    {"time", "time", "limit"},
+    {"time.limit", "time", "limit"},
+    {"time.request", "time", "request"},
+    {"memory", "memory", "limit"},
+    {"memory.limit", "memory", "limit"},
+    {"memory.request", "memory", "request"},
+    {"host_memory", "host_memory", "limit"},
+    {"host_memory.limit", "host_memory", "limit"},
+    {"host_memory.request", "host_memory", "request"},
+    {"priority", NULL, "priority"},
+    /* Both of these; must stand next to each other. */
+    {"fraction", "memory", "limit"},
+    {"fraction", "time", "request"},
+};
+static const struct place of_gpus[] = {
+    {"mode", NULL, "mode"},
+    {"lease", NULL, "lease"},
+    {"precision", NULL, "precision"},
+    {"quantum", NULL, "quantum"},
+};
+
+static int put(json_t *request, const struct place *place, json_t *value, const char *word,
+               char *why, size_t why_size)
+{
+    json_t *object = request;
+    if (place->object) {
+        object = json_object_get(request, place->object);
+        if (!object) {
+            object = json_object();
+            json_object_set_new(request, place->object, object);
+        }
+    }
+    if (json_object_get(object, place->member)) {
+        json_decref(value);
+        return refuse(why, why_size, "\"%s\" sets something twice", word);
+    }
+    if (json_object_set_new(object, place->member, value) < 0)
+        return refuse(why, why_size, "\"%s\" is no text in UTF-8", word);
+    return 0;
+}
+
+static json_t *value_of(const struct place *place, const char *text)
+{
+    uint64_t number;
+    if (strcmp(place->member, "priority") != 0)
+        return json_string(text);
+    return units_parse_number(text, strlen(text), LIMITS_PRIORITY_MAX, &number) == 0
+               ? json_integer((json_int_t)number)
+               : NULL;
+}
+
+static int read_word(json_t *request, const char *word, const struct place *places, size_t count,
+                     char *why, size_t why_size)
+{
+    size_t length = strcspn(word, "=");
+    bool known = false;
+    for (size_t i = 0; word[length] && i < count; i++) {
+        if (strlen(places[i].name) != length || strncmp(word, places[i].name, length) != 0)
+            continue;
+        known = true;
+        json_t *value = value_of(&places[i], word + length + 1);
+        if (!value)
+            return refuse(why, why_size, "\"%s\": %s", word,
+                          strcmp(places[i].member, "priority") == 0
+                              ? "a priority is a number from 0 (normal) to 1000"
+                              : "this is no text in UTF-8");
+        if (put(request, &places[i], value, word, why, why_size) < 0)
+            return -1;
+    }
+    if (known)
+        return 0;
+    return refuse(why, why_size, "\"%s\" is not %s and a value", word,
+                  places == of_gpus ? "mode=, lease=, precision= or quantum="
+                                    : "threads=, time=, memory= or host_memory= (each with "
+                                      ".request or .limit, or without), fraction= or priority=");
+}
+
+int change_read(json_t *request, int count, char *const words[], char *why, size_t why_size)
+{
+    bool gpu = json_object_get(request, "gpu") != NULL;
+    if (count == 0)
+        return refuse(why, why_size, "set needs something to set, such as %s",
+                      gpu ? "mode=fair" : "threads=25%");
+    for (int i = 0; i < count; i++)
+        if (read_word(request, words[i], gpu ? of_gpus : of_clients,
+                      gpu ? COUNT(of_gpus) : COUNT(of_clients), why, why_size) < 0)
+            return -1;
+    return 0;
+}
