@@ -79,3 +79,20 @@ void administer_threads(int admin, uint32_t client, const char *limit)
                            "{\"request\":\"set\",\"client\":%u,\"threads\":{\"limit\":\"%s\"}}",
                            client, limit));
 }
+
+void administer_mode(int admin, const struct administer_mode *mode)
+{
+    char more[200] = "";
+    const struct {
+        const char *name, *value;
+    } settings[] = {
+        {"lease", mode->lease}, {"precision", mode->precision}, {"quantum", mode->quantum}};
+    for (size_t i = 0; i < 3; i++) {
+        size_t used = strlen(more);
+        if (settings[i].value)
+            snprintf(more + used, sizeof more - used, ",\"%s\":\"%s\"", settings[i].name,
+                     settings[i].value);
+    }
+    json_decref(
+        administer(admin, "{\"request\":\"set\",\"gpu\":0,\"mode\":\"%s\"%s}", mode->mode, more));
+}

@@ -38,6 +38,12 @@ void bench_overlap_control(struct bench_result *result);
 void bench_overlap_copy_compute(struct bench_result *result);
 void bench_threads_25(struct bench_result *result);
 void bench_threads_30_70(struct bench_result *result);
+void bench_strict_share(struct bench_result *result);
+void bench_fair_busy(struct bench_result *result);
+void bench_fair_idle_split(struct bench_result *result);
+void bench_lease_loss(struct bench_result *result);
+void bench_reclaim(struct bench_result *result);
+void bench_accounting(struct bench_result *result);
 void bench_memory_exact(struct bench_result *result);
 void bench_priority(struct bench_result *result);
 void bench_share_change(struct bench_result *result);
@@ -56,6 +62,8 @@ extern const char bench_ptx[];
 extern bool bench_short;
 
 double bench_now(void); /* seconds, CLOCK_MONOTONIC */
+
+void bench_sleep_until(double seconds);
 
 /* Ends the program, naming the row's call. */
 #define BENCH_CHECK(call) bench_check((call), #call)

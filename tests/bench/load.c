@@ -49,14 +49,20 @@ static int64_t host_ns(void)
 
 /* ---- the child ---- */
 
+/* Words of a launch's first block. */
+static struct span *words_of(const struct load *child, uint32_t launch)
+{
+    return &child->log[(size_t)(launch % child->spec.most) * child->spec.blocks];
+}
+
 uint32_t load_launch(struct load *child, uint64_t ns)
 {
     uint32_t number = child->page->launches;
     struct gpushare_dim grid = {child->spec.blocks, 1, 1}, block = {1, 1, 1};
-    uint64_t at = (uint64_t)(uintptr_t)&child->log[(size_t)number * child->spec.blocks];
+    uint64_t at = (uint64_t)(uintptr_t)words_of(child, number);
     uint64_t counted = (uint64_t)(uintptr_t)child->counted;
     void *parameters[] = {&at, &counted, &ns};
-    if (number == child->spec.most)
+    if (number - (child->spec.endless ? child->page->whole : 0) == child->spec.most)
         bench_die("%s: more than %u launches", child->spec.name, number);
     if (!number)
         child->page->arrived = (uint64_t)(host_ns() + child->page->offset);
@@ -68,7 +74,7 @@ uint32_t load_launch(struct load *child, uint64_t ns)
 
 bool load_done(const struct load *child, uint32_t launch)
 {
-    const struct span *at = &child->log[(size_t)launch * child->spec.blocks];
+    const struct span *at = words_of(child, launch);
     for (uint32_t i = 0; i < child->spec.blocks; i++)
         if (!get(&at[i].done))
             return false;
@@ -87,18 +93,20 @@ bool load_resting(const struct load *child)
 
 void load_publish(struct load *child)
 {
-    const uint32_t blocks = child->spec.blocks, issued = child->page->launches;
-    uint32_t whole = child->page->whole, from = whole;
-    while (whole < issued && load_done(child, whole))
-        whole++;
-    memcpy(&child->spans[(size_t)from * blocks], &child->log[(size_t)from * blocks],
-           (size_t)(whole - from) * blocks * sizeof *child->log);
+    const size_t bytes = child->spec.blocks * sizeof *child->log;
+    uint32_t whole = child->page->whole;
+    for (; whole < child->page->launches && load_done(child, whole); whole++)
+        if (child->spec.endless)
+            memset(words_of(child, whole), 0, bytes);
+        else
+            memcpy(&child->spans[(size_t)whole * child->spec.blocks], words_of(child, whole),
+                   bytes);
     put(&child->page->whole, whole);
 }
 
 bool load_wait(struct load *child, uint32_t launch)
 {
-    while (!load_done(child, launch)) {
+    while (launch >= child->page->whole && !load_done(child, launch)) {
         if (load_stopped(child))
             return false;
         pause_ns(POLL_NS);
@@ -118,10 +126,12 @@ static void behave(struct load *child)
     const uint32_t depth = child->spec.depth;
     while (!load_stopped(child)) {
         uint32_t number = child->page->launches;
-        if (load_resting(child))
+        if (load_resting(child)) {
             pause_ns(POLL_NS);
-        else if (number < depth || load_wait(child, number - depth))
+            load_publish(child);
+        } else if (number < depth || load_wait(child, number - depth)) {
             load_launch(child, child->spec.kernel_ns);
+        }
     }
 }
 
@@ -265,6 +275,16 @@ void load_go(struct load *load)
 void load_rest(struct load *load)
 {
     put(&load->page->rest, 1);
+}
+
+void load_settle(struct load *load)
+{
+    for (double end = bench_now() + STOP_SECONDS; load_whole(load) != get(&load->page->launches);
+         pause_ns(POLL_NS)) {
+        check_alive(load);
+        if (bench_now() > end)
+            bench_die("client %s: its work does not end", load->spec.name);
+    }
 }
 
 void load_stop(struct load *load)

@@ -29,11 +29,12 @@ struct load_spec {
     const char *name;
     const char *const *env; /* "NAME=value", NULL-terminated; NULL: no limits asked for */
     uint64_t kernel_ns;
-    uint32_t blocks;                    /* of each launch; 0: 1 */
-    uint32_t shared;                    /* dynamic shared memory of a block, bytes */
-    uint32_t most;                      /* launches, at most */
-    uint32_t depth;                     /* launches not done yet, at most; 0: 25 ms of kernels */
-    bool drain;                         /* waits for its launches before it ends: none is lost */
+    uint32_t blocks; /* of each launch; 0: 1 */
+    uint32_t shared; /* dynamic shared memory of a block, bytes */
+    uint32_t most;   /* launches, at most, unless endless */
+    uint32_t depth;  /* launches not done yet, at most; 0: 25 ms of kernels */
+    bool endless;    /* words are looked at once, then others take their place: no spans */
+    bool drain;      /* waits for its launches before it ends: none is lost */
     void (*behave)(struct load *child); /* NULL: launches all the time, unless it rests */
 };
 
@@ -73,6 +74,8 @@ struct load {
 struct load *load_start(const struct server *server, const struct load_spec *spec);
 void load_go(struct load *load);
 void load_rest(struct load *load);
+/* Waits until all that a resting client has issued is done. */
+void load_settle(struct load *load);
 /*
  * Ends the client; what it has issued and is not done is dropped, unless spec.drain. Spans and page
  * are valid until load_free. A launch without words although a later one has them, or any at all

@@ -19,13 +19,18 @@
 
 enum { LAUNCHES = 1000, KERNEL_NS = 1000000, WHOLE_SM = 200 << 10, LOW = 3, LOW_MOST = 30000 };
 
+static unsigned launches_wanted(void)
+{
+    return bench_short ? LAUNCHES / 10 : LAUNCHES;
+}
+
 /* Tells when each launch was called for. */
 static void urgent(struct load *child)
 {
-    unsigned seed = 1;
+    unsigned seed = 1, launches = launches_wanted();
     while (load_resting(child) && !load_stopped(child))
         usleep(1000);
-    for (int i = 0; i < LAUNCHES && !load_stopped(child); i++) {
+    for (unsigned i = 0; i < launches && !load_stopped(child); i++) {
         usleep((unsigned)(rand_r(&seed) % 4000));
         load_tell(child, bench_now());
         load_launch(child, child->spec.kernel_ns);
@@ -67,9 +72,9 @@ static unsigned latencies(const struct load *load, double *took)
         if (quiet_between(from, from + ms / 1e3))
             took[count++] = ms;
     }
-    if (count < LAUNCHES / 2)
+    if (count < launches_wanted() / 4)
         bench_die("the machine is too busy: %u of %u launches were undisturbed", count,
-                  (unsigned)LAUNCHES);
+                  launches_wanted());
     return count;
 }
 
@@ -118,7 +123,8 @@ void bench_priority(struct bench_result *result)
     snprintf(result->note, sizeof result->note,
              "medians %.2f, alone %.2f; the low ones kept the device busy for %.0f %% of the time; "
              "%u of %u launches dropped",
-             median, alone_median, 100 * (double)busy / (double)(to - from), dropped, 2 * LAUNCHES);
+             median, alone_median, 100 * (double)busy / (double)(to - from), dropped,
+             2 * launches_wanted());
     load_free(alone);
     load_free(high);
     if (server_stop(server))
