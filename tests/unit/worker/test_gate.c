@@ -205,11 +205,214 @@ static void leases_pass_from_client_to_client(void **state)
     assert_true(a.throttled_lease > elapsed / 4 && b.throttled_lease > elapsed / 4);
 }
 
+static uint64_t kernels_of(uint32_t number)
+{
+    pthread_mutex_lock(&fake.lock);
+    uint64_t ran = engine.ran[number];
+    pthread_mutex_unlock(&fake.lock);
+    return ran;
+}
+
+static void set_kernel(uint64_t ns)
+{
+    __atomic_store_n(&engine.kernel_ns, ns, __ATOMIC_SEQ_CST);
+}
+
+/* A client with nothing to do gives its lease back, and needs not say so. */
+static void who_stops_gives_its_lease_back(void **state)
+{
+    (void)state;
+    struct proto_worker_schedule wanted = schedule(SCHEDULER_FAIR);
+    arrive(1, 0, 10000);
+    arrive(2, 0, 10000);
+    wanted.lease = UINT64_C(10000000000);
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
+    begin_holding();
+    push_kernels(1, 20);
+    push_kernels(2, 20);
+    wait_all(1, 2);
+    /* Each had one lease of ten seconds, and left it when its kernels were done. */
+    assert_int_equal(engine.mixed, 0);
+    assert_int_equal(engine.changes, 2);
+    assert_int_equal(usage(1).leases, 1);
+    assert_int_equal(usage(2).leases, 1);
+}
+
+/* A ring that waits for another one is no work: its client does not keep the others from theirs. */
+static void who_waits_for_itself_holds_nobody_up(void **state)
+{
+    (void)state;
+    struct proto_worker_schedule wanted = schedule(SCHEDULER_FAIR);
+    wanted.lease = UINT64_C(10000000000);
+    arrive(1, 0, 10000);
+    arrive(2, 0, 10000);
+    uint32_t second = peer_stream(peers[1], 0);
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
+    begin_holding();
+    push_kernels(1, 1);
+    uint64_t value = peer_push_wait(peers[1], 0, second, 1);
+    push_kernels(1, 1);
+    push_kernels(2, 50);
+    wait_all(2, 2);
+    assert_true(peer_completed(peers[1], 0) < value);
+    peer_push_nop(peers[1], second);
+    wait_all(1, 1);
+    assert_int_equal(kernels_of(1), 2);
+}
+
+/* What a kernel ran over the end of its lease is paid for out of the next ones. */
+static void overrun_is_paid_back(void **state)
+{
+    (void)state;
+    arrive(1, 1000, 10000);
+    set_mode(SCHEDULER_STRICT);
+    begin_holding();
+    set_kernel(10 * MS);
+    uint64_t start = timeline_now();
+    push_kernels(1, 3);
+    wait_all(1, 1);
+    uint64_t elapsed = timeline_now() - start;
+    struct proto_worker_usage used = usage(1);
+    /* Two at once, of a length that is not known: 20 ms, of a tenth of the time. The third may
+     * begin 200 ms after the first. */
+    assert_true(elapsed >= 210 * MS && elapsed < 500 * MS);
+    assert_int_equal(used.leases, 2);
+    assert_in_range(used.charged, 30 * MS, 60 * MS);
+    set_kernel(200000);
+}
+
+static void a_holder_that_goes_leaves_the_lease_to_others(void **state)
+{
+    (void)state;
+    struct proto_worker_schedule wanted = schedule(SCHEDULER_FAIR);
+    wanted.lease = UINT64_C(10000000000);
+    arrive(1, 0, 10000);
+    arrive(2, 0, 10000);
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
+    begin_holding();
+    set_kernel(UINT64_C(3600000000000));
+    push_kernels(1, 200);
+    peer_wait_head(peers[1], 0, 2); /* what is not known is tried with two */
+    push_kernels(2, 20);
+    uint32_t serial = harness_send(PROTO_WORKER_DETACH, 1, NULL, NULL, 0, NULL, 0);
+    assert_false(harness_has_message(50));
+    assert_int_equal(kernels_of(2), 0);
+    set_kernel(200000);
+    /* It is gone when what it had on the device is done, and no more of its ring is carried out. */
+    assert_int_equal(harness_receive(), PROTO_WORKER_USAGE);
+    assert_int_equal(harness.message.header.serial, serial);
+    peer_free(peers[1]);
+    peers[1] = NULL;
+    wait_all(2, 2);
+    assert_int_equal(kernels_of(1), 2);
+    assert_int_equal(kernels_of(2), 20);
+}
+
+static void modes_change_with_work_in_flight(void **state)
+{
+    (void)state;
+    uint64_t expected[PEERS + 1] = {0}, random = 7;
+    for (uint32_t i = 1; i <= PEERS; i++)
+        arrive(i, i == 1 ? 3000 : 0, 10000);
+    set_kernel(20000);
+    begin_holding();
+    for (int change = 0; change < 200; change++) {
+        for (uint32_t i = 1; i <= PEERS; i++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+            uint32_t count = (uint32_t)(random >> 33) % 20;
+            push_kernels(i, count);
+            expected[i] += count;
+        }
+        set_mode((enum scheduler_mode)((random >> 40) % 4));
+    }
+    set_mode(SCHEDULER_FAIR);
+    wait_all(1, PEERS);
+    for (uint32_t i = 1; i <= PEERS; i++)
+        assert_int_equal(kernels_of(i), expected[i]);
+    assert_int_equal(fake.backwards, 0);
+}
+
+static const char *refused_schedule(enum scheduler_mode mode)
+{
+    struct proto_worker_schedule wanted = schedule(mode);
+    const struct proto_failed *failed =
+        harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_FAILED);
+    assert_int_equal(failed->error, PROTO_ERROR_INVALID_VALUE);
+    return failed->text;
+}
+
+static void requests_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    struct proto_worker_limits limits = {.thread_percentage = PROTO_PERCENT_WHOLE,
+                                         .time_limit = PROTO_PERCENT_WHOLE};
+    arrive(1, 6000, 10000);
+    /* In concurrent mode nothing is promised. */
+    arrive(2, 4100, 10000);
+    assert_non_null(
+        strstr(refused_schedule(SCHEDULER_STRICT), "with the 41 % asked for that makes 101 %"));
+    assert_non_null(strstr(refused_schedule(SCHEDULER_FAIR), "makes 101 %"));
+    set_mode(SCHEDULER_TURNS);
+    limits.time_request = 4000;
+    harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
+    set_mode(SCHEDULER_STRICT);
+    limits.time_request = 4001;
+    const struct proto_failed *failed = harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_FAILED);
+    assert_int_equal(failed->error, PROTO_ERROR_INVALID_VALUE);
+    assert_non_null(strstr(failed->text, "ask for 40 % at most"));
+    /* What was refused left everything as it was. */
+    assert_int_equal(harness.worker.gate.scheduler.settings.mode, SCHEDULER_STRICT);
+    push_kernels(2, 10);
+    wait_all(2, 2);
+    assert_int_equal(usage(2).leases > 0, 1);
+}
+
+/* A client that is less urgent has one kernel in flight while a more urgent one is about. */
+static void lower_clients_stay_behind(void **state)
+{
+    (void)state;
+    struct proto_worker_limits limits = {
+        .thread_percentage = PROTO_PERCENT_WHOLE, .time_limit = PROTO_PERCENT_WHOLE, .priority = 7};
+    for (uint32_t i = 1; i <= 3; i++)
+        arrive(i, 0, 10000);
+    harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
+    harness_ask(PROTO_WORKER_LIMITS, 3, &limits, PROTO_WORKER_ATTACHED);
+    begin_holding();
+    set_kernel(MS);
+    push_kernels(1, 1);
+    wait_all(1, 1);
+    push_kernels(2, 150);
+    push_kernels(3, 150);
+    for (int i = 0; i < 20; i++) {
+        push_kernels(1, 1);
+        wait_all(1, 1);
+        uint32_t lower = 0;
+        pthread_mutex_lock(&harness.worker.gate.lock);
+        for (struct gate_client *at = harness.worker.gate.first; at; at = at->next)
+            lower += at->scheduled.limits.level ? at->scheduled.in_flight : 0;
+        pthread_mutex_unlock(&harness.worker.gate.lock);
+        assert_true(lower <= 1);
+    }
+    assert_true(usage(2).throttled_priority > 0 && usage(3).throttled_priority > 0);
+    peer_detach(peers[1]);
+    peers[1] = NULL;
+    set_kernel(20000);
+    wait_all(2, 3);
+    assert_int_equal(kernels_of(2) + kernels_of(3), 300);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(leases_pass_from_client_to_client),
+        T(who_stops_gives_its_lease_back),
+        T(who_waits_for_itself_holds_nobody_up),
+        T(overrun_is_paid_back),
+        T(a_holder_that_goes_leaves_the_lease_to_others),
+        T(modes_change_with_work_in_flight),
+        T(requests_that_do_not_fit_are_refused),
+        T(lower_clients_stay_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
