@@ -104,6 +104,8 @@ uint32_t client_create(struct client **out, struct device *device, uint32_t numb
     client->host_base = attach->host_base;
     client->window_bytes = attach->window_bytes;
     client->priority = attach->priority;
+    client->priority_first = device->info.priority_greatest;
+    client->priority_last = device->info.priority_least;
     client->stream_count = attach->streams;
     client->streams = streams;
     client->rings = client->status = client->twins = SHM_NONE;
@@ -157,17 +159,16 @@ void client_destroy(struct client *client)
 
 static int32_t clamp_priority(const struct client *client, int32_t wish)
 {
-    /* Greater priorities are smaller numbers. A client below normal gets the least one. */
-    int32_t least = client->device->info.priority_least;
-    int32_t greatest = client->device->info.priority_greatest;
-    if (client->priority > 0 || wish > least)
-        return least;
-    return wish < greatest ? greatest : wish;
+    /* Greater priorities are smaller numbers. */
+    if (wish > client->priority_last)
+        return client->priority_last;
+    return wish < client->priority_first ? client->priority_first : wish;
 }
 
-void client_set_priority(struct client *client, uint32_t priority)
+void client_set_range(struct client *client, int32_t first, int32_t last)
 {
-    client->priority = priority;
+    client->priority_first = first;
+    client->priority_last = last;
     for (uint32_t i = 0; i < client->stream_count; i++) {
         struct stream *stream = &client->streams[i];
         stream->priority = clamp_priority(client, stream->wish);

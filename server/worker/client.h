@@ -72,7 +72,8 @@ struct client {
     uint64_t device_base, host_base, window_bytes;
     struct place place;          /* which atoms it may have; has a lock of its own */
     struct partition *partition; /* where its streams belong; NULL before there is room for it */
-    uint32_t priority;           /* 0 normal, 1 and above lower; likewise */
+    uint32_t priority;           /* 0 normal, 1 and above lower; control thread */
+    int32_t priority_first, priority_last; /* of its streams, as the driver numbers them */
 
     struct shm rings, status, twins;
     int doorbell;                         /* eventfd */
@@ -144,8 +145,9 @@ uint32_t client_create(struct client **client, struct device *device, uint32_t n
 /* Everything of the client must be gone already (asserted): ranges, modules, events, frees. */
 void client_destroy(struct client *client);
 
-/* Its streams have the priorities that this leaves them. Under the lock. */
-void client_set_priority(struct client *client, uint32_t priority);
+/* Its streams have the priorities that this range leaves them, as the driver numbers them. Under
+ * the lock. */
+void client_set_range(struct client *client, int32_t first, int32_t last);
 
 /* Opens a free stream, continuing its timeline, with the driver's priority for a wish, within what
  * the client was granted. NULL if all are taken. */

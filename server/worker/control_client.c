@@ -13,6 +13,7 @@
 #include "common/timeline.h"
 #include "server/worker/control.h"
 #include "server/worker/control_trace.h"
+#include "server/worker/level.h"
 #include "server/worker/memory.h"
 #include "server/worker/module.h"
 
@@ -102,6 +103,7 @@ static uint32_t admit(struct worker *worker, struct client *client,
         snprintf(why, why_size, "no partition could be made");
     } else {
         added = worker_add_client(worker, client);
+        level_apply(worker);
         if (added == 0)
             added = submitter_add(&worker->submitter, client);
         if (added == 0)
@@ -110,6 +112,7 @@ static uint32_t admit(struct worker *worker, struct client *client,
         error = error_from_errno(added);
     }
     worker_remove_client(worker, client);
+    level_apply(worker);
     gate_remove(&worker->gate, client);
     place_remove(&worker->places, &client->place);
     if (client->partition)
@@ -167,9 +170,8 @@ static uint32_t change(struct worker *worker, struct client *client,
         settle(worker, client);
         return error;
     }
-    pthread_mutex_lock(&client->lock);
-    client_set_priority(client, wanted->priority);
-    pthread_mutex_unlock(&client->lock);
+    client->priority = wanted->priority;
+    level_apply(worker);
     return 0;
 }
 

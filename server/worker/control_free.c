@@ -12,6 +12,7 @@
 #include "common/timeline.h"
 #include "server/worker/control.h"
 #include "server/worker/control_client.h"
+#include "server/worker/level.h"
 #include "server/worker/memory.h"
 #include "server/worker/module.h"
 
@@ -196,6 +197,7 @@ static void free_all_memory(struct client *client)
 void control_drop_client(struct worker *worker, struct client *client)
 {
     worker_remove_client(worker, client);
+    level_apply(worker);
     for (uint32_t i = 0; i < client->stream_count; i++) {
         stream_pool_unbind(&worker->pool, &client->streams[i]);
         /* Nothing more will ever be reached: who waits for it on another device must not hang. */

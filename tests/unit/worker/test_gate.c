@@ -17,13 +17,14 @@ static struct engine {
     uint64_t mixed; /* kernels that ran while another client's waited on the device */
     uint64_t last;  /* the client that ran last */
     uint64_t changes;
+    int priority; /* of the CUstream where it did */
 } engine;
 
 /* Under the fake's lock. */
 static void on_kernel(const struct cuda_stream_object *stream, const uint8_t parameters[16])
 {
     uint32_t number, other;
-    (void)stream;
+    engine.priority = stream->priority;
     memcpy(&number, parameters, sizeof number);
     engine.ran[number]++;
     engine.changes += engine.last != number;
@@ -232,8 +233,11 @@ static void who_stops_gives_its_lease_back(void **state)
     push_kernels(2, 20);
     wait_all(1, 2);
     /* Each had one lease of ten seconds, and left it when its kernels were done. */
-    assert_int_equal(engine.mixed, 0);
-    assert_int_equal(engine.changes, 2);
+    pthread_mutex_lock(&fake.lock);
+    uint64_t mixed = engine.mixed, changes = engine.changes;
+    pthread_mutex_unlock(&fake.lock);
+    assert_int_equal(mixed, 0);
+    assert_int_equal(changes, 2);
     assert_int_equal(usage(1).leases, 1);
     assert_int_equal(usage(2).leases, 1);
 }
@@ -329,7 +333,10 @@ static void modes_change_with_work_in_flight(void **state)
     wait_all(1, PEERS);
     for (uint32_t i = 1; i <= PEERS; i++)
         assert_int_equal(kernels_of(i), expected[i]);
-    assert_int_equal(fake.backwards, 0);
+    pthread_mutex_lock(&fake.lock);
+    uint64_t backwards = fake.backwards;
+    pthread_mutex_unlock(&fake.lock);
+    assert_int_equal(backwards, 0);
 }
 
 static const char *refused_schedule(enum scheduler_mode mode)
@@ -401,6 +408,38 @@ static void lower_clients_stay_behind(void **state)
     assert_int_equal(kernels_of(2) + kernels_of(3), 300);
 }
 
+static int priority_of(uint32_t number)
+{
+    push_kernels(number, 1);
+    wait_all(number, number);
+    pthread_mutex_lock(&fake.lock);
+    int priority = engine.priority;
+    pthread_mutex_unlock(&fake.lock);
+    return priority;
+}
+
+static void levels_divide_the_devices_range(void **state)
+{
+    (void)state;
+    struct proto_worker_limits limits = {.thread_percentage = PROTO_PERCENT_WHOLE,
+                                         .time_limit = PROTO_PERCENT_WHOLE};
+    static const int first[] = {0, 0, -1, -4}; /* the first client's, beside so many */
+    begin_holding();
+    set_kernel(1000);
+    for (uint32_t i = 1; i <= 3; i++) {
+        arrive(i, 0, 10000);
+        limits.priority = (i - 1) * 300;
+        harness_ask(PROTO_WORKER_LIMITS, i, &limits, PROTO_WORKER_ATTACHED);
+        assert_int_equal(priority_of(1), first[i]);
+        assert_int_equal(priority_of(i), 0);
+    }
+    assert_int_equal(priority_of(2), -1);
+    peer_detach(peers[3]);
+    peers[3] = NULL;
+    assert_int_equal(priority_of(2), 0);
+    assert_int_equal(priority_of(1), -1);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -413,6 +452,7 @@ int main(void)
         T(modes_change_with_work_in_flight),
         T(requests_that_do_not_fit_are_refused),
         T(lower_clients_stay_behind),
+        T(levels_divide_the_devices_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -483,10 +483,13 @@ static int32_t granted(struct peer *of, int32_t wish)
 static void test_priorities_stay_within_the_clients_range(void **state)
 {
     (void)state;
-    struct peer *low = peer_attach_with(2, PROTO_PERCENT_WHOLE, 1);
     assert_int_equal(granted(peer, -3), -3);
     assert_int_equal(granted(peer, -9), -5);
     assert_int_equal(granted(peer, 4), 0);
+    /* Beside one that is less urgent the least priority is left to that. */
+    struct peer *low = peer_attach_with(2, PROTO_PERCENT_WHOLE, 1);
+    assert_int_equal(granted(peer, -3), -3);
+    assert_int_equal(granted(peer, 4), -1);
     assert_int_equal(granted(low, -5), 0);
     peer_detach(low);
 }
