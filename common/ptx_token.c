@@ -156,8 +156,12 @@ static void lex_string(struct ptx_lexer *lx, struct ptx_token *token)
     for (lx->at++; lx->at < lx->length && peek(lx, 0) != '"'; lx->at++) {
         if (peek(lx, 0) == '\n')
             break;
-        if (peek(lx, 0) == '\\' && peek(lx, 1) != '\n')
-            lx->at++;
+        if (peek(lx, 0) != '\\' || peek(lx, 1) == '\n')
+            continue;
+        /* Where a string with \" ends is anybody's guess, and text could hide behind it. */
+        if (peek(lx, 1) == '"')
+            break;
+        lx->at++;
     }
     if (lx->at >= lx->length || peek(lx, 0) != '"') {
         lx->at = lx->at > lx->length ? lx->length : lx->at;

@@ -69,8 +69,8 @@ static void say_what_stays(const struct client *client, const struct module *mod
 {
     const char *stays = rewrite_first_that_stays(rewrite);
     if (rewrite_unread(rewrite))
-        log_notice("client %u, module %u: its variables stay with the driver: %s", client->number,
-                   module->number, rewrite_unread(rewrite));
+        log_notice("client %u, module %u: its PTX is left to the driver's compiler: %s",
+                   client->number, module->number, rewrite_unread(rewrite));
     else if (stays)
         log_notice("client %u, module %u: variable %s stays with the driver: %s", client->number,
                    module->number, stays, rewrite_why_stays(rewrite, stays));

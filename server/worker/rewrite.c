@@ -13,6 +13,7 @@
 #include "protocol.h"
 #include "server/worker/splice.h"
 #include "server/worker/symbols.h"
+#include "server/worker/unread.h"
 
 /* What becomes of one .global variable. */
 struct placed {
@@ -384,9 +385,16 @@ uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, siz
     rewrite->text = text;
     rewrite->length = length;
     rewrite->most = most;
-    uint32_t error = 0;
+    uint32_t error = 0, line = 0;
     if (read_text(rewrite) < 0) {
         error = refuse(rewrite, rewrite->exceeded, why, why_size);
+    } else if (!rewrite->tree && (line = unread_declaration(text, length))) {
+        snprintf(
+            why, why_size,
+            "%s: this PTX can't be read, and in line %u it may declare variables, whose memory "
+            "could not be charged: correct it, or compile it to a cubin",
+            rewrite->unread.text, line);
+        error = PROTO_ERROR_INVALID_PTX;
     } else if (!lay_out(rewrite)) {
         snprintf(why, why_size, "the module's variables are larger than any memory");
         error = PROTO_ERROR_OUT_OF_MEMORY;

@@ -26,8 +26,8 @@ enum { REWRITE_ALIGN = 512 }; /* of the memory the variables move to */
 /*
  * Reads PTX text, which must live until rewrite_place, within `most` bytes of memory (which hold
  * for rewrite_place too). 0 or an error number with a sentence. Text that the reader does not
- * understand is no error: nothing moves (rewrite_unread says why), and the driver's compiler
- * judges it.
+ * understand is refused if it may declare variables, for nobody could charge them. Else it is no
+ * error: nothing moves (rewrite_unread says why), and the driver's compiler judges it.
  */
 uint32_t rewrite_open(struct rewrite **rewrite, const char *text, size_t length, size_t most,
                       char *why, size_t why_size);

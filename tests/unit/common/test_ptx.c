@@ -52,11 +52,21 @@ static void assert_span(uint32_t start, uint32_t end, const char *want)
     assert_memory_equal(sample + start, want, end - start);
 }
 
+/* Whether such a string ends there is read one way by some and another way by others. */
+static void a_quote_inside_a_string_is_no_token(void **state)
+{
+    (void)state;
+    static const char text[] = "\"s\\\" .global .u32 a; \"";
+    struct ptx_lexer lexer;
+    ptx_lexer_init(&lexer, text, sizeof(text) - 1);
+    assert_int_equal(ptx_lexer_next(&lexer).kind, PTX_TOKEN_BAD);
+}
+
 static void tokens_have_kind_value_and_line(void **state)
 {
     (void)state;
     static const char text[] =
-        "ld.shared::cta /* x\n */ 0x1F 017 0b101 12U 0f3f800000 1.5 \"s\\\"\" %r1";
+        "ld.shared::cta /* x\n */ 0x1F 017 0b101 12U 0f3f800000 1.5 \"s\\\\\" %r1";
     static const struct {
         enum ptx_token_kind kind;
         uint64_t value;
@@ -253,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_have_kind_value_and_line),
+        cmocka_unit_test(a_quote_inside_a_string_is_no_token),
         cmocka_unit_test(header_variables_and_functions_are_read),
         cmocka_unit_test(parameters_are_laid_out_as_the_driver_does),
         cmocka_unit_test(operands_are_resolved_with_their_place),

@@ -233,6 +233,20 @@ static void test_text_that_is_not_understood_is_left_to_the_driver(void **state)
     rewrite_close(rewrite);
 }
 
+static void test_text_that_is_not_understood_may_declare_no_variables(void **state)
+{
+    (void)state;
+    const char *text = HEAD ".explicitcluster;\n.global .b8 a[1000000000];\n";
+    struct rewrite *rewrite;
+    char why[400];
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, why, sizeof why),
+                     PROTO_ERROR_INVALID_PTX);
+    assert_null(rewrite);
+    assert_non_null(strstr(why, ".explicitcluster"));
+    assert_non_null(strstr(why, "line 5"));
+    assert_non_null(strstr(why, "cubin"));
+}
+
 static void test_layout_of_parameters(void **state)
 {
     (void)state;
@@ -302,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_what_stays_is_left_in_the_text),
         cmocka_unit_test(test_const_stays),
         cmocka_unit_test(test_text_that_is_not_understood_is_left_to_the_driver),
+        cmocka_unit_test(test_text_that_is_not_understood_may_declare_no_variables),
         cmocka_unit_test(test_layout_of_parameters),
         cmocka_unit_test(test_memory_is_bounded),
     };
