@@ -26,6 +26,8 @@ cp "$build/tests/corpus/corpus" "$build/tests/corpus/liboracle.so" tests/corpus/
 for test in "$build"/tests/integration/test_*; do
     [ -x "$test" ] && cp "$test" "$bundle/tests/integration/"
 done
+mkdir -p "$bundle/bench"
+cp "$build/tests/bench/bench" "$bundle/bench/"
 cp tests/gpu/run-checks.sh "$bundle/"
 
 # glibc, the loader and the compiler's own runtimes are the other machine's.

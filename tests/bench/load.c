@@ -66,8 +66,7 @@ uint32_t load_launch(struct load *child, uint64_t ns)
         bench_die("%s: more than %u launches", child->spec.name, number);
     if (!number)
         child->page->arrived = (uint64_t)(host_ns() + child->page->offset);
-    BENCH_CHECK(
-        gpushare_launch(child->function, grid, block, child->spec.shared, NULL, parameters));
+    BENCH_CHECK(gpushare_launch(child->function, grid, block, child->shared, NULL, parameters));
     put(&child->page->launches, number + 1);
     return number;
 }
@@ -168,8 +167,12 @@ static void child_open(struct load *child, const struct server *server)
     child->page->client = limits.client;
     child->page->multiprocessors = limits.multiprocessors;
     child->function = bench_function(child->gpu, "span");
-    if (spec->shared)
-        BENCH_CHECK(gpushare_function_set_shared(child->function, spec->shared));
+    if (spec->whole_sm) {
+        struct gpushare_device device = {.size = sizeof device};
+        BENCH_CHECK(gpushare_device(child->gpu, &device));
+        child->shared = device.block_shared_optin;
+        BENCH_CHECK(gpushare_function_set_shared(child->function, child->shared));
+    }
     BENCH_CHECK(gpushare_host_alloc(
         child->gpu, 64 + (uint64_t)spec->most * spec->blocks * sizeof *child->log, &words));
     child->counted = words;

@@ -30,7 +30,7 @@ struct load_spec {
     const char *const *env; /* "NAME=value", NULL-terminated; NULL: no limits asked for */
     uint64_t kernel_ns;
     uint32_t blocks; /* of each launch; 0: 1 */
-    uint32_t shared; /* dynamic shared memory of a block, bytes */
+    bool whole_sm;   /* a block takes a multiprocessor, by its shared memory */
     uint32_t most;   /* launches, at most, unless endless */
     uint32_t depth;  /* launches not done yet, at most; 0: 25 ms of kernels */
     bool endless;    /* words are looked at once, then others take their place: no spans */
@@ -61,6 +61,7 @@ struct load {
     /* the child's own */
     gpushare_connection *gpu;
     gpushare_function *function;
+    uint32_t shared;  /* dynamic shared memory of a block */
     struct span *log; /* in a shared host buffer */
     uint32_t *counted;
 };

@@ -135,6 +135,10 @@ int main(int argc, char **argv)
         const struct row *row = &rows[r];
         if (!wanted(row->name, argc, argv))
             continue;
+        if (row->run == bench_accounting && strcmp(server_driver(), "softgpu")) {
+            printf("%-38s only on the software GPU\n", row->name);
+            continue;
+        }
         struct bench_result result = {0};
         char reach[32], ratio[32] = "-", yardstick[32] = "-";
         row->run(&result);

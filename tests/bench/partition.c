@@ -14,7 +14,7 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/load.h"
 
-enum { WHOLE_SM = 200 << 10, BLOCK_NS = 5000000, BLOCKS = 4000, LEAD_NS = 20000000 };
+enum { BLOCK_NS = 5000000, BLOCKS = 4000, LEAD_NS = 20000000 };
 static const uint64_t stretch_ns = 150000000;
 
 static void one_launch(struct load *child)
@@ -31,7 +31,7 @@ static struct load *client(const struct server *server, const char *percentage)
                              .env = env,
                              .kernel_ns = BLOCK_NS,
                              .blocks = BLOCKS,
-                             .shared = WHOLE_SM,
+                             .whole_sm = true,
                              .most = 32, /* finding the clock takes one, again and again */
                              .drain = true,
                              .behave = one_launch};

@@ -17,7 +17,7 @@
 #include "tests/bench/load.h"
 #include "tests/bench/quiet.h"
 
-enum { LAUNCHES = 1000, KERNEL_NS = 1000000, WHOLE_SM = 200 << 10, LOW = 3, LOW_MOST = 30000 };
+enum { LAUNCHES = 1000, KERNEL_NS = 1000000, LOW = 3, LOW_MOST = 30000 };
 
 static unsigned launches_wanted(void)
 {
@@ -46,7 +46,7 @@ static struct load *client(const struct server *server, const char *priority, ui
                              .env = env,
                              .kernel_ns = KERNEL_NS,
                              .blocks = blocks,
-                             .shared = WHOLE_SM,
+                             .whole_sm = true,
                              .most = behave ? LAUNCHES + 1 : LOW_MOST,
                              .drain = behave != NULL,
                              .behave = behave};

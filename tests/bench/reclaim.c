@@ -25,7 +25,7 @@
 enum {
     RECLAIMS = 1000,
     KERNEL_NS = 1000000,
-    WHOLE_SM = 200 << 10,
+
     BURST = 20,
     SMS = 4096,
     BORROWED_MOST = 90000
@@ -114,14 +114,14 @@ void bench_reclaim(struct bench_result *result)
                              .env = half,
                              .kernel_ns = KERNEL_NS,
                              .blocks = all / 2,
-                             .shared = WHOLE_SM,
+                             .whole_sm = true,
                              .most = RECLAIMS * BURST + 1,
                              .drain = true,
                              .behave = now_and_then};
     struct load_spec other = {.name = "borrower",
                               .kernel_ns = KERNEL_NS,
                               .blocks = all,
-                              .shared = WHOLE_SM,
+                              .whole_sm = true,
                               .most = BORROWED_MOST};
     struct load *owner = load_start(server, &spec);
     struct load *borrower = load_start(server, &other);

@@ -2,22 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 #
-# usage: run-checks.sh [--driver nvidia|softgpu|/path/of/libcuda.so.1] [--questions-only]
+# usage: run-checks.sh [--driver nvidia|softgpu|/path/of/libcuda.so.1] [--questions-only | --bench]
 #
 # Runs what lies beside it on this machine's GPU: the kernel corpus against its host
 # oracle, the integration tests and the examples through a private server, and the
-# programs that put questions to the device. One verdict line each; the last line is
-# "N passed, N failed". Nothing is installed and nothing outside a temporary folder
-# is written.
+# programs that put questions to the device, and a short form of the bench. One verdict
+# line each; the last line is "N passed, N failed". --bench: the whole bench of shares,
+# modes and limits instead, as README's table has it, in about three minutes. Nothing is
+# installed and nothing outside a temporary folder is written.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 driver=nvidia
 questions_only=
+bench_only=
 while [ $# -gt 0 ]; do
     case $1 in
     --driver) driver=${2:?--driver needs a value}; shift 2 ;;
     --questions-only) questions_only=1; shift ;;
-    *) echo "usage: run-checks.sh [--driver nvidia|softgpu|/path] [--questions-only]" >&2; exit 2 ;;
+    --bench) bench_only=1; shift ;;
+    *) echo "usage: run-checks.sh [--driver nvidia|softgpu|/path] [--questions-only | --bench]" >&2; exit 2 ;;
     esac
 done
 
@@ -66,7 +69,16 @@ check() {
     fi
 }
 
+# Rows that run on any device: clients are processes, and their kernels say when and where they ran.
+rows="threads_25_alone strict_share_error_points fair_busy_ratio fair_idle_split_error_points lease_5ms_loss \
+    threads_30_70_error share_change_ms reclaim_ms_p99 priority_p99 memory_exact_bytes accounting_error"
+
 echo "driver: $library"
+if [ -n "$bench_only" ]; then
+    # shellcheck disable=SC2086 # one word a row
+    "$here/bench/bench" "$work/results.json" $rows
+    exit
+fi
 for question in "$here"/gpu/question_*; do
     check "gpu/$(basename "$question")" 240 "$question" "$library"
 done
@@ -96,6 +108,8 @@ if [ -z "$questions_only" ]; then
     status=$?
     server=
     check "server's exit status ($status)" 5 test $status -eq 0
+    # shellcheck disable=SC2086
+    check bench 300 "$here/bench/bench" --short "$work/results.json" $rows
     for test in "$here"/tests/integration/test_*; do
         check "integration/$(basename "$test")" 180 "$test"
     done

@@ -11,7 +11,7 @@ make/gpu-bundle.sh "$BUILD" "$TMPDIR/bundle"
 cd /
 env -u BUILD "$TMPDIR/bundle/run-checks.sh" --driver softgpu | tee "$TMPDIR/verdicts"
 for part in gpu/question_1 gpu/question_2 gpu/question_4 gpu/question_5 gpu/question_10 corpus examples/vector-add \
-    examples/sgemm examples/histogram examples/kmeans examples/nbody examples/mandelbrot integration/test_limits; do
+    examples/sgemm examples/histogram examples/kmeans examples/nbody examples/mandelbrot integration/test_limits bench; do
     grep -q "^ok     $part " "$TMPDIR/verdicts" || { echo "no verdict for $part"; exit 1; }
 done
 tail -n 1 "$TMPDIR/verdicts" | grep -qE '^[1-9][0-9]* passed, 0 failed$'
