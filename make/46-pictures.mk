@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# A client with modelled kernels, for traces of known contents.
+# make sharing-pictures: docs/pictures/*.svg anew, from traces of the real server. `work` is a client
+# with modelled kernels, `picture` draws a trace.
 
-PICTURE_WORK := $(BUILD)/tests/pictures/work
+PICTURE_PROGRAMS := $(BUILD)/tests/pictures/work $(BUILD)/tests/pictures/picture
 $(call obj,tests/pictures/work.c): tests/pictures/kernels/work.ptx
-$(PICTURE_WORK): $(call obj,tests/pictures/work.c) $(A)/libclient.a $(A)/libcommon.a
+$(BUILD)/tests/pictures/work: $(call obj,tests/pictures/work.c) $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
-# tests/integration/test_trace.py traces it.
-CHECK_DEPS += $(PICTURE_WORK)
+$(BUILD)/tests/pictures/picture: $(call obj,tests/pictures/picture.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
+# tests/integration/test_trace.py traces the one, test_pictures.py runs the other.
+CHECK_DEPS += $(PICTURE_PROGRAMS)
+
+.PHONY: sharing-pictures
+sharing-pictures: all $(PICTURE_PROGRAMS) ## draw docs/pictures/ anew from traces of the real server
+	BUILD=$(abspath $(BUILD)) $(PYTHON) tests/pictures/sharing.py docs/pictures

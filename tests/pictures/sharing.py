@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""make sharing-pictures: runs clients with kernels of modelled time through the real server on
+the software GPU, one scene a mode, traces them with gpusharectl, and draws docs/pictures/*.svg.
+
+A busy machine spoils a picture: kernels are asleep, but whoever submits them is not."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import private_server  # noqa: E402
+
+ATOMS = 17  # of the software GPU: sixteen of 8 multiprocessors and one of 4
+
+# Per scene: title, what the server is configured to, its clients (name, kernel in us, options of
+# `work`, environment), and what of the trace is shown, in ms from where the first work ran.
+SCENES = {
+    "concurrent": {
+        "title": "concurrent: everybody at once",
+        "gpu": "mode: concurrent",
+        "clients": [("training", 4000, ("--in-flight", 4), {}),
+                    ("batch job", 4000, ("--in-flight", 4, "--after", 120), {}),
+                    ("notebook", 4000, ("--in-flight", 4, "--busy", 40, "--idle", 80), {})],
+        "shown": 480,
+    },
+    "strict": {
+        "title": "strict: 50 %, 25 % and 10 % of the time, the rest stays idle",
+        "gpu": "mode: strict, lease: 20ms, precision: 5%",
+        "clients": [("50 %", 2000, ("--in-flight", 8), {"GPUSHARE_TIME_REQUEST": "50%"}),
+                    ("25 %", 2000, ("--in-flight", 8), {"GPUSHARE_TIME_REQUEST": "25%"}),
+                    ("10 %", 2000, ("--in-flight", 8), {"GPUSHARE_TIME_REQUEST": "10%"})],
+        "shown": 800,
+    },
+    "fair": {
+        "title": "fair: at least 50 % and 25 %; what is idle goes to those that want it",
+        "gpu": "mode: fair, lease: 20ms, precision: 5%",
+        "clients": [("50 %", 2000, ("--in-flight", 8, "--busy", 400, "--idle", 400), {"GPUSHARE_TIME_REQUEST": "50%"}),
+                    ("25 %", 2000, ("--in-flight", 8), {"GPUSHARE_TIME_REQUEST": "25%"}),
+                    ("no request", 2000, ("--in-flight", 8), {})],
+        "shown": 1200,
+    },
+    "turns": {
+        "title": "turns: the whole GPU for a quantum of 300 ms, first come first served",
+        "gpu": "mode: turns, quantum: 300ms",
+        "clients": [("first", 2000, ("--in-flight", 8), {}),
+                    ("second", 2000, ("--in-flight", 8, "--after", 100), {}),
+                    ("short job", 2000, ("--in-flight", 8, "--after", 200, "--busy", 80, "--idle", 720), {})],
+        "shown": 1600,
+    },
+    "threads": {
+        "title": "threads: half of the multiprocessors are the service's own while it has work",
+        "gpu": "mode: concurrent",
+        "clients": [("service (request 50 %)", 4000, ("--in-flight", 4, "--busy", 150, "--idle", 150),
+                     {"GPUSHARE_THREADS_REQUEST": "50%"}),
+                    ("batch job (no limit)", 4000, ("--in-flight", 4), {}),
+                    ("notebook (limit 12 %)", 4000, ("--in-flight", 4), {"GPUSHARE_ACTIVE_THREAD_PERCENTAGE": "12"})],
+        "shown": 700,
+        "atoms": ATOMS,
+    },
+}
+
+
+def start_of(trace):
+    """When the first batch began, in ms."""
+    with open(trace, encoding="utf-8") as file:
+        return min(event["ts"] for event in json.load(file)["traceEvents"] if event.get("cat") == "batch") / 1e3
+
+
+def draw(name, folder, build, keep=None):
+    scene = SCENES[name]
+    seconds = scene["shown"] / 1e3 + 0.4
+    config = os.path.join(folder, f".{name}.yaml")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(f"gpus:\n  - {{gpu: 0, {scene['gpu']}}}\n")
+    server = private_server.Server("--config", config)
+    trace = os.path.join(server.folder, "trace.json")
+    try:
+        works = [server.work(client, us, seconds, *options, **env) for client, us, options, env in scene["clients"]]
+        tracer = server.start_ctl("trace", "-o", trace, "--seconds", f"{seconds + 0.3:.1f}")
+        server.wait_log("a trace of")
+        for work in works:
+            work.go()
+        out, err = tracer.communicate(timeout=private_server.SECONDS)
+        for work in works:
+            work.__exit__()
+        if tracer.returncode or err:
+            raise SystemExit(f"{name}: {out}{err}")
+        start = start_of(trace)
+        command = f"make sharing-pictures: gpusharectl trace on a server with gpus: [{{gpu: 0, {scene['gpu']}}}]"
+        subprocess.run([os.path.join(build, "tests/pictures/picture"), trace, os.path.join(folder, f"{name}.svg"),
+                        "--title", scene["title"], "--command", command, "--from", str(start),
+                        "--until", str(start + scene["shown"]), "--atoms", str(scene.get("atoms", 0))], check=True)
+        if keep:
+            os.replace(trace, os.path.join(keep, f"{name}.json"))
+    finally:
+        os.unlink(config)
+        server.stop(checked=False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", help="where the pictures go")
+    parser.add_argument("scenes", nargs="*", default=list(SCENES))
+    parser.add_argument("--keep", help="folder for the traces")
+    arguments = parser.parse_args()
+    os.makedirs(arguments.folder, exist_ok=True)
+    for name in arguments.scenes:
+        draw(name, arguments.folder, private_server.BUILD, arguments.keep)
+        print(f"{arguments.folder}/{name}.svg")
+
+
+if __name__ == "__main__":
+    main()
