@@ -206,6 +206,75 @@ class Restricted(Traces):
             server.stop()
 
 
+class Modes(Traces):
+    def setUp(self):
+        self.server = private_server.Server()
+
+    def tearDown(self):
+        self.server.stop()
+
+    def set_gpu(self, *words):
+        result = self.server.ctl("set", "gpu", "0", *words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def lease_sums(self, trace):
+        sums = collections.Counter()
+        for track in trace.leases().values():
+            for lease in track:
+                sums[lease["args"]["client"]] += lease["dur"] / 1e6
+        return sums
+
+    def test_leases_come_to_what_is_charged(self):
+        self.set_gpu("mode=strict", "lease=20ms")
+        with self.server.work("half", 2000, 1.5, "--in-flight", 8, GPUSHARE_TIME_REQUEST="50%") as half, \
+                self.server.work("fifth", 2000, 1.5, "--in-flight", 8, GPUSHARE_TIME_REQUEST="20%") as fifth:
+            trace, rows = self.run_traced(self.server, 4, half, fifth)
+        self.assertEqual(trace.about["mode"], "strict")
+        self.assertEqual([trace.threads[key] for key in trace.leases()], ["leases, lane 0"])
+        sums = self.lease_sums(trace)
+        for row in rows:
+            self.assertGreater(sums[row["client"]], 0.05)
+            # The last lease may have gone on when the server was asked.
+            self.assertAlmostEqual(sums[row["client"]], row["charged_seconds"], delta=max(0.021, 0.01 * row["charged_seconds"]))
+            held = [track for key, track in trace.tracks.items()
+                    if key[0] == row["client"] + 1 and trace.threads[key] == "held: lease"]
+            self.assertEqual(len(held), 1)
+            self.assertAlmostEqual(sum(event["dur"] for event in held[0]) / 1e6, row["throttled_seconds"]["lease"], delta=0.05)
+        leases = sorted((lease["ts"], lease["ts"] + lease["dur"], lease["args"]["client"])
+                        for track in trace.leases().values() for lease in track)
+        for row in rows:
+            for track in trace.spans(row["client"]).values():
+                for event in track:
+                    middle = event["ts"] + event["dur"] / 2
+                    self.assertTrue(any(start - 1000 <= middle <= end + 1000 for start, end, client in leases if client == row["client"]),
+                                    f"work of {row['name']} at {middle} outside of its leases")
+
+    def test_a_switch_of_mode_shows(self):
+        path = os.path.join(self.server.folder, "switch.json")
+        tracer = self.server.start_ctl("trace", "-o", path, "--seconds", "1")
+        self.server.wait_log("a trace of")
+        self.set_gpu("mode=turns", "quantum=50ms")
+        with self.server.work("one", 1000, 0.2) as work:
+            work.go()
+            work.row()
+            tracer.communicate(timeout=private_server.SECONDS)
+        trace = self.check(Trace(path))
+        self.assertEqual(trace.about["mode"], "concurrent")
+        self.assertEqual([event["name"] for event in trace.events if event.get("cat") == "mode"], ["mode turns"])
+        self.assertTrue(trace.leases())
+
+    def test_borrowed_multiprocessors_show(self):
+        with self.server.work("owner", 2000, 0.4, GPUSHARE_THREADS_REQUEST="50%", threads="50") as owner, \
+                self.server.work("borrower", 2000, 1.5, "--in-flight", 4) as borrower:
+            trace, rows = self.run_traced(self.server, 4, owner, borrower)
+        whole = max(value for _, value in trace.counters(rows[1]["client"] + 1, "multiprocessors"))
+        had = [value for _, value in trace.counters(rows[1]["client"] + 1, "multiprocessors")]
+        self.assertTrue(any(value < whole for value in had), f"it made room: {had}")
+        self.assertEqual(had[-1], whole, "and had all when the owner was idle")
+        for track in trace.spans(rows[0]["client"]).values():
+            self.assertTrue(all(event["args"]["multiprocessors"] <= whole // 2 for event in track))
+
+
 class Faults(Traces):
     def test_a_worker_that_dies_leaves_what_it_wrote(self):
         server = private_server.Server()

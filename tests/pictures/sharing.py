@@ -18,49 +18,49 @@ import private_server  # noqa: E402
 
 ATOMS = 17  # of the software GPU: sixteen of 8 multiprocessors and one of 4
 
-# Per scene: title, what the server is configured to, its clients (name, kernel in us, options of
-# `work`, environment), and what of the trace is shown, in ms from where the first work ran.
+# Per scene: title, how the GPU is set, its clients (name, kernel in us, options of
+# `work`, environment), and what of the trace is skipped and shown, in ms from where the first work ran.
 SCENES = {
     "concurrent": {
         "title": "concurrent: everybody at once",
-        "gpu": "mode: concurrent",
-        "clients": [("training", 4000, ("--in-flight", 4), {}),
-                    ("batch job", 4000, ("--in-flight", 4, "--after", 120), {}),
-                    ("notebook", 4000, ("--in-flight", 4, "--busy", 40, "--idle", 80), {})],
-        "shown": 480,
+        "gpu": "mode=concurrent",
+        "clients": [("training", 20000, ("--in-flight", 8), {}),
+                    ("batch job", 20000, ("--in-flight", 8, "--after", 500), {}),
+                    ("notebook", 20000, ("--in-flight", 4, "--busy", 200, "--idle", 400), {})],
+        "shown": 2400,
     },
     "strict": {
         "title": "strict: 50 %, 25 % and 10 % of the time, the rest stays idle",
-        "gpu": "mode: strict, lease: 20ms, precision: 5%",
-        "clients": [("50 %", 2000, ("--in-flight", 8), {"GPUSHARE_TIME_REQUEST": "50%"}),
-                    ("25 %", 2000, ("--in-flight", 8), {"GPUSHARE_TIME_REQUEST": "25%"}),
-                    ("10 %", 2000, ("--in-flight", 8), {"GPUSHARE_TIME_REQUEST": "10%"})],
-        "shown": 800,
+        "gpu": "mode=strict lease=100ms precision=5%",
+        "clients": [("50 %", 10000, ("--in-flight", 16), {"GPUSHARE_TIME_REQUEST": "50%"}),
+                    ("25 %", 10000, ("--in-flight", 16), {"GPUSHARE_TIME_REQUEST": "25%"}),
+                    ("10 %", 10000, ("--in-flight", 16), {"GPUSHARE_TIME_REQUEST": "10%"})],
+        "shown": 4000,
     },
     "fair": {
-        "title": "fair: at least 50 % and 25 %; what is idle goes to those that want it",
-        "gpu": "mode: fair, lease: 20ms, precision: 5%",
-        "clients": [("50 %", 2000, ("--in-flight", 8, "--busy", 400, "--idle", 400), {"GPUSHARE_TIME_REQUEST": "50%"}),
-                    ("25 %", 2000, ("--in-flight", 8), {"GPUSHARE_TIME_REQUEST": "25%"}),
-                    ("no request", 2000, ("--in-flight", 8), {})],
-        "shown": 1200,
+        "title": "fair: at least 50 % and 25 %; idle time goes to those that want it",
+        "gpu": "mode=fair lease=100ms precision=5%",
+        "clients": [("50 %", 10000, ("--in-flight", 16, "--busy", 2000, "--idle", 2000), {"GPUSHARE_TIME_REQUEST": "50%"}),
+                    ("25 %", 10000, ("--in-flight", 16), {"GPUSHARE_TIME_REQUEST": "25%"}),
+                    ("no request", 10000, ("--in-flight", 16), {})],
+        "shown": 6000,
     },
     "turns": {
-        "title": "turns: the whole GPU for a quantum of 300 ms, first come first served",
-        "gpu": "mode: turns, quantum: 300ms",
-        "clients": [("first", 2000, ("--in-flight", 8), {}),
-                    ("second", 2000, ("--in-flight", 8, "--after", 100), {}),
-                    ("short job", 2000, ("--in-flight", 8, "--after", 200, "--busy", 80, "--idle", 720), {})],
-        "shown": 1600,
+        "title": "turns: the whole GPU for a quantum of 500 ms, first come first served",
+        "gpu": "mode=turns quantum=500ms",
+        "clients": [("first", 10000, ("--in-flight", 16), {}),
+                    ("second", 10000, ("--in-flight", 16, "--after", 150), {}),
+                    ("short job", 10000, ("--in-flight", 8, "--after", 300, "--busy", 100, "--idle", 1400), {})],
+        "shown": 3000,
     },
     "threads": {
         "title": "threads: half of the multiprocessors are the service's own while it has work",
-        "gpu": "mode: concurrent",
-        "clients": [("service (request 50 %)", 4000, ("--in-flight", 4, "--busy", 150, "--idle", 150),
-                     {"GPUSHARE_THREADS_REQUEST": "50%"}),
-                    ("batch job (no limit)", 4000, ("--in-flight", 4), {}),
-                    ("notebook (limit 12 %)", 4000, ("--in-flight", 4), {"GPUSHARE_ACTIVE_THREAD_PERCENTAGE": "12"})],
-        "shown": 700,
+        "gpu": "mode=concurrent",
+        "clients": [("service (request and limit 50 %)", 10000, ("--in-flight", 16, "--busy", 500, "--idle", 500),
+                     {"GPUSHARE_THREADS_REQUEST": "50%", "GPUSHARE_ACTIVE_THREAD_PERCENTAGE": "50"}),
+                    ("batch job (no limit)", 10000, ("--in-flight", 16), {})],
+        "skipped": 600, # until the pace of both is known
+        "shown": 2500,
         "atoms": ATOMS,
     },
 }
@@ -74,13 +74,13 @@ def start_of(trace):
 
 def draw(name, folder, build, keep=None):
     scene = SCENES[name]
-    seconds = scene["shown"] / 1e3 + 0.4
-    config = os.path.join(folder, f".{name}.yaml")
-    with open(config, "w", encoding="utf-8") as file:
-        file.write(f"gpus:\n  - {{gpu: 0, {scene['gpu']}}}\n")
-    server = private_server.Server("--config", config)
+    seconds = (scene.get("skipped", 0) + scene["shown"]) / 1e3 + 0.4
+    server = private_server.Server()
     trace = os.path.join(server.folder, "trace.json")
     try:
+        changed = server.ctl("set", "gpu", "0", *scene["gpu"].split())
+        if changed.returncode:
+            raise SystemExit(f"{name}: {changed.stderr}")
         works = [server.work(client, us, seconds, *options, **env) for client, us, options, env in scene["clients"]]
         tracer = server.start_ctl("trace", "-o", trace, "--seconds", f"{seconds + 0.3:.1f}")
         server.wait_log("a trace of")
@@ -91,15 +91,14 @@ def draw(name, folder, build, keep=None):
             work.__exit__()
         if tracer.returncode or err:
             raise SystemExit(f"{name}: {out}{err}")
-        start = start_of(trace)
-        command = f"make sharing-pictures: gpusharectl trace on a server with gpus: [{{gpu: 0, {scene['gpu']}}}]"
+        start = start_of(trace) + scene.get("skipped", 0)
+        command = f"make sharing-pictures: gpusharectl set gpu 0 {scene['gpu']}; gpusharectl trace -o {name}.json"
         subprocess.run([os.path.join(build, "tests/pictures/picture"), trace, os.path.join(folder, f"{name}.svg"),
                         "--title", scene["title"], "--command", command, "--from", str(start),
                         "--until", str(start + scene["shown"]), "--atoms", str(scene.get("atoms", 0))], check=True)
         if keep:
             os.replace(trace, os.path.join(keep, f"{name}.json"))
     finally:
-        os.unlink(config)
         server.stop(checked=False)
 
 

@@ -22,7 +22,8 @@ __asm__(".section .rodata\n.balign 16\nwork_ptx:\n.incbin "
         "\"tests/pictures/kernels/work.ptx\"\n.byte 0\n.previous\n");
 extern const char work_ptx[];
 
-enum { STREAMS_MOST = 16, IN_FLIGHT_MOST = 64 };
+/* Blocks that sleep cost the software GPU a little of the processor each. */
+enum { STREAMS_MOST = 16, IN_FLIGHT_MOST = 64, GRID = 16 };
 
 struct options {
     uint64_t kernel_ns, total_ns, busy_ns, idle_ns, after_ns;
@@ -114,6 +115,7 @@ static unsigned long work(gpushare_connection *gpu, struct lane *lanes, gpushare
     uint64_t start = now() + options->after_ns;
     unsigned long launched = 0;
     CHECK(gpushare_limits(gpu, &limits));
+    unsigned grid = limits.multiprocessors < GRID ? limits.multiprocessors : GRID;
     sleep_until(start);
     while (now() - start < options->total_ns) {
         uint64_t period = options->busy_ns + options->idle_ns;
@@ -123,7 +125,7 @@ static unsigned long work(gpushare_connection *gpu, struct lane *lanes, gpushare
             continue;
         }
         for (unsigned i = 0; i < options->streams; i++)
-            launch(&lanes[i], function, options, limits.multiprocessors);
+            launch(&lanes[i], function, options, grid);
     }
     CHECK(gpushare_synchronize(gpu));
     for (unsigned i = 0; i < options->streams; i++)

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""The pictures of docs/pictures: each is well-formed, says which command draws it, and shows its
+scene's clients at work; and the program that draws them."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+sys.dont_write_bytecode = True
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+sys.path[:0] = [os.path.join(ROOT, "tests/support"), os.path.join(ROOT, "tests/pictures")]
+import private_server  # noqa: E402
+import sharing  # noqa: E402
+
+SVG = "{http://www.w3.org/2000/svg}"
+FOLDER = os.path.join(ROOT, "docs/pictures")
+PICTURE = os.path.join(private_server.BUILD, "tests/pictures/picture")
+COLOURS = ["#0072b2", "#e69f00", "#009e73"]
+
+
+def texts(svg):
+    return [node.text for node in svg.iter(SVG + "text")]
+
+
+def boxes(svg, colour):
+    return [{key: float(node.get(key)) for key in ("x", "y", "width", "height")}
+            for node in svg.iter(SVG + "rect") if node.get("fill") == colour]
+
+
+class Committed(unittest.TestCase):
+    def test_each_scene_has_its_picture_and_no_other_is_there(self):
+        self.assertEqual(sorted(os.listdir(FOLDER)), sorted(f"{name}.svg" for name in sharing.SCENES))
+
+    def test_each_is_well_formed_and_names_its_command(self):
+        for name, scene in sharing.SCENES.items():
+            with self.subTest(name):
+                path = os.path.join(FOLDER, f"{name}.svg")
+                self.assertLess(os.path.getsize(path), 100000)
+                svg = ElementTree.parse(path).getroot()
+                self.assertEqual(svg.tag, SVG + "svg")
+                command = svg.find(SVG + "desc").text
+                self.assertTrue(command.startswith("make sharing-pictures: "), command)
+                self.assertIn(f"gpusharectl set gpu 0 {scene['gpu']}; gpusharectl trace", command)
+                self.assertIn(command, texts(svg))
+                self.assertIn(scene["title"], texts(svg))
+                width, height = float(svg.get("width")), float(svg.get("height"))
+                for i, client in enumerate(scene["clients"]):
+                    self.assertIn(client[0], texts(svg))
+                    drawn = boxes(svg, COLOURS[i])
+                    self.assertGreater(len(drawn), 1 if name != "concurrent" else 0, f"{client[0]} is not seen at work")
+                    for box in drawn:
+                        self.assertGreaterEqual(min(box["x"], box["y"]), 0)
+                        self.assertLessEqual(box["x"] + box["width"], width)
+                        self.assertLessEqual(box["y"] + box["height"], height)
+
+
+class Drawing(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.out = os.path.join(self.folder.name, "out.svg")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def draw(self, trace, *options, status=0):
+        path = os.path.join(self.folder.name, "trace.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(trace if isinstance(trace, str) else json.dumps({"traceEvents": trace}))
+        result = subprocess.run([PICTURE, path, self.out, "--title", "a <b> & c", "--command", "make it", *options],
+                                capture_output=True, text=True, timeout=private_server.SECONDS, check=False)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return ElementTree.parse(self.out).getroot() if status == 0 else result.stderr
+
+    @staticmethod
+    def client(process, name):
+        return {"ph": "M", "pid": process, "tid": 0, "name": "process_name", "args": {"name": f"{name} (client {process - 1}, pid 1, uid 2)"}}
+
+    @staticmethod
+    def batch(process, start_ms, end_ms, atoms="0-3"):
+        return {"ph": "X", "pid": process, "tid": 1, "name": "batch", "cat": "batch", "ts": start_ms * 1e3,
+                "dur": (end_ms - start_ms) * 1e3, "args": {"commands": 1, "atoms": atoms, "multiprocessors": 32}}
+
+    def test_bars_stand_where_the_batches_were(self):
+        svg = self.draw([self.client(2, "x < y & z"), self.client(3, "other"), self.batch(2, 10, 20), self.batch(2, 60, 110),
+                         self.batch(3, 5, 10)], "--from", "10", "--until", "110")
+        self.assertIn("a <b> & c", texts(svg))
+        self.assertIn("x < y & z", texts(svg))
+        bars = [box for box in boxes(svg, COLOURS[0]) if box["y"] < 90]
+        self.assertEqual([(round(box["x"]), round(box["width"])) for box in bars], [(130, 72), (130 + 360, 360)])
+        self.assertIn("busy 60 %", texts(svg))
+        self.assertIn("busy 0 %", texts(svg), "what ended as the picture begins is not in it")
+
+    def test_overlapping_batches_count_once(self):
+        svg = self.draw([self.client(2, "a"), self.batch(2, 0, 50), {**self.batch(2, 25, 75), "tid": 2}], "--from", "0", "--until", "100")
+        self.assertIn("busy 75 %", texts(svg))
+
+    def test_atoms_are_rows(self):
+        svg = self.draw([self.client(2, "a"), self.batch(2, 0, 50, "0, 2-3"), self.batch(2, 70, 80, "1")],
+                        "--from", "0", "--until", "100", "--atoms", "4")
+        rows = sorted((box["y"], round(box["x"]), round(box["width"])) for box in boxes(svg, COLOURS[0]) if box["y"] < 100)
+        self.assertEqual([row[1:] for row in rows], [(130, 360), (130 + 504, 72), (130, 360), (130, 360)])
+
+    def test_leases_and_holds(self):
+        lease = {"ph": "X", "pid": 1, "tid": 1, "name": "a", "cat": "lease", "ts": 20000, "dur": 30000, "args": {"client": 1}}
+        held = {"ph": "X", "pid": 2, "tid": 10001, "name": "lease", "cat": "held", "ts": 50000, "dur": 50000}
+        svg = self.draw([self.client(2, "a"), lease, held], "--from", "0", "--until", "100")
+        self.assertEqual([round(box["x"]) for box in boxes(svg, COLOURS[0])][0], 130 + 144)
+        self.assertEqual([round(box["x"]) for box in boxes(svg, "#999999")][0], 130 + 360)
+
+    def test_what_is_no_trace_is_refused(self):
+        self.draw("{", "--from", "0", "--until", "1", status=1)
+        self.draw("{}", "--from", "0", "--until", "1", status=1)
+        self.assertIn("nothing ran", self.draw([self.client(2, "a"), self.batch(2, 5, 6)], "--from", "0", "--until", "1", status=1))
+        self.draw([], "--from", "1", "--until", "1", status=2)
+
+
+if __name__ == "__main__":
+    unittest.main()
