@@ -82,6 +82,9 @@ static gpushare_error ask(gpushare_connection *connection, const struct way *way
     snprintf(attach.profile, sizeof attach.profile, "%s", wish->profile);
     choose_group(connection, attach.group);
     connection->thread_percentage_asked = attach.thread_percentage;
+    connection->thread_request_asked = attach.thread_request;
+    connection->time_request_asked = attach.time_request;
+    connection->time_limit_asked = attach.time_limit;
     connection->priority_asked = attach.priority;
     if (attach.memory_limit != PROTO_UNSET)
         connection->memory_limit_asked = attach.memory_limit;
@@ -200,6 +203,7 @@ static gpushare_error establish(gpushare_connection *connection, struct way *way
         return error;
     connection->device.size = sizeof connection->device;
     device_describe(&way->survey.info[way->index], environment->device, &connection->device);
+    connection->multiprocessors = connection->attached.multiprocessors;
     connection->default_stream = stream_new(connection, 0, 0);
     if (!connection->default_stream)
         return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");

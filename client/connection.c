@@ -184,7 +184,16 @@ gpushare_error gpushare_limits(gpushare_connection *connection, struct gpushare_
         .host_memory_limit = granted.host_memory_limit,
         .priority_asked = connection->priority_asked,
         .priority = granted.priority,
+        .thread_request_asked = connection->thread_request_asked / 100.0,
+        .thread_request = granted.thread_request / 100.0,
+        .time_request_asked = connection->time_request_asked / 100.0,
+        .time_request = granted.time_request / 100.0,
+        .time_limit_asked = connection->time_limit_asked / 100.0,
+        .time_limit = granted.time_limit / 100.0,
+        .mode = granted.mode,
+        .time_enforced = granted.mode == GPUSHARE_MODE_STRICT || granted.mode == GPUSHARE_MODE_FAIR,
     };
+    __atomic_store_n(&connection->multiprocessors, granted.multiprocessors, __ATOMIC_RELAXED);
     return device_hand_out(limits, &told, sizeof told, "limits");
 }
 

@@ -53,7 +53,9 @@ struct gpushare_connection {
     struct staging staging;
     struct peers peers;
     struct proto_attached attached;
+    uint32_t multiprocessors; /* atomic; that it may have at most, as it was told last */
     uint32_t thread_percentage_asked, priority_asked;
+    uint32_t thread_request_asked, time_request_asked, time_limit_asked;
     uint64_t memory_limit_asked, host_memory_limit_asked;
     struct gpushare_connection *next; /* in the registry */
 };

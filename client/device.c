@@ -182,5 +182,7 @@ gpushare_error gpushare_device(gpushare_connection *connection, struct gpushare_
     gpushare_error error = connection_check(connection);
     if (error)
         return error;
-    return device_hand_out(device, &connection->device, sizeof connection->device, "device");
+    struct gpushare_device described = connection->device;
+    described.multiprocessors = __atomic_load_n(&connection->multiprocessors, __ATOMIC_RELAXED);
+    return device_hand_out(device, &described, sizeof described, "device");
 }

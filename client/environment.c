@@ -41,6 +41,55 @@ static gpushare_error copy_options(struct gpushare_options *to, const struct gpu
     return GPUSHARE_SUCCESS;
 }
 
+/* A percentage of the options', into hundredths; 0 where it is not wished for. */
+static gpushare_error read_share(const char *name, double percentage, uint32_t *hundredths)
+{
+    *hundredths = 0;
+    if (percentage == 0)
+        return GPUSHARE_SUCCESS;
+    if (!(percentage >= 0.01 && percentage <= 100))
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "options: %s is %g; it must be from 0.01 to 100, or 0 for no wish", name,
+                       percentage);
+    *hundredths = (uint32_t)(percentage * 100 + 0.5);
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error above_limit(const char *what, double request, double limit)
+{
+    return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                   "options: %s_request is %g, above its limit of %g: lower the one or raise the "
+                   "other",
+                   what, request, limit);
+}
+
+/* Of two requests the lower holds; where they come from elsewhere than a limit that is lower still,
+ * the server grants no more than that. */
+static gpushare_error merge_shares(struct limits_wish *wish, const struct gpushare_options *options)
+{
+    uint32_t threads, request, limit, fraction;
+    gpushare_error error;
+    if (!(options->fraction >= 0 && options->fraction <= 1))
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "options: fraction is %g; it must be above 0, up to 1, or 0 for no wish",
+                       options->fraction);
+    if ((error = read_share("thread_request", options->thread_request, &threads)) ||
+        (error = read_share("time_request", options->time_request, &request)) ||
+        (error = read_share("time_limit", options->time_limit, &limit)) ||
+        (error = read_share("fraction (in per cent)", options->fraction * 100, &fraction)))
+        return error;
+    request = limits_tighter_percentage(request, fraction);
+    if (options->thread_percentage != 0 && options->thread_request > options->thread_percentage)
+        return above_limit("thread", options->thread_request, options->thread_percentage);
+    if (limit && request > limit)
+        return above_limit("time", request / 100.0, options->time_limit);
+    wish->thread_request = limits_tighter_percentage(wish->thread_request, threads);
+    wish->time_request = limits_tighter_percentage(wish->time_request, request);
+    wish->time_limit = limits_tighter_percentage(wish->time_limit, limit);
+    wish->fraction = limits_tighter_percentage(wish->fraction, fraction);
+    return GPUSHARE_SUCCESS;
+}
+
 static gpushare_error merge(struct limits_wish *wish, const struct gpushare_options *options)
 {
     if (options->thread_percentage != 0) {
@@ -131,6 +180,7 @@ gpushare_error environment_read(struct environment *environment,
     environment->device = wished.device;
     environment->memory_limit = wished.memory_limit ? wished.memory_limit : PROTO_UNSET;
     if ((error = merge(&environment->wish, &wished)) ||
+        (error = merge_shares(&environment->wish, &wished)) ||
         (error = choose_name(&environment->wish, wished.name)) ||
         (error = choose_profile(&environment->wish, wished.profile)))
         return error;

@@ -193,6 +193,13 @@ struct gpushare_options {
     uint64_t memory_limit;      /* of device memory */
     uint64_t host_memory_limit; /* of shared host buffers */
     const char *profile;        /* of the server's configuration: its limits hold too */
+    /* Requests are guarantees, not limits: the server may grant less, or refuse them where others
+     * have been promised too much already. Shares of time bind in the modes strict and fair; see
+     * gpushare_limits. Percentages; a request may not be above the limit beside it. */
+    double thread_request; /* multiprocessors of its own while it has work; up to 100 */
+    double time_request;   /* of the device's time; up to 100 */
+    double time_limit;     /* likewise, never exceeded; up to 100 */
+    double fraction;       /* up to 1: memory_limit as a part of the device's, and time_request */
 };
 
 /*
@@ -211,6 +218,9 @@ struct gpushare_options {
  *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT    per device, 0=1G,1=512MB or GPU-<uuid>=1G; K, M and G
  *                                       are powers of 1024 (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT)
  *   GPUSHARE_PINNED_HOST_MEM_LIMIT      one size, 512M
+ *   GPUSHARE_THREADS_REQUEST            a share, 25% or 0.25: see options
+ *   GPUSHARE_TIME_REQUEST, GPUSHARE_TIME_LIMIT   likewise
+ *   GPUSHARE_FRACTION                   likewise: of device memory (limit) and time (request)
  *   GPUSHARE_CLIENT_PRIORITY            0 normal, 1 and above lower (CUDA_MPS_CLIENT_PRIORITY)
  *   GPUSHARE_VISIBLE_DEVICES            0,1 or GPU-<uuid> or MIG-<uuid>: only these are seen,
  *                                       in this order (CUDA_VISIBLE_DEVICES)
@@ -240,6 +250,14 @@ GPUSHARE_API void gpushare_close(gpushare_connection **connection);
 GPUSHARE_API gpushare_error gpushare_connection_error(gpushare_connection *connection,
                                                       const char **text);
 
+/* How the clients of a device share it. */
+enum gpushare_mode {
+    GPUSHARE_MODE_CONCURRENT = 0, /* all at once; shares of time do not bind */
+    GPUSHARE_MODE_STRICT = 1,     /* each exactly its share of time */
+    GPUSHARE_MODE_FAIR = 2,       /* each at least its share; idle time is split */
+    GPUSHARE_MODE_TURNS = 3       /* one client at a time, for a quantum; shares do not bind */
+};
+
 /* What was asked for (0: nothing) and what was granted. */
 struct gpushare_limits {
     size_t size;                      /* set by the caller */
@@ -247,7 +265,7 @@ struct gpushare_limits {
     uint32_t streams;                 /* that it may have, the default stream included */
     double thread_percentage_asked;   /* after options and environment */
     double thread_percentage;         /* after the server's default and ceiling */
-    uint32_t multiprocessors;         /* that kernels of this client can run on */
+    uint32_t multiprocessors;         /* that kernels of this client can run on at most */
     uint32_t partitioned;             /* 1 if the device enforces that number */
     uint64_t memory_limit_asked;      /* of device memory */
     uint64_t memory_limit;            /* granted */
@@ -255,6 +273,14 @@ struct gpushare_limits {
     uint64_t host_memory_limit;       /* granted */
     uint32_t priority_asked;          /* 0 normal, 1 and above lower */
     uint32_t priority;                /* granted */
+    double thread_request_asked;      /* per cent of the multiprocessors */
+    double thread_request;            /* its own while it has work; 0: none */
+    double time_request_asked;        /* per cent of the device's time */
+    double time_request;              /* guaranteed where time_enforced; 0: none */
+    double time_limit_asked;
+    double time_limit;      /* never exceeded where time_enforced; 100: no limit */
+    uint32_t mode;          /* enum gpushare_mode, of the device; later versions may have more */
+    uint32_t time_enforced; /* 0: in this mode shares of time are kept, and do not bind */
 };
 
 /* Fills *limits; its size must be set. Asks the server: an administrator may change what is granted
@@ -274,7 +300,7 @@ struct gpushare_device {
     uint32_t ordinal;                      /* among the visible ones, for the options */
     uint32_t driver_version;               /* 13000 for CUDA 13.0 */
     uint32_t compute_major, compute_minor; /* compute capability */
-    uint32_t multiprocessors;              /* of the whole device */
+    uint32_t multiprocessors;              /* see gpushare_device and gpushare_device_query */
     uint32_t partition_multiprocessors;    /* of the smallest partition; 0: no partitions */
     uint32_t warp_threads;
     uint32_t block_threads;      /* most threads of a block */
@@ -300,12 +326,16 @@ struct gpushare_device {
 GPUSHARE_API gpushare_error gpushare_device_count(const struct gpushare_options *options,
                                                   uint32_t *count);
 
-/* Describes visible device options->device without becoming a client of it; device->size must
- * be set. Likewise. */
+/* Describes visible device options->device without becoming a client of it, with all its
+ * multiprocessors; device->size must be set. Likewise. */
 GPUSHARE_API gpushare_error gpushare_device_query(const struct gpushare_options *options,
                                                   struct gpushare_device *device);
 
-/* Describes the connection's own device; device->size must be set. Asks the server nothing. */
+/*
+ * Describes the connection's own device; device->size must be set. Its multiprocessors are those
+ * that this client may have at most, as programs that fill a device count them: as of connecting,
+ * or of the latest gpushare_limits. Asks the server nothing.
+ */
 GPUSHARE_API gpushare_error gpushare_device(gpushare_connection *connection,
                                             struct gpushare_device *device);
 

@@ -15,9 +15,9 @@ gpushare_error info_collect(struct info *info, const char *socket, uint32_t devi
     info->limits = (struct gpushare_limits){.size = sizeof info->limits};
     gpushare_error error = gpushare_device_count(&options, &info->devices);
     if (error == GPUSHARE_SUCCESS)
-        error = gpushare_connect(&options, &connection);
+        error = gpushare_device_query(&options, &info->device);
     if (error == GPUSHARE_SUCCESS)
-        error = gpushare_device(connection, &info->device);
+        error = gpushare_connect(&options, &connection);
     if (error == GPUSHARE_SUCCESS)
         error = gpushare_limits(connection, &info->limits);
     gpushare_close(&connection);
@@ -37,6 +37,18 @@ static uint32_t hundredths(double percentage)
     return percentage > 0 && percentage <= 100 ? (uint32_t)(percentage * 100 + 0.5) : 0;
 }
 
+static const char *mode_name(uint32_t mode)
+{
+    static const char *const names[] = {"concurrent", "strict", "fair", "turns"};
+    return mode < sizeof names / sizeof names[0] ? names[mode] : "unknown to this version";
+}
+
+/* A fraction is a limit of memory, too. */
+static const char *memory_from(const struct limits_wish *wish)
+{
+    return wish->memory_from ? wish->memory_from : wish->fraction_from;
+}
+
 static void add_memory(struct table *table, const char *name, uint64_t asked, const char *from,
                        uint64_t granted)
 {
@@ -46,11 +58,22 @@ static void add_memory(struct table *table, const char *name, uint64_t asked, co
     table_add(table, "%s", units_format_bytes(granted, text));
 }
 
-void info_show(const struct info *info, FILE *out, bool bold)
+/* granted: NULL for the share itself. */
+static void add_share(struct table *table, const char *name, double asked, const char *from,
+                      double share, const char *granted)
 {
-    static const char *const headings[] = {"LIMIT", ">ASKED", "BY", ">GRANTED"};
-    const struct limits_wish *wish = &info->wish;
-    const struct gpushare_limits *limits = &info->limits;
+    char text[UNITS_TEXT], percent[UNITS_TEXT + 3];
+    snprintf(percent, sizeof percent, "%s %%", units_format_percentage(hundredths(asked), text));
+    table_add(table, "%s", name);
+    add_asked(table, asked > 0, percent, from);
+    if (granted)
+        table_add(table, "%s", granted);
+    else
+        table_add(table, "%s %%", units_format_percentage(hundredths(share), text));
+}
+
+static void show_device(const struct info *info, FILE *out)
+{
     const struct gpushare_device *device = &info->device;
     char uuid[LIMITS_UUID_TEXT], text[UNITS_TEXT], name[sizeof device->name];
     snprintf(name, sizeof name, "%s", device->name);
@@ -64,23 +87,30 @@ void info_show(const struct info *info, FILE *out, bool bold)
         fprintf(out, " in partitions of %u\n", device->partition_multiprocessors);
     else
         fputs(" (its driver offers no partitions)\n", out);
-    fprintf(out, "isolation between clients' kernels: none yet (one address space)\n\n");
+    fprintf(out, "isolation between clients' kernels: none yet (one address space)\n");
+    fprintf(out, "shared in mode %s%s\n\n", mode_name(info->limits.mode),
+            info->limits.time_enforced ? "" : ": shares of time do not bind in it");
+}
 
-    struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
-    if (!table)
-        return;
-    char percent[UNITS_TEXT + 3];
-    snprintf(percent, sizeof percent, "%s %%",
-             units_format_percentage(hundredths(limits->thread_percentage_asked), text));
-    table_add(table, "threads");
-    add_asked(table, limits->thread_percentage_asked > 0, percent, wish->thread_percentage_from);
-    table_add(table, "%u of %u SMs%s", limits->multiprocessors, device->multiprocessors,
-              limits->partitioned ? "" : ", shared");
-    add_memory(table, "device memory", limits->memory_limit_asked, wish->memory_from,
+static void add_limits(struct table *table, const struct info *info)
+{
+    const struct limits_wish *wish = &info->wish;
+    const struct gpushare_limits *limits = &info->limits;
+    char granted[64], priority[16];
+    snprintf(granted, sizeof granted, "%u of %u SMs%s", limits->multiprocessors,
+             info->device.multiprocessors, limits->partitioned ? "" : ", duty cycle");
+    add_share(table, "threads", limits->thread_percentage_asked, wish->thread_percentage_from, 0,
+              granted);
+    add_share(table, "threads, own", limits->thread_request_asked, wish->thread_request_from,
+              limits->thread_request, NULL);
+    add_share(table, "time", limits->time_limit_asked, wish->time_limit_from, limits->time_limit,
+              NULL);
+    add_share(table, "time, guaranteed", limits->time_request_asked, wish->time_request_from,
+              limits->time_request, NULL);
+    add_memory(table, "device memory", limits->memory_limit_asked, memory_from(wish),
                limits->memory_limit);
     add_memory(table, "pinned host memory", limits->host_memory_limit_asked, wish->host_memory_from,
                limits->host_memory_limit);
-    char priority[16];
     snprintf(priority, sizeof priority, "%u", limits->priority_asked);
     table_add(table, "priority (0 normal, above lower)");
     add_asked(table, wish->priority_from != NULL, priority, wish->priority_from);
@@ -88,10 +118,20 @@ void info_show(const struct info *info, FILE *out, bool bold)
     table_add(table, "streams");
     add_asked(table, false, "", NULL);
     table_add(table, "%u", limits->streams);
+}
+
+void info_show(const struct info *info, FILE *out, bool bold)
+{
+    static const char *const headings[] = {"LIMIT", ">ASKED", "BY", ">GRANTED"};
+    show_device(info, out);
+    struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
+    if (!table)
+        return;
+    add_limits(table, info);
     table_print(table, out, bold);
     table_free(table);
-    if (wish->visible.listed)
-        fprintf(out, "\n%s makes %u device%s visible\n", wish->visible_from, info->devices,
+    if (info->wish.visible.listed)
+        fprintf(out, "\n%s makes %u device%s visible\n", info->wish.visible_from, info->devices,
                 info->devices == 1 ? "" : "s");
 }
 
@@ -105,30 +145,42 @@ static json_t *text_or_null(bool there, const char *text)
 
 static json_t *memory_json(uint64_t asked, const char *from, uint64_t granted)
 {
-    return json_pack("{s:o, s:o, s:I}", "asked_bytes",
+    return json_pack("{s:{s:o, s:o, s:I}}", "limit", "asked_bytes",
                      asked ? json_integer((json_int_t)asked) : json_null(), "asked_by",
                      text_or_null(asked != 0, from), "granted_bytes", (json_int_t)granted);
+}
+
+static json_t *share_json(double asked, const char *from, double granted)
+{
+    return json_pack("{s:o, s:o, s:f}", "asked_percent", asked > 0 ? json_real(asked) : json_null(),
+                     "asked_by", text_or_null(asked > 0, from), "granted_percent", granted);
 }
 
 static json_t *limits_json(const struct info *info)
 {
     const struct limits_wish *wish = &info->wish;
     const struct gpushare_limits *limits = &info->limits;
-    bool threads = limits->thread_percentage_asked > 0, priority = wish->priority_from != NULL;
-    json_t *threads_json = json_pack(
-        "{s:o, s:o, s:o, s:I, s:b}", "asked_percent",
-        threads ? json_real(limits->thread_percentage_asked) : json_null(), "asked_by",
-        text_or_null(threads, wish->thread_percentage_from), "granted_percent",
-        limits->thread_percentage > 0 ? json_real(limits->thread_percentage) : json_null(),
-        "granted_multiprocessors", (json_int_t)limits->multiprocessors, "partitioned",
+    bool priority = wish->priority_from != NULL;
+    json_t *threads = json_pack(
+        "{s:o, s:o, s:I, s:b}", "request",
+        share_json(limits->thread_request_asked, wish->thread_request_from, limits->thread_request),
+        "limit",
+        share_json(limits->thread_percentage_asked, wish->thread_percentage_from,
+                   limits->thread_percentage),
+        "multiprocessors", (json_int_t)limits->multiprocessors, "partitioned",
         (int)limits->partitioned);
+    json_t *time = json_pack(
+        "{s:o, s:o, s:s, s:b}", "request",
+        share_json(limits->time_request_asked, wish->time_request_from, limits->time_request),
+        "limit", share_json(limits->time_limit_asked, wish->time_limit_from, limits->time_limit),
+        "mode", mode_name(limits->mode), "enforced", (int)limits->time_enforced);
     json_t *priority_json = json_pack("{s:o, s:o, s:I}", "asked",
                                       priority ? json_integer(limits->priority_asked) : json_null(),
                                       "asked_by", text_or_null(priority, wish->priority_from),
                                       "granted", (json_int_t)limits->priority);
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:I}", "threads", threads_json, "memory",
-        memory_json(limits->memory_limit_asked, wish->memory_from, limits->memory_limit),
+        "{s:o, s:o, s:o, s:o, s:o, s:I}", "threads", threads, "time", time, "memory",
+        memory_json(limits->memory_limit_asked, memory_from(wish), limits->memory_limit),
         "host_memory",
         memory_json(limits->host_memory_limit_asked, wish->host_memory_from,
                     limits->host_memory_limit),
@@ -152,7 +204,7 @@ static json_t *device_json(const struct gpushare_device *device)
 
 json_t *info_json(const struct info *info)
 {
-    return json_pack("{s:i, s:b, s:s, s:s, s:I, s:o, s:o, s:o}", "schema_version", 1, "ok", 1,
+    return json_pack("{s:i, s:b, s:s, s:s, s:I, s:o, s:o, s:o}", "schema_version", 2, "ok", 1,
                      "library_version", gpushare_version_text(), "kernel_isolation", "none",
                      "visible_devices", (json_int_t)info->devices, "visible_by",
                      text_or_null(true, info->wish.visible_from), "device",

@@ -447,6 +447,8 @@ class Commands(WithServer):
 
 
 class Info(WithServer):
+    options = Commands.options
+
     def info(self, *arguments, **env):
         return run(GPUSHARE, "--socket", self.server.client, *arguments, "info", **env)
 
@@ -454,10 +456,11 @@ class Info(WithServer):
         answer = json.loads(self.info("--json").stdout)
         json_check.check("gpushare-info", answer)
         limits = answer["limits"]
-        self.assertEqual([limits[name]["asked_by"] for name in ("threads", "memory", "host_memory", "priority")], [None] * 4)
+        self.assertEqual([limits[name]["limit"]["asked_by"] for name in ("threads", "time", "memory", "host_memory")], [None] * 4)
+        self.assertIsNone(limits["priority"]["asked_by"])
         with self.attached() as (_, told):
-            self.assertEqual((limits["memory"]["granted_bytes"], limits["host_memory"]["granted_bytes"], limits["streams"],
-                              limits["threads"]["granted_multiprocessors"]),
+            self.assertEqual((limits["memory"]["limit"]["granted_bytes"], limits["host_memory"]["limit"]["granted_bytes"],
+                              limits["streams"], limits["threads"]["multiprocessors"]),
                              (told["memory_limit"], told["host_memory_limit"], told["streams"], told["multiprocessors"]))
 
     def test_each_limit_and_the_variable_that_asked(self):
@@ -466,21 +469,40 @@ class Info(WithServer):
         answer = json.loads(self.info("--json", **env).stdout)
         json_check.check("gpushare-info", answer)
         limits = answer["limits"]
-        self.assertEqual(limits["threads"]["asked_percent"], 25)
-        self.assertEqual(limits["threads"]["asked_by"], "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")
+        self.assertEqual(limits["threads"]["limit"], {"asked_percent": 25, "asked_by": "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                                                      "granted_percent": 25})
         # Rounded down to whole partitions of the device.
         device = answer["device"]
         atom = device["partition_multiprocessors"]
-        self.assertEqual(limits["threads"]["granted_multiprocessors"], device["multiprocessors"] // 4 // atom * atom)
-        self.assertEqual(limits["memory"], {"asked_bytes": 64 << 20, "asked_by": "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
-                                            "granted_bytes": 64 << 20})
-        self.assertEqual(limits["host_memory"], {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_PINNED_HOST_MEM_LIMIT",
-                                                 "granted_bytes": 1 << 20})
+        self.assertEqual(limits["threads"]["multiprocessors"], device["multiprocessors"] // 4 // atom * atom)
+        self.assertEqual(limits["memory"]["limit"], {"asked_bytes": 64 << 20, "asked_by": "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
+                                                     "granted_bytes": 64 << 20})
+        self.assertEqual(limits["host_memory"]["limit"], {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_PINNED_HOST_MEM_LIMIT",
+                                                          "granted_bytes": 1 << 20})
         self.assertEqual(limits["priority"], {"asked": 1, "asked_by": "GPUSHARE_CLIENT_PRIORITY", "granted": 1})
         self.assertEqual(answer["visible_by"], "CUDA_VISIBLE_DEVICES")
         text = self.info(**env).stdout
         for words in ("25 %", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "64 MiB", "none yet (one address space)"):
             self.assertIn(words, text)
+
+    def test_requests_and_shares_of_time(self):
+        env = {"GPUSHARE_THREADS_REQUEST": "25%", "GPUSHARE_ACTIVE_THREAD_PERCENTAGE": "50", "GPUSHARE_FRACTION": "0.25",
+               "GPUSHARE_TIME_LIMIT": "60%"}
+        answer = json.loads(self.info("--json", **env).stdout)
+        json_check.check("gpushare-info", answer)
+        limits = answer["limits"]
+        self.assertEqual(limits["threads"]["request"], {"asked_percent": 25, "asked_by": "GPUSHARE_THREADS_REQUEST",
+                                                        "granted_percent": 25})
+        self.assertEqual(limits["time"], {"request": {"asked_percent": 25, "asked_by": "GPUSHARE_FRACTION", "granted_percent": 25},
+                                          "limit": {"asked_percent": 60, "asked_by": "GPUSHARE_TIME_LIMIT", "granted_percent": 60},
+                                          "mode": "concurrent", "enforced": False})
+        self.assertEqual(limits["memory"]["limit"]["asked_by"], "GPUSHARE_FRACTION")
+        self.assertEqual(limits["memory"]["limit"]["granted_bytes"], answer["device"]["memory_bytes"] // 4)
+        self.assertIn("shared in mode concurrent: shares of time do not bind in it", self.info(**env).stdout)
+        self.assertEqual(run(GPUSHARECTL, "--socket", self.server.admin, "set", "gpu", "0", "mode=strict").returncode, 0)
+        self.assertIn("shared in mode strict\n", self.info(**env).stdout)
+        self.assertTrue(json.loads(self.info("--json", **env).stdout)["limits"]["time"]["enforced"])
+        self.assertEqual(run(GPUSHARECTL, "--socket", self.server.admin, "set", "gpu", "0", "mode=concurrent").returncode, 0)
 
     def test_malformed_values(self):
         for name, value, form in (("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "200", "up to 100"),

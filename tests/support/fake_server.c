@@ -132,6 +132,10 @@ static void on_attach(struct fake_server *server, struct fake_client *client)
             client->attach.thread_percentage ? client->attach.thread_percentage : 10000,
         .multiprocessors = 132,
         .priority = client->attach.priority,
+        .thread_request = client->attach.thread_request,
+        .time_request = client->attach.time_request,
+        .time_limit = client->attach.time_limit ? client->attach.time_limit : 10000,
+        .mode = server->options.mode,
     };
     if (client->attach.memory_limit < granted->memory_limit)
         granted->memory_limit = client->attach.memory_limit;
@@ -249,7 +253,11 @@ static void on_limits_query(struct fake_server *server, struct fake_client *clie
                                   .thread_percentage = granted->thread_percentage,
                                   .multiprocessors = granted->multiprocessors,
                                   .priority = granted->priority,
-                                  .partitioned = granted->partitioned};
+                                  .partitioned = granted->partitioned,
+                                  .thread_request = granted->thread_request,
+                                  .time_request = granted->time_request,
+                                  .time_limit = granted->time_limit,
+                                  .mode = granted->mode};
     reply(server, client, PROTO_LIMITS, &limits, NULL, 0);
 }
 
@@ -606,6 +614,13 @@ struct proto_attached fake_attached(struct fake_server *server, unsigned n)
     struct proto_attached granted = fake_nth(server, n)->granted;
     pthread_mutex_unlock(&server->lock);
     return granted;
+}
+
+void fake_regrant(struct fake_server *server, unsigned n, uint32_t multiprocessors)
+{
+    pthread_mutex_lock(&server->lock);
+    fake_nth(server, n)->granted.multiprocessors = multiprocessors;
+    pthread_mutex_unlock(&server->lock);
 }
 
 unsigned fake_count(struct fake_server *server, uint16_t opcode)

@@ -25,6 +25,7 @@ struct fake_options {
     uint32_t streams;       /* a client; 0: eight */
     uint64_t host_limit;    /* bytes of host buffers a client; 0: 256 MiB */
     unsigned windows_taken; /* so many windows that are offered first are taken in this process */
+    uint32_t mode;          /* of the device */
     bool manual;            /* rings are consumed by the test, not by the fake */
 };
 
@@ -56,6 +57,8 @@ void fake_trick(struct fake_server *server, uint16_t opcode, enum fake_trick tri
 /* What client n asked for, and what it got. */
 struct proto_attach fake_attach(struct fake_server *server, unsigned n);
 struct proto_attached fake_attached(struct fake_server *server, unsigned n);
+/* As if an administrator had changed it: so many multiprocessors from the next limits_query on. */
+void fake_regrant(struct fake_server *server, unsigned n, uint32_t multiprocessors);
 
 /* How many requests of this opcode came so far, and the latest one's client number or length where
  * it has one. */

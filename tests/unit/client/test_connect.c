@@ -30,6 +30,10 @@ static const char *const variables[] = {
     "GPUSHARE_CLIENT_PRIORITY",
     "CUDA_MPS_CLIENT_PRIORITY",
     "GPUSHARE_CLIENT_NAME",
+    "GPUSHARE_THREADS_REQUEST",
+    "GPUSHARE_TIME_REQUEST",
+    "GPUSHARE_TIME_LIMIT",
+    "GPUSHARE_FRACTION",
     "GPUSHARE_VISIBLE_DEVICES",
     "CUDA_VISIBLE_DEVICES",
     "GPUSHARE_SOCKET",
@@ -149,6 +153,148 @@ static void test_options_and_environment_the_stricter_holds(void **state)
     assert_int_equal(asked.priority, 2);
     assert_string_equal(asked.name, "from options");
     gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+static struct gpushare_limits limits_of(gpushare_connection *gpu)
+{
+    struct gpushare_limits limits = {.size = sizeof limits};
+    assert_int_equal(gpushare_limits(gpu, &limits), GPUSHARE_SUCCESS);
+    return limits;
+}
+
+static void test_requests_and_shares_of_time_are_asked_and_told(void **state)
+{
+    (void)state;
+    struct fake_options in_fair = {.mode = 2};
+    struct fake_server *server = fake_start(&in_fair);
+    setenv("GPUSHARE_SOCKET", fake_socket(server), 1);
+    setenv("GPUSHARE_TIME_LIMIT", "60%", 1);
+    setenv("GPUSHARE_THREADS_REQUEST", "40%", 1);
+    struct gpushare_options options = {.size = sizeof options,
+                                       .thread_request = 30,
+                                       .thread_percentage = 50,
+                                       .time_request = 25.5,
+                                       .time_limit = 70};
+    gpushare_connection *gpu = must_connect(&options);
+    struct proto_attach asked = fake_attach(server, 0);
+    assert_int_equal(asked.thread_request, 3000);
+    assert_int_equal(asked.time_request, 2550);
+    assert_int_equal(asked.time_limit, 6000);
+    struct gpushare_limits limits = limits_of(gpu);
+    assert_true(limits.thread_request_asked == 30 && limits.thread_request == 30);
+    assert_true(limits.time_request_asked == 25.5 && limits.time_request == 25.5);
+    assert_true(limits.time_limit_asked == 60 && limits.time_limit == 60);
+    assert_int_equal(limits.mode, GPUSHARE_MODE_FAIR);
+    assert_int_equal(limits.time_enforced, 1);
+    gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+static void test_time_is_enforced_in_two_modes_and_a_client_is_told(void **state)
+{
+    (void)state;
+    for (uint32_t mode = 0; mode < 4; mode++) {
+        struct fake_options shared = {.mode = mode};
+        struct fake_server *server = fake_start(&shared);
+        setenv("GPUSHARE_SOCKET", fake_socket(server), 1);
+        gpushare_connection *gpu = must_connect(NULL);
+        struct gpushare_limits limits = limits_of(gpu);
+        assert_int_equal(limits.mode, mode);
+        assert_int_equal(limits.time_enforced, mode == 1 || mode == 2);
+        assert_true(limits.time_request_asked == 0 && limits.time_limit == 100);
+        gpushare_close(&gpu);
+        fake_stop(server);
+    }
+}
+
+static void test_a_fraction_is_of_memory_and_of_time(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    struct gpushare_options options = {
+        .size = sizeof options, .fraction = 0.25, .time_request = 50};
+    gpushare_connection *gpu = must_connect(&options);
+    struct gpushare_device device = {.size = sizeof device};
+    assert_int_equal(gpushare_device(gpu, &device), GPUSHARE_SUCCESS);
+    struct proto_attach asked = fake_attach(server, 0);
+    assert_true(asked.memory_limit == device.memory / 4);
+    assert_int_equal(asked.time_request, 2500);
+    gpushare_close(&gpu);
+    setenv("GPUSHARE_FRACTION", "0.125", 1);
+    gpu = must_connect(&options);
+    asked = fake_attach(server, 1);
+    assert_true(asked.memory_limit == device.memory / 8);
+    assert_int_equal(asked.time_request, 1250);
+    gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+static void test_the_device_has_as_many_multiprocessors_as_the_client(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    gpushare_connection *gpu = must_connect(NULL);
+    struct gpushare_device device = {.size = sizeof device};
+    fake_regrant(server, 0, 24);
+    assert_int_equal(gpushare_device(gpu, &device), GPUSHARE_SUCCESS);
+    assert_int_equal(device.multiprocessors, 132); /* as of connecting */
+    assert_int_equal(limits_of(gpu).multiprocessors, 24);
+    assert_int_equal(gpushare_device(gpu, &device), GPUSHARE_SUCCESS);
+    assert_int_equal(device.multiprocessors, 24);
+    assert_int_equal(gpushare_device_query(NULL, &device), GPUSHARE_SUCCESS);
+    assert_int_equal(device.multiprocessors, 132); /* the whole device's */
+    gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+/* A caller that was built with an earlier header gets what it knew, and nothing behind. */
+static void test_an_earlier_headers_limits_are_filled_as_far_as_they_go(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    gpushare_connection *gpu = must_connect(NULL);
+    struct gpushare_limits limits;
+    memset(&limits, 0xaa, sizeof limits);
+    limits.size = offsetof(struct gpushare_limits, thread_request_asked);
+    assert_int_equal(gpushare_limits(gpu, &limits), GPUSHARE_SUCCESS);
+    assert_int_equal(limits.multiprocessors, 132);
+    for (size_t i = limits.size; i < sizeof limits; i++)
+        assert_int_equal(((const unsigned char *)&limits)[i], 0xaa);
+    gpushare_close(&gpu);
+    struct gpushare_options options = {.size = offsetof(struct gpushare_options, thread_request),
+                                       .thread_request = 7000};
+    gpu = must_connect(&options);
+    assert_int_equal(fake_attach(server, 1).thread_request, 0);
+    gpushare_close(&gpu);
+    fake_stop(server);
+}
+
+static void option_refused(struct gpushare_options options, const char *words)
+{
+    gpushare_connection *gpu = NULL;
+    options.size = sizeof options;
+    assert_int_equal(gpushare_connect(&options, &gpu), GPUSHARE_ERROR_INVALID_VALUE);
+    if (!strstr(gpushare_error_text(), words))
+        fail_msg("\"%s\" lacks \"%s\"", gpushare_error_text(), words);
+}
+
+static void test_shares_out_of_range_are_refused_by_name(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    option_refused((struct gpushare_options){.thread_request = 100.1}, "thread_request is 100.1");
+    option_refused((struct gpushare_options){.time_request = -1}, "time_request is -1");
+    option_refused((struct gpushare_options){.time_limit = 0.001}, "time_limit is 0.001");
+    option_refused((struct gpushare_options){.time_limit = __builtin_nan("")}, "time_limit");
+    option_refused((struct gpushare_options){.fraction = 1.01}, "fraction is 1.01");
+    option_refused((struct gpushare_options){.fraction = __builtin_nan("")}, "fraction");
+    option_refused((struct gpushare_options){.fraction = -0.5}, "fraction is -0.5");
+    option_refused((struct gpushare_options){.thread_request = 30, .thread_percentage = 20},
+                   "above its limit of 20");
+    option_refused((struct gpushare_options){.fraction = 0.5, .time_limit = 40},
+                   "time_request is 50, above its limit of 40");
+    assert_int_equal(fake_count(server, PROTO_ATTACH), 0);
     fake_stop(server);
 }
 
@@ -516,6 +662,12 @@ int main(void)
         TEST(test_environment_reaches_the_server_and_limits),
         TEST(test_namesakes_count_where_ours_are_unset),
         TEST(test_options_and_environment_the_stricter_holds),
+        TEST(test_requests_and_shares_of_time_are_asked_and_told),
+        TEST(test_time_is_enforced_in_two_modes_and_a_client_is_told),
+        TEST(test_a_fraction_is_of_memory_and_of_time),
+        TEST(test_the_device_has_as_many_multiprocessors_as_the_client),
+        TEST(test_an_earlier_headers_limits_are_filled_as_far_as_they_go),
+        TEST(test_shares_out_of_range_are_refused_by_name),
         TEST(test_malformed_variables_are_refused_by_name),
         TEST(test_bad_options_are_refused),
         TEST(test_no_server_is_connection_failed_with_the_path),
