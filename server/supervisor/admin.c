@@ -68,22 +68,6 @@ static void kill_client(struct admin_peer *peer, uint32_t client)
     admin_peer_refuse(peer, PROTO_ERROR_NOT_FOUND, text);
 }
 
-static void reload(struct admin_peer *peer)
-{
-    struct supervisor_config_view view;
-    char reason[700], text[800];
-    int result = supervisor_reload(peer->admin->supervisor, reason, sizeof reason);
-    log_notice("admin: reload asked for by uid %u (pid %d): %s", (unsigned)peer->uid,
-               (int)peer->pid, result < 0 ? reason : "done");
-    if (result < 0) {
-        snprintf(text, sizeof text, "the configuration stays as it was: %s", reason);
-        admin_peer_refuse(peer, PROTO_ERROR_INVALID_VALUE, text);
-        return;
-    }
-    supervisor_config_view(peer->admin->supervisor, &view);
-    admin_peer_answer(peer, admin_answer_reload(&view));
-}
-
 void admin_carry_out(struct admin_peer *peer, const struct admin_request *request)
 {
     if (admin_kind_changes(request->kind) && !may_change(peer)) {
@@ -111,7 +95,7 @@ void admin_carry_out(struct admin_peer *peer, const struct admin_request *reques
         kill_client(peer, request->number);
         break;
     case ADMIN_RELOAD:
-        reload(peer);
+        admin_reload(peer);
         break;
     case ADMIN_TRACE:
         admin_trace(peer, request);

@@ -122,6 +122,9 @@ void admin_gather(struct admin_peer *peer, enum admin_kind kind);
 /* admin_change.c: get and set. */
 void admin_change(struct admin_peer *peer, const struct admin_request *request);
 
+/* admin_reload.c: reload. */
+void admin_reload(struct admin_peer *peer);
+
 /* admin_trace.c: trace. */
 void admin_trace(struct admin_peer *peer, const struct admin_request *request);
 

@@ -32,6 +32,7 @@ void device_open(struct device *device, struct supervisor *supervisor, uint32_t 
                               .state = SUPERVISOR_DEVICE_WAITING,
                               .schedule = schedule_default()};
     device->admission.limits = config_limits_none;
+    quota_open(&device->memory, "device memory of all clients together", 0, NULL);
     uv_timer_init(supervisor->loop, &device->timer);
     device->timer.data = device;
     device->timer_open = true;
@@ -77,6 +78,7 @@ static void take_info(struct device *device, const struct proto_device_info *inf
     }
     device->info = *info;
     device->info.device = device->index;
+    device->memory.limit = info->memory;
     device->known = true;
     device->state = SUPERVISOR_DEVICE_READY;
     device->ready_at = timeline_now();

@@ -18,6 +18,7 @@
 
 #include "protocol.h"
 #include "server/supervisor/admission.h"
+#include "server/supervisor/quota.h"
 #include "server/supervisor/schedule.h"
 #include "server/supervisor/supervisor.h"
 #include "server/supervisor/tracing.h"
@@ -31,6 +32,7 @@ struct device {
     struct proto_device_info info;
     bool known; /* info holds something */
     struct admission admission;
+    struct quota memory;            /* of all its clients together */
     struct schedule schedule;       /* in force; without a worker: what the next one is told */
     struct schedule scheduled;      /* asked of the worker last... */
     uint32_t scheduling;            /* ...while so many answers are due */

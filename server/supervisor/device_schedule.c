@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "server/supervisor/device.h"
+#include "server/supervisor/reload.h"
 
 struct scheduling {
     struct device *device;
@@ -60,6 +61,7 @@ static void answered(void *context, struct channel_message *answer)
         first_answered(device, error, text);
     }
     free(scheduling);
+    reload_look(device->supervisor);
 }
 
 static int ask(struct device *device, const struct schedule *schedule, const char *by,

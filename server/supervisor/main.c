@@ -74,14 +74,22 @@ static void stopped(void *context)
         uv_close((uv_handle_t *)&server->signals[i], NULL);
 }
 
-/* The old configuration stays in force where the new one has a mistake. */
-static void reload(struct server *server)
+/* The old configuration stays in force where the new one has a mistake, or does not fit. */
+static void reloaded(void *context, uint32_t error, const char *text)
 {
-    char text[1024];
-    if (supervisor_reload(server->supervisor, text, sizeof text) < 0)
+    (void)context;
+    if (error)
         log_error("SIGHUP: the configuration stays as it was: %s", text);
     else
         log_notice("SIGHUP: the configuration has been read anew");
+}
+
+static void reload(struct server *server)
+{
+    char text[1024];
+    int result = supervisor_reload(server->supervisor, text, sizeof text, reloaded, server);
+    if (result)
+        reloaded(server, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
 }
 
 static void signalled(uv_signal_t *handle, int number)

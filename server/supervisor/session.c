@@ -142,7 +142,8 @@ static void hello(struct session *session, struct channel_message *message)
     session_answer(session, PROTO_WELCOME, serial, &welcome, NULL, 0);
 }
 
-/* The request waits until the device's worker is ready; nothing else is read meanwhile. */
+/* The request waits until the device's worker is ready and no reload is under way; nothing else is
+ * read meanwhile. */
 static void park(struct session *session, const struct channel_message *message)
 {
     session->parked.held = true;
@@ -185,7 +186,8 @@ static void attach(struct session *session, struct channel_message *message)
         session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_DEVICE,
                        "there is no device %u: this server has %u", body.device,
                        supervisor->device_count);
-    else if (supervisor->devices[body.device].state == SUPERVISOR_DEVICE_READY)
+    else if (supervisor->devices[body.device].state == SUPERVISOR_DEVICE_READY &&
+             !supervisor->reload)
         session_attach_now(session, message->header.serial, &body);
     else
         park(session, message);
@@ -199,6 +201,9 @@ void session_unpark(struct session *session)
         return;
     struct device *device = &session->supervisor->devices[session->parked.body.device];
     uint32_t serial = session->parked.serial;
+    if (session->supervisor->reload && session->parked.opcode == PROTO_ATTACH &&
+        device->state == SUPERVISOR_DEVICE_READY)
+        return;
     session->parked.held = false;
     if (device->state != SUPERVISOR_DEVICE_READY) {
         char text[512];

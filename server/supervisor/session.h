@@ -35,6 +35,7 @@
 #include "server/supervisor/outbox.h"
 #include "server/supervisor/quota.h"
 #include "server/supervisor/supervisor.h"
+#include "server/supervisor/total.h"
 #include "server/supervisor/worker_link.h"
 
 /* Requests of one client that may wait at a time; then its messages are left in the socket. */
@@ -54,6 +55,7 @@ enum session_state {
 struct session;
 struct supervisor;
 struct device;
+struct config;
 struct module;
 struct host_share;
 
@@ -81,6 +83,11 @@ struct request {
     int fd;               /* the client's, or -1 */
     struct charge charge; /* of that descriptor */
     struct request *next; /* waiting for pinned memory */
+};
+
+/* Places in what its user and its groups have in total. */
+struct session_totals {
+    struct total_member *memory, *host;
 };
 
 struct session {
@@ -125,6 +132,7 @@ struct session {
 
     struct address_window window;
     struct quota memory, host, fds, images;
+    struct session_totals totals;
     struct shm ring, status, twin;
     int doorbell; /* -1 */
     bool linked;  /* somebody waits for its timelines */
@@ -196,6 +204,26 @@ session_handler session_window_move;
 void session_attach_now(struct session *session, uint32_t serial, const struct proto_attach *wish);
 void session_attach_release(struct session *session);
 
+/* session_quota.c: its accounts. All zero, they are closed. */
+/* 0, or an error number with a sentence: what is to be guaranteed does not fit. Close them in any
+ * case. */
+uint32_t session_quota_open(struct session *session, char *why, size_t why_size);
+void session_quota_close(struct session *session);
+/* Guarantees it so much memory, device's and host's, or changes nothing: as session_quota_open. */
+uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host, char *why,
+                                 size_t why_size);
+/* The totals that it would be in under a configuration (NULL: in none). 0 or -ENOMEM. */
+int session_quota_find_totals(struct session *session, const struct config *config,
+                              struct session_totals *totals);
+void session_quota_drop_totals(struct supervisor *supervisor, struct session_totals *totals);
+/* It is in these from now on, and *totals are those that it was in. */
+void session_quota_swap_totals(struct session *session, struct session_totals *totals);
+/* Gives all totals their limits. */
+void session_quota_limit_totals(struct supervisor *supervisor, const struct config *config);
+/* Why so much more memory can't be charged. */
+void session_quota_explain(const struct session *session, const struct quota *culprit,
+                           uint64_t asked, char *text, size_t text_bytes);
+
 /* session_limits.c */
 session_handler session_limits_query;
 /* 0, or an error number with a sentence: what session_limits_set would refuse now. */
@@ -205,10 +233,11 @@ uint32_t session_limits_check(const struct session *session, const struct superv
 int session_limits_set(struct session *session, const struct supervisor_change *change,
                        const char *by, supervisor_set_done *done, void *context);
 
-/* supervisor_config.c: what a client would be granted now. 0; -ENOENT: the profile that it asks for
- * does not exist. */
-int session_grant(const struct session *session, const struct device *device,
-                  const struct proto_attach *wish, struct grant *grant);
+/* supervisor_config.c: what a client is granted under a configuration (NULL: under none). 0;
+ * -ENOENT: the profile that it asks for does not exist. */
+int session_grant(const struct config *config, const struct session *session,
+                  const struct device *device, const struct proto_attach *wish,
+                  struct grant *grant);
 
 /* session_memory.c */
 session_handler session_memory_alloc, session_memory_free, session_memory_query;

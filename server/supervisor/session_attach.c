@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/error.h"
 #include "common/ring.h"
+#include "server/supervisor/reload.h"
 #include "server/supervisor/session.h"
 #include "server/supervisor/supervisor_private.h"
 
@@ -99,19 +100,6 @@ static int open_heaps(struct session *session)
     return result;
 }
 
-static void open_quotas(struct session *session)
-{
-    struct supervisor *supervisor = session->supervisor;
-    uint64_t images = supervisor->images.limit / 4;
-    quota_open(&session->memory, "device memory limit of this client", session->grant.memory_limit,
-               NULL);
-    quota_open(&session->host, "pinned host memory limit of this client", session->grant.host_limit,
-               &supervisor->host);
-    quota_open(&session->fds, "share of file descriptors of this client",
-               supervisor->budget.client_share, &supervisor->fds);
-    quota_open(&session->images, "module image memory of this client", images, &supervisor->images);
-}
-
 /* Everything but the connection; what session_attach_now made, in reverse. */
 void session_attach_release(struct session *session)
 {
@@ -120,10 +108,7 @@ void session_attach_release(struct session *session)
     session_module_release(session);
     heap_close(&session->heap);
     heap_close(&session->buffers);
-    quota_close(&session->memory);
-    quota_close(&session->host);
-    quota_close(&session->fds);
-    quota_close(&session->images);
+    session_quota_close(session);
     address_plan_return(&session->supervisor->plan, &session->window);
     if (session->linked && session->twin.fd >= 0) {
         /* Whoever waits for this client's timelines, on another device, need not for ever. */
@@ -196,7 +181,9 @@ static void worker_attached(void *context, struct channel_message *answer)
             session_end(session, failed.error, "the worker could not attach it: %s", failed.text);
         }
     }
+    struct supervisor *supervisor = session->supervisor;
     session_request_end(request);
+    reload_look(supervisor);
 }
 
 static int tell_worker(struct session *session, struct request *request)
@@ -239,7 +226,7 @@ void session_attach_now(struct session *session, uint32_t serial, const struct p
     memcpy(session->name, wish->name, sizeof session->name);
     identity_free(&session->identity);
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
-    int result = session_grant(session, device, wish, &session->grant);
+    int result = session_grant(supervisor->config, session, device, wish, &session->grant);
     if (result < 0) {
         session_refuse(session, serial, PROTO_ERROR_INVALID_VALUE,
                        "this server has no profile \"%s\" (GPUSHARE_PROFILE)", wish->profile);
@@ -257,8 +244,11 @@ void session_attach_now(struct session *session, uint32_t serial, const struct p
     }
     session->device = device;
     session->attach_serial = serial;
-    open_quotas(session);
-    struct request *request = session_request(session, serial, PROTO_ATTACHED);
+    char why[380];
+    uint32_t error = session_quota_open(session, why, sizeof why);
+    if (error)
+        session_refuse(session, serial, error, "%s", why);
+    struct request *request = error ? NULL : session_request(session, serial, PROTO_ATTACHED);
     if (request) {
         result = open_heaps(session);
         if (result == 0)

@@ -162,22 +162,20 @@ static void memory_made(struct job *job, int result)
 
 static void refuse_limit(struct request *request, const struct quota *culprit, uint64_t bytes)
 {
-    char used[UNITS_TEXT], limit[UNITS_TEXT], asked[UNITS_TEXT];
+    char text[380], asked[UNITS_TEXT];
     struct session *session = request->session;
-    if (culprit == &session->fds || culprit == &session->supervisor->fds)
+    if (culprit == &session->fds || culprit == &session->supervisor->fds) {
         session_refuse(session, request->serial, PROTO_ERROR_SERVER_RESOURCES,
                        "%s: %" PRIu64 " of %" PRIu64 " are in use: allocate fewer, larger buffers",
                        culprit->name, culprit->used, culprit->limit);
-    else if (culprit)
-        session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY,
-                       "%s: %s of %s are in use and %s more were asked for: free some, or ask for "
-                       "a higher limit (GPUSHARE_PINNED_HOST_MEM_LIMIT)",
-                       culprit->name, units_format_bytes(culprit->used, used),
-                       units_format_bytes(culprit->limit, limit), units_format_bytes(bytes, asked));
-    else
+    } else if (culprit) {
+        session_quota_explain(session, culprit, bytes, text, sizeof text);
+        session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY, "%s", text);
+    } else {
         session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY,
                        "the client's host window has no free range of %s",
                        units_format_bytes(bytes, asked));
+    }
     session_request_end(request);
 }
 

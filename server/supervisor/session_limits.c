@@ -9,6 +9,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/units.h"
+#include "server/supervisor/reload.h"
 #include "server/supervisor/session.h"
 #include "server/supervisor/supervisor_private.h"
 
@@ -262,8 +263,10 @@ static void share_changed(void *context, struct channel_message *answer)
     }
     session->sharing--;
     setting->done(setting->context, client, error, text);
+    struct supervisor *supervisor = session->supervisor;
     session_request_end(setting->request);
     free(setting);
+    reload_look(supervisor);
 }
 
 int session_limits_set(struct session *session, const struct supervisor_change *change,

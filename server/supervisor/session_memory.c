@@ -23,12 +23,8 @@ static void refuse(struct want *want, uint32_t error, const char *text)
 
 static void refuse_limit(struct want *want, uint64_t asked, const struct quota *culprit)
 {
-    char text[380], used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT];
-    snprintf(text, sizeof text,
-             "%s: %s of %s are in use and %s more were asked for: free some, or ask for a higher "
-             "limit (GPUSHARE_PINNED_DEVICE_MEM_LIMIT)",
-             culprit->name, units_format_bytes(culprit->used, used),
-             units_format_bytes(culprit->limit, limit), units_format_bytes(asked, more));
+    char text[380];
+    session_quota_explain(want->session, culprit, asked, text, sizeof text);
     refuse(want, PROTO_ERROR_OUT_OF_MEMORY, text);
 }
 
@@ -202,13 +198,14 @@ static int map_slab(struct session *session, uint64_t bytes, const struct quota 
 static void no_room(struct want *want, uint64_t bytes, const struct quota *culprit)
 {
     struct session *session = want->session;
-    if (culprit == &session->memory || !culprit) {
-        if (culprit)
-            refuse_limit(want, bytes, culprit);
-        else
-            refuse(want, PROTO_ERROR_OUT_OF_MEMORY,
-                   "the client's address window is too fragmented for an allocation of this size: "
-                   "free some, or connect with a higher limit");
+    if (!culprit) {
+        refuse(want, PROTO_ERROR_OUT_OF_MEMORY,
+               "the client's address window is too fragmented for an allocation of this size: "
+               "free some, or connect with a higher limit");
+        return;
+    }
+    if (culprit != &session->fds && culprit != &session->supervisor->fds) {
+        refuse_limit(want, bytes, culprit);
         return;
     }
     char text[380];

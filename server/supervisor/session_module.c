@@ -176,13 +176,10 @@ static void inspected(void *context, struct channel_message *answer)
     const struct quota *culprit = NULL;
     if (quota_charge(&request->session->memory, &request->module->resident, needs.resident_bytes,
                      &culprit)) {
-        char text[380], wanted[UNITS_TEXT], used[UNITS_TEXT], limit[UNITS_TEXT];
-        snprintf(text, sizeof text,
-                 "memory for the module's variables: %s: %s would exceed the limit of %s, of which "
-                 "%s are in use: free memory or unload modules",
-                 culprit->name, units_format_bytes(needs.resident_bytes, wanted),
-                 units_format_bytes(culprit->limit, limit),
-                 units_format_bytes(culprit->used, used));
+        char text[380] = "memory for the module's variables: ";
+        size_t used = strlen(text);
+        session_quota_explain(request->session, culprit, needs.resident_bytes, text + used,
+                              sizeof text - used);
         module_failed(request, PROTO_ERROR_OUT_OF_MEMORY, text);
         return;
     }

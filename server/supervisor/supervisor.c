@@ -59,6 +59,8 @@ void supervisor_free(struct supervisor *supervisor)
     assert(supervisor->sessions == 0);
     config_free(supervisor->config);
     image_cache_close(&supervisor->cache);
+    for (uint32_t i = 0; i < supervisor->device_count; i++)
+        quota_close(&supervisor->devices[i].memory);
     quota_close(&supervisor->host);
     quota_close(&supervisor->fds);
     quota_close(&supervisor->images);
@@ -130,7 +132,9 @@ int supervisor_add_devices(struct supervisor *supervisor, const struct discovery
         device_open(&supervisor->devices[i], supervisor, i, discovery->devices[i].ordinal);
     supervisor->device_count = discovery->count;
     result = set_limits(supervisor, discovery, text, text_bytes);
-    return result < 0 ? result : supervisor_reload(supervisor, text, text_bytes);
+    if (result == 0)
+        result = supervisor_reload(supervisor, text, text_bytes, NULL, NULL);
+    return result < 0 ? result : 0; /* without workers there is nobody to be waited for */
 }
 
 int supervisor_start(struct supervisor *supervisor, const struct discovery *discovery, char *text,
@@ -465,6 +469,10 @@ uint32_t supervisor_check(const struct supervisor *supervisor, uint32_t client,
                           const struct supervisor_change *change, char *why, size_t why_size)
 {
     const struct session *session = find_attached(supervisor, client);
+    if (supervisor->reload) {
+        snprintf(why, why_size, "a reload of the configuration is under way: try again");
+        return PROTO_ERROR_NOT_READY;
+    }
     if (session)
         return session_limits_check(session, change, why, why_size);
     snprintf(why, why_size, "there is no attached client %u: \"clients\" shows those there are",
@@ -477,6 +485,8 @@ int supervisor_set(struct supervisor *supervisor, uint32_t client,
                    supervisor_set_done *done, void *context)
 {
     struct session *session = find_attached(supervisor, client);
+    if (supervisor->reload)
+        return -EBUSY;
     return session ? session_limits_set(session, change, by, done, context) : -ENOENT;
 }
 
@@ -485,6 +495,8 @@ int supervisor_schedule(struct supervisor *supervisor, uint32_t device, const st
 {
     if (device >= supervisor->device_count)
         return -ENOENT;
+    if (supervisor->reload)
+        return -EBUSY;
     return device_schedule_set(&supervisor->devices[device], to, parts, by, done, context);
 }
 

@@ -227,14 +227,20 @@ struct supervisor_config_view {
 void supervisor_config_view(const struct supervisor *supervisor,
                             struct supervisor_config_view *view);
 
+/* error: 0, or a number of the error table with a sentence. */
+typedef void supervisor_reload_done(void *context, uint32_t error, const char *text);
+
 /*
  * Reads the configuration (settings) again and puts it in force whole, for clients that
  * attach from now on and, where it says something else of them than the one before, for
- * those attached; or changes nothing: -errno with a sentence in text. No client is
- * dropped; a worker carries changes of threads and priority out a little later. Called
- * at start, too.
+ * those attached and for the devices; or changes nothing. No client is dropped. Returns 1
+ * if all is done; 0 if workers have to be asked: done is then called exactly once, from
+ * the loop and never before this returns, and after a refusal everything is as it
+ * was; -errno with a sentence in text (done is not called). While it is under way
+ * supervisor_check, _set and _schedule refuse. Called at start, too.
  */
-int supervisor_reload(struct supervisor *supervisor, char *text, size_t text_bytes);
+int supervisor_reload(struct supervisor *supervisor, char *text, size_t text_bytes,
+                      supervisor_reload_done *done, void *context);
 
 /*
  * Asks the worker what a client has used. done is called exactly once, from the

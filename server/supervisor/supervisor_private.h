@@ -16,8 +16,10 @@
 #include "server/supervisor/quota.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/supervisor.h"
+#include "server/supervisor/total.h"
 
 struct session;
+struct reload;
 
 struct supervisor {
     uv_loop_t *loop;
@@ -30,11 +32,13 @@ struct supervisor {
     uint32_t next_number;
     uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
     struct config *config; /* in force; NULL: none */
+    struct reload *reload; /* under way; NULL: none */
     struct keeper_budget budget;
     struct address_plan plan;
-    struct quota host;   /* pinned host memory, bytes */
-    struct quota fds;    /* descriptors for handles and buffers */
-    struct quota images; /* bytes of module images */
+    struct quota host;    /* pinned host memory, bytes */
+    struct quota fds;     /* descriptors for handles and buffers */
+    struct quota images;  /* bytes of module images */
+    struct totals totals; /* of users and groups */
     struct image_cache cache;
     bool ready, stopping, stopped;
     uint64_t started_at;

@@ -35,6 +35,7 @@
 #define MIB          (UINT64_C(1) << 20)
 #define FAKE_GRAIN   (2 * MIB)
 #define FAKE_DEVICES 2
+#define FAKE_CLIENTS 64
 
 struct fake_worker {
     int fd;
@@ -47,6 +48,9 @@ struct fake_worker {
     const char *refuse_schedule; /* in these words */
     struct proto_worker_schedule schedule;
     uint32_t schedules;
+    bool sums; /* refuses requests that come to more than there is */
+    struct proto_worker_limits shares[FAKE_CLIENTS]; /* by number of the client, if sums */
+    uint32_t limits;                                 /* how often they were set */
     uint64_t mapped, host_mapped;
     uint64_t global_bytes, resident_bytes; /* of every module */
     uint32_t attached, detached, inspected, modules, quiesces, unloads;
@@ -194,6 +198,8 @@ static inline void fake_answer_free(struct fake_worker *worker,
         worker->quiesces++;
     else
         worker->detached++;
+    if (message->header.opcode == PROTO_WORKER_DETACH)
+        worker->shares[message->header.client % FAKE_CLIENTS] = (struct proto_worker_limits){0};
     fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
 }
 
@@ -229,9 +235,62 @@ static inline void fake_answer_module(struct fake_worker *worker,
     }
 }
 
+/* True: it has refused, in words. */
+static inline bool fake_refuses_sums(struct fake_worker *worker,
+                                     const struct channel_message *message)
+{
+    uint64_t threads = 0, time = 0;
+    for (int i = 0; worker->sums && i < FAKE_CLIENTS; i++) {
+        threads += worker->shares[i].thread_request;
+        time += worker->shares[i].time_request;
+    }
+    bool timed = worker->schedule.mode == SCHEDULE_STRICT || worker->schedule.mode == SCHEDULE_FAIR;
+    if (threads <= PROTO_PERCENT_WHOLE && !(timed && time > PROTO_PERCENT_WHOLE))
+        return false;
+    channel_send_failed(worker->fd, message->header.serial, message->header.client,
+                        PROTO_ERROR_INVALID_VALUE, "threads come to %u, time to %u",
+                        (unsigned)threads, (unsigned)time);
+    return true;
+}
+
+static inline void fake_answer_share(struct fake_worker *worker,
+                                     const struct channel_message *message,
+                                     const struct proto_worker_limits *share)
+{
+    struct proto_worker_attached attached = {.multiprocessors = 64, .partitioned = 1, .atoms = {5}};
+    struct proto_worker_limits *mine = &worker->shares[message->header.client % FAKE_CLIENTS];
+    struct proto_worker_limits before = *mine;
+    *mine = *share;
+    if (fake_refuses_sums(worker, message))
+        *mine = before;
+    else
+        fake_reply(worker, message, PROTO_WORKER_ATTACHED, &attached, NULL, 0);
+}
+
+static inline void fake_answer_attach(struct fake_worker *worker,
+                                      const struct channel_message *message)
+{
+    struct proto_worker_attach body;
+    memcpy(&body, message->data + 16, sizeof body);
+    struct proto_worker_limits share = {body.thread_percentage, body.priority, body.thread_request,
+                                        body.time_request, body.time_limit};
+    worker->attached++;
+    fake_answer_share(worker, message, &share);
+}
+
+static inline void fake_answer_limits(struct fake_worker *worker,
+                                      const struct channel_message *message)
+{
+    struct proto_worker_limits share;
+    memcpy(&share, message->data + 16, sizeof share);
+    worker->limits++;
+    fake_answer_share(worker, message, &share);
+}
+
 static inline void fake_answer_schedule(struct fake_worker *worker,
                                         const struct channel_message *message)
 {
+    struct proto_worker_schedule before = worker->schedule;
     worker->schedules++;
     if (worker->refuse_schedule) {
         channel_send_failed(worker->fd, message->header.serial, message->header.client,
@@ -239,12 +298,14 @@ static inline void fake_answer_schedule(struct fake_worker *worker,
         return;
     }
     memcpy(&worker->schedule, message->body, sizeof worker->schedule);
-    fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+    if (fake_refuses_sums(worker, message))
+        worker->schedule = before;
+    else
+        fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
 }
 
 static inline void fake_answer(struct fake_worker *worker, const struct channel_message *message)
 {
-    struct proto_worker_attached attached = {.multiprocessors = 64, .partitioned = 1, .atoms = {5}};
     struct proto_worker_usage usage = {.launches = 17};
     struct proto_linked linked = {.link = 1};
     struct proto_worker_host_map map;
@@ -255,14 +316,13 @@ static inline void fake_answer(struct fake_worker *worker, const struct channel_
     }
     switch (message->header.opcode) {
     case PROTO_WORKER_ATTACH:
-        worker->attached++;
-        fake_reply(worker, message, PROTO_WORKER_ATTACHED, &attached, NULL, 0);
+        fake_answer_attach(worker, message);
         break;
     case PROTO_WORKER_SCHEDULE:
         fake_answer_schedule(worker, message);
         break;
     case PROTO_WORKER_LIMITS:
-        fake_reply(worker, message, PROTO_WORKER_ATTACHED, &attached, NULL, 0);
+        fake_answer_limits(worker, message);
         break;
     case PROTO_WORKER_MAP:
         fake_answer_map(worker, message);
@@ -337,6 +397,48 @@ static inline void fake_release(struct fake_worker *worker)
             fake_turn(fake);                                                                       \
         }                                                                                          \
     } while (0)
+
+struct fake_reload {
+    bool over;
+    uint32_t error;
+    char text[700];
+};
+
+static inline void fake_reloaded(void *context, uint32_t error, const char *text)
+{
+    struct fake_reload *reload = context;
+    assert_false(reload->over);
+    reload->over = true;
+    reload->error = error;
+    snprintf(reload->text, sizeof reload->text, "%s", text);
+}
+
+/* Begins to put this configuration in force. What supervisor_reload returns. */
+static inline int fake_reload_begin(struct fake *fake, const char *yaml, struct fake_reload *reload)
+{
+    char path[] = "/tmp/gpushare-fake-XXXXXX";
+    int fd = mkstemp(path);
+    *reload = (struct fake_reload){0};
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, yaml, strlen(yaml)), (ssize_t)strlen(yaml));
+    close(fd);
+    snprintf(fake->settings.config, sizeof fake->settings.config, "%s", path);
+    char text[700] = "";
+    int result = supervisor_reload(fake->supervisor, text, sizeof text, fake_reloaded, reload);
+    unlink(path);
+    if (result)
+        fake_reloaded(reload, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
+    return result;
+}
+
+/* Puts it in force, or says why not. */
+static inline uint32_t fake_configure(struct fake *fake, const char *yaml,
+                                      struct fake_reload *reload)
+{
+    fake_reload_begin(fake, yaml, reload);
+    FAKE_WAIT(fake, reload->over);
+    return reload->error;
+}
 
 /* Waits for a request to a worker that is not automatic. */
 static inline struct channel_message *fake_worker_expect(struct fake *fake, uint32_t device,

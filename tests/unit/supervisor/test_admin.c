@@ -39,6 +39,9 @@ struct supervisor {
     uint32_t killed;
     unsigned reloads;
     bool broken; /* the configuration has a mistake */
+    bool reload_later;
+    supervisor_reload_done *reload_done;
+    void *reload_context;
     char killed_by[128];
     bool workers_answer;
     struct {
@@ -185,11 +188,14 @@ int supervisor_schedule(struct supervisor *self, uint32_t device, const struct s
     return 0;
 }
 
-int supervisor_reload(struct supervisor *self, char *words, size_t bytes)
+int supervisor_reload(struct supervisor *self, char *words, size_t bytes,
+                      supervisor_reload_done *done, void *context)
 {
     self->reloads++;
-    snprintf(words, bytes, "file:3: unknown key");
-    return self->broken ? -EINVAL : 0;
+    self->reload_done = done;
+    self->reload_context = context;
+    snprintf(words, bytes, "%s", self->broken ? "file:3: unknown key" : "");
+    return self->broken ? -EINVAL : self->reload_later ? 0 : 1;
 }
 
 void supervisor_config_view(const struct supervisor *self, struct supervisor_config_view *view)
@@ -791,6 +797,33 @@ static void reload_is_for_root_and_says_why_not(void **state)
     refused_with("{\"request\":\"reload\"}", "invalid_value",
                  "stays as it was: file:3: unknown key");
     assert_int_equal(supervisor.reloads, 3);
+    supervisor.broken = false;
+}
+
+/* Workers are asked: the answer is what they say. */
+static void a_reload_that_waits_is_answered_when_it_is_over(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+    supervisor.reload_later = true;
+    for (int refused = 0; refused < 2; refused++) {
+        int fd = connect_to();
+        unsigned before = supervisor.reloads;
+        send_all(fd, "{\"request\":\"reload\"}\n", strlen("{\"request\":\"reload\"}\n"));
+        while (supervisor.reloads == before)
+            turn();
+        supervisor.reload_done(supervisor.reload_context, refused ? PROTO_ERROR_INVALID_VALUE : 0,
+                               refused ? "60 + 50" : "");
+        json_t *answer = read_answer(fd);
+        assert_int_equal(json_is_true(json_object_get(answer, "ok")), !refused);
+        if (refused)
+            assert_string_equal(json_string_value(json_object_get(answer, "text")),
+                                "the configuration stays as it was: 60 + 50");
+        json_decref(answer);
+        close(fd);
+    }
+    supervisor.reload_later = false;
 }
 
 static void others_may_look_but_not_kill(void **state)
@@ -1401,6 +1434,7 @@ int main(void)
         CASE(a_thousand_clients_in_one_answer),
         CASE(kill_is_for_root_and_those_named),
         CASE(reload_is_for_root_and_says_why_not),
+        CASE(a_reload_that_waits_is_answered_when_it_is_over),
         CASE(others_may_look_but_not_kill),
         CASE(connections_are_limited),
         CASE(a_peer_that_never_reads_is_not_read_from),

@@ -517,7 +517,7 @@ static void variables_that_the_driver_places_are_charged_too(void **state)
     assert_int_equal(fake_usage(&fake, fd).used, 5 * MIB + 1);
     send_image(fd, "another", 7);
     fake_expect_failed(&fake, fd, PROTO_ERROR_OUT_OF_MEMORY,
-                       "5 MiB would exceed the limit of 8 MiB");
+                       "5 MiB of 8 MiB are in use and 5 MiB more");
     fake_alloc_refused(&fake, fd, 3 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "limit");
     fake_alloc(&fake, fd, 2 * MIB);
     struct proto_module_unload unload = {.module = module};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* The configuration read anew for one request, which may have to wait for workers. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "server/supervisor/admin_answer.h"
+#include "server/supervisor/admin_peer.h"
+#include "server/supervisor/supervisor.h"
+
+/* Each worker may be asked a few times, and making a partition is slow while the device is busy. */
+#define RELOAD_MS 30000
+
+struct reloading {
+    struct admin_work work; /* first */
+    uint32_t error;
+    char text[800];
+    char by[48];
+};
+
+static void reloading_free(struct admin_work *work)
+{
+    free(work);
+}
+
+static void reloading_answer(struct admin_work *work, struct admin_peer *peer, bool late)
+{
+    struct reloading *reloading = (struct reloading *)work;
+    struct supervisor_config_view view;
+    char text[900];
+    if (late) {
+        snprintf(text, sizeof text,
+                 "a worker has not answered for %d s: the configuration may still be put in force",
+                 RELOAD_MS / 1000);
+        admin_peer_refuse(peer, PROTO_ERROR_DEVICE_NOT_READY, text);
+    } else if (reloading->error) {
+        snprintf(text, sizeof text, "the configuration stays as it was: %s", reloading->text);
+        admin_peer_refuse(peer, reloading->error, text);
+    } else {
+        supervisor_config_view(work->admin->supervisor, &view);
+        admin_peer_answer(peer, admin_answer_reload(&view));
+    }
+}
+
+static void take(struct reloading *reloading, uint32_t error, const char *text)
+{
+    reloading->error = error;
+    snprintf(reloading->text, sizeof reloading->text, "%s", text);
+    log_notice("admin: reload asked for by %s: %s", reloading->by, error ? text : "done");
+}
+
+static void reloaded(void *context, uint32_t error, const char *text)
+{
+    struct reloading *reloading = context;
+    take(reloading, error, text);
+    admin_work_came(&reloading->work);
+}
+
+void admin_reload(struct admin_peer *peer)
+{
+    char text[800] = "";
+    struct reloading *reloading = calloc(1, sizeof *reloading);
+    if (!reloading) {
+        admin_peer_refuse(peer, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+        return;
+    }
+    reloading->work = (struct admin_work){.answer = reloading_answer, .free = reloading_free};
+    admin_peer_name(peer, reloading->by, sizeof reloading->by);
+    admin_work_begin(&reloading->work, peer);
+    int result = supervisor_reload(peer->admin->supervisor, text, sizeof text, reloaded, reloading);
+    reloading->work.outstanding = result == 0;
+    if (result)
+        take(reloading, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
+    admin_work_wait(&reloading->work, RELOAD_MS);
+}

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/reload.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "common/log.h"
+#include "server/supervisor/config.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+static const char by[] = "the configuration";
+
+/* Both directions have the same steps. */
+enum step { STEP_WAIT, STEP_LOWER, STEP_SCHEDULE, STEP_SHARE, STEP_MEMORY, STEP_OVER };
+
+/* What one client is granted under either file. */
+struct change {
+    uint32_t client;
+    struct grant old, new;        /* by the files */
+    struct grant was;             /* before, some of it set by hand maybe */
+    struct session_totals totals; /* of the file that is not in force */
+    uint64_t memory, host;        /* guaranteed before */
+};
+
+struct reload {
+    struct supervisor *supervisor;
+    struct config *config; /* the other one: the new, and the old when all is done */
+    struct change *changes;
+    size_t count;
+    struct schedule old[SETTINGS_DEVICES_MAX]; /* of the devices, before */
+    enum step step;
+    bool back;    /* all returns to where it was */
+    bool asked;   /* somebody may have to be asked to go back */
+    uint32_t due; /* answers */
+    bool stepping;
+    uint32_t error;
+    char text[700];
+    bool returned; /* reload_begin has */
+    supervisor_reload_done *done;
+    void *context;
+};
+
+static void advance(struct reload *reload);
+
+static void fail(struct reload *reload, uint32_t error, const char *text)
+{
+    if (reload->error) {
+        /* What was in force before is refused now: there is nothing better to go back to. */
+        if (reload->back)
+            log_error("the configuration of before can't be put back whole: %s", text);
+        return;
+    }
+    reload->error = error;
+    snprintf(reload->text, sizeof reload->text, "%s", text);
+}
+
+static struct session *find(const struct reload *reload, uint32_t client)
+{
+    struct session *session = reload->supervisor->first;
+    while (session && session->number != client)
+        session = session->next;
+    return session && session->state == SESSION_ATTACHED ? session : NULL;
+}
+
+/* ---- what the worker is asked ---- */
+
+static void client_answered(void *context, uint32_t client, uint32_t error, const char *text)
+{
+    struct reload *reload = context;
+    char words[600];
+    reload->due--;
+    /* Who has left is no reason for or against anything. */
+    if (error && find(reload, client)) {
+        snprintf(words, sizeof words, "client %u: %s", client, text);
+        fail(reload, error, words);
+    }
+    advance(reload);
+}
+
+static void device_answered(void *context, uint32_t device, uint32_t error, const char *text)
+{
+    struct reload *reload = context;
+    char words[600];
+    reload->due--;
+    if (error) {
+        snprintf(words, sizeof words, "GPU %u: %s", device, text);
+        fail(reload, error, words);
+    }
+    advance(reload);
+}
+
+static void ask_client(struct reload *reload, struct session *session,
+                       const struct supervisor_change *wanted)
+{
+    if (supervisor_change_empty(wanted))
+        return;
+    int result = session_limits_set(session, wanted, by, client_answered, reload);
+    reload->asked = true;
+    reload->due += result == 0;
+    if (result < 0)
+        fail(reload, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
+}
+
+static uint32_t differing(uint32_t old, uint32_t new, uint32_t now)
+{
+    return new == old ? now : new;
+}
+
+/* What a client is to have of its worker. What an administrator set by hand stays where the files
+ * say the same, but for a request above the limit. */
+static struct grant wanted_share(const struct reload *reload, const struct change *change,
+                                 const struct session *session)
+{
+    if (reload->back)
+        return change->was;
+    const struct grant *old = &change->old, *new = &change->new;
+    struct grant to = session->grant;
+    to.thread_percentage =
+        differing(old->thread_percentage, new->thread_percentage, to.thread_percentage);
+    to.time_limit = differing(old->time_limit, new->time_limit, to.time_limit);
+    to.priority = differing(old->priority, new->priority, to.priority);
+    to.thread_request = differing(old->thread_request, new->thread_request, to.thread_request);
+    to.time_request = differing(old->time_request, new->time_request, to.time_request);
+    if (to.thread_request > to.thread_percentage)
+        to.thread_request = to.thread_percentage;
+    if (to.time_request > to.time_limit)
+        to.time_request = to.time_limit;
+    return to;
+}
+
+/* Requests that are to fall make room for those that are to rise. */
+static void lower(struct reload *reload, const struct change *change, struct session *session)
+{
+    struct supervisor_change wanted = supervisor_change_none;
+    const struct grant to = wanted_share(reload, change, session), *now = &session->grant;
+    if (to.thread_request < now->thread_request)
+        wanted.thread_request = to.thread_request;
+    if (to.time_request < now->time_request)
+        wanted.time_request = to.time_request;
+    ask_client(reload, session, &wanted);
+}
+
+static void share(struct reload *reload, const struct change *change, struct session *session)
+{
+    struct supervisor_change wanted = supervisor_change_none;
+    const struct grant to = wanted_share(reload, change, session), *now = &session->grant;
+    if (to.thread_percentage != now->thread_percentage)
+        wanted.thread_percentage = to.thread_percentage;
+    if (to.thread_request != now->thread_request)
+        wanted.thread_request = to.thread_request;
+    if (to.time_limit != now->time_limit)
+        wanted.time_limit = to.time_limit;
+    if (to.time_request != now->time_request)
+        wanted.time_request = to.time_request;
+    if (to.priority != now->priority)
+        wanted.priority = to.priority;
+    ask_client(reload, session, &wanted);
+}
+
+static struct schedule schedule_under(const struct config *config, uint32_t device)
+{
+    return config ? config->schedules[device] : schedule_default();
+}
+
+static unsigned parts_that_differ(const struct schedule *a, const struct schedule *b)
+{
+    return (a->mode != b->mode ? SCHEDULE_MODE : 0) |
+           (a->lease_ns != b->lease_ns ? SCHEDULE_LEASE : 0) |
+           (a->precision != b->precision ? SCHEDULE_PRECISION : 0) |
+           (a->quantum_ns != b->quantum_ns ? SCHEDULE_QUANTUM : 0);
+}
+
+static void schedule(struct reload *reload, uint32_t index)
+{
+    struct supervisor *supervisor = reload->supervisor;
+    struct device *device = &supervisor->devices[index];
+    struct schedule old = schedule_under(supervisor->config, index);
+    struct schedule new = schedule_under(reload->config, index);
+    unsigned parts = parts_that_differ(&old, &new);
+    if (!parts)
+        return;
+    int result = device_schedule_set(device, reload->back ? &reload->old[index] : &new, parts, by,
+                                     device_answered, reload);
+    reload->asked = true;
+    reload->due += result == 0;
+    if (result < 0)
+        fail(reload, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
+}
+
+/* ---- memory: at once ---- */
+
+/* The parts that the files say differently. */
+static uint64_t wanted_memory(const struct change *change, const struct session *session)
+{
+    uint64_t limit = limits_tighter(change->new.memory_limit, session->window.bytes);
+    return change->new.memory_limit == change->old.memory_limit ? session->memory.limit : limit;
+}
+
+static uint64_t wanted_host(const struct change *change, const struct session *session)
+{
+    uint64_t limit = limits_tighter(change->new.host_limit, session->window.bytes);
+    return change->new.host_limit == change->old.host_limit ? session->host.limit : limit;
+}
+
+static uint64_t wanted_guarantee(uint64_t old, uint64_t new, uint64_t now, uint64_t limit)
+{
+    uint64_t wanted = new == old ? now : new;
+    return wanted < limit ? wanted : limit;
+}
+
+static void swap_totals(struct reload *reload)
+{
+    for (size_t i = 0; i < reload->count; i++) {
+        struct session *session = find(reload, reload->changes[i].client);
+        if (session)
+            session_quota_swap_totals(session, &reload->changes[i].totals);
+    }
+}
+
+/* Those first that fall. False: there is no room, with a sentence; some have changed then. */
+static bool guarantee(struct reload *reload, bool falling)
+{
+    for (size_t i = 0; i < reload->count; i++) {
+        const struct change *change = &reload->changes[i];
+        struct session *session = find(reload, change->client);
+        if (!session)
+            continue;
+        uint64_t memory = wanted_guarantee(change->old.memory_request, change->new.memory_request,
+                                           change->memory, wanted_memory(change, session));
+        uint64_t host = wanted_guarantee(change->old.host_request, change->new.host_request,
+                                         change->host, wanted_host(change, session));
+        if (falling && memory > change->memory)
+            memory = change->memory;
+        if (falling && host > change->host)
+            host = change->host;
+        char why[400], words[500];
+        uint32_t error = session_quota_guarantee(session, memory, host, why, sizeof why);
+        if (error) {
+            snprintf(words, sizeof words, "client %u: %s", change->client, why);
+            fail(reload, error, words);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What was guaranteed is: nobody could allocate in between. */
+static void guarantee_as_before(struct reload *reload)
+{
+    for (int rising = 0; rising < 2; rising++)
+        for (size_t i = 0; i < reload->count; i++) {
+            const struct change *change = &reload->changes[i];
+            struct session *session = find(reload, change->client);
+            char why[400];
+            if (!session)
+                continue;
+            uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
+            if (rising || change->memory < memory)
+                memory = change->memory;
+            if (rising || change->host < host)
+                host = change->host;
+            session_quota_guarantee(session, memory, host, why, sizeof why);
+        }
+}
+
+static void remember_guarantees(struct reload *reload)
+{
+    for (size_t i = 0; i < reload->count; i++) {
+        const struct session *session = find(reload, reload->changes[i].client);
+        if (!session)
+            continue;
+        reload->changes[i].memory = session->memory.guarantee;
+        reload->changes[i].host = session->host.guarantee;
+    }
+}
+
+/* All of it, or with a sentence nothing. trial: then take it back. */
+static bool change_memory(struct reload *reload, bool trial)
+{
+    struct supervisor *supervisor = reload->supervisor;
+    remember_guarantees(reload);
+    swap_totals(reload);
+    session_quota_limit_totals(supervisor, reload->config);
+    bool fits = guarantee(reload, true) && guarantee(reload, false);
+    if (fits && !trial)
+        return true;
+    guarantee_as_before(reload);
+    swap_totals(reload);
+    session_quota_limit_totals(supervisor, supervisor->config);
+    return fits;
+}
+
+static void limit_memory(struct reload *reload)
+{
+    for (size_t i = 0; i < reload->count; i++) {
+        const struct change *change = &reload->changes[i];
+        struct session *session = find(reload, change->client);
+        if (!session)
+            continue;
+        session->memory.limit = session->grant.memory_limit = wanted_memory(change, session);
+        session->host.limit = session->grant.host_limit = wanted_host(change, session);
+        session->grant.memory_request = session->memory.guarantee;
+        session->grant.host_request = session->host.guarantee;
+    }
+}
+
+/* ---- the steps ---- */
+
+/* Nobody is on its way in, and no change is on its way to a worker. */
+static bool settled(const struct supervisor *supervisor)
+{
+    for (const struct session *session = supervisor->first; session; session = session->next)
+        if (session->state == SESSION_ATTACHING ||
+            (session->state == SESSION_ATTACHED && session->sharing))
+            return false;
+    for (uint32_t i = 0; i < supervisor->device_count; i++)
+        if (supervisor->devices[i].scheduling)
+            return false;
+    return true;
+}
+
+/* Who keeps its grant though the profile that it asked for has gone still has its totals changed.
+ */
+static int compare_client(struct reload *reload, struct session *session)
+{
+    struct supervisor *supervisor = reload->supervisor;
+    struct change *change = &reload->changes[reload->count];
+    *change = (struct change){.client = session->number, .was = session->grant};
+    if (session_grant(supervisor->config, session, session->device, &session->asked, &change->old) <
+        0)
+        change->old = session->grant;
+    if (session_grant(reload->config, session, session->device, &session->asked, &change->new) <
+        0) {
+        log_warning("client %u keeps its limits: its profile \"%s\" is no longer there",
+                    session->number, session->asked.profile);
+        change->new = change->old;
+    }
+    int result = session_quota_find_totals(session, reload->config, &change->totals);
+    reload->count += result == 0;
+    return result;
+}
+
+static void compare(struct reload *reload)
+{
+    struct supervisor *supervisor = reload->supervisor;
+    reload->changes = calloc((size_t)supervisor->sessions + 1, sizeof *reload->changes);
+    int result = reload->changes ? 0 : -ENOMEM;
+    for (uint32_t i = 0; i < supervisor->device_count; i++)
+        reload->old[i] = supervisor->devices[i].schedule;
+    for (struct session *session = supervisor->first; session && result == 0;
+         session = session->next)
+        if (session->state == SESSION_ATTACHED)
+            result = compare_client(reload, session);
+    if (result < 0)
+        fail(reload, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+    else
+        change_memory(reload, true);
+}
+
+static void log_new(const struct supervisor *supervisor)
+{
+    const struct config *config = supervisor->config;
+    if (!config)
+        return;
+    log_notice("configuration %s: %zu profiles, %zu rules", config->file, config->profile_count,
+               config->rule_count);
+    for (uint32_t i = 0; config->time_line && i < supervisor->device_count; i++)
+        if (!schedule_time_enforced(supervisor->devices[i].schedule.mode))
+            log_notice("%s:%u: shares of time bind in modes strict and fair; GPU %u is in mode %s",
+                       config->file, config->time_line, i,
+                       schedule_mode_name(supervisor->devices[i].schedule.mode));
+}
+
+static void take_effect(struct reload *reload)
+{
+    struct supervisor *supervisor = reload->supervisor;
+    struct config *before = supervisor->config;
+    limit_memory(reload);
+    supervisor->config = reload->config;
+    reload->config = before;
+    log_new(supervisor);
+}
+
+static void finish(struct reload *reload)
+{
+    struct supervisor *supervisor = reload->supervisor;
+    for (size_t i = 0; i < reload->count; i++)
+        session_quota_drop_totals(supervisor, &reload->changes[i].totals);
+    free(reload->changes);
+    config_free(reload->config);
+    supervisor->reload = NULL;
+    /* Being let in changes the list only at its end. */
+    for (struct session *session = supervisor->first, *next; session; session = next) {
+        next = session->next;
+        if (session->parked.held &&
+            supervisor->devices[session->parked.body.device].state == SUPERVISOR_DEVICE_READY)
+            session_unpark(session);
+    }
+    if (reload->returned)
+        reload->done(reload->context, reload->error, reload->text);
+}
+
+static void each_client(struct reload *reload,
+                        void (*ask)(struct reload *, const struct change *, struct session *))
+{
+    for (size_t i = 0; i < reload->count; i++) {
+        struct session *session = find(reload, reload->changes[i].client);
+        if (session)
+            ask(reload, &reload->changes[i], session);
+    }
+}
+
+static void take_step(struct reload *reload, enum step step)
+{
+    switch (step) {
+    case STEP_WAIT:
+        compare(reload);
+        break;
+    case STEP_LOWER:
+        each_client(reload, lower);
+        break;
+    case STEP_SCHEDULE:
+        for (uint32_t i = 0; i < reload->supervisor->device_count; i++)
+            schedule(reload, i);
+        break;
+    case STEP_SHARE:
+        each_client(reload, share);
+        break;
+    case STEP_MEMORY:
+        if (!reload->back && change_memory(reload, false))
+            take_effect(reload);
+        break;
+    case STEP_OVER:
+        break;
+    }
+}
+
+/* Goes on as far as it can without an answer. Frees a reload that has returned and is over. */
+static void advance(struct reload *reload)
+{
+    if (reload->stepping)
+        return;
+    reload->stepping = true;
+    while (!reload->due) {
+        if (reload->error && !reload->back) {
+            reload->back = true;
+            reload->step = reload->asked ? STEP_LOWER : STEP_OVER;
+        }
+        if (reload->step == STEP_OVER ||
+            (reload->step == STEP_WAIT && !settled(reload->supervisor)))
+            break;
+        take_step(reload, reload->step++);
+    }
+    reload->stepping = false;
+    if (reload->due || reload->step != STEP_OVER)
+        return;
+    bool returned = reload->returned;
+    finish(reload);
+    if (returned)
+        free(reload);
+}
+
+int reload_begin(struct supervisor *supervisor, struct config *config, char *text,
+                 size_t text_bytes, supervisor_reload_done *done, void *context)
+{
+    struct reload *reload = calloc(1, sizeof *reload);
+    if (!reload) {
+        config_free(config);
+        snprintf(text, text_bytes, "the server is short of memory");
+        return -ENOMEM;
+    }
+    *reload = (struct reload){
+        .supervisor = supervisor, .config = config, .done = done, .context = context};
+    supervisor->reload = reload;
+    advance(reload);
+    if (supervisor->reload) {
+        reload->returned = true;
+        return 0;
+    }
+    int result = reload->error ? -EINVAL : 1; /* over already */
+    snprintf(text, text_bytes, "%s", reload->text);
+    free(reload);
+    return result;
+}
+
+void reload_look(struct supervisor *supervisor)
+{
+    if (supervisor->reload)
+        advance(supervisor->reload);
+}

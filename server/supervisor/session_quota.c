@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* A client's accounts, where they stand, and what is guaranteed to it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "common/units.h"
+#include "server/supervisor/config.h"
+#include "server/supervisor/config_rules.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+/* ---- totals ---- */
+
+static uint64_t limit_of(const struct config *config, const struct supervisor *supervisor,
+                         const struct total *total)
+{
+    struct config_limits limits;
+    if (!config)
+        return PROTO_UNSET;
+    if (total->kind == TOTAL_USER)
+        config_total_of(config->users, config->user_count, total->id, &limits);
+    else
+        config_total_of(config->groups, config->group_count, total->id, &limits);
+    if (total->device == TOTAL_HOST)
+        return limits.host_memory;
+    if (!limits.memory_share)
+        return limits.memory;
+    uint64_t memory = supervisor->devices[total->device].info.memory;
+    return limits_tighter(limits.memory, limits_share(memory, limits.memory_share));
+}
+
+void session_quota_limit_totals(struct supervisor *supervisor, const struct config *config)
+{
+    for (struct total *total = supervisor->totals.first; total; total = total->next)
+        total->quota.limit = limit_of(config, supervisor, total);
+}
+
+static int join(struct session *session, enum total_kind kind, uint32_t id,
+                const struct config_total *entries, size_t count, struct session_totals *totals)
+{
+    struct totals *all = &session->supervisor->totals;
+    struct config_limits limits;
+    int result = 0;
+    if (!config_total_of(entries, count, id, &limits))
+        return 0;
+    if (limits.memory != PROTO_UNSET || limits.memory_share)
+        result = total_join(all, kind, id, session->device->index, &totals->memory);
+    if (result == 0 && limits.host_memory != PROTO_UNSET)
+        result = total_join(all, kind, id, TOTAL_HOST, &totals->host);
+    return result;
+}
+
+int session_quota_find_totals(struct session *session, const struct config *config,
+                              struct session_totals *totals)
+{
+    const struct identity *identity = &session->identity;
+    *totals = (struct session_totals){0};
+    if (!config)
+        return 0;
+    uint32_t uid = identity->known ? session->uid : CONFIG_ID_UNKNOWN;
+    int result = join(session, TOTAL_USER, uid, config->users, config->user_count, totals);
+    for (size_t i = 0; result == 0 && identity->gids && i < identity->gid_count; i++)
+        result = join(session, TOTAL_GROUP, identity->gids[i], config->groups, config->group_count,
+                      totals);
+    if (result == 0 && !identity->gids)
+        result = join(session, TOTAL_GROUP, CONFIG_ID_UNKNOWN, config->groups, config->group_count,
+                      totals);
+    if (result < 0)
+        session_quota_drop_totals(session->supervisor, totals);
+    return result;
+}
+
+void session_quota_drop_totals(struct supervisor *supervisor, struct session_totals *totals)
+{
+    total_members_leave(&supervisor->totals, &totals->memory);
+    total_members_leave(&supervisor->totals, &totals->host);
+}
+
+void session_quota_swap_totals(struct session *session, struct session_totals *totals)
+{
+    struct session_totals old = session->totals;
+    total_members_exit(old.memory, &session->memory);
+    total_members_exit(old.host, &session->host);
+    session->totals = *totals;
+    total_members_enter(session->totals.memory, &session->memory);
+    total_members_enter(session->totals.host, &session->host);
+    *totals = old;
+}
+
+/* ---- guarantees ---- */
+
+static uint64_t guaranteed_to_others(const struct session *session, bool host)
+{
+    uint64_t sum = 0;
+    for (const struct session *s = session->supervisor->first; s; s = s->next) {
+        if (s == session || !s->device || (!host && s->device != session->device))
+            continue;
+        sum += host ? s->host.guarantee : s->memory.guarantee;
+    }
+    return sum;
+}
+
+/* Who lacks room: one of the totals, or what the device or the server has for all. */
+static uint32_t refuse(const struct session *session, const struct quota *culprit, bool host,
+                       uint64_t request, char *why, size_t why_size)
+{
+    char asked[UNITS_TEXT], has[UNITS_TEXT], promised[UNITS_TEXT], used[UNITS_TEXT];
+    const struct quota *own = host ? &session->host : &session->memory;
+    uint64_t holds = own->used > own->guarantee ? own->used : own->guarantee;
+    const char *what = host ? "pinned host memory" : "device memory";
+    units_format_size(request, asked);
+    units_format_size(culprit->limit, has);
+    if (culprit != &session->device->memory && culprit != &session->supervisor->host) {
+        snprintf(why, why_size,
+                 "a request of %s of %s does not fit: %s: of %s others hold %s, in use or "
+                 "guaranteed",
+                 asked, what, culprit->name, has, units_format_size(culprit->used - holds, used));
+        return PROTO_ERROR_OUT_OF_MEMORY;
+    }
+    uint64_t others = guaranteed_to_others(session, host);
+    units_format_size(others, promised);
+    /* What they use beyond what is guaranteed to them. */
+    units_format_size(culprit->used - holds - others, used);
+    if (request > culprit->limit || others > culprit->limit - request) {
+        char sum[UNITS_TEXT];
+        snprintf(why, why_size,
+                 "a request of %s of %s does not fit: %s are guaranteed to other clients, which "
+                 "comes to %s, and there are %s",
+                 asked, what, promised, units_format_size(others + request, sum), has);
+        return PROTO_ERROR_INVALID_VALUE;
+    }
+    snprintf(why, why_size,
+             "a request of %s of %s does not fit now: of %s other clients have %s guaranteed and "
+             "use %s beyond that",
+             asked, what, has, promised, used);
+    return PROTO_ERROR_OUT_OF_MEMORY;
+}
+
+uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host, char *why,
+                                 size_t why_size)
+{
+    const struct quota *culprit = NULL;
+    uint64_t before = session->memory.guarantee;
+    if (quota_guarantee(&session->memory, memory, &culprit))
+        return refuse(session, culprit, false, memory, why, why_size);
+    if (quota_guarantee(&session->host, host, &culprit)) {
+        uint32_t error = refuse(session, culprit, true, host, why, why_size);
+        quota_guarantee(&session->memory, before, NULL);
+        return error;
+    }
+    return 0;
+}
+
+/* ---- life ---- */
+
+uint32_t session_quota_open(struct session *session, char *why, size_t why_size)
+{
+    struct supervisor *supervisor = session->supervisor;
+    const struct grant *grant = &session->grant;
+    struct session_totals totals;
+    uint64_t images = supervisor->images.limit / 4;
+    quota_open(&session->memory, "device memory limit of this client", grant->memory_limit,
+               &session->device->memory);
+    quota_open(&session->host, "pinned host memory limit of this client", grant->host_limit,
+               &supervisor->host);
+    quota_open(&session->fds, "share of file descriptors of this client",
+               supervisor->budget.client_share, &supervisor->fds);
+    quota_open(&session->images, "module image memory of this client", images, &supervisor->images);
+    if (session_quota_find_totals(session, supervisor->config, &totals) < 0) {
+        snprintf(why, why_size, "the server has no memory for another client");
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    session_quota_limit_totals(supervisor, supervisor->config);
+    session_quota_swap_totals(session, &totals);
+    return session_quota_guarantee(session, grant->memory_request, grant->host_request, why,
+                                   why_size);
+}
+
+void session_quota_close(struct session *session)
+{
+    struct session_totals totals = {0};
+    session_quota_swap_totals(session, &totals);
+    session_quota_drop_totals(session->supervisor, &totals);
+    quota_close(&session->memory);
+    quota_close(&session->host);
+    quota_close(&session->fds);
+    quota_close(&session->images);
+}
+
+/* ---- in words ---- */
+
+void session_quota_explain(const struct session *session, const struct quota *culprit,
+                           uint64_t asked, char *text, size_t text_bytes)
+{
+    char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT];
+    const char *holds = "are in use", *remedy;
+    if (culprit == &session->memory)
+        remedy = "free some, or ask for a higher limit (GPUSHARE_PINNED_DEVICE_MEM_LIMIT)";
+    else if (culprit == &session->host)
+        remedy = "free some, or ask for a higher limit (GPUSHARE_PINNED_HOST_MEM_LIMIT)";
+    else
+        remedy = "free some, or wait until other clients have";
+    if (culprit != &session->memory && culprit != &session->host)
+        holds = "are in use or guaranteed to clients";
+    snprintf(text, text_bytes, "%s: %s of %s %s and %s more were asked for: %s", culprit->name,
+             units_format_bytes(culprit->used, used), units_format_bytes(culprit->limit, limit),
+             holds, units_format_bytes(asked, more), remedy);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Another configuration with clients attached: whole, or as if it had never been asked for. */
+#include "server/supervisor/config.h"
+#include "tests/unit/supervisor/fake.h"
+
+static struct fake fake;
+static struct fake_reload reload;
+
+static void configure(const char *yaml)
+{
+    if (fake_configure(&fake, yaml, &reload))
+        fail_msg("%s", reload.text);
+}
+
+static void refused(const char *yaml, const char *word)
+{
+    assert_int_not_equal(fake_configure(&fake, yaml, &reload), 0);
+    if (!strstr(reload.text, word))
+        fail_msg("\"%s\" lacks \"%s\"", reload.text, word);
+    assert_null(fake.supervisor->reload);
+}
+
+static void begin(uint32_t devices, const char *yaml)
+{
+    fake_open(&fake, devices, 64 * MIB);
+    for (uint32_t i = 0; i < devices; i++)
+        fake.worker[i].sums = true;
+    configure(yaml);
+}
+
+static void end(void)
+{
+    fake_expect_nothing_left(&fake);
+    assert_null(fake.supervisor->totals.first);
+    fake_close(&fake);
+}
+
+static int attach(const char *name)
+{
+    struct proto_attach body = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    snprintf(body.name, sizeof body.name, "%s", name);
+    int fd = fake_greet(&fake);
+    fake_send(&fake, fd, PROTO_ATTACH, &body);
+    return fd;
+}
+
+static struct proto_attached attached(int fd)
+{
+    struct proto_attached told;
+    memcpy(&told, fake_expect(&fake, fd, PROTO_ATTACHED), sizeof told);
+    channel_close_fds(&fake.message);
+    return told;
+}
+
+static struct proto_limits limits_of(int fd)
+{
+    fake_send(&fake, fd, PROTO_LIMITS_QUERY, NULL);
+    return *(const struct proto_limits *)fake_expect(&fake, fd, PROTO_LIMITS);
+}
+
+#define AB(a, b) "rules:\n  - {match: {name: a}, " a "}\n  - {match: {name: b}, " b "}\n"
+
+static void requests_change_places_though_both_together_would_not_fit(void **state)
+{
+    (void)state;
+    begin(
+        1,
+        AB("threads: {request: 60%}, time: {request: 30%}, memory: {request: 40M}",
+           "threads: {request: 40%}, time: {request: 70%}, memory: {request: 24M}") "gpus: [{gpu: "
+                                                                                    "0, mode: "
+                                                                                    "fair}]\n");
+    int a = attach("a"), b = attach("b");
+    uint32_t number = attached(a).client;
+    struct proto_attached told = attached(b);
+    assert_int_equal(told.thread_request, 4000);
+    assert_int_equal(told.time_request, 7000);
+    assert_int_equal(told.mode, SCHEDULE_FAIR);
+    configure(AB(
+        "threads: {request: 30%}, time: {request: 80%}, memory: {request: 10M}",
+        "threads: {request: 70%}, time: {request: 20%}, memory: {request: 54M}") "gpus: [{gpu: 0, "
+                                                                                 "mode: strict, "
+                                                                                 "lease: 50ms}]\n");
+    assert_int_equal(fake.worker[0].shares[number].thread_request, 3000);
+    assert_int_equal(fake.worker[0].shares[number].time_request, 8000);
+    assert_int_equal(fake.worker[0].schedule.mode, SCHEDULE_STRICT);
+    assert_int_equal(fake.worker[0].schedule.lease, 50000000);
+    struct proto_limits limits = limits_of(b);
+    assert_int_equal(limits.thread_request, 7000);
+    assert_int_equal(limits.time_request, 2000);
+    assert_int_equal(limits.mode, SCHEDULE_STRICT);
+    fake_alloc(&fake, a, 10 * MIB);
+    fake_alloc_refused(&fake, a, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "guaranteed");
+    fake_alloc(&fake, b, 54 * MIB);
+    close(a);
+    close(b);
+    end();
+}
+
+static void told(void *context, uint32_t client, uint32_t error, const char *text)
+{
+    (void)client;
+    if (error)
+        fail_msg("%s", text);
+    *(bool *)context = true;
+}
+
+/* As an administrator does by hand. */
+static void set_request(uint32_t client, uint32_t request)
+{
+    struct supervisor_change change = supervisor_change_none;
+    bool done = false;
+    change.thread_request = request;
+    assert_int_equal(supervisor_set(fake.supervisor, client, &change, "a test", told, &done), 0);
+    FAKE_WAIT(&fake, done);
+}
+
+/* What a worker and its clients have, and what a new client would get. */
+struct picture {
+    struct proto_worker_limits shares[FAKE_CLIENTS];
+    struct proto_worker_schedule schedule;
+    struct proto_limits a, b;
+    uint64_t guaranteed[2];
+    uint32_t fresh;
+};
+
+static struct picture picture(int a, int b)
+{
+    struct picture picture;
+    memset(&picture, 0, sizeof picture);
+    memcpy(picture.shares, fake.worker[0].shares, sizeof picture.shares);
+    picture.schedule = fake.worker[0].schedule;
+    picture.a = limits_of(a);
+    picture.b = limits_of(b);
+    struct session *session = fake.supervisor->first;
+    for (int i = 0; i < 2; i++, session = session->next)
+        picture.guaranteed[i] = session->memory.guarantee;
+    int fd = attach("fresh");
+    picture.fresh = attached(fd).thread_percentage;
+    uint32_t before = fake.worker[0].detached;
+    close(fd);
+    FAKE_WAIT(&fake, fake.worker[0].detached == before + 1);
+    fake_settle(&fake);
+    return picture;
+}
+
+static void whatever_refuses_it_nothing_has_changed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *yaml, *word, *schedule;
+    } files[] = {
+        {"clients: {threads: {limit: 90%, request: 55%}, priority: 3}\n",
+         "threads come to 11000, time to 0", NULL},
+        /* The device refuses, though all clients agree. */
+        {"clients: {threads: {limit: 50%}, memory: {limit: 4M}}\ngpus: [{gpu: 0, mode: turns}]\n",
+         "GPU 0: no turns here", "no turns here"},
+        /* In the old mode these fit. */
+        {"clients: {time: {request: 60%}, threads: {request: 10%}}\ngpus: [{gpu: 0, mode: "
+         "strict}]\n",
+         "time to 12000", NULL},
+        {"clients: {memory: {request: 33M}, threads: {limit: 20%}}\n",
+         "a request of 33M of device memory does not fit: 33M are guaranteed to other clients, "
+         "which comes to 66M, and there are 64M",
+         NULL},
+        {"clients: {threads: {limit: 10}}\n", ":1: threads.limit", NULL},
+    };
+    begin(1, AB("threads: {request: 30%, limit: 60%}, memory: {request: 20M}",
+                "threads: {request: 40%}, priority: 2") "gpus: [{gpu: 0, lease: 20ms}]\n");
+    int a = attach("a"), b = attach("b");
+    attached(a);
+    uint32_t number = attached(b).client;
+    set_request(number, 2500);
+    struct picture before = picture(a, b);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        fake.worker[0].refuse_schedule = files[i].schedule;
+        refused(files[i].yaml, files[i].word);
+        fake.worker[0].refuse_schedule = NULL;
+        struct picture after = picture(a, b);
+        assert_memory_equal(&after, &before, sizeof after);
+    }
+    close(a);
+    close(b);
+    end();
+}
+
+static void what_is_set_by_hand_stays_where_the_files_agree(void **state)
+{
+    (void)state;
+    begin(1, "clients: {threads: {request: 10%, limit: 50%}, priority: 1}\n");
+    int a = attach("a");
+    uint32_t number = attached(a).client;
+    set_request(number, 3000);
+    configure("clients: {threads: {request: 10%, limit: 40%}, priority: 2}\n");
+    assert_int_equal(limits_of(a).thread_request, 3000);
+    assert_int_equal(limits_of(a).thread_percentage, 4000);
+    assert_int_equal(limits_of(a).priority, 2);
+    /* A limit of the file goes before. */
+    configure("clients: {threads: {request: 10%, limit: 20%}, priority: 2}\n");
+    assert_int_equal(limits_of(a).thread_request, 2000);
+    configure("clients: {threads: {request: 15%, limit: 20%}, priority: 2}\n");
+    assert_int_equal(limits_of(a).thread_request, 1500);
+    uint32_t asked = fake.worker[0].limits;
+    configure("clients: {threads: {request: 15%, limit: 20%}, priority: 2}\n");
+    assert_int_equal(fake.worker[0].limits, asked);
+    close(a);
+    end();
+}
+
+static void who_is_attaching_meanwhile_has_the_new_grant(void **state)
+{
+    (void)state;
+    struct proto_worker_attached granted = {.multiprocessors = 64};
+    struct fake_worker *worker = &fake.worker[0];
+    begin(1, "clients: {threads: {limit: 50%}, memory: {limit: 8M}}\n");
+    worker->automatic = false;
+    int early = attach("early");
+    fake_worker_expect(&fake, 0, PROTO_WORKER_ATTACH);
+    struct channel_message request = worker->message;
+    request.body = request.data + 16;
+    channel_close_fds(&worker->message);
+    assert_int_equal(fake_reload_begin(
+                         &fake, "clients: {threads: {limit: 20%}, memory: {limit: 4M}}\n", &reload),
+                     0);
+    int late = attach("late");
+    for (int i = 0; i < 50; i++)
+        fake_turn(&fake);
+    assert_false(fake_worker_take(worker)); /* it waits for the first, and the second for it */
+    fake_reply(worker, &request, PROTO_WORKER_ATTACHED, &granted, NULL, 0);
+    attached(early);
+    worker->automatic = true;
+    FAKE_WAIT(&fake, reload.over);
+    assert_int_equal(reload.error, 0);
+    assert_int_equal(limits_of(early).thread_percentage, 2000);
+    assert_int_equal(limits_of(early).memory_limit, 4 * MIB);
+    fake_alloc_refused(&fake, early, 6 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "limit of this client");
+    struct proto_attached fresh = attached(late);
+    assert_int_equal(fresh.thread_percentage, 2000);
+    assert_int_equal(fresh.memory_limit, 4 * MIB);
+    close(early);
+    close(late);
+    end();
+}
+
+/* Of two clients the first has changed when the second is refused. */
+static void who_attaches_after_a_refusal_has_the_old_grant(void **state)
+{
+    (void)state;
+    struct proto_worker_attached granted = {.multiprocessors = 64};
+    struct fake_worker *worker = &fake.worker[0];
+    begin(1, "clients: {threads: {limit: 50%}}\n");
+    int a = attach("a"), b = attach("b");
+    attached(a);
+    attached(b);
+    worker->automatic = false;
+    assert_int_equal(
+        fake_reload_begin(&fake, "clients: {threads: {limit: 30%}, priority: 4}\n", &reload), 0);
+    int late = attach("late");
+    struct supervisor_change change = supervisor_change_none;
+    char why[200];
+    change.priority = 1;
+    assert_int_equal(supervisor_check(fake.supervisor, 1, &change, why, sizeof why),
+                     PROTO_ERROR_NOT_READY);
+    assert_int_equal(supervisor_set(fake.supervisor, 1, &change, "a test", told, NULL), -EBUSY);
+    struct schedule schedule = schedule_default();
+    assert_int_equal(
+        supervisor_schedule(fake.supervisor, 0, &schedule, SCHEDULE_MODE, "a test", told, NULL),
+        -EBUSY);
+    struct fake_reload second;
+    assert_int_equal(fake_reload_begin(&fake, "", &second), -EBUSY);
+    assert_non_null(strstr(second.text, "another reload is under way"));
+    fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
+    fake_reply(worker, &worker->message, PROTO_WORKER_ATTACHED, &granted, NULL, 0);
+    fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
+    channel_send_failed(worker->fd, worker->message.header.serial, worker->message.header.client,
+                        PROTO_ERROR_OUT_OF_MEMORY, "no partition");
+    worker->automatic = true;
+    FAKE_WAIT(&fake, reload.over);
+    assert_int_equal(reload.error, PROTO_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(reload.text, "no partition"));
+    assert_int_equal(attached(late).thread_percentage, 5000);
+    assert_int_equal(limits_of(a).thread_percentage, 5000);
+    assert_int_equal(limits_of(a).priority, 0);
+    assert_int_equal(limits_of(b).priority, 0);
+    close(a);
+    close(b);
+    close(late);
+    end();
+}
+
+static void who_leaves_meanwhile_stops_nothing(void **state)
+{
+    (void)state;
+    struct fake_worker *worker = &fake.worker[0];
+    begin(1, "");
+    int a = attach("a"), b = attach("b");
+    attached(a);
+    attached(b);
+    worker->automatic = false;
+    assert_int_equal(fake_reload_begin(&fake,
+                                       "clients: {threads: {limit: 30%}, memory: {request: 20M}}\n"
+                                       "users: [{memory: {limit: 50M}}]\n",
+                                       &reload),
+                     0);
+    close(a);
+    for (int i = 0; i < 50; i++)
+        fake_turn(&fake);
+    worker->automatic = true;
+    FAKE_WAIT(&fake, reload.over);
+    assert_int_equal(reload.error, 0);
+    assert_int_equal(limits_of(b).thread_percentage, 3000);
+    close(b);
+    end();
+}
+
+static void a_worker_that_dies_meanwhile_refuses_it(void **state)
+{
+    (void)state;
+    begin(2, "clients: {threads: {limit: 50%}}\n");
+    int a = attach("a");
+    attached(a);
+    fake.worker[0].automatic = false;
+    assert_int_equal(fake_reload_begin(&fake,
+                                       "clients: {threads: {limit: 30%}}\n"
+                                       "gpus: [{gpu: 0, mode: fair}, {gpu: 1, mode: fair}]\n",
+                                       &reload),
+                     0);
+    fake_worker_expect(&fake, 0, PROTO_WORKER_SCHEDULE);
+    fake_kill_worker(&fake, 0);
+    FAKE_WAIT(&fake, reload.over);
+    assert_int_not_equal(reload.error, 0);
+    assert_int_equal(fake.worker[1].schedule.mode, SCHEDULE_CONCURRENT);
+    assert_int_equal(fake.supervisor->devices[0].schedule.mode, SCHEDULE_CONCURRENT);
+    assert_int_equal(fake.supervisor->config->ceilings[0].threads, 5000);
+    close(a);
+    end();
+}
+
+static void a_server_that_stops_meanwhile_ends(void **state)
+{
+    (void)state;
+    begin(1, "clients: {threads: {limit: 50%}}\n");
+    int a = attach("a");
+    attached(a);
+    fake.worker[0].automatic = false;
+    assert_int_equal(fake_reload_begin(&fake, "clients: {threads: {limit: 30%}}\n", &reload), 0);
+    close(a);
+    fake_close(&fake);
+    assert_true(reload.over);
+}
+
+static void a_profile_that_has_gone_leaves_its_client_as_it_is(void **state)
+{
+    (void)state;
+    begin(1, "profiles: {p: {threads: {limit: 30%}}}\n");
+    struct proto_attach body = {
+        .memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET, .profile = "p"};
+    int fd = fake_greet(&fake);
+    fake_send(&fake, fd, PROTO_ATTACH, &body);
+    attached(fd);
+    configure("clients: {threads: {limit: 10%}}\n");
+    assert_int_equal(limits_of(fd).thread_percentage, 3000);
+    configure("clients: {threads: {limit: 10%}}\nprofiles: {p: {threads: {limit: 20%}}}\n");
+    assert_int_equal(limits_of(fd).thread_percentage, 1000);
+    close(fd);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_change_places_though_both_together_would_not_fit),
+        cmocka_unit_test(whatever_refuses_it_nothing_has_changed),
+        cmocka_unit_test(what_is_set_by_hand_stays_where_the_files_agree),
+        cmocka_unit_test(who_is_attaching_meanwhile_has_the_new_grant),
+        cmocka_unit_test(who_attaches_after_a_refusal_has_the_old_grant),
+        cmocka_unit_test(who_leaves_meanwhile_stops_nothing),
+        cmocka_unit_test(a_worker_that_dies_meanwhile_refuses_it),
+        cmocka_unit_test(a_server_that_stops_meanwhile_ends),
+        cmocka_unit_test(a_profile_that_has_gone_leaves_its_client_as_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* What is guaranteed to a client, and what users and groups have in total: by accounts. */
+#include "tests/unit/supervisor/fake.h"
+
+static struct fake fake;
+static struct fake_reload reload;
+
+static void begin(uint32_t devices, const char *yaml)
+{
+    fake_open(&fake, devices, 64 * MIB);
+    if (fake_configure(&fake, yaml, &reload))
+        fail_msg("%s", reload.text);
+}
+
+static void end(void)
+{
+    fake_expect_nothing_left(&fake);
+    assert_null(fake.supervisor->totals.first);
+    for (uint32_t i = 0; i < fake.devices; i++)
+        assert_int_equal(fake.supervisor->devices[i].memory.used, 0);
+    fake_close(&fake);
+}
+
+/* Attaches by a name that rules know. Returns the connection. */
+static int attach(uint32_t device, const char *name)
+{
+    struct proto_attach body = {
+        .device = device, .memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    snprintf(body.name, sizeof body.name, "%s", name);
+    int fd = fake_greet(&fake);
+    fake_send(&fake, fd, PROTO_ATTACH, &body);
+    return fd;
+}
+
+static int attached(uint32_t device, const char *name)
+{
+    int fd = attach(device, name);
+    fake_expect(&fake, fd, PROTO_ATTACHED);
+    channel_close_fds(&fake.message);
+    return fd;
+}
+
+static void attach_refused(const char *name, uint32_t error, const char *word)
+{
+    int fd = attach(0, name);
+    fake_expect_failed(&fake, fd, error, word);
+    close(fd);
+    fake_settle(&fake);
+}
+
+static void what_is_requested_stays_free_for_who_requested_it(void **state)
+{
+    (void)state;
+    begin(1, "rules:\n  - {match: {name: a}, memory: {request: 40M}}\n");
+    int a = attached(0, "a"), b = attached(0, "b");
+    fake_alloc(&fake, b, 24 * MIB);
+    fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY,
+                       "device memory of all clients together: 64 MiB of 64 MiB are in use or "
+                       "guaranteed");
+    fake_alloc_refused(&fake, b, 1, PROTO_ERROR_OUT_OF_MEMORY, "wait until other clients have");
+    fake_alloc(&fake, a, 40 * MIB);
+    fake_alloc_refused(&fake, a, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "all clients");
+    /* When it has gone, its room is anybody's. */
+    close(a);
+    FAKE_WAIT(&fake, fake.worker[0].detached == 1);
+    fake_settle(&fake);
+    fake_alloc(&fake, b, 40 * MIB);
+    close(b);
+    end();
+}
+
+/* Small pieces come from slabs, which must shrink to what is left. */
+static void slabs_leave_room_for_what_is_guaranteed(void **state)
+{
+    (void)state;
+    begin(1, "rules:\n  - {match: {name: a}, memory: {request: 59M}}\n");
+    int a = attached(0, "a"), b = attached(0, "b");
+    fake_alloc(&fake, b, 1000);
+    fake_alloc(&fake, b, MIB / 2);
+    fake_alloc(&fake, b, MIB / 2);
+    fake_alloc(&fake, b, MIB / 2);
+    fake_alloc(&fake, b, MIB / 2);
+    assert_true(fake_usage(&fake, b).used <= 4 * MIB);
+    fake_alloc_refused(&fake, b, 4 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "guaranteed");
+    for (int i = 0; i < 29; i++)
+        fake_alloc(&fake, a, 2 * MIB);
+    close(a);
+    close(b);
+    end();
+}
+
+static void requests_beyond_the_device_are_refused_with_the_arithmetic(void **state)
+{
+    (void)state;
+    begin(2, "rules:\n  - {match: {name: \"a*\"}, memory: {request: 40M}}\n"
+             "  - {match: {name: c}, memory: {request: 24M}}\n");
+    int a = attached(0, "a");
+    attach_refused("a2", PROTO_ERROR_INVALID_VALUE,
+                   "a request of 40M of device memory does not fit: 40M are guaranteed to other "
+                   "clients, which comes to 80M, and there are 64M");
+    assert_int_equal(fake.supervisor->devices[0].memory.used, 40 * MIB);
+    int other = attached(1, "a2"); /* another device has room */
+    int b = attached(0, "b");
+    fake_alloc(&fake, b, 2 * MIB);
+    attach_refused("c", PROTO_ERROR_OUT_OF_MEMORY,
+                   "a request of 24M of device memory does not fit now: of 64M other clients have "
+                   "40M guaranteed and use 2M beyond that");
+    close(b);
+    FAKE_WAIT(&fake, fake.worker[0].detached == 1);
+    fake_settle(&fake);
+    int c = attached(0, "c");
+    close(a);
+    close(c);
+    close(other);
+    end();
+}
+
+static void host_memory_is_guaranteed_likewise(void **state)
+{
+    (void)state;
+    /* The server has 64 MiB, each client 16. */
+    begin(1, "rules:\n  - {match: {name: \"a*\"}, host_memory: {request: 16M}}\n");
+    int fds[5];
+    for (int i = 0; i < 4; i++)
+        fds[i] = attached(0, i < 3 ? "a" : "b");
+    struct proto_host_alloc alloc = {.count = 16 * MIB};
+    fake_send(&fake, fds[3], PROTO_HOST_ALLOC, &alloc);
+    fake_expect(&fake, fds[3], PROTO_HOST_ALLOCATED);
+    channel_close_fds(&fake.message);
+    fds[4] = attached(0, "b");
+    alloc.count = 4096;
+    fake_send(&fake, fds[4], PROTO_HOST_ALLOC, &alloc);
+    fake_expect_failed(&fake, fds[4], PROTO_ERROR_OUT_OF_MEMORY,
+                       "pinned host memory limit of the server: 64 MiB of 64 MiB are in use or "
+                       "guaranteed");
+    attach_refused("a", PROTO_ERROR_OUT_OF_MEMORY,
+                   "of 64M other clients have 48M guaranteed and "
+                   "use 16M beyond that");
+    alloc.count = 16 * MIB;
+    for (int i = 0; i < 3; i++) {
+        fake_send(&fake, fds[i], PROTO_HOST_ALLOC, &alloc);
+        fake_expect(&fake, fds[i], PROTO_HOST_ALLOCATED);
+        channel_close_fds(&fake.message);
+    }
+    for (int i = 0; i < 5; i++)
+        close(fds[i]);
+    end();
+}
+
+static void all_clients_of_a_user_have_one_total(void **state)
+{
+    (void)state;
+    char yaml[300], who[64];
+    snprintf(yaml, sizeof yaml,
+             "users:\n  - {uid: %u, memory: {limit: 12M}, host_memory: {limit: 1M}}\n"
+             "  - {uid: %u, memory: {limit: 2M}}\n",
+             getuid(), getuid() + 1);
+    begin(2, yaml);
+    int a = attached(0, "a"), b = attached(0, "b"), other = attached(1, "c");
+    uint64_t first = fake_alloc(&fake, a, 8 * MIB);
+    fake_alloc(&fake, b, 4 * MIB);
+    snprintf(who, sizeof who, "device memory limit of all clients of user %u together", getuid());
+    fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, who);
+    fake_alloc_refused(&fake, a, 1, PROTO_ERROR_OUT_OF_MEMORY, "12 MiB of 12 MiB are in use");
+    fake_alloc(&fake, other, 12 * MIB); /* of each GPU */
+    fake_free(&fake, a, first);
+    fake_alloc(&fake, b, 8 * MIB);
+    fake_alloc_refused(&fake, a, 1, PROTO_ERROR_OUT_OF_MEMORY, who);
+    /* Pinned memory is the server's, wherever it is used. */
+    struct proto_host_alloc alloc = {.count = MIB};
+    fake_send(&fake, other, PROTO_HOST_ALLOC, &alloc);
+    fake_expect(&fake, other, PROTO_HOST_ALLOCATED);
+    channel_close_fds(&fake.message);
+    alloc.count = 4096;
+    fake_send(&fake, a, PROTO_HOST_ALLOC, &alloc);
+    fake_expect_failed(&fake, a, PROTO_ERROR_OUT_OF_MEMORY,
+                       "pinned host memory limit of all clients "
+                       "of user");
+    /* Who leaves gives it back. */
+    close(b);
+    FAKE_WAIT(&fake, fake.worker[0].detached == 1);
+    fake_settle(&fake);
+    fake_alloc(&fake, a, 12 * MIB);
+    fake_alloc_refused(&fake, a, 1, PROTO_ERROR_OUT_OF_MEMORY, who);
+    close(a);
+    close(other);
+    end();
+}
+
+static void a_request_needs_room_in_the_total_and_holds_it(void **state)
+{
+    (void)state;
+    begin(1, "groups:\n  - {memory: {limit: 16M}}\n"
+             "rules:\n  - {match: {name: a}, memory: {request: 10M}}\n");
+    int a = attached(0, "a");
+    attach_refused("a", PROTO_ERROR_OUT_OF_MEMORY,
+                   "a request of 10M of device memory does not fit: "
+                   "device memory limit of all clients of group");
+    int b = attached(0, "b");
+    fake_alloc(&fake, b, 6 * MIB);
+    fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "of group");
+    fake_alloc(&fake, a, 10 * MIB);
+    close(a);
+    close(b);
+    end();
+}
+
+static void a_new_file_changes_totals_of_who_is_there(void **state)
+{
+    (void)state;
+    begin(1, "");
+    int a = attached(0, "a"), b = attached(0, "b");
+    fake_alloc(&fake, a, 10 * MIB);
+    uint64_t second = fake_alloc(&fake, b, 10 * MIB);
+    /* Below what is in use: nothing is taken away, nothing is added. */
+    assert_int_equal(fake_configure(&fake, "users:\n  - {memory: {limit: 16M}}\n", &reload), 0);
+    fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "20 MiB of 16 MiB are in use");
+    fake_free(&fake, b, second);
+    fake_alloc(&fake, b, 6 * MIB);
+    fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 16 MiB");
+    assert_int_equal(fake_configure(&fake, "users:\n  - {memory: {limit: 50%}}\n", &reload), 0);
+    fake_alloc(&fake, b, 16 * MIB);
+    fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "32 MiB of 32 MiB");
+    assert_int_equal(fake_configure(&fake, "", &reload), 0);
+    fake_alloc(&fake, b, 32 * MIB);
+    close(a);
+    close(b);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_requested_stays_free_for_who_requested_it),
+        cmocka_unit_test(slabs_leave_room_for_what_is_guaranteed),
+        cmocka_unit_test(requests_beyond_the_device_are_refused_with_the_arithmetic),
+        cmocka_unit_test(host_memory_is_guaranteed_likewise),
+        cmocka_unit_test(all_clients_of_a_user_have_one_total),
+        cmocka_unit_test(a_request_needs_room_in_the_total_and_holds_it),
+        cmocka_unit_test(a_new_file_changes_totals_of_who_is_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
