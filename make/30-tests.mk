@@ -35,6 +35,7 @@ $(BUILD)/tests/unit/client/%: $(BUILD)/obj/tests/unit/client/%.o $(A)/libsupport
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
 # What .incbin takes in is invisible to -MMD.
 $(BUILD)/obj/tests/integration/test_client_api.o: tests/integration/kernels/client.ptx
+$(BUILD)/obj/tests/integration/test_lend.o: tests/bench/kernels/bench.ptx
 # Integration and abuse tests speak to a private server; see tests/support/.
 $(BUILD)/tests/integration/% $(BUILD)/tests/abuse/%: $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 $(LIVE_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a

@@ -396,6 +396,8 @@ static void windows_are_bounded_in_time(void **state)
     assert_int_equal(scheduler_window(&settings, &client), 4);
     client.mean_ns = 4 * MS;
     assert_int_equal(scheduler_window(&settings, &client), 2);
+    client.mean_ns = 0;
+    assert_int_equal(scheduler_window(&settings, &client), 4);
     settings.window_ns = 0;
     assert_int_equal(scheduler_window(&settings, &client), 128);
 }

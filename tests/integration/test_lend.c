@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Requested multiprocessors through the real server: their client's own while it has work,
+ * lent while it has none. Who ran where, and when, is told by the blocks themselves.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/gpushare.h"
+#include "tests/bench/span.h"
+#include "tests/support/server.h"
+
+enum { SMS_MAX = 512, LAUNCHES_MOST = 6000, ROUNDS = 25, BURST = 25, QUEUED = 16 };
+enum { MS = 1000000, RECLAIM_NS = 10 * MS, WHOLE_SM = 200 << 10 };
+
+__asm__(".section .rodata\n.balign 16\nlend_ptx:\n.incbin "
+        "\"tests/bench/kernels/bench.ptx\"\n.byte 0\n.previous\n");
+extern const char lend_ptx[];
+
+#define OK(call) assert_ok((call), #call)
+
+static void assert_ok(gpushare_error error, const char *call)
+{
+    if (error != GPUSHARE_SUCCESS)
+        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
+}
+
+/* A client whose blocks take a multiprocessor each, one millisecond long. */
+struct actor {
+    gpushare_connection *gpu;
+    gpushare_function *function;
+    struct span *spans; /* `grid` for each launch */
+    unsigned *blocks;   /* that ended */
+    unsigned grid, launched, most;
+    int stop; /* atomic */
+};
+
+static gpushare_error try_connect(const struct server *server, const char *request,
+                                  const char *limit, gpushare_connection **gpu)
+{
+    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
+    unsetenv("GPUSHARE_THREADS_REQUEST");
+    if (request) {
+        char share[16];
+        snprintf(share, sizeof share, "%s%%", request);
+        setenv("GPUSHARE_THREADS_REQUEST", share, 1);
+    }
+    setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", limit, 1);
+    gpushare_error error = gpushare_connect(&options, gpu);
+    unsetenv("GPUSHARE_THREADS_REQUEST");
+    unsetenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE");
+    return error;
+}
+
+static void arrive(struct actor *actor, const struct server *server, const char *request,
+                   const char *limit, unsigned grid, unsigned most)
+{
+    gpushare_module *module;
+    void *words;
+    memset(actor, 0, sizeof *actor);
+    OK(try_connect(server, request, limit, &actor->gpu));
+    OK(gpushare_module_load(actor->gpu, lend_ptx, 0, &module));
+    OK(gpushare_module_function(module, "span", &actor->function));
+    OK(gpushare_function_set_shared(actor->function, WHOLE_SM));
+    actor->grid = grid;
+    actor->most = most;
+    OK(gpushare_host_alloc(actor->gpu, 64 + sizeof(struct span) * grid * most, &words));
+    memset(words, 0, 64);
+    actor->blocks = words;
+    actor->spans = (struct span *)((char *)words + 64);
+}
+
+static void launch(struct actor *actor)
+{
+    uint64_t spans = (uint64_t)(uintptr_t)&actor->spans[(size_t)actor->launched * actor->grid];
+    uint64_t blocks = (uint64_t)(uintptr_t)actor->blocks, ns = MS;
+    struct gpushare_dim grid = {actor->grid, 1, 1}, block = {32, 1, 1};
+    void *parameters[] = {&spans, &blocks, &ns};
+    assert_true(actor->launched < actor->most);
+    OK(gpushare_launch(actor->function, grid, block, WHOLE_SM, NULL, parameters));
+    __atomic_store_n(&actor->launched, actor->launched + 1, __ATOMIC_SEQ_CST);
+}
+
+static unsigned ended(const struct actor *actor)
+{
+    return __atomic_load_n(actor->blocks, __ATOMIC_SEQ_CST) / actor->grid;
+}
+
+/* Nothing is lost: every block of every launch has told its span. */
+static void leave(struct actor *actor)
+{
+    OK(gpushare_synchronize(actor->gpu));
+    for (size_t i = 0; i < (size_t)actor->launched * actor->grid; i++)
+        assert_int_equal(actor->spans[i].done, 1);
+    gpushare_close(&actor->gpu);
+}
+
+static void *work_on(void *context)
+{
+    struct actor *actor = context;
+    while (!__atomic_load_n(&actor->stop, __ATOMIC_SEQ_CST) && actor->launched < actor->most) {
+        launch(actor);
+        while (actor->launched - ended(actor) >= QUEUED)
+            usleep(100);
+    }
+    return NULL;
+}
+
+struct stretch {
+    uint64_t begin, end;
+};
+
+static struct stretch stretch_of(const struct actor *actor, unsigned first, unsigned count)
+{
+    struct stretch stretch = {.begin = UINT64_MAX};
+    for (size_t i = (size_t)first * actor->grid; i < (size_t)(first + count) * actor->grid; i++) {
+        const struct span *span = &actor->spans[i];
+        stretch.begin = span->begin < stretch.begin ? span->begin : stretch.begin;
+        stretch.end = span->end > stretch.end ? span->end : stretch.end;
+    }
+    return stretch;
+}
+
+static unsigned mark_used(const struct actor *actor, bool used[SMS_MAX])
+{
+    unsigned count = 0;
+    memset(used, 0, SMS_MAX * sizeof *used);
+    for (size_t i = 0; i < (size_t)actor->launched * actor->grid; i++) {
+        unsigned sm = actor->spans[i].sm;
+        assert_true(sm < SMS_MAX);
+        count += !used[sm];
+        used[sm] = true;
+    }
+    return count;
+}
+
+/* When the last of an actor's blocks that began before the stretch's end left these
+ * multiprocessors; 0: none was there. */
+static uint64_t last_on(const struct actor *actor, const bool used[SMS_MAX], struct stretch stretch)
+{
+    uint64_t last = 0;
+    for (size_t i = 0; i < (size_t)actor->launched * actor->grid; i++) {
+        const struct span *span = &actor->spans[i];
+        if (used[span->sm] && span->begin < stretch.end && span->end > stretch.begin &&
+            span->end > last)
+            last = span->end;
+    }
+    return last;
+}
+
+/* Waits until a block of the borrower is done there that began later than that. */
+static void wait_until_lent(const struct actor *borrower, const bool used[SMS_MAX], uint64_t since)
+{
+    time_t end = time(NULL) + 20;
+    for (size_t i = 0;;) {
+        unsigned launched = __atomic_load_n(&borrower->launched, __ATOMIC_SEQ_CST);
+        for (size_t at = i; at < (size_t)launched * borrower->grid; at++) {
+            const struct span *span = &borrower->spans[at];
+            bool done = __atomic_load_n(&span->done, __ATOMIC_SEQ_CST) == 1;
+            if (done && used[span->sm] && span->begin > since)
+                return;
+            if (done && at == i)
+                i++;
+        }
+        if (time(NULL) > end)
+            fail_msg("idle multiprocessors were lent to nobody for 20 s");
+        usleep(500);
+    }
+}
+
+static void own_multiprocessors_are_lent_while_idle_and_come_back_in_time(void **state)
+{
+    (void)state;
+    static const char half[] = "50";
+    struct server *server = server_start(NULL, NULL);
+    struct actor owner, borrower;
+    static bool own[SMS_MAX];
+    struct gpushare_limits limits = {.size = sizeof limits};
+    arrive(&owner, server, half, half, 64, ROUNDS * BURST);
+    arrive(&borrower, server, NULL, "100", 132, LAUNCHES_MOST);
+    OK(gpushare_limits(owner.gpu, &limits));
+    assert_int_equal(limits.multiprocessors, 64);
+    OK(gpushare_limits(borrower.gpu, &limits));
+    assert_int_equal(limits.multiprocessors, 132);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, work_on, &borrower), 0);
+    memset(own, 1, sizeof own);
+    wait_until_lent(&borrower, own, 0);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < BURST; i++)
+            launch(&owner);
+        OK(gpushare_synchronize(owner.gpu));
+        assert_int_equal(mark_used(&owner, own), 64);
+        /* In between they are of use to somebody. */
+        wait_until_lent(&borrower, own, stretch_of(&owner, round * BURST, BURST).end);
+    }
+    __atomic_store_n(&borrower.stop, 1, __ATOMIC_SEQ_CST);
+    pthread_join(thread, NULL);
+    OK(gpushare_synchronize(borrower.gpu));
+    assert_int_equal(mark_used(&owner, own), 64);
+    uint64_t worst = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct stretch burst = stretch_of(&owner, round * BURST, BURST);
+        uint64_t last = last_on(&borrower, own, burst);
+        uint64_t late = last > burst.begin ? last - burst.begin : 0;
+        worst = late > worst ? late : worst;
+        if (late > RECLAIM_NS + 2 * MS)
+            fail_msg("round %u: the borrower was on the owner's multiprocessors for %lu us more",
+                     round, late / 1000);
+    }
+    print_message("back after %lu us at worst, the running kernel of 1000 us included\n",
+                  worst / 1000);
+    leave(&owner);
+    leave(&borrower);
+    assert_int_equal(server_stop(server), 0);
+}
+
+static void who_has_no_multiprocessor_waits_until_the_owner_is_done(void **state)
+{
+    (void)state;
+    struct server *server = server_start(NULL, NULL);
+    struct actor owner, other;
+    arrive(&owner, server, "100", "100", 132, BURST);
+    /* One group and no part of the remainder, which is nobody's own. */
+    arrive(&other, server, NULL, "7", 8, 2);
+    for (int i = 0; i < BURST; i++)
+        launch(&owner);
+    while (ended(&owner) == 0)
+        usleep(100);
+    launch(&other);
+    OK(gpushare_synchronize(owner.gpu));
+    OK(gpushare_synchronize(other.gpu));
+    assert_true(stretch_of(&other, 0, 1).begin >= stretch_of(&owner, 0, BURST).end);
+    leave(&owner);
+    leave(&other);
+    assert_int_equal(server_stop(server), 0);
+}
+
+static void requests_for_more_than_there_is_are_refused_with_the_arithmetic(void **state)
+{
+    (void)state;
+    struct server *server = server_start(NULL, NULL);
+    gpushare_connection *one, *two = NULL;
+    OK(try_connect(server, "60", "60", &one));
+    assert_int_equal(try_connect(server, "50", "50", &two), GPUSHARE_ERROR_INVALID_VALUE);
+    if (!strstr(gpushare_error_text(), "9 of the device's 16 groups of 8 multiprocessors") ||
+        !strstr(gpushare_error_text(), "with the 8 asked for that makes 17"))
+        fail_msg("%s", gpushare_error_text());
+    OK(try_connect(server, "40", "50", &two));
+    gpushare_close(&one);
+    gpushare_close(&two);
+    assert_int_equal(server_stop(server), 0);
+}
+
+static void without_green_contexts_requests_mean_nothing(void **state)
+{
+    (void)state;
+    const char *env[] = {"SOFTGPU_NO_GREEN=1", NULL};
+    struct server *server = server_start(NULL, env);
+    struct actor one, two;
+    arrive(&one, server, "80", "100", 16, BURST);
+    arrive(&two, server, "80", "100", 16, BURST);
+    for (int i = 0; i < BURST; i++) {
+        launch(&one);
+        launch(&two);
+    }
+    leave(&one);
+    leave(&two);
+    assert_int_equal(server_stop(server), 0);
+}
+
+int main(void)
+{
+    server_needs_softgpu();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(own_multiprocessors_are_lent_while_idle_and_come_back_in_time),
+        cmocka_unit_test(who_has_no_multiprocessor_waits_until_the_owner_is_done),
+        cmocka_unit_test(requests_for_more_than_there_is_are_refused_with_the_arithmetic),
+        cmocka_unit_test(without_green_contexts_requests_mean_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
