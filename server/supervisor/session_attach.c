@@ -157,7 +157,7 @@ static void send_attached(struct session *session)
              "device memory, %llu of pinned host memory",
              session->number, session->name, (int)session->pid, session->uid,
              session->device->index, body.multiprocessors,
-             body.partitioned ? "" : " (not enforced)", (unsigned long long)body.memory_limit,
+             body.partitioned ? "" : " (by duty cycle)", (unsigned long long)body.memory_limit,
              (unsigned long long)body.host_memory_limit);
 }
 

@@ -15,7 +15,7 @@
  * that was longest unused is to be dropped.
  *
  * Where the driver lacks green contexts there is one atom, the whole device, and
- * nothing is enforced; partitions.why says so.
+ * limits hold as duty cycles (gate.h); partitions.why says why.
  *
  * partition_find and partition_put: any thread, short. The others, which call the driver:
  * the control thread.

@@ -102,7 +102,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     worker->device.info.partition_multiprocessors =
         worker->partitions.supported ? worker->partitions.atom_size : 0;
     if (!worker->partitions.supported)
-        log_warning("device %u: shares of multiprocessors are not enforced: %s",
+        log_warning("device %u: shares of multiprocessors are enforced by duty cycle: %s",
                     worker->device.info.device, worker->partitions.why);
     return 0;
 }
