@@ -14,6 +14,10 @@ $(BUILD)/tests/bench/bench: $(call obj,$(BENCH_SRC)) $(A)/libsupport.a $(A)/libc
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lm
 
+$(BUILD)/tests/unit/bench/%: $(BUILD)/obj/tests/unit/bench/%.o $(call obj,tests/bench/span.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka -lm
+
 # tests/integration/test_bench.sh runs some rows.
 CHECK_DEPS += $(NULL_DRIVER) $(BUILD)/tests/bench/bench
 

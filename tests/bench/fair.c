@@ -4,8 +4,8 @@
  * Mode fair, lease 50 ms, precision 5 % (a plan of 1 s), ten plans.
  *
  * fair_busy_ratio: requests of 25 % and 75 %; the second has no work half of the time (every other
- * half second). The row is the part of the time in which a kernel of either ran, as the
- * kernels wrote.
+ * half second). The row is the part of the time in which a kernel of one of them ran, as the
+ * kernels wrote; where kernels of both ran at once, nobody had a lease, and it does not count.
  *
  * fair_idle_split_error_points: requests of 10, 20, 30 and 40 %; the last has no work, so the
  * others should have their requests and a third of its 40 % each. A client's share is the time that
@@ -14,8 +14,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/bench/administer.h"
@@ -31,24 +29,6 @@ static struct load *client(const struct server *server, const char *request, uin
     const char *env[] = {request, NULL};
     struct load_spec spec = {.name = request, .env = env, .kernel_ns = kernel_ns, .most = 1 << 17};
     return load_start(server, &spec);
-}
-
-static uint64_t busy_ns(struct load **loads, int count, uint64_t from, uint64_t to)
-{
-    size_t all = 0;
-    for (int i = 0; i < count; i++)
-        all += load_spans(loads[i]);
-    struct span *spans = calloc(all ? all : 1, sizeof *spans);
-    if (!spans)
-        bench_die("out of memory");
-    all = 0;
-    for (int i = 0; i < count; i++) {
-        memcpy(spans + all, loads[i]->spans, load_spans(loads[i]) * sizeof *spans);
-        all += load_spans(loads[i]);
-    }
-    uint64_t busy = span_union(spans, all, from, to);
-    free(spans);
-    return busy;
 }
 
 void bench_fair_busy(struct bench_result *result)
@@ -74,7 +54,7 @@ void bench_fair_busy(struct bench_result *result)
     uint64_t from = load_device_time(loads[0], start), to = load_device_time(loads[0], end);
     load_stop(loads[0]);
     load_stop(loads[1]);
-    result->value = (double)busy_ns(loads, 2, from, to) / (double)(to - from);
+    result->value = load_single(loads, 2, from, to);
     snprintf(result->note, sizeof result->note, "25 %% had %.1f %%, 75 %% had %.1f %%",
              100 * (double)load_ns(loads[0], from, to) / (double)(to - from),
              100 * (double)load_ns(loads[1], from, to) / (double)(to - from));

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * lease_5ms_loss: mode fair, leases of 5 ms, four clients with requests of 25 % and kernels of
- * 100 us, each with more work than its share. Throughput is the kernel time that the
- * kernels wrote, of all clients, in half a second; the loss is the part of it that is missing
- * against one of them alone in the same mode, taken in turn; the median of ten pairs.
+ * 100 us, each with more work than its share. Throughput is the time in which a
+ * kernel of exactly one client ran, as the kernels wrote, in half a second; the loss is the part of
+ * it that is missing against one of them alone in the same mode, taken in turn; the median of ten
+ * pairs.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -37,10 +38,7 @@ static struct stretch work(struct load **loads, int count)
 static double kernel_time(struct load **loads, struct stretch stretch)
 {
     uint64_t from = load_device_time(loads[0], stretch.from);
-    uint64_t to = load_device_time(loads[0], stretch.to), sum = 0;
-    for (int i = 0; i < CLIENTS; i++)
-        sum += load_ns(loads[i], from, to);
-    return (double)sum / (double)(to - from);
+    return load_single(loads, CLIENTS, from, load_device_time(loads[0], stretch.to));
 }
 
 void bench_lease_loss(struct bench_result *result)

@@ -334,3 +334,23 @@ uint64_t load_ns(const struct load *load, uint64_t from, uint64_t to)
 {
     return span_sum(load->spans, load_spans(load), from, to);
 }
+
+double load_single(struct load *const *loads, int count, uint64_t from, uint64_t to)
+{
+    size_t all = 0;
+    for (int i = 0; i < count; i++)
+        all += load_spans(loads[i]);
+    struct span *spans = calloc(all + 1, sizeof *spans);
+    if (!spans)
+        bench_die("out of memory");
+    all = 0;
+    for (int i = 0; i < count; i++) {
+        memcpy(spans + all, loads[i]->spans, load_spans(loads[i]) * sizeof *spans);
+        all += load_spans(loads[i]);
+    }
+    int64_t single = span_single(spans, all, from, to);
+    free(spans);
+    if (single < 0)
+        bench_die("out of memory");
+    return (double)single / (double)(to - from);
+}

@@ -92,6 +92,9 @@ uint32_t load_whole(const struct load *load); /* launches with spans, so far */
 uint64_t load_device_time(const struct load *load, double seconds);
 /* Nanoseconds between from and to for which blocks of the client ran, one by one. */
 uint64_t load_ns(const struct load *load, uint64_t from, uint64_t to);
+/* The part of the time between from and to in which a block of exactly one of the clients, and one
+ * alone, was under way. */
+double load_single(struct load *const *loads, int count, uint64_t from, uint64_t to);
 
 /* ---- child ---- */
 

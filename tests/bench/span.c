@@ -26,24 +26,42 @@ uint64_t span_sum(const struct span *spans, size_t count, uint64_t from, uint64_
     return sum;
 }
 
-static int by_begin(const void *a, const void *b)
+/* A begin or an end. */
+struct edge {
+    uint64_t at;
+    int change;
+};
+
+/* Of one moment ends come first: what follows without a pause does not run beside it. */
+static int by_time(const void *a, const void *b)
 {
-    const struct span *x = a, *y = b;
-    return (x->begin > y->begin) - (x->begin < y->begin);
+    const struct edge *x = a, *y = b;
+    return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : x->change - y->change;
 }
 
-uint64_t span_union(struct span *spans, size_t count, uint64_t from, uint64_t to)
+int64_t span_single(const struct span *spans, size_t count, uint64_t from, uint64_t to)
 {
-    uint64_t sum = 0, reached = from;
-    qsort(spans, count, sizeof *spans, by_begin);
+    struct edge *edges = calloc(2 * count + 1, sizeof *edges);
+    size_t used = 0;
+    uint64_t single = 0;
+    int running = 0;
+    if (!edges)
+        return -1;
     for (size_t i = 0; i < count; i++) {
-        struct span part = cut(spans[i], reached, to);
+        struct span part = cut(spans[i], from, to);
         if (part.begin >= part.end)
             continue;
-        sum += part.end - part.begin;
-        reached = part.end;
+        edges[used++] = (struct edge){part.begin, 1};
+        edges[used++] = (struct edge){part.end, -1};
     }
-    return sum;
+    qsort(edges, used, sizeof *edges, by_time);
+    for (size_t i = 0; i < used; i++) {
+        if (running == 1)
+            single += edges[i].at - edges[i - 1].at;
+        running += edges[i].change;
+    }
+    free(edges);
+    return (int64_t)single;
 }
 
 static int by_value(const void *a, const void *b)

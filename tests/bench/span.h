@@ -20,9 +20,9 @@ struct span {
 /* The nanoseconds of spans that lie between from and to, one by one. */
 uint64_t span_sum(const struct span *spans, size_t count, uint64_t from, uint64_t to);
 
-/* The nanoseconds between from and to in which at least one of the spans was under way. Sorts
- * them. */
-uint64_t span_union(struct span *spans, size_t count, uint64_t from, uint64_t to);
+/* The nanoseconds between from and to in which exactly one of the spans was under way. -1: out of
+ * memory. */
+int64_t span_single(const struct span *spans, size_t count, uint64_t from, uint64_t to);
 
 /* The values' percentile (0 to 100), by nearest rank: of 1,000 values the 99th is the 990th
  * smallest. Sorts them. count is not 0. */
