@@ -171,6 +171,171 @@ rules:
                 it.granted(profile="small")
 
 
+class Requests(Case):
+    """What is reserved: each key arrives at the client, and what does not fit is refused with the sum."""
+
+    def test_every_key_arrives(self):
+        shares = ("thread_request", "thread_percentage", "time_request", "time_limit", "memory_limit", "mode", "priority")
+        none = {"thread_request": 0, "thread_percentage": 10000, "time_request": 0, "time_limit": 10000, "mode": 0,
+                "priority": 0}
+        keys = {"threads: {request: 12.5%}": {"thread_request": 1250},
+                "threads: {request: 0.1, limit: 30%}": {"thread_request": 1000, "thread_percentage": 3000},
+                "time: {request: 20%}": {"time_request": 2000}, "time: {limit: 0.75}": {"time_limit": 7500},
+                "time: {request: 10%, limit: 20%}": {"time_request": 1000, "time_limit": 2000},
+                "fraction: 0.25": {"time_request": 2500, "memory_limit": 0.25},
+                "replicas: 4": {"thread_percentage": 2500, "memory_limit": 0.25}, "priority: 5": {"priority": 5},
+                "memory: {limit: 12.5%}": {"memory_limit": 0.125}, "mode: fair": {"mode": 2}, "mode: strict": {"mode": 1},
+                "mode: turns": {"mode": 3}}
+        with self.configured("") as it:
+            whole = it.granted()["memory_limit"]
+            for key, wanted in keys.items():
+                places = ["gpus: [{gpu: 0, %s}]\n"]
+                if "mode" not in key:
+                    places += ["clients: {%s}\n", "rules: [{%s}]\n", "profiles: {p: {%s}}\nrules: [{profile: p}]\n"]
+                for place in places:
+                    it.write(place % key)
+                    self.assertEqual(it.reload().returncode, 0)
+                    told = {name: it.granted()[name] for name in shares}
+                    wanted_here = {**none, "memory_limit": 1, **wanted}
+                    wanted_here["memory_limit"] = int(whole * wanted_here["memory_limit"])
+                    self.assertEqual(told, wanted_here, place % key)
+
+    def test_what_is_given_lowers_what_is_asked_for(self):
+        with self.configured("profiles: {none: {threads: {request: 0}, time: {request: 0}}}\n"
+                             "rules: [{match: {name: given}, threads: {request: 20%}, time: {request: 30%}}]\n") as it:
+            for wishes, wanted in (({}, (0, 0)), ({"thread_request": 5000, "time_request": 4000}, (5000, 4000)),
+                                   ({"name": "given"}, (2000, 3000)),
+                                   ({"name": "given", "thread_request": 5000, "time_request": 100}, (2000, 100)),
+                                   ({"name": "given", "thread_percentage": 1000}, (1000, 3000)),
+                                   ({"profile": "none", "thread_request": 5000, "time_request": 4000}, (0, 0))):
+                told = it.granted(**wishes)
+                self.assertEqual((told["thread_request"], told["time_request"]), wanted, wishes)
+
+    def test_sums_that_do_not_fit_are_refused_with_the_arithmetic(self):
+        text = """
+gpus: [{gpu: 0, mode: fair}]
+rules:
+  - {match: {name: first}, threads: {request: 60%}, time: {request: 70%}, memory: {request: 70%}}
+  - {match: {name: threads}, threads: {request: 50%}}
+  - {match: {name: time}, time: {request: 40%}}
+  - {match: {name: memory}, memory: {request: 40%}}
+"""
+        with self.configured(text) as it:
+            first = RawClient(it.server.client)
+            with contextlib.closing(first):
+                whole = first.attach(name="first")["memory_limit"]
+                with self.assertRaisesRegex(RuntimeError, "groups of .* multiprocessors of their own"):
+                    it.granted(name="threads")
+                with self.assertRaisesRegex(RuntimeError, "70 %; with the 40 % asked for that makes 110 %"):
+                    it.granted(name="time")
+                with self.assertRaisesRegex(RuntimeError, "guaranteed to other clients, which comes to .* and there are"):
+                    it.granted(name="memory")
+                other = RawClient(it.server.client)
+                with contextlib.closing(other):
+                    other.attach(name="other")
+                    other.ask("memory_alloc", count=whole * 3 // 10 // (2 * MIB) * 2 * MIB)
+                    with self.assertRaisesRegex(RuntimeError, "device memory of all clients together"):
+                        other.ask("memory_alloc", count=2 * MIB)
+                    first.ask("memory_alloc", count=whole * 7 // 10 // (2 * MIB) * 2 * MIB)
+            for name in ("threads", "time", "memory"):
+                it.granted(name=name)
+
+    def test_the_environments_words(self):
+        with self.configured("") as it:
+            env = {**ENV, "GPUSHARE_SOCKET": it.server.client}
+            whole = it.granted()["memory_limit"]
+
+            def limits(**variables):
+                result = run(GPUSHARE, "--json", "info", **{**env, **variables})
+                self.assertEqual(result.returncode, 0, result.stderr)
+                return json.loads(result.stdout)["limits"]
+
+            told = limits(GPUSHARE_FRACTION="0.25")
+            self.assertEqual(told["memory"]["limit"]["granted_bytes"], whole // 4)
+            self.assertEqual(told["time"]["request"]["granted_percent"], 25)
+            self.assertEqual(told["time"]["limit"]["granted_percent"], 100)
+            self.assertEqual((told["time"]["mode"], told["time"]["enforced"]), ("concurrent", False))
+            told = limits(GPUSHARE_THREADS_REQUEST="12.5%", GPUSHARE_TIME_REQUEST="0.1", GPUSHARE_TIME_LIMIT="40%")
+            self.assertEqual(told["threads"]["request"]["granted_percent"], 12.5)
+            self.assertEqual(told["time"]["request"]["granted_percent"], 10)
+            self.assertEqual(told["time"]["limit"]["granted_percent"], 40)
+            it.write("gpus: [{gpu: 0, mode: strict}]\n")
+            self.assertEqual(it.reload().returncode, 0)
+            told = limits(GPUSHARE_FRACTION="0.5")
+            self.assertEqual((told["time"]["mode"], told["time"]["enforced"]), ("strict", True))
+            result = run(GPUSHARE, "info", **{**env, "GPUSHARE_FRACTION": "0.5", "GPUSHARE_TIME_LIMIT": "40%"})
+            self.assertIn("GPUSHARE_FRACTION requests 50 %, and GPUSHARE_TIME_LIMIT limits it to 40 %", result.stderr)
+
+    def test_the_servers_own_environment_is_default_and_ceiling(self):
+        variables = {"GPUSHARE_FRACTION": "0.5", "GPUSHARE_THREADS_REQUEST": "20%", "GPUSHARE_TIME_LIMIT": "80%"}
+        ENV.update(variables)
+        try:
+            with self.configured("") as it:
+                told = it.granted()
+                self.assertEqual((told["thread_request"], told["time_request"], told["time_limit"]), (2000, 5000, 8000))
+                told = it.granted(thread_request=3000, time_request=1000, time_limit=9000)
+                self.assertEqual((told["thread_request"], told["time_request"], told["time_limit"]), (2000, 1000, 8000))
+        finally:
+            for name in variables:
+                del ENV[name]
+
+    def test_nvidias_block(self):
+        with self.configured("sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n") as it:
+            quarter = it.granted()
+            self.assertEqual((quarter["thread_percentage"], quarter["mode"]), (2500, 0))
+            it.write("sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n")
+            self.assertEqual(it.reload().returncode, 0)
+            told = it.granted()
+            self.assertEqual((told["thread_percentage"], told["mode"], told["time_request"]), (10000, 2, 0))
+            self.assertEqual(told["memory_limit"], 4 * quarter["memory_limit"])
+            it.write("sharing:\n  timeSlicing:\n    failRequestsGreaterThanOne: true\n")
+            self.assertIn(":3: failRequestsGreaterThanOne: true can't be honoured", json.loads(it.reload().stdout)["text"])
+
+
+class Totals(Case):
+    def test_a_users_clients_share_one_limit_to_the_byte(self):
+        text = "users:\n  - {uid: %u, memory: {limit: %s}, host_memory: {limit: 2M}}\n"
+        with self.configured(text % (UID, "12M")) as it:
+            one, two = RawClient(it.server.client), RawClient(it.server.client)
+            with contextlib.closing(one), contextlib.closing(two):
+                one.attach()
+                two.attach()
+                first = one.ask("memory_alloc", count=8 * MIB)["address"]
+                two.ask("memory_alloc", count=4 * MIB)
+                for client in (one, two):
+                    with self.assertRaisesRegex(RuntimeError, f"of all clients of user {UID} together: 12 MiB of 12 MiB"):
+                        client.ask("memory_alloc", count=1)
+                two.ask("host_alloc", count=2 * MIB)
+                with self.assertRaisesRegex(RuntimeError, f"pinned host memory limit of all clients of user {UID}"):
+                    one.ask("host_alloc", count=4096)
+                it.write(text % (UID, "16M"))
+                self.assertEqual(it.reload().returncode, 0)
+                two.ask("memory_alloc", count=4 * MIB)
+                with self.assertRaisesRegex(RuntimeError, "16 MiB of 16 MiB"):
+                    two.ask("memory_alloc", count=1)
+                one.ask("memory_free", address=first)
+                two.ask("memory_alloc", count=8 * MIB)
+                two.close()
+                end = time.monotonic() + SECONDS
+                while True:
+                    try:
+                        one.ask("memory_alloc", count=16 * MIB)
+                        break
+                    except RuntimeError:
+                        self.assertLess(time.monotonic(), end, "what the other had did not come back")
+
+    def test_a_groups_members_share_one_limit(self):
+        text = f"groups:\n  - {{gid: {GIDS[-1]}, memory: {{limit: 4M}}}}\n  - {{gid: 4294967294, memory: {{limit: 2M}}}}\n"
+        with self.configured(text) as it:
+            one, two = RawClient(it.server.client), RawClient(it.server.client)
+            with contextlib.closing(one), contextlib.closing(two):
+                one.attach()
+                two.attach()
+                one.ask("memory_alloc", count=4 * MIB)
+                with self.assertRaisesRegex(RuntimeError, f"of all clients of group {GIDS[-1]} together"):
+                    two.ask("memory_alloc", count=1)
+
+
 class Reload(Case):
     def test_a_new_file_holds_for_new_clients_and_drops_nobody(self):
         with self.configured("clients:\n  memory: {limit: 64M}\n") as it:
@@ -223,6 +388,52 @@ class Reload(Case):
                 after = client.ask("limits_query")
                 self.assertGreater(after["multiprocessors"], before["multiprocessors"])
                 self.assertEqual((after["priority"], after["memory_limit"]), (2, 8 * MIB))
+
+    def test_requests_and_modes_change_with_work_in_flight_or_not_at_all(self):
+        text = """
+gpus: [{gpu: 0, mode: %s, lease: 20ms}]
+rules:
+  - {match: {name: a}, threads: {request: %s}, time: {request: %s}}
+  - {match: {name: b}, threads: {request: %s}, time: {request: %s}}
+"""
+        with self.configured(text % ("concurrent", "60%", "30%", "30%", "60%")) as it:
+            env = {**ENV, "GPUSHARE_SOCKET": it.server.client}
+            a, b = RawClient(it.server.client), RawClient(it.server.client)
+            shares = ("mode", "thread_request", "time_request")
+            work = None
+            with contextlib.closing(a), contextlib.closing(b):
+                a.attach(name="a")
+                b.attach(name="b")
+                for mode, number, good in (("fair", 2, ("30%", "70%", "60%", "20%")), ("strict", 1, ("60%", "10%", "30%", "90%")),
+                                           ("turns", 3, ("10%", "50%", "90%", "50%"))):
+                    work = subprocess.Popen([os.path.join(BUILD, "examples/nbody")], text=True, env=env,
+                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+                    try:
+                        it.write(text % (mode, *good))
+                        result = it.reload()
+                        self.assertEqual(result.returncode, 0, result.stdout)
+                        before = [[client.ask("limits_query")[name] for name in shares] for client in (a, b)]
+                        percent = [100 * int(value[:-1]) for value in good]
+                        self.assertEqual(before, [[number, *percent[:2]], [number, *percent[2:]]])
+                        # Threads that don't fit; the mode and the rest would.
+                        it.write(text % ("concurrent", "60%", "1%", "60%", "1%"))
+                        result = it.reload()
+                        self.assertEqual(result.returncode, 1, result.stdout)
+                        self.assertRegex(json.loads(result.stdout)["text"], "stays as it was: client [0-9]+: threads: .* makes")
+                        after = [[client.ask("limits_query")[name] for name in shares] for client in (a, b)]
+                        self.assertEqual(after, before)
+                        self.assertEqual(it.granted()["mode"], number)
+                        output = work.communicate(timeout=SECONDS)[0]
+                        self.assertEqual(work.returncode, 0, output)
+                    finally:
+                        work.kill()
+                        work.wait()
+                # In turns these are not looked at; strict can't have them.
+                it.write(text % ("turns", "10%", "60%", "10%", "60%"))
+                self.assertEqual(it.reload().returncode, 0)
+                it.write(text % ("strict", "10%", "60%", "10%", "60%"))
+                self.assertIn("120 %", json.loads(it.reload().stdout)["text"])
+                self.assertEqual(a.ask("limits_query")["mode"], 3)
 
     def test_a_broken_file_changes_nothing(self):
         good = "clients:\n  memory: {limit: 32M}\nprofiles: {a: {}}\n"
