@@ -181,6 +181,7 @@ static uint32_t block(struct client *client)
 static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t most)
 {
     struct gate_client *at = &client->gate;
+    at->held = false;
     if (client->in_flight + most > at->window) {
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
@@ -204,7 +205,9 @@ static uint32_t ask(struct gate *gate, struct client *client, uint32_t most)
     scheduler_wants(&gate->scheduler, scheduled, now);
     struct scheduler_answer answer = scheduler_may_submit(&gate->scheduler, scheduled, now);
     uint32_t room = least_of(answer.room, most);
-    set_hold(gate, at, answer.room ? SCHEDULER_HOLDS : answer.hold);
+    enum scheduler_hold hold = answer.room ? SCHEDULER_HOLDS : answer.hold;
+    at->held = hold != SCHEDULER_HOLDS;
+    set_hold(gate, at, hold);
     /* Told at once: else a lease could pass on while its client's work is on its way. */
     scheduler_submitted(&gate->scheduler, scheduled, room, now);
     settle(gate, now);

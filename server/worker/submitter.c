@@ -316,7 +316,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         if (room == 0)
             room = gate_enter(gate, client, (uint32_t)client->deficit);
         if (room == 0) {
-            client->on_hold = client->gate.hold != SCHEDULER_HOLDS;
+            client->on_hold = client->gate.held;
             client->blocked = !client->on_hold;
             count_hold(submitter, &client->streams[index]);
             break;
