@@ -124,6 +124,16 @@ static void hello(struct session *session, struct channel_message *message)
                     body.major, body.minor);
         return;
     }
+    if (session->surplus == SURPLUS_USER) {
+        uint32_t most = supervisor_user_most(session->supervisor);
+        session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
+                       "user %u has %u clients, as many as one user may have: end some, or have "
+                       "the administrator raise --max-clients-per-user",
+                       (unsigned)session->uid, most);
+        session_end(session, PROTO_ERROR_TOO_MANY_CLIENTS, "user %u has %u clients already",
+                    (unsigned)session->uid, most);
+        return;
+    }
     if (session->surplus) {
         uint32_t most = session->supervisor->budget.clients;
         session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
@@ -339,7 +349,7 @@ static void watch_life(struct session *session)
 }
 
 int session_open(struct session **out, struct supervisor *supervisor, int fd, uint32_t number,
-                 bool surplus)
+                 enum session_surplus surplus)
 {
     *out = NULL;
     struct session *session = calloc(1, sizeof *session);

@@ -90,14 +90,17 @@ struct session_totals {
     struct total_member *memory, *host;
 };
 
+/* One more than may be, of all or of its user: refused at hello. */
+enum session_surplus { SURPLUS_NONE, SURPLUS_SERVER, SURPLUS_USER };
+
 struct session {
     struct supervisor *supervisor;
     struct device *device; /* NULL before attach */
     struct session *previous, *next;
     uint32_t number;
     enum session_state state;
-    bool surplus; /* one more than may be: refused at hello */
-    bool paused;  /* nothing is read */
+    enum session_surplus surplus;
+    bool paused; /* nothing is read */
 
     pid_t pid; /* as the kernel says */
     uid_t uid;
@@ -157,7 +160,7 @@ struct session {
 
 /* Takes over fd. Returns 0 or -errno (fd is closed then). */
 int session_open(struct session **session, struct supervisor *supervisor, int fd, uint32_t number,
-                 bool surplus);
+                 enum session_surplus surplus);
 
 /* Ends it: fault word, `ended`, one line in the log. PROTO_ERROR_SUCCESS: it hung up by itself. */
 void session_end(struct session *session, uint32_t error, const char *format, ...)

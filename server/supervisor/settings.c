@@ -39,6 +39,7 @@ static const char usage[] =
     "  --admin-socket PATH            where administrators connect\n"
     "  --admin-uid UID                may end clients, besides root; may be given again\n"
     "  --max-clients N                most clients (default: what file descriptors allow)\n"
+    "  --max-clients-per-user N       most clients of one uid (default: three quarters of all)\n"
     "  --streams N                    streams of each client, 1 to 4096 (default: 128)\n"
     "  --max-window SIZE              largest address window of a client, a power of two\n"
     "                                 (default: the device's memory, rounded up)\n"
@@ -169,6 +170,7 @@ enum option_name {
     OPTION_ADMIN_SOCKET,
     OPTION_ADMIN_UID,
     OPTION_MAX_CLIENTS,
+    OPTION_MAX_USER_CLIENTS,
     OPTION_STREAMS,
     OPTION_MAX_WINDOW,
     OPTION_HOST_MEMORY_TOTAL,
@@ -191,6 +193,7 @@ static const struct option options[] = {
     {"admin-socket", required_argument, NULL, OPTION_ADMIN_SOCKET},
     {"admin-uid", required_argument, NULL, OPTION_ADMIN_UID},
     {"max-clients", required_argument, NULL, OPTION_MAX_CLIENTS},
+    {"max-clients-per-user", required_argument, NULL, OPTION_MAX_USER_CLIENTS},
     {"streams", required_argument, NULL, OPTION_STREAMS},
     {"max-window", required_argument, NULL, OPTION_MAX_WINDOW},
     {"host-memory-total", required_argument, NULL, OPTION_HOST_MEMORY_TOTAL},
@@ -226,6 +229,9 @@ static int set_option(struct settings *s, int option, const char *value, char so
         return add_admin(s, value, text, bytes);
     case OPTION_MAX_CLIENTS:
         return set_number(&s->max_clients, 1, CLIENTS_MOST, "--max-clients", value, text, bytes);
+    case OPTION_MAX_USER_CLIENTS:
+        return set_number(&s->max_user_clients, 1, CLIENTS_MOST, "--max-clients-per-user", value,
+                          text, bytes);
     case OPTION_STREAMS:
         return set_number(&s->streams, 1, PROTO_STREAMS_MAX, "--streams", value, text, bytes);
     case OPTION_MAX_WINDOW:

@@ -31,10 +31,11 @@ struct settings {
     int admin_socket_fd;               /* passed by systemd as "admin"; -1: make our own */
     uid_t admins[SETTINGS_ADMINS_MAX]; /* who may change things, besides root */
     unsigned admin_count;
-    uint32_t max_clients; /* 0: what the file descriptors allow */
-    uint32_t streams;     /* granted to each client */
-    uint64_t max_window;  /* bytes, a power of two; 0: from the device's memory */
-    uint64_t device_base; /* of the arenas; differ in one bit */
+    uint32_t max_clients;      /* 0: what the file descriptors allow */
+    uint32_t max_user_clients; /* of one uid; 0: three quarters of all */
+    uint32_t streams;          /* granted to each client */
+    uint64_t max_window;       /* bytes, a power of two; 0: from the device's memory */
+    uint64_t device_base;      /* of the arenas; differ in one bit */
     uint64_t host_base;
     uint64_t arena_bytes;
     uint64_t image_memory;     /* a worker's own for clients' code, bytes; 0: its default */

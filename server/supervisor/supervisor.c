@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/error.h"
@@ -19,6 +20,8 @@
 
 /* Connections above the limit that are kept until their hello, to be refused in words. */
 #define SURPLUS_MOST 16
+/* ...and of these of one user, so that the others' are told too. */
+#define SURPLUS_USER_MOST 4
 /* Module images: this part of the machine's memory, all clients together. */
 #define IMAGES_PART 8
 
@@ -123,10 +126,12 @@ int supervisor_add_devices(struct supervisor *supervisor, const struct discovery
                  strerror(-result));
     if (result < 0)
         return result;
-    log_notice("%u clients may connect; of %u file descriptors %u are for memory handles and "
+    log_notice("%u clients may connect, %u of one user; of %u file descriptors %u are for memory "
+               "handles and "
                "host buffers, %u of these for one client",
-               supervisor->budget.clients, supervisor->budget.descriptors,
-               supervisor->budget.shared, supervisor->budget.client_share);
+               supervisor->budget.clients, supervisor_user_most(supervisor),
+               supervisor->budget.descriptors, supervisor->budget.shared,
+               supervisor->budget.client_share);
     quota_open(&supervisor->fds, "file descriptors of the server", supervisor->budget.shared, NULL);
     for (uint32_t i = 0; i < discovery->count; i++)
         device_open(&supervisor->devices[i], supervisor, i, discovery->devices[i].ordinal);
@@ -252,21 +257,30 @@ static void turn_away(int fd, uint32_t error, const char *text)
     close(fd);
 }
 
-void supervisor_accept(struct supervisor *supervisor, int fd)
+uint32_t supervisor_user_most(const struct supervisor *supervisor)
+{
+    uint32_t most = supervisor->budget.clients, set = supervisor->settings->max_user_clients;
+    return set ? set : most - most / 4;
+}
+
+/* Sessions of whoever is at the other end, and how many of them only wait to be refused. */
+static int count_of_peer(const struct supervisor *supervisor, int fd, uint32_t *served,
+                         uint32_t *surplus)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+    *served = *surplus = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0)
+        return -errno;
+    for (const struct session *session = supervisor->first; session; session = session->next)
+        if (session->uid == peer.uid)
+            ++*(session->surplus ? surplus : served);
+    return 0;
+}
+
+static void admit(struct supervisor *supervisor, int fd, enum session_surplus surplus)
 {
     struct session *session;
-    if (supervisor->stopping) {
-        turn_away(fd, PROTO_ERROR_CONNECTION_LOST, "the server is stopping");
-        return;
-    }
-    bool surplus = supervisor->sessions >= supervisor->budget.clients;
-    if (surplus)
-        supervisor->refused++;
-    if (supervisor->sessions >= supervisor->budget.clients + SURPLUS_MOST) {
-        turn_away(fd, PROTO_ERROR_TOO_MANY_CLIENTS,
-                  "the server has as many clients as it may have");
-        return;
-    }
     int result = session_open(&session, supervisor, fd, take_number(supervisor), surplus);
     if (result < 0) {
         log_warning("a connection could not be taken: %s", strerror(-result));
@@ -279,7 +293,32 @@ void supervisor_accept(struct supervisor *supervisor, int fd)
         supervisor->first = session;
     supervisor->last = session;
     supervisor->sessions++;
-    supervisor->served += !surplus;
+    supervisor->surplus += surplus != SURPLUS_NONE;
+    supervisor->served += surplus == SURPLUS_NONE;
+}
+
+void supervisor_accept(struct supervisor *supervisor, int fd)
+{
+    enum session_surplus surplus = SURPLUS_NONE;
+    uint32_t served, waiting;
+    int result = count_of_peer(supervisor, fd, &served, &waiting);
+    if (supervisor->stopping || result < 0) {
+        turn_away(fd, PROTO_ERROR_CONNECTION_LOST,
+                  result < 0 ? "the peer can't be told" : "the server is stopping");
+        return;
+    }
+    if (supervisor->sessions - supervisor->surplus >= supervisor->budget.clients)
+        surplus = SURPLUS_SERVER;
+    else if (served >= supervisor_user_most(supervisor))
+        surplus = SURPLUS_USER;
+    supervisor->refused += surplus != SURPLUS_NONE;
+    if (surplus && (supervisor->surplus >= SURPLUS_MOST || waiting >= SURPLUS_USER_MOST))
+        turn_away(fd, PROTO_ERROR_TOO_MANY_CLIENTS,
+                  surplus == SURPLUS_SERVER ? "the server has as many clients as it may have"
+                                            : "the user has as many clients as one user may have "
+                                              "(--max-clients-per-user)");
+    else
+        admit(supervisor, fd, surplus);
 }
 
 void supervisor_session_gone(struct supervisor *supervisor, struct session *session)
@@ -293,6 +332,7 @@ void supervisor_session_gone(struct supervisor *supervisor, struct session *sess
     else
         supervisor->last = session->previous;
     supervisor->sessions--;
+    supervisor->surplus -= session->surplus != SURPLUS_NONE;
     log_debug("all that client %u had has come back", session->number);
 }
 

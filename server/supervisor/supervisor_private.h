@@ -29,6 +29,7 @@ struct supervisor {
     uint32_t device_count;
     struct session *first, *last; /* by number */
     uint32_t sessions;
+    uint32_t surplus; /* of them: only kept until they are refused at hello */
     uint32_t next_number;
     uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
     struct config *config; /* in force; NULL: none */
@@ -58,6 +59,9 @@ void supervisor_device_stopped(struct supervisor *supervisor, struct device *dev
 /* A notification from the worker about one client. */
 void supervisor_device_complains(struct supervisor *supervisor, struct device *device,
                                  uint32_t client, uint32_t error, const char *text);
+
+/* How many clients one uid may have. */
+uint32_t supervisor_user_most(const struct supervisor *supervisor);
 
 /* From sessions: this one is freed now, all it had has come back. */
 void supervisor_session_gone(struct supervisor *supervisor, struct session *session);

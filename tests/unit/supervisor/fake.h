@@ -137,6 +137,7 @@ static inline void fake_open(struct fake *fake, uint32_t devices, uint64_t memor
     fake->settings.host_client = 16 * MIB;
     fake->settings.streams = 4;
     fake->settings.max_clients = 40;
+    fake->settings.max_user_clients = 40;
     fake->devices = devices;
     uv_loop_init(&fake->loop);
     struct supervisor_events events = {

@@ -77,6 +77,9 @@ static void options_are_taken(void **state)
     assert_int_equal(settings.host_total, UINT64_C(8) << 30);
     assert_int_equal(settings.host_client, UINT64_C(2) << 30);
     assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
+    assert_int_equal(settings.max_user_clients, 0);
+    assert_int_equal(READ("--max-clients-per-user", "7", NULL), 0);
+    assert_int_equal(settings.max_user_clients, 7);
     assert_int_equal(READ("--streams", "4096", NULL), 0);
     assert_int_equal(settings.streams, 4096);
     assert_int_equal(READ("--driver", "/x/libcuda.so.1", NULL), 0);
@@ -96,6 +99,7 @@ static void what_is_wrong_is_named_with_its_form(void **state)
     refused("--streams", "1 to 4096", "--streams", "4097");
     refused("--streams", "1 to 4096", "--streams", "99999999999999999999");
     refused("--max-clients", "1 to", "--max-clients", "-1");
+    refused("--max-clients-per-user", "1 to", "--max-clients-per-user", "0");
     refused("--max-window", "power of two", "--max-window", "3G");
     refused("--max-window", "size", "--max-window", "lots");
     refused("--socket", "absolute", "--socket", "here");

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * One user who wants every connection there is: the rest stays for the others, and
+ * the refusal names who has too many and what helps.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <poll.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "tests/support/neighbour.h"
+#include "tests/support/raw.h"
+
+/* Of 16 clients one user may have 12, if nothing else is said. */
+enum { ALL = 16, MOST = 12, CULPRIT = 65534 };
+
+/* The kernel notes who connects by the effective uid. */
+static void connect_as(struct raw *raw, const struct server *server, uid_t uid)
+{
+    assert_int_equal(seteuid(uid), 0);
+    raw_connect(raw, server);
+    assert_int_equal(seteuid(0), 0);
+}
+
+static uint32_t hello(struct raw *raw)
+{
+    struct proto_hello hello = {.major = PROTO_MAJOR, .minor = PROTO_MINOR};
+    return raw_ask(raw, PROTO_HELLO, &hello, NULL, 0, -1);
+}
+
+static void one_user_cannot_take_every_connection(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can connect as another user\n");
+        skip();
+    }
+    static const char *const args[] = {"--max-clients", "16", NULL};
+    struct server *server = server_start(args, NULL);
+    struct neighbour *neighbour = neighbour_start(server);
+    struct raw culprits[ALL], more[ALL], honest;
+    for (int i = 0; i < MOST; i++) {
+        connect_as(&culprits[i], server, CULPRIT);
+        assert_int_equal(hello(&culprits[i]), 0);
+    }
+    /* One too many is told why. */
+    connect_as(&more[0], server, CULPRIT);
+    assert_int_equal(hello(&more[0]), PROTO_ERROR_TOO_MANY_CLIENTS);
+    const struct proto_failed *failed = more[0].reply.body;
+    assert_non_null(strstr(failed->text, "user 65534"));
+    assert_non_null(strstr(failed->text, "12 clients"));
+    assert_non_null(strstr(failed->text, "--max-clients-per-user"));
+    assert_true(raw_wait_end(&more[0]));
+    raw_close(&more[0]);
+    /* Connections that say nothing hold no places of others either. */
+    for (int i = 0; i < ALL; i++)
+        connect_as(&more[i], server, CULPRIT);
+    for (int i = 0; i < 3; i++) {
+        connect_as(&honest, server, 0);
+        assert_int_equal(hello(&honest), 0);
+        raw_close(&honest);
+    }
+    raw_attach(&honest, server, PROTO_UNSET);
+    assert_int_not_equal(raw_alloc(&honest, 2 << 20), 0);
+    raw_close(&honest);
+    for (int i = 0; i < ALL; i++)
+        raw_close(&more[i]);
+    for (int i = 0; i < MOST; i++)
+        raw_close(&culprits[i]);
+    /* What it gave back it may have again. */
+    uint32_t again = PROTO_ERROR_TOO_MANY_CLIENTS;
+    for (int i = 0; i < 500 && again; i++) {
+        connect_as(&culprits[0], server, CULPRIT);
+        again = hello(&culprits[0]);
+        raw_close(&culprits[0]);
+        usleep(10000);
+    }
+    assert_int_equal(again, 0);
+    assert_int_equal(neighbour_stop(neighbour), 0);
+    assert_int_equal(server_stop(server), 0);
+}
+
+static void what_the_administrator_says_holds_for_everybody(void **state)
+{
+    (void)state;
+    static const char *const args[] = {"--max-clients-per-user", "2", NULL};
+    struct server *server = server_start(args, NULL);
+    struct raw raw[3];
+    for (int i = 0; i < 3; i++) {
+        raw_connect(&raw[i], server);
+        assert_int_equal(hello(&raw[i]), i < 2 ? 0 : PROTO_ERROR_TOO_MANY_CLIENTS);
+    }
+    for (int i = 0; i < 3; i++)
+        raw_close(&raw[i]);
+    assert_int_equal(server_stop(server), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_user_cannot_take_every_connection),
+        cmocka_unit_test(what_the_administrator_says_holds_for_everybody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
