@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Modes of a device, set by gpusharectl while programs run, through the real server: what
+ * each program had is counted by words that its kernels write.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/gpushare.h"
+#include "tests/support/server.h"
+
+enum { CLIENTS = 3, KERNEL_US = 1000 };
+
+/* Sleeps for a millisecond of the device's time, then counts. */
+static const char sleeper[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+                              ".visible .entry sleeper(.param .u64 word)\n"
+                              "{\n"
+                              "\t.reg .b64 %rd<2>;\n"
+                              "\tld.param.u64 %rd1, [word];\n"
+                              "\tcvta.to.global.u64 %rd1, %rd1;\n"
+                              "\tnanosleep.u32 1000000;\n"
+                              "\tred.global.add.u32 [%rd1], 1;\n"
+                              "\tret;\n}\n";
+
+#define OK(call) assert_ok((call), #call)
+
+static void assert_ok(gpushare_error error, const char *call)
+{
+    if (error != GPUSHARE_SUCCESS)
+        fail_msg("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
+}
+
+static struct server *server;
+
+static struct program {
+    gpushare_connection *gpu;
+    gpushare_module *module;
+    gpushare_function *function;
+    gpushare_address word;
+    pthread_t thread;
+    uint32_t stop;     /* atomic */
+    uint32_t launched; /* the thread's until it has ended */
+    gpushare_error error;
+} programs[CLIENTS];
+
+static int start(void **state)
+{
+    (void)state;
+    memset(programs, 0, sizeof programs);
+    server = server_start(NULL, NULL);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    return server_stop(server);
+}
+
+static gpushare_error arrive(struct program *program, const char *request)
+{
+    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
+    setenv("GPUSHARE_TIME_REQUEST", request, 1);
+    gpushare_error error = gpushare_connect(&options, &program->gpu);
+    unsetenv("GPUSHARE_TIME_REQUEST");
+    if (error)
+        return error;
+    static const uint32_t zero;
+    OK(gpushare_module_load(program->gpu, sleeper, sizeof sleeper, &program->module));
+    OK(gpushare_module_function(program->module, "sleeper", &program->function));
+    OK(gpushare_memory_alloc(program->gpu, 4, &program->word));
+    OK(gpushare_copy_to_device(program->gpu, program->word, &zero, sizeof zero));
+    return GPUSHARE_SUCCESS;
+}
+
+static uint32_t count(struct program *program)
+{
+    uint32_t value = 0;
+    OK(gpushare_synchronize(program->gpu));
+    OK(gpushare_copy_from_device(program->gpu, &value, program->word, sizeof value));
+    return value;
+}
+
+/* Launches without end, never far ahead of the device. */
+static void *launch_on(void *argument)
+{
+    struct program *program = argument;
+    struct gpushare_dim one = {1, 1, 1};
+    void *arguments[] = {&program->word};
+    while (!program->error && !__atomic_load_n(&program->stop, __ATOMIC_SEQ_CST)) {
+        for (int i = 0; i < 16 && !program->error; i++, program->launched++)
+            program->error = gpushare_launch(program->function, one, one, 0, NULL, arguments);
+        if (!program->error && program->launched % 64 == 0)
+            program->error = gpushare_synchronize(program->gpu);
+    }
+    return NULL;
+}
+
+static void begin(struct program *program)
+{
+    assert_int_equal(pthread_create(&program->thread, NULL, launch_on, program), 0);
+}
+
+static void end(struct program *program)
+{
+    __atomic_store_n(&program->stop, 1, __ATOMIC_SEQ_CST);
+    pthread_join(program->thread, NULL);
+    OK(program->error);
+    assert_int_equal(count(program), program->launched);
+    gpushare_close(&program->gpu);
+}
+
+static int control(const char *words)
+{
+    char command[1200];
+    const char *build = getenv("BUILD");
+    snprintf(command, sizeof command, "%s/bin/gpusharectl --socket %s %s >/dev/null",
+             build ? build : "build", server_admin_socket(server), words);
+    int status = system(command);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void wait_ms(long ms)
+{
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+static void strict_shares_hold_among_programs(void **state)
+{
+    (void)state;
+    struct timespec from, to;
+    OK(arrive(&programs[0], "60%"));
+    OK(arrive(&programs[1], "30%"));
+    assert_int_equal(control("set gpu 0 mode=strict lease=20ms precision=10%"), 0);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    for (int i = 0; i < 2; i++)
+        begin(&programs[i]);
+    wait_ms(1500);
+    for (int i = 0; i < 2; i++)
+        __atomic_store_n(&programs[i].stop, 1, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < 2; i++)
+        pthread_join(programs[i].thread, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    double elapsed = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+    /* What they launched is bounded by what was done: at most a ring's part is still on its way. */
+    double had[2];
+    for (int i = 0; i < 2; i++) {
+        had[i] = programs[i].launched * KERNEL_US / 1e6 / elapsed;
+        OK(programs[i].error);
+    }
+    print_message("60 %%: %.1f %%, 30 %%: %.1f %%\n", 100 * had[0], 100 * had[1]);
+    assert_true(had[0] > 0.45 && had[0] < 0.67);
+    assert_true(had[1] > 0.20 && had[1] < 0.37);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(count(&programs[i]), programs[i].launched);
+        gpushare_close(&programs[i].gpu);
+    }
+}
+
+static void modes_change_under_programs_and_lose_nothing(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"set gpu 0 mode=fair lease=5ms",
+                                        "set gpu 0 mode=turns quantum=5ms",
+                                        "set gpu 0 mode=concurrent",
+                                        "set gpu 0 mode=strict lease=10ms precision=50%",
+                                        "set gpu 0 mode=fair lease=1s precision=5%",
+                                        "set gpu 0 mode=concurrent"};
+    for (int i = 0; i < CLIENTS; i++) {
+        OK(arrive(&programs[i], "30%"));
+        begin(&programs[i]);
+    }
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        assert_int_equal(control(modes[i]), 0);
+        wait_ms(60);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        end(&programs[i]);
+}
+
+static void requests_that_do_not_fit_are_refused_with_the_sum(void **state)
+{
+    (void)state;
+    OK(arrive(&programs[0], "60%"));
+    assert_int_equal(control("set gpu 0 mode=strict"), 0);
+    assert_int_not_equal(arrive(&programs[1], "50%"), GPUSHARE_SUCCESS);
+    if (!strstr(gpushare_error_text(), "makes 110 %"))
+        fail_msg("the text has not the sum: %s", gpushare_error_text());
+    OK(arrive(&programs[1], "40%"));
+    gpushare_close(&programs[1].gpu);
+    /* Concurrent mode takes any; then strict is refused, and nothing is changed. */
+    assert_int_equal(control("set gpu 0 mode=concurrent"), 0);
+    OK(arrive(&programs[1], "50%"));
+    assert_int_not_equal(control("set gpu 0 mode=strict 2>/dev/null"), 0);
+    begin(&programs[0]);
+    begin(&programs[1]);
+    wait_ms(20);
+    end(&programs[0]);
+    end(&programs[1]);
+}
+
+int main(void)
+{
+    server_needs_softgpu();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(strict_shares_hold_among_programs, start, stop),
+        cmocka_unit_test_setup_teardown(modes_change_under_programs_and_lose_nothing, start, stop),
+        cmocka_unit_test_setup_teardown(requests_that_do_not_fit_are_refused_with_the_sum, start,
+                                        stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
