@@ -22,7 +22,6 @@ struct owner {
 /* Spans that ran on one set of atoms. */
 struct group {
     uint64_t atoms[ATOM_WORDS];
-    size_t spans;
 };
 
 struct edge {
@@ -158,23 +157,21 @@ static uint32_t multiprocessors(const struct recording *recording, const uint64_
     return sum;
 }
 
-static struct group *group_of(struct writer *writer, const uint64_t atoms[ATOM_WORDS])
+static int add_group(struct writer *writer, const uint64_t atoms[ATOM_WORDS])
 {
     for (uint32_t i = 0; i < writer->group_count; i++)
         if (memcmp(writer->groups[i].atoms, atoms, sizeof writer->groups[i].atoms) == 0)
-            return &writer->groups[i];
+            return 0;
     if (writer->group_count == writer->group_room) {
         uint32_t room = writer->group_room ? writer->group_room * 2 : 16;
         struct group *groups = realloc(writer->groups, room * sizeof *groups);
         if (!groups)
-            return NULL;
+            return -ENOMEM;
         writer->groups = groups;
         writer->group_room = room;
     }
-    struct group *group = &writer->groups[writer->group_count++];
-    *group = (struct group){0};
-    memcpy(group->atoms, atoms, sizeof group->atoms);
-    return group;
+    memcpy(writer->groups[writer->group_count++].atoms, atoms, sizeof writer->groups->atoms);
+    return 0;
 }
 
 /* ---- clients ---- */
@@ -185,10 +182,13 @@ static int by_number(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
+/* Everybody that a record names is there. */
 static struct owner *owner_of(const struct writer *writer, uint32_t number)
 {
     struct owner wanted = {.number = number};
-    return bsearch(&wanted, writer->owners, writer->owner_count, sizeof wanted, by_number);
+    struct owner *found =
+        bsearch(&wanted, writer->owners, writer->owner_count, sizeof wanted, by_number);
+    return found ? found : writer->owners;
 }
 
 static uint32_t process_of(const struct owner *owner)
@@ -336,14 +336,14 @@ static void name_active(const struct writer *writer, char *text, size_t bytes)
 
 static void write_group(struct writer *writer, uint32_t index)
 {
-    const struct group *group = &writer->groups[index];
+    const struct group group = writer->groups[index];
     char atoms[600], name[NAMES_SHOWN * 204];
     uint32_t track = TRACK_ATOMS + index;
-    atoms_text(group->atoms, atoms, sizeof atoms);
+    atoms_text(group.atoms, atoms, sizeof atoms);
     snprintf(name, sizeof name, "atoms %s (%" PRIu32 " multiprocessors)", atoms,
-             multiprocessors(writer->recording, group->atoms));
+             multiprocessors(writer->recording, group.atoms));
     write_track(writer, PROCESS_GPU, track, name);
-    size_t count = collect_edges(writer, group);
+    size_t count = collect_edges(writer, &group);
     uint64_t from = 0;
     for (size_t i = 0; i < count; i++) {
         const struct edge *edge = &writer->edges[i];
@@ -404,7 +404,7 @@ static void write_share(struct writer *writer, const struct proto_trace_record *
 static void write_record(struct writer *writer, const struct proto_trace_record *record)
 {
     char name[220];
-    const struct owner *owner = record->client ? owner_of(writer, record->client) : NULL;
+    const struct owner *owner = owner_of(writer, record->client);
     switch (record->kind) {
     case RECORDING_SPAN:
         write_span(writer, record);
@@ -533,14 +533,12 @@ static int prepare(struct writer *writer, const json_t *answer)
     for (size_t i = 0; i < recording->count; i++) {
         if (recording->records[i].kind != RECORDING_SPAN)
             continue;
-        struct group *group = group_of(writer, recording->records[i].atoms);
-        if (!group)
+        if (add_group(writer, recording->records[i].atoms) < 0)
             return -ENOMEM;
-        group->spans++;
         spans++;
     }
     writer->edges = malloc((2 * spans + 1) * sizeof *writer->edges);
-    writer->active = malloc(((size_t)writer->owner_count + 1) * sizeof *writer->active);
+    writer->active = calloc((size_t)writer->owner_count + 1, sizeof *writer->active);
     return writer->edges && writer->active ? 0 : -ENOMEM;
 }
 

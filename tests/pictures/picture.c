@@ -214,8 +214,10 @@ static void draw_axis(const struct picture *picture, double bottom)
 {
     const struct options *options = picture->options;
     double step = step_of(options->until - options->from);
-    for (double ms = 0; ms <= options->until - options->from + step / 1e3; ms += step) {
+    int ticks = (int)((options->until - options->from) / step + 1e-3);
+    for (int i = 0; i <= ticks; i++) {
         char text[32];
+        double ms = i * step;
         double x = x_of(picture, options->from + ms);
         fprintf(picture->file,
                 "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#cccccc\"/>\n", x,
