@@ -62,7 +62,7 @@ static const char *remedy(int error)
     }
 }
 
-static int connect_to(const char *path, json_t **problem)
+__attribute__((nonnull)) static int connect_to(const char *path, json_t **problem)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int error = ENAMETOOLONG;
