@@ -276,6 +276,8 @@ int ptx_read_within(const char *text, size_t length, size_t most, struct ptx_mod
         return exceeded ? -E2BIG : -ENOMEM;
     }
     r.module->arena = arena;
+    if (hash_key_make(&r.key) < 0)
+        ptx_fail(&r, 0, "the system gives no random numbers");
     if (length > MAX_TEXT)
         ptx_fail(&r, 0, "PTX of %zu bytes is longer than 1 GiB", length);
     ptx_lexer_init(&r.lexer, text, length > MAX_TEXT ? 0 : (uint32_t)length);

@@ -172,13 +172,13 @@ void ptx_scope_pop(struct ptx_reader *r)
     r->scope = ((uint32_t *)r->scopes.items)[r->scope];
 }
 
-/* FNV-1a, begun at a place of the scope's own (Knuth's multiplier spreads scopes). */
-static uint32_t hash_name(const char *name, size_t length, uint32_t scope)
+/* Keyed, for whoever writes a text chooses its names: thousands that meet in one place of the table
+ * would keep the reader busy for hours. */
+static uint32_t hash_name(const struct hash_key *key, const char *name, size_t length,
+                          uint32_t scope)
 {
-    uint32_t h = 2166136261u ^ (scope * 2654435761u);
-    for (size_t i = 0; i < length; i++)
-        h = (h ^ (unsigned char)name[i]) * 16777619u;
-    return h ^ h >> 15;
+    uint64_t hash = hash_add(key, hash_add(key, HASH_BEGIN, scope), length);
+    return (uint32_t)hash_end(key, hash_add_bytes(key, hash, name, length));
 }
 
 static struct ptx_name *find_slot(struct ptx_name *names, uint32_t capacity, const char *name,
@@ -219,7 +219,7 @@ struct ptx_name *ptx_declare(struct ptx_reader *r, const char *name, enum ptx_na
     if (!name || (r->name_count * 2 >= r->name_capacity && !grow_names(r)))
         return NULL;
     size_t length = strlen(name);
-    uint32_t hash = hash_name(name, length, r->scope);
+    uint32_t hash = hash_name(&r->key, name, length, r->scope);
     struct ptx_name *n = find_slot(r->names, r->name_capacity, name, length, r->scope, hash);
     if (n->name) {
         if (!may_exist || n->kind != kind)
@@ -237,7 +237,7 @@ struct ptx_name *ptx_lookup(struct ptx_reader *r, uint32_t scope, const char *na
     if (!r->name_capacity)
         return NULL;
     for (;; scope = ((uint32_t *)r->scopes.items)[scope]) {
-        uint32_t hash = hash_name(name, length, scope);
+        uint32_t hash = hash_name(&r->key, name, length, scope);
         struct ptx_name *n = find_slot(r->names, r->name_capacity, name, length, scope, hash);
         if (n->name && (kinds & 1u << n->kind))
             return n;

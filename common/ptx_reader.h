@@ -8,6 +8,7 @@
 #ifndef GPUSHARE_COMMON_PTX_READER_H
 #define GPUSHARE_COMMON_PTX_READER_H
 
+#include "common/hash.h"
 #include "common/ptx.h"
 #include "common/ptx_token.h"
 
@@ -51,6 +52,7 @@ struct ptx_reader {
     struct ptx_error *error;
     bool failed, no_memory;
 
+    struct hash_key key;    /* of the names */
     struct ptx_name *names; /* open addressing; a power of two */
     uint32_t name_count, name_capacity;
     struct ptx_list scopes; /* uint32_t: parent of each scope; 0 is the module */

@@ -14,32 +14,24 @@
 
 #define STEP (UINT64_C(1) << 20)
 
+int image_cache_open(struct image_cache *cache)
+{
+    *cache = (struct image_cache){0};
+    return hash_key_make(&cache->key);
+}
+
 void image_cache_close(struct image_cache *cache)
 {
     assert(!cache->first && cache->images == 0 && cache->bytes == 0);
 }
 
-/* FNV-1a over words: to find candidates, not to trust. */
-static uint64_t hash_more(uint64_t hash, const uint8_t *data, size_t bytes)
-{
-    for (; bytes >= 8; data += 8, bytes -= 8) {
-        uint64_t word;
-        memcpy(&word, data, 8);
-        hash = (hash ^ word) * UINT64_C(0x100000001b3);
-        hash ^= hash >> 29;
-    }
-    for (; bytes; data++, bytes--)
-        hash = (hash ^ *data) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-static int copy_bytes(int from, int to, uint64_t bytes, uint64_t *hash)
+static int copy_bytes(int from, int to, uint64_t bytes, const struct hash_key *key, uint64_t *hash)
 {
     uint8_t *buffer = malloc(STEP);
     if (!buffer)
         return -ENOMEM;
     int result = 0;
-    *hash = UINT64_C(0xcbf29ce484222325);
+    *hash = HASH_BEGIN;
     for (uint64_t at = 0; at < bytes && result == 0;) {
         uint64_t want = bytes - at < STEP ? bytes - at : STEP;
         ssize_t got = pread(from, buffer, want, (off_t)at);
@@ -50,7 +42,7 @@ static int copy_bytes(int from, int to, uint64_t bytes, uint64_t *hash)
             result = got < 0 ? -errno : -ENODATA;
             break;
         }
-        *hash = hash_more(*hash, buffer, want);
+        *hash = hash_add_bytes(key, *hash, buffer, want);
         for (uint64_t done = 0; done < want;) {
             ssize_t put = pwrite(to, buffer + done, want - done, (off_t)(at + done));
             if (put < 0 && errno == EINTR)
@@ -67,7 +59,7 @@ static int copy_bytes(int from, int to, uint64_t bytes, uint64_t *hash)
     return result;
 }
 
-int image_copy(struct image **out, int fd, uint64_t bytes)
+int image_copy(struct image **out, const struct hash_key *key, int fd, uint64_t bytes)
 {
     struct stat status;
     *out = NULL;
@@ -90,7 +82,7 @@ int image_copy(struct image **out, int fd, uint64_t bytes)
     if (result == 0 && ftruncate(image->fd, (off_t)bytes) < 0)
         result = -errno;
     if (result == 0)
-        result = copy_bytes(fd, image->fd, bytes, &image->hash);
+        result = copy_bytes(fd, image->fd, bytes, key, &image->hash);
     if (result == 0 &&
         fcntl(image->fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         result = -errno;

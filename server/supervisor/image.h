@@ -13,6 +13,8 @@
 
 #include <stdint.h>
 
+#include "common/hash.h"
+
 struct image {
     int fd; /* a sealed memfd */
     uint64_t bytes;
@@ -22,22 +24,25 @@ struct image {
     struct image_cache *cache; /* NULL until it has been admitted */
 };
 
-/* All zero: empty. */
 struct image_cache {
+    struct hash_key key;
     struct image *first;
     uint32_t images;
     uint64_t bytes;
 };
 
+/* Empty. 0 or -errno. */
+int image_cache_open(struct image_cache *cache);
+
 /* Asserts that no image is left. */
 void image_cache_close(struct image_cache *cache);
 
 /*
- * Copies bytes (at least 1) from the start of fd, which stays the caller's. Any
- * thread: it touches no cache. Returns 0; -EBADF: not a memory file; -ENODATA: the
+ * Copies bytes (at least 1) from the start of fd, which stays the caller's. key: the
+ * cache's. Any thread: it touches no cache. Returns 0; -EBADF: not a memory file; -ENODATA: the
  * file is shorter; or another -errno.
  */
-int image_copy(struct image **image, int fd, uint64_t bytes);
+int image_copy(struct image **image, const struct hash_key *key, int fd, uint64_t bytes);
 
 /*
  * Puts a copy into the cache and returns it with one reference, or the image of the

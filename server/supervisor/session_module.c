@@ -223,7 +223,8 @@ static void copied(struct job *job, int result)
 static int copy(struct job *job)
 {
     struct request *request = (void *)((char *)job - offsetof(struct request, job));
-    return image_copy(&request->image, request->fd, request->count);
+    return image_copy(&request->image, &request->session->supervisor->cache.key, request->fd,
+                      request->count);
 }
 
 /* The image's bytes, its descriptor, and the one that the client passed. Refuses if one is too

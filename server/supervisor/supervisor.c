@@ -43,6 +43,8 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
     supervisor->started_at = timeline_now();
     int result = address_plan_open(&supervisor->plan, settings->device_base, settings->host_base,
                                    settings->arena_bytes);
+    if (result == 0)
+        result = image_cache_open(&supervisor->cache);
     if (result < 0) {
         free(supervisor);
         return result;

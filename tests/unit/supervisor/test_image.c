@@ -12,12 +12,14 @@
 
 #include "server/supervisor/image.h"
 
+static const struct hash_key key = {.point = 12345, .factor = 67890};
+
 static struct image *image_of(const char *text)
 {
     struct image *image = NULL;
     int fd = memfd_create("source", MFD_CLOEXEC);
     assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    assert_int_equal(image_copy(&image, fd, strlen(text)), 0);
+    assert_int_equal(image_copy(&image, &key, fd, strlen(text)), 0);
     close(fd);
     return image;
 }
@@ -25,7 +27,8 @@ static struct image *image_of(const char *text)
 static void equal_hashes_of_different_images_do_not_mix_them_up(void **state)
 {
     (void)state;
-    struct image_cache cache = {0};
+    struct image_cache cache;
+    assert_int_equal(image_cache_open(&cache), 0);
     struct image *one = image_of("first"), *two = image_of("other"), *three = image_of("first");
     two->hash = one->hash; /* as somebody malicious could arrange */
     one = image_admit(&cache, one);
@@ -66,9 +69,9 @@ static void a_large_image_is_copied_whole(void **state)
     assert_ptr_not_equal(source, MAP_FAILED);
     for (uint64_t i = 0; i < bytes; i++)
         source[i] = (uint8_t)(i * 7 >> 3);
-    assert_int_equal(image_copy(&image, fd, bytes + 1), -ENODATA);
-    assert_int_equal(image_copy(&image, fd, 0), -EINVAL);
-    assert_int_equal(image_copy(&image, fd, bytes), 0);
+    assert_int_equal(image_copy(&image, &key, fd, bytes + 1), -ENODATA);
+    assert_int_equal(image_copy(&image, &key, fd, 0), -EINVAL);
+    assert_int_equal(image_copy(&image, &key, fd, bytes), 0);
     uint8_t *copy = mmap(NULL, bytes, PROT_READ, MAP_SHARED, image->fd, 0);
     assert_ptr_not_equal(copy, MAP_FAILED);
     assert_memory_equal(copy, source, bytes);

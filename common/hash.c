@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/hash.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PRIME ((UINT64_C(1) << 61) - 1)
+
+enum { PIECE = 7 /* the most whole bytes that stay below the prime */ };
+
+int hash_key_make(struct hash_key *key)
+{
+    do {
+        if (getentropy(key, sizeof *key) < 0)
+            return -errno;
+        key->point &= PRIME;
+        key->factor &= PRIME;
+    } while (key->point < 2 || key->point == PRIME || key->factor < 1 || key->factor == PRIME);
+    return 0;
+}
+
+/* a * b + c modulo the prime; all below 2^61. */
+static uint64_t multiply(uint64_t a, uint64_t b, uint64_t c)
+{
+    __extension__ typedef unsigned __int128 wide;
+    wide product = (wide)a * b + c;
+    uint64_t sum = ((uint64_t)product & PRIME) + (uint64_t)(product >> 61);
+    return sum >= PRIME ? sum - PRIME : sum;
+}
+
+uint64_t hash_add(const struct hash_key *key, uint64_t hash, uint64_t number)
+{
+    return multiply(hash, key->point, number);
+}
+
+uint64_t hash_add_bytes(const struct hash_key *key, uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+    for (; bytes;) {
+        size_t step = bytes < PIECE ? bytes : PIECE;
+        uint64_t piece = 0;
+        memcpy(&piece, at, step);
+        hash = multiply(hash, key->point, piece);
+        at += step;
+        bytes -= step;
+    }
+    return hash;
+}
+
+uint64_t hash_end(const struct hash_key *key, uint64_t hash)
+{
+    return multiply(hash, key->factor, 0);
+}
