@@ -24,6 +24,8 @@ $(BUILD)/tests/unit/supervisor/%: $(BUILD)/obj/tests/unit/supervisor/%.o $(A)/li
 $(BUILD)/tests/unit/worker/%: $(BUILD)/obj/tests/unit/worker/%.o $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(TEST_LIBS)
+# These open the software GPU.
+$(addprefix $(BUILD)/tests/unit/worker/,test_lease test_duty): | $(BUILD)/lib/softgpu/libcuda.so.1
 $(BUILD)/tests/unit/softgpu/%: $(BUILD)/obj/tests/unit/softgpu/%.o $(A)/libsoftgpu.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
