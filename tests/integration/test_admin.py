@@ -355,6 +355,13 @@ class Commands(WithServer):
                 self.assertEqual(table[1].split()[:5], ["0", "fair", "50ms", "10", "%"])
                 refused = self.json("set", str(other["client"]), "time.request=41%", schema="admin-error", status=1)
                 self.assertRegex(refused["text"], "101")
+                # Who comes now and asks for more than is left is told so at once.
+                late = RawClient(self.server.client)
+                try:
+                    with self.assertRaisesRegex(RuntimeError, "105"):
+                        late.attach(time_request=500, time_limit=10000)
+                finally:
+                    late.close()
                 self.json("set", "gpu", "0", "lease=short")
                 self.assertEqual((schedule()["mode"], schedule()["lease_seconds"]), ("fair", 0.01))
         finally:
