@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Limits of clients, and how a GPU is shared: shown, or changed for one request. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,8 +123,8 @@ static void on_put_back(void *context, uint32_t client, uint32_t error, const ch
 
 static void put_one_back(struct setting *setting, const struct target *target)
 {
-    int result = supervisor_set(setting->work.admin->supervisor, target->client, &target->back,
-                                setting->by, on_put_back, setting);
+    int result = supervisor_put_back(setting->work.admin->supervisor, target->client, &target->back,
+                                     setting->by, on_put_back, setting);
     setting->work.outstanding += result == 0;
     if (result < 0)
         log_error("admin: client %u could not be given its limits of before back: %s",
@@ -257,7 +258,10 @@ static void change_gpu(struct setting *setting)
     int result = supervisor_schedule(supervisor, request->number, &request->schedule,
                                      request->parts, setting->by, on_scheduled, setting);
     setting->work.outstanding += result == 0;
-    if (result < 0)
+    if (result == -EBUSY)
+        note_error(setting, PROTO_ERROR_NOT_READY, "GPU", request->number,
+                   "a reload of the configuration is under way: try again");
+    else if (result < 0)
         note_error(setting, PROTO_ERROR_SERVER_RESOURCES, "GPU", request->number,
                    strerror(-result));
 }

@@ -230,7 +230,7 @@ void session_quota_explain(const struct session *session, const struct quota *cu
 /* session_limits.c */
 session_handler session_limits_query;
 /* 0, or an error number with a sentence: what session_limits_set would refuse now. */
-uint32_t session_limits_check(const struct session *session, const struct supervisor_change *change,
+uint32_t session_limits_check(struct session *session, const struct supervisor_change *change,
                               char *why, size_t why_size);
 /* Changes what the client is granted; see supervisor_set. */
 int session_limits_set(struct session *session, const struct supervisor_change *change,

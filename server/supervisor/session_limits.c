@@ -107,39 +107,68 @@ static uint32_t above_limit(const struct session *session, const char *what, uin
     return PROTO_ERROR_INVALID_VALUE;
 }
 
-/* What a client would be guaranteed must be within its limit, and there for the taking: that is
- * tried, and given back. */
-static uint32_t check_guarantee(const struct session *session, const char *what,
-                                struct quota *quota, uint64_t request, uint64_t granted,
-                                uint64_t limit, char *why, size_t why_size)
+/* A guarantee must be within its limit, as both are after the change. */
+static uint32_t check_request(const struct session *session, const char *what, uint64_t request,
+                              uint64_t limit, char *why, size_t why_size)
 {
-    const struct quota *full = NULL;
     char a[UNITS_TEXT], b[UNITS_TEXT];
-    uint64_t wanted = request == PROTO_UNSET ? granted : request;
-    if (wanted > limit) {
-        snprintf(why, why_size,
-                 "client %u would have a %s.request of %s above its %s.limit of %s: set both",
-                 session->number, what, units_format_size(wanted, a), what,
-                 units_format_size(limit, b));
-        return PROTO_ERROR_INVALID_VALUE;
-    }
-    uint64_t before = quota->guarantee;
-    if (request == PROTO_UNSET || request <= before)
+    if (request <= limit)
         return 0;
-    if (quota_guarantee(quota, request, &full) == 0) {
-        quota_guarantee(quota, before, NULL);
-        return 0;
-    }
-    snprintf(why, why_size,
-             "client %u can't be guaranteed a %s.request of %s: of the %s, %s, %s are used or "
-             "guaranteed",
-             session->number, what, units_format_bytes(request, a), full->name,
-             units_format_bytes(full->limit, b),
-             units_format_bytes(full->used, (char[UNITS_TEXT]){0}));
-    return PROTO_ERROR_OUT_OF_MEMORY;
+    snprintf(
+        why, why_size, "client %u would have a %s.request of %s above its %s.limit of %s: set both",
+        session->number, what, units_format_size(request, a), what, units_format_size(limit, b));
+    return PROTO_ERROR_INVALID_VALUE;
 }
 
-uint32_t session_limits_check(const struct session *session, const struct supervisor_change *change,
+/* What is left alone is as it is. */
+static uint64_t either(uint64_t wanted, uint64_t now)
+{
+    return wanted == PROTO_UNSET ? now : wanted;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* More is taken at once, so that nobody else gets it meanwhile; less is given back when all else
+ * is done. 0, or an error number with a sentence. */
+static uint32_t take_guarantees(struct session *session, const struct supervisor_change *change,
+                                char *why, size_t why_size)
+{
+    uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
+    return session_quota_guarantee(session,
+                                   most(memory, either(request_wanted(session, change), memory)),
+                                   most(host, either(change->host_request, host)), why, why_size);
+}
+
+/* Less than there is, or as much: there is always room. */
+static void keep_guarantees(struct session *session, uint64_t memory, uint64_t host)
+{
+    char why[400];
+    session_quota_guarantee(session, memory, host, why, sizeof why);
+}
+
+/* Whether there is room is tried, and given back. */
+static uint32_t check_guarantees(struct session *session, const struct supervisor_change *change,
+                                 char *why, size_t why_size)
+{
+    const struct grant *grant = &session->grant;
+    uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
+    uint32_t error =
+        check_request(session, "memory", either(request_wanted(session, change), memory),
+                      either(memory_wanted(session, change), grant->memory_limit), why, why_size);
+    if (!error)
+        error = check_request(session, "host_memory", either(change->host_request, host),
+                              either(change->host_limit, grant->host_limit), why, why_size);
+    if (!error)
+        error = take_guarantees(session, change, why, why_size);
+    if (!error)
+        keep_guarantees(session, memory, host);
+    return error;
+}
+
+uint32_t session_limits_check(struct session *session, const struct supervisor_change *change,
                               char *why, size_t why_size)
 {
     static const char window[] = "that is its window of addresses, fixed when it attached";
@@ -152,16 +181,7 @@ uint32_t session_limits_check(const struct session *session, const struct superv
     if (change->host_limit != PROTO_UNSET && change->host_limit > most)
         return too_much(session, "pinned host memory", change->host_limit, most, window, why,
                         why_size);
-    const struct grant *grant = &session->grant;
-    uint32_t error = check_guarantee(
-        session, "memory", (struct quota *)&session->memory, request_wanted(session, change),
-        grant->memory_request, memory == PROTO_UNSET ? grant->memory_limit : memory, why, why_size);
-    if (!error)
-        error = check_guarantee(session, "host_memory", (struct quota *)&session->host,
-                                change->host_request, grant->host_request,
-                                change->host_limit == PROTO_UNSET ? grant->host_limit
-                                                                  : change->host_limit,
-                                why, why_size);
+    uint32_t error = check_guarantees(session, change, why, why_size);
     if (error)
         return error;
     struct proto_worker_limits share = share_wanted(session, change);
@@ -184,33 +204,11 @@ struct setting {
     char by[64];
 };
 
-/* Guarantees as they are to be, or none of them. 0 or -ENOSPC. */
-static int set_guarantees(struct session *session, uint64_t memory, uint64_t host)
-{
-    uint64_t before = session->memory.guarantee;
-    if (memory != PROTO_UNSET && quota_guarantee(&session->memory, memory, NULL) != 0)
-        return -ENOSPC;
-    if (host != PROTO_UNSET && quota_guarantee(&session->host, host, NULL) != 0) {
-        quota_guarantee(&session->memory, before, NULL);
-        return -ENOSPC;
-    }
-    return 0;
-}
-
-/* More is taken at once, so that nobody else gets it meanwhile; less is given back when all else
- * is done. */
-static int take_guarantees(struct session *session, const struct supervisor_change *change)
-{
-    uint64_t memory = request_wanted(session, change), host = change->host_request;
-    return set_guarantees(
-        session, memory != PROTO_UNSET && memory < session->memory.guarantee ? PROTO_UNSET : memory,
-        host != PROTO_UNSET && host < session->host.guarantee ? PROTO_UNSET : host);
-}
-
 static void set_memory(struct session *session, const struct supervisor_change *change)
 {
     uint64_t request = request_wanted(session, change);
-    set_guarantees(session, request, change->host_request);
+    keep_guarantees(session, either(request, session->memory.guarantee),
+                    either(change->host_request, session->host.guarantee));
     if (request != PROTO_UNSET)
         session->grant.memory_request = request;
     if (change->host_request != PROTO_UNSET)
@@ -258,7 +256,7 @@ static void share_changed(void *context, struct channel_message *answer)
         struct proto_failed failed;
         memcpy(&failed, answer->body, sizeof failed);
         error = failed.error;
-        set_guarantees(session, session->grant.memory_request, session->grant.host_request);
+        keep_guarantees(session, session->grant.memory_request, session->grant.host_request);
         snprintf(text, sizeof text, "%.*s", (int)sizeof failed.text, failed.text);
     }
     session->sharing--;
@@ -272,9 +270,9 @@ static void share_changed(void *context, struct channel_message *answer)
 int session_limits_set(struct session *session, const struct supervisor_change *change,
                        const char *by, supervisor_set_done *done, void *context)
 {
-    int result = take_guarantees(session, change);
-    if (result < 0)
-        return result;
+    char why[400];
+    if (take_guarantees(session, change, why, sizeof why))
+        return -ENOSPC;
     if (!changes_share(change)) {
         set_memory(session, change);
         log_change(session, by);
@@ -283,7 +281,7 @@ int session_limits_set(struct session *session, const struct supervisor_change *
     struct setting *setting = calloc(1, sizeof *setting);
     struct request *request = setting ? session_request_own(session) : NULL;
     if (!request) {
-        set_guarantees(session, session->grant.memory_request, session->grant.host_request);
+        keep_guarantees(session, session->grant.memory_request, session->grant.host_request);
         free(setting);
         return -ENOMEM;
     }
@@ -294,10 +292,10 @@ int session_limits_set(struct session *session, const struct supervisor_change *
                                 .context = context};
     snprintf(setting->by, sizeof setting->by, "%s", by);
     setting->share = share_wanted(session, change);
-    result =
+    int result =
         session_ask(session, PROTO_WORKER_LIMITS, &setting->share, NULL, 0, share_changed, setting);
     if (result < 0) {
-        set_guarantees(session, session->grant.memory_request, session->grant.host_request);
+        keep_guarantees(session, session->grant.memory_request, session->grant.host_request);
         session_request_end(request);
         free(setting);
         return result;

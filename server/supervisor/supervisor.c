@@ -510,7 +510,7 @@ static struct session *find_attached(const struct supervisor *supervisor, uint32
 uint32_t supervisor_check(const struct supervisor *supervisor, uint32_t client,
                           const struct supervisor_change *change, char *why, size_t why_size)
 {
-    const struct session *session = find_attached(supervisor, client);
+    struct session *session = find_attached(supervisor, client);
     if (supervisor->reload) {
         snprintf(why, why_size, "a reload of the configuration is under way: try again");
         return PROTO_ERROR_NOT_READY;
@@ -529,6 +529,14 @@ int supervisor_set(struct supervisor *supervisor, uint32_t client,
     struct session *session = find_attached(supervisor, client);
     if (supervisor->reload)
         return -EBUSY;
+    return session ? session_limits_set(session, change, by, done, context) : -ENOENT;
+}
+
+int supervisor_put_back(struct supervisor *supervisor, uint32_t client,
+                        const struct supervisor_change *change, const char *by,
+                        supervisor_set_done *done, void *context)
+{
+    struct session *session = find_attached(supervisor, client);
     return session ? session_limits_set(session, change, by, done, context) : -ENOENT;
 }
 

@@ -209,6 +209,14 @@ int supervisor_set(struct supervisor *supervisor, uint32_t client,
                    supervisor_set_done *done, void *context);
 
 /*
+ * The same, to undo changes of which one was refused, from within the `done` of the last
+ * of them: a reload that began meanwhile waits for this, too.
+ */
+int supervisor_put_back(struct supervisor *supervisor, uint32_t client,
+                        const struct supervisor_change *change, const char *by,
+                        supervisor_set_done *done, void *context);
+
+/*
  * Changes how the clients of a device share it: the parts (bits of enum schedule_part)
  * of `to`. Returns 1 if all is done (there is no worker now: its successor is told
  * before any client); 0 if the worker is asked: done is then called exactly once, from

@@ -172,6 +172,13 @@ int supervisor_set(struct supervisor *self, uint32_t client, const struct superv
     return 0;
 }
 
+int supervisor_put_back(struct supervisor *self, uint32_t client,
+                        const struct supervisor_change *change, const char *by,
+                        supervisor_set_done *done, void *context)
+{
+    return supervisor_set(self, client, change, by, done, context);
+}
+
 int supervisor_schedule(struct supervisor *self, uint32_t device, const struct schedule *to,
                         unsigned parts, const char *by, supervisor_set_done *done, void *context)
 {

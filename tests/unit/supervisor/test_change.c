@@ -248,6 +248,98 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     fake_close(&fake);
 }
 
+static void guarantees_hold_and_come_back(void **state)
+{
+    (void)state;
+    struct proto_attached a, b;
+    struct supervisor_change change = nothing;
+    char why[300];
+    begin();
+    int first = fake_attach(&fake, 0, 64 * MIB, NULL, &a);
+    int second = fake_attach(&fake, 0, 256 * MIB, NULL, &b);
+    change.memory_request = 64 * MIB;
+    assert_int_equal(set(a.client, change), 1);
+    /* What is guaranteed nobody else can have, be it used or not. */
+    uint64_t block = fake_alloc(&fake, second, 192 * MIB);
+    fake_alloc_refused(&fake, second, 1 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "");
+    change.memory_request = 65 * MIB;
+    refused(a.client, change, PROTO_ERROR_INVALID_VALUE, "memory.request of 65M");
+    change = nothing;
+    change.memory_limit = 63 * MIB;
+    refused(a.client, change, PROTO_ERROR_INVALID_VALUE, "memory.limit of 63M");
+    /* There is no more to promise, and trying took nothing. */
+    change = nothing;
+    change.memory_request = 200 * MIB;
+    refused(b.client, change, PROTO_ERROR_INVALID_VALUE, "264M");
+    assert_int_equal(set(b.client, change), -ENOSPC);
+    change.memory_request_share = 5000; /* of 256 MiB: what b has already is enough */
+    assert_int_equal(supervisor_check(fake.supervisor, b.client, &change, why, sizeof why), 0);
+    /* Refused with the rest: the guarantee of before stands. */
+    fake.worker[0].automatic = false;
+    change = nothing;
+    change.memory_request = 16 * MIB;
+    change.thread_request = 9000;
+    assert_int_equal(set(a.client, change), 0);
+    fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
+    struct proto_failed failed = {.error = PROTO_ERROR_INVALID_VALUE, .text = "140%"};
+    fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_FAILED, &failed, NULL, 0);
+    FAKE_WAIT(&fake, told.calls == 1);
+    fake.worker[0].automatic = true;
+    fake_alloc_refused(&fake, second, 1 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "");
+    change = nothing;
+    change.memory_request = 0;
+    assert_int_equal(set(a.client, change), 1);
+    fake_alloc(&fake, second, 64 * MIB);
+    fake_free(&fake, second, block);
+    close(first);
+    close(second);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void reloaded(void *context, uint32_t error, const char *text)
+{
+    (void)text;
+    assert_int_equal(error, 0);
+    *(bool *)context = true;
+}
+
+static void changes_are_undone_before_a_reload_goes_on(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    struct supervisor_change change = nothing;
+    char text[300];
+    bool over = false;
+    begin();
+    int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
+    fake.worker[0].automatic = false;
+    change.priority = 3;
+    assert_int_equal(set(attached.client, change), 0);
+    assert_int_equal(supervisor_reload(fake.supervisor, text, sizeof text, reloaded, &over), 0);
+    assert_int_equal(set(attached.client, change), -EBUSY);
+    assert_int_equal(
+        supervisor_schedule(fake.supervisor, 0, &(struct schedule){0}, 1, "a test", take, &told),
+        -EBUSY);
+    change.priority = 0;
+    assert_int_equal(
+        supervisor_put_back(fake.supervisor, attached.client, &change, "a test", take, &told), 0);
+    fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
+    fake_answer(&fake.worker[0], &fake.worker[0].message);
+    FAKE_WAIT(&fake, told.calls == 1);
+    fake_settle(&fake);
+    assert_false(over);
+    fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
+    fake_answer(&fake.worker[0], &fake.worker[0].message);
+    FAKE_WAIT(&fake, over);
+    assert_int_equal(told.calls, 2);
+    fake.worker[0].automatic = true;
+    assert_int_equal(limits_of(fd).priority, 0);
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 static void a_refusals_arithmetic_comes_through_whole(void **state)
 {
     (void)state;
@@ -325,6 +417,8 @@ int main(void)
         cmocka_unit_test(changes_on_their_way_leave_each_other_alone),
         cmocka_unit_test(what_the_worker_refuses_changes_nothing),
         cmocka_unit_test(requests_and_time_reach_the_worker_and_stay_below_their_limits),
+        cmocka_unit_test(guarantees_hold_and_come_back),
+        cmocka_unit_test(changes_are_undone_before_a_reload_goes_on),
         cmocka_unit_test(a_refusals_arithmetic_comes_through_whole),
         cmocka_unit_test(who_leaves_meanwhile_is_told_of_once),
         cmocka_unit_test(a_worker_that_dies_ends_the_change),
