@@ -16,7 +16,7 @@ void quiet_start(void);
 void quiet_stop(void);
 
 /* Whether no such moment overlaps these (CLOCK_MONOTONIC seconds); until quiet_start is called
- * again. */
+ * again. In a short run always true. */
 bool quiet_between(double from, double to);
 
 #endif
