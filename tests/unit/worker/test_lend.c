@@ -142,6 +142,10 @@ static void test_own_atoms_are_lent_while_idle_and_taken_back(void **state)
         hold(true);
         launch(2, 3 * round + 1);
         wait_for_multiprocessors(2, ALL);
+        /* Who borrows may always have two in flight, and no more when they take as long as this. */
+        hold(false);
+        assert_int_equal(peer_wait(peers[2], 0, 3 * round + 1), 0);
+        hold(true);
         assert_int_equal(launch(2, 3 * round + 2), ALL);
         assert_int_equal(launch(1, round + 1), OWN);
         /* The borrower's kernels are still there; the next goes elsewhere, behind them. */
