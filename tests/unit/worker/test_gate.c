@@ -242,6 +242,11 @@ static void who_stops_gives_its_lease_back(void **state)
     assert_int_equal(changes, 2);
     assert_int_equal(usage(1).leases, 1);
     assert_int_equal(usage(2).leases, 1);
+    /* Then there is nothing to wake up for. */
+    uint64_t end = timeline_now() + 10000000000u;
+    while (gate_next(&harness.worker.gate) != SCHEDULER_NEVER)
+        assert_true(timeline_now() < end);
+    assert_false(gate_waited(&harness.worker.gate));
 }
 
 /* A ring that waits for another one is no work: its client does not keep the others from theirs. */
