@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "common/shm.h"
 #include "common/timeline.h"
+#include "server/supervisor/job.h"
 #include "server/supervisor/session.h"
 #include "server/supervisor/supervisor_private.h"
 
@@ -23,11 +23,13 @@
 enum tracing_state { TRACING_STARTING, TRACING_RUNNING, TRACING_STOPPING, TRACING_ENDED };
 
 struct tracing {
+    struct job job; /* first */
+    bool filling;   /* it is under way, and uses the memory */
     struct device *device;
     enum tracing_state state;
     uv_timer_t timer;
     bool closed;          /* the timer is */
-    unsigned outstanding; /* requests to the worker */
+    unsigned outstanding; /* requests to the worker, and the job */
     struct shm memory;
     uint64_t milliseconds;
     uint64_t ends; /* CLOCK_MONOTONIC */
@@ -81,7 +83,8 @@ static void finish(struct tracing *tracing, uint32_t error, const char *text)
     else if (tracing->done)
         hand_over(tracing, text);
     tracing->done = NULL;
-    shm_release(&tracing->memory);
+    if (!tracing->filling)
+        shm_release(&tracing->memory);
     uv_close((uv_handle_t *)&tracing->timer, timer_closed);
 }
 
@@ -123,6 +126,8 @@ static void started(void *context, struct channel_message *answer)
     tracing->outstanding--;
     if (tracing->state == TRACING_STARTING && answer && answer->header.opcode == PROTO_DONE) {
         tracing->state = TRACING_RUNNING;
+        log_notice("device %u: a trace of %.3f s for %s", tracing->device->index,
+                   (double)tracing->milliseconds / 1e3, tracing->by);
         tracing->ends = timeline_now() + tracing->milliseconds * 1000000;
         uv_timer_start(&tracing->timer, on_time, tracing->milliseconds, 0);
     } else if (tracing->state == TRACING_STARTING) {
@@ -199,22 +204,38 @@ static uint32_t check(const struct supervisor *supervisor, uint32_t index, char 
     return PROTO_ERROR_TOO_MANY_OBJECTS;
 }
 
-/* Filled now: a page that can't be had later would end the worker, and the context with it. */
-static int make_memory(struct shm *memory)
-{
-    int result = shm_create(memory, "gpushare-trace", PROTO_TRACE_BYTES);
-    if (result == 0 && fallocate(memory->fd, 0, 0, PROTO_TRACE_BYTES) < 0) {
-        result = -errno;
-        shm_release(memory);
-    }
-    return result;
-}
-
 static int begin(struct tracing *tracing)
 {
     struct proto_worker_trace_start body = {.count = PROTO_TRACE_BYTES};
     return device_request(tracing->device, PROTO_WORKER_TRACE_START, 0, &body, &tracing->memory.fd,
                           1, started, tracing);
+}
+
+/* Filled before it is used: a page that can't be had later would end the worker, and the context
+ * with it. */
+static int fill(struct job *job)
+{
+    const struct tracing *tracing = (const struct tracing *)job;
+    return fallocate(tracing->memory.fd, 0, 0, PROTO_TRACE_BYTES) < 0 ? -errno : 0;
+}
+
+static void filled(struct job *job, int result)
+{
+    struct tracing *tracing = (struct tracing *)job;
+    tracing->filling = false;
+    tracing->outstanding--;
+    if (tracing->state == TRACING_ENDED) {
+        shm_release(&tracing->memory);
+    } else if (result < 0) {
+        finish(tracing, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory for a trace");
+    } else {
+        tracing->outstanding++;
+        if (begin(tracing) < 0) {
+            tracing->outstanding--;
+            finish(tracing, PROTO_ERROR_DEVICE_NOT_READY, "the worker takes no requests");
+        }
+    }
+    free_if_over(tracing);
 }
 
 uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t index, uint64_t milliseconds,
@@ -226,7 +247,8 @@ uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t index, uint64_
         return error;
     struct device *device = &supervisor->devices[index];
     struct tracing *tracing = calloc(1, sizeof *tracing);
-    int result = tracing ? make_memory(&tracing->memory) : -ENOMEM;
+    int result =
+        tracing ? shm_create(&tracing->memory, "gpushare-trace", PROTO_TRACE_BYTES) : -ENOMEM;
     if (result < 0) {
         snprintf(why, why_size, "the server has no %d MiB of memory for a trace: %s",
                  PROTO_TRACE_BYTES >> 20, strerror(-result));
@@ -234,6 +256,7 @@ uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t index, uint64_
         return PROTO_ERROR_SERVER_RESOURCES;
     }
     tracing->device = device;
+    tracing->filling = true;
     tracing->milliseconds = milliseconds;
     tracing->ends = timeline_now() + milliseconds * 1000000;
     snprintf(tracing->by, sizeof tracing->by, "%s", by);
@@ -242,18 +265,17 @@ uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t index, uint64_
     note_all(tracing);
     device->tracing = tracing;
     tracing->outstanding = 1;
-    result = begin(tracing);
+    result = job_start(&tracing->job, supervisor->loop, fill, filled);
     if (result < 0) {
+        tracing->filling = false;
         tracing->outstanding = 0;
         finish(tracing, 0, NULL); /* nobody is told: done is not set yet */
-        snprintf(why, why_size, "the worker of GPU %u takes no requests: %s", index,
-                 strerror(-result));
-        return PROTO_ERROR_DEVICE_NOT_READY;
+        snprintf(why, why_size, "the server can't begin: %s", strerror(-result));
+        return PROTO_ERROR_SERVER_RESOURCES;
     }
     tracing->done = done;
     tracing->context = context;
     uv_timer_start(&tracing->timer, on_time, PATIENCE_MS, 0);
-    log_notice("device %u: a trace of %.3f s for %s", index, (double)milliseconds / 1e3, by);
     return 0;
 }
 

@@ -197,14 +197,18 @@ static void who_asked_is_gone_and_the_worker_is_told(void **state)
 static void a_server_that_stops_ends_the_trace(void **state)
 {
     (void)state;
-    begin(1);
+    begin(2);
+    fake.worker[0].automatic = false;
     started(0, 600000);
+    munmap(take_start(0), PROTO_TRACE_BYTES);
+    fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
     fake_settle(&fake);
-    fake_turn(&fake);
-    fake_settle(&fake);
+    started(1, 600000); /* its memory is not even filled */
     fake_close(&fake);
     assert_int_equal(told[0].calls, 1);
     assert_int_equal(told[0].error, 0);
+    assert_int_equal(told[1].calls, 1);
+    assert_int_equal(told[1].error, PROTO_ERROR_DEVICE_NOT_READY);
 }
 
 /* Both waits at once: each takes five seconds. */
