@@ -462,6 +462,70 @@ class Commands(WithServer):
                             json_check.check(f"admin-{schema}", broken)
 
 
+class Usage(WithServer):
+    options = Commands.options
+
+    @contextlib.contextmanager
+    def busy(self):
+        """A program that launches without end, and its row once it has been served."""
+        command = [os.path.join(BUILD, "examples/vector-add"), "-n", "4096", "-r", "100000000"]
+        env = {**ENV, "GPUSHARE_SOCKET": self.server.client, "GPUSHARE_CLIENT_NAME": "busy"}
+        program = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+        try:
+            yield self.wait(lambda row: row["launches"])
+        finally:
+            program.kill()
+            program.wait()
+
+    def wait(self, holds):
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            row = next((row for row in self.json("clients")["clients"] if row["name"] == "busy"), None)
+            if row and holds(row):
+                return row
+            time.sleep(0.02)
+        raise AssertionError(f"waited in vain: {row}")
+
+    @CHANGES
+    def test_what_a_program_used_and_how_long_it_waited(self):
+        with self.busy() as row:
+            self.assertGreater(row["gpu_time_seconds"], 0)
+            self.assertEqual(row["charged_seconds"], row["gpu_time_seconds"], "in mode concurrent")
+            self.assertEqual(row["multiprocessors_now"], row["threads"]["multiprocessors"])
+            self.assertEqual(row["throttled_seconds"]["lease"], 0)
+            # Each command that was handed to the device waited once; some are no launches or copies.
+            self.assertGreaterEqual(sum(row["waits"]), row["launches"])
+            self.json("set", "gpu", "0", "mode=fair", "lease=5ms", "precision=50%")
+            try:
+                self.json("set", str(row["client"]), "time.request=20%", "time.limit=40%")
+                fair = self.wait(lambda now: now["leases"] >= 5 and now["throttled_seconds"]["lease"] > 0.01)
+                self.assertGreater(fair["charged_seconds"], row["charged_seconds"])
+                cells = re.split("  +", next(line for line in self.ctl("clients").stdout.splitlines() if " busy " in line).strip())
+                self.assertIn("20 to 40 %", cells)
+                self.assertTrue([cell for cell in cells if re.fullmatch(r"\d+\.\d{3} s, lease", cell)], cells)
+                self.assertTrue([cell for cell in cells if re.fullmatch(r"<\d+ (us|ms|s)", cell)], cells)
+            finally:
+                self.json("set", "gpu", "0", "mode=concurrent", "lease=default", "precision=5%")
+
+
+class WithoutPartitions(WithServer):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(env={"SOFTGPU_NO_GREEN": "1"})
+
+    def test_a_duty_cycle_is_called_so(self):
+        device = self.json("status")["devices"][0]
+        self.assertEqual((device["threads_enforced_by"], device["partition_multiprocessors"]), ("duty_cycle", 0))
+        with self.attached(thread_percentage=2500) as (_, told):
+            self.assertEqual(told["partitioned"], 0)
+            self.assertFalse(self.client_row(told["client"])["threads"]["partitioned"])
+            self.assertIn(", duty cycle", self.ctl("get", str(told["client"])).stdout)
+        self.assertIn("  duty cycle  ", self.ctl("status").stdout)
+        text = run(GPUSHARE, "--socket", self.server.client, "info").stdout
+        self.assertIn("its driver offers no partitions", text)
+        self.assertIn(", duty cycle", text)
+
+
 class Info(WithServer):
     options = Commands.options
 
