@@ -297,7 +297,7 @@ static uint32_t part_of(const struct client *client, uint32_t room)
     uint32_t rings = 0;
     for (uint32_t i = 0; i < (client->stream_count + 63) / 64; i++)
         rings += (uint32_t)__builtin_popcountll(client->ready[i]);
-    return rings < room ? room / rings : 1;
+    return rings && rings < room ? room / rings : 1;
 }
 
 /* Serves rings until the client's turn is over. Returns 0 or COMMAND_FATAL. */
