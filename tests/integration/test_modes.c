@@ -162,8 +162,9 @@ static void strict_shares_hold_among_programs(void **state)
         OK(programs[i].error);
     }
     print_message("60 %%: %.1f %%, 30 %%: %.1f %%\n", 100 * had[0], 100 * had[1]);
-    assert_true(had[0] > 0.45 && had[0] < 0.67);
-    assert_true(had[1] > 0.20 && had[1] < 0.37);
+    /* On a busy machine they may launch too little for their shares; more they never have. */
+    assert_true(had[0] > 0.3 && had[0] < 0.67);
+    assert_true(had[1] > 0.15 && had[1] < 0.37);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(count(&programs[i]), programs[i].launched);
         gpushare_close(&programs[i].gpu);

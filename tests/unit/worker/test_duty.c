@@ -26,17 +26,23 @@ static void threads_are_duty_where_they_can_not_be_divided(void **state)
     arrive(1);
     /* What may be saved up is used up first. */
     keep_busy(1, 100000, 500 * MS);
-    uint64_t start = timeline_now();
-    uint64_t done = keep_busy(1, 100000, 1000 * MS);
-    uint64_t elapsed = timeline_now() - start;
-    double share = (double)done * 100000 / (double)elapsed;
+    double share = 0;
+    uint64_t elapsed = 0;
+    /* It may have less where the machine is busy with other things, and never more. */
+    for (int round = 0; round < 5 && share <= SHARE_LEAST; round++) {
+        uint64_t start = timeline_now();
+        uint64_t done = keep_busy(1, 100000, 1000 * MS);
+        elapsed = timeline_now() - start;
+        share = (double)done * 100000 / (double)elapsed;
+        assert_true(share < 0.27);
+    }
     const struct proto_worker_usage *used =
         harness_ask(PROTO_WORKER_USAGE_QUERY, 1, NULL, PROTO_WORKER_USAGE);
     double charged = (double)used->charged / (double)used->gpu_nanoseconds;
     uint64_t throttled = used->throttled_duty;
     print_message("25 %% of the time: %.1f %%, %.3f of the device's time charged\n", 100 * share,
                   charged);
-    assert_true(share > SHARE_LEAST && share < 0.27);
+    assert_true(share > SHARE_LEAST);
     assert_true(charged > 0.99 && charged < 1.01);
     assert_true(throttled > elapsed / 2);
     struct proto_worker_limits limits = {.thread_percentage = PROTO_PERCENT_WHOLE,
