@@ -40,12 +40,11 @@ struct reload {
     bool stepping;
     uint32_t error;
     char text[700];
-    bool returned; /* reload_begin has */
     supervisor_reload_done *done;
     void *context;
 };
 
-static void advance(struct reload *reload);
+static void go_on(struct reload *reload);
 
 static void fail(struct reload *reload, uint32_t error, const char *text)
 {
@@ -79,7 +78,7 @@ static void client_answered(void *context, uint32_t client, uint32_t error, cons
         snprintf(words, sizeof words, "client %u: %s", client, text);
         fail(reload, error, words);
     }
-    advance(reload);
+    go_on(reload);
 }
 
 static void device_answered(void *context, uint32_t device, uint32_t error, const char *text)
@@ -91,7 +90,7 @@ static void device_answered(void *context, uint32_t device, uint32_t error, cons
         snprintf(words, sizeof words, "GPU %u: %s", device, text);
         fail(reload, error, words);
     }
-    advance(reload);
+    go_on(reload);
 }
 
 static void ask_client(struct reload *reload, struct session *session,
@@ -401,8 +400,6 @@ static void finish(struct reload *reload)
             supervisor->devices[session->parked.body.device].state == SUPERVISOR_DEVICE_READY)
             session_unpark(session);
     }
-    if (reload->returned)
-        reload->done(reload->context, reload->error, reload->text);
 }
 
 static void each_client(struct reload *reload,
@@ -440,11 +437,12 @@ static void take_step(struct reload *reload, enum step step)
     }
 }
 
-/* Goes on as far as it can without an answer. Frees a reload that has returned and is over. */
-static void advance(struct reload *reload)
+/* Takes what steps it can without an answer. True: it is over. */
+static bool advance(struct reload *reload)
 {
+    /* Not from within a step, where somebody else may have been told something. */
     if (reload->stepping)
-        return;
+        return false;
     reload->stepping = true;
     while (!reload->due) {
         if (reload->error && !reload->back) {
@@ -457,12 +455,16 @@ static void advance(struct reload *reload)
         take_step(reload, reload->step++);
     }
     reload->stepping = false;
-    if (reload->due || reload->step != STEP_OVER)
+    return !reload->due && reload->step == STEP_OVER;
+}
+
+static void go_on(struct reload *reload)
+{
+    if (!advance(reload))
         return;
-    bool returned = reload->returned;
     finish(reload);
-    if (returned)
-        free(reload);
+    reload->done(reload->context, reload->error, reload->text);
+    free(reload);
 }
 
 int reload_begin(struct supervisor *supervisor, struct config *config, char *text,
@@ -477,12 +479,10 @@ int reload_begin(struct supervisor *supervisor, struct config *config, char *tex
     *reload = (struct reload){
         .supervisor = supervisor, .config = config, .done = done, .context = context};
     supervisor->reload = reload;
-    advance(reload);
-    if (supervisor->reload) {
-        reload->returned = true;
+    if (!advance(reload))
         return 0;
-    }
-    int result = reload->error ? -EINVAL : 1; /* over already */
+    finish(reload);
+    int result = reload->error ? -EINVAL : 1;
     snprintf(text, text_bytes, "%s", reload->text);
     free(reload);
     return result;
@@ -491,5 +491,5 @@ int reload_begin(struct supervisor *supervisor, struct config *config, char *tex
 void reload_look(struct supervisor *supervisor)
 {
     if (supervisor->reload)
-        advance(supervisor->reload);
+        go_on(supervisor->reload);
 }
