@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/units.h"
 #include "server/supervisor/session.h"
 #include "server/supervisor/supervisor_private.h"
@@ -52,10 +53,17 @@ static void unmapped(void *context, struct channel_message *answer)
 {
     struct heap_region *region = context;
     struct session *session = region->user;
+    char size[UNITS_TEXT];
     if (!answer) /* session_memory_release takes it */
         return;
     session->unmapping--;
-    forget(session, region);
+    if (answer->header.opcode == PROTO_FAILED)
+        /* It is there still: so are its charge and its addresses, until the session's end. */
+        log_error("client %u: %s of device memory can't be unmapped: %.300s", session->number,
+                  units_format_bytes(region->bytes, size),
+                  ((const struct proto_failed *)answer->body)->text);
+    else
+        forget(session, region);
     retry(session);
 }
 
@@ -66,7 +74,7 @@ static void unmap(struct session *session, struct heap_region *region)
     heap_region_withdraw(region);
     region->user = session;
     session->unmapping++;
-    /* A failure is the loss of the worker, which ends the session. */
+    /* That it can't be sent is the loss of the worker, which ends the session. */
     session_ask(session, PROTO_WORKER_UNMAP, &body, NULL, 0, unmapped, region);
 }
 

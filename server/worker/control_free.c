@@ -187,10 +187,13 @@ static void free_all_memory(struct client *client)
     while (client->range_count) {
         struct range range = client->ranges[client->range_count - 1];
         uint64_t count = range.end - range.start;
-        if (range.kind == RANGE_DEVICE)
-            memory_unmap(client, range.start, count, &why);
-        else
+        if (range.kind == RANGE_DEVICE && memory_unmap(client, range.start, count, &why)) {
+            log_error("client %u: %s: 0x%llx is lost until this worker ends", client->number,
+                      why.text, (unsigned long long)range.start);
+            memory_forget(client, range.start, count);
+        } else if (range.kind != RANGE_DEVICE) {
             memory_host_unmap(client, range.start, count, &why);
+        }
     }
 }
 

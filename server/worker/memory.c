@@ -209,12 +209,28 @@ uint32_t memory_clear(const struct client *client, uint64_t address, uint64_t co
 
 uint32_t memory_unmap(struct client *client, uint64_t address, uint64_t count, struct refusal *why)
 {
-    if (!range_remove_locked(client, address, count, RANGE_DEVICE))
+    /* Covers no command. */
+    static const struct memory_free stuck = {.kind = MEMORY_FREE_DEVICE};
+    pthread_mutex_lock(&client->lock);
+    struct range *range = memory_range_exact(client, address, count, RANGE_DEVICE);
+    /* No command may name it while it goes, nor if it can't go. */
+    if (range)
+        range->dying = &stuck;
+    pthread_mutex_unlock(&client->lock);
+    if (!range)
         return refusal_say(why, PROTO_ERROR_INVALID_HANDLE,
                            "nothing of the client is mapped at 0x%llx",
                            (unsigned long long)address);
     cuda_result result = client->device->cuda->cuMemUnmap(address, count);
-    return result == CUDA_OK ? 0 : refusal_from_cuda(why, "unmapping device memory", result);
+    if (result != CUDA_OK)
+        return refusal_from_cuda(why, "unmapping device memory", result);
+    range_remove_locked(client, address, count, RANGE_DEVICE);
+    return 0;
+}
+
+void memory_forget(struct client *client, uint64_t address, uint64_t count)
+{
+    range_remove_locked(client, address, count, RANGE_DEVICE);
 }
 
 /* ---- host buffers ---- */

@@ -31,8 +31,10 @@ uint32_t memory_map(struct client *client, uint64_t address, uint64_t count, int
 uint32_t memory_clear(const struct client *client, uint64_t address, uint64_t count,
                       struct refusal *why);
 
-/* Unmaps what memory_map mapped; the range leaves the client's table whatever the driver says. */
+/* Unmaps what memory_map mapped. If the driver refuses, the range stays in the client's table, and
+ * no command may name it; memory_forget is for when the client goes all the same. */
 uint32_t memory_unmap(struct client *client, uint64_t address, uint64_t count, struct refusal *why);
+void memory_forget(struct client *client, uint64_t address, uint64_t count);
 
 /* Maps a sealed host buffer at its address in the host arena and registers it; takes fd over. */
 uint32_t memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,

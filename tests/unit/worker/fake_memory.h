@@ -72,6 +72,12 @@ static inline cuda_result fake_cuMemUnmap(cuda_device_ptr ptr, size_t size)
     struct fake_call *call = fake_note(FAKE_UNMAP);
     call->a = ptr;
     call->b = size;
+    if (fake.next_unmap != CUDA_OK) {
+        cuda_result result = fake.next_unmap;
+        fake.next_unmap = CUDA_OK;
+        pthread_mutex_unlock(&fake.lock);
+        return result;
+    }
     fake.live_maps--;
     fake.unmapped_busy += fake_anything_held();
     pthread_mutex_unlock(&fake.lock);

@@ -246,6 +246,26 @@ static void test_unmap_waits_for_work_issued_before(void **state)
     assert_int_equal(fake.unmapped_busy, 0);
 }
 
+/* An ordinary error of the driver: what is mapped still stays known, unusable, and goes with its
+ * client. */
+static void test_what_cannot_be_unmapped_is_not_forgotten(void **state)
+{
+    (void)state;
+    uint64_t address = peer_map(peer, 0, GRANULE);
+    fake.next_unmap = CUDA_ERR_INVALID_VALUE;
+    struct proto_worker_unmap unmap = {.address = address, .count = GRANULE};
+    harness_ask(PROTO_WORKER_UNMAP, 1, &unmap, PROTO_FAILED);
+    int live = fake.live_maps;
+    struct proto_worker_map again = {.address = address, .count = GRANULE};
+    harness_ask(PROTO_WORKER_MAP, 1, &again, PROTO_FAILED);
+    assert_int_equal(fake.live_maps, live);
+    struct proto_command_fill fill = {
+        .opcode = PROTO_COMMAND_FILL, .destination = address, .count = 4, .width = 4};
+    peer_push(peer, 0, &fill);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
+    assert_int_equal(fake_count(FAKE_FILL), 0);
+}
+
 static void test_unmap_does_not_wait_for_work_issued_after(void **state)
 {
     (void)state;
@@ -732,6 +752,7 @@ int main(void)
         T(test_a_client_that_leaves_releases_who_waits_for_it),
         T(test_new_memory_holds_nothing),
         T(test_unmap_waits_for_work_issued_before),
+        T(test_what_cannot_be_unmapped_is_not_forgotten),
         T(test_unmap_does_not_wait_for_work_issued_after),
         T(test_command_issued_after_the_free_is_refused),
         T(test_unmap_waits_for_the_work_of_a_destroyed_stream),
