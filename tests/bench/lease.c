@@ -46,7 +46,9 @@ static double kernel_time(struct load **loads, struct stretch stretch, struct pi
     const double piece = 0.02;
     double sum = 0;
     unsigned counted = 0;
-    for (double at = stretch.from; at + piece <= stretch.to; at += piece) {
+    const int count = (int)((stretch.to - stretch.from) / piece + 0.5);
+    for (int i = 0; i < count; i++) {
+        double at = stretch.from + i * piece;
         pieces->all++;
         if (!quiet_between(at, at + piece)) {
             pieces->dropped++;
