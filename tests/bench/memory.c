@@ -163,7 +163,7 @@ static void check_ends(gpushare_connection *gpu, const uint64_t *pieces, size_t 
 static size_t fill(gpushare_connection *gpu, gpushare_function *span, uint64_t *pieces,
                    size_t count, uint64_t bytes)
 {
-    gpushare_error error;
+    gpushare_error error = GPUSHARE_SUCCESS;
     while (count < PIECES_MOST &&
            (error = gpushare_memory_alloc(gpu, bytes, &pieces[count])) == GPUSHARE_SUCCESS)
         write_ends(gpu, span, pieces[count++], bytes);
