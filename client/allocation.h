@@ -19,7 +19,8 @@
 enum allocation_kind { ALLOCATION_DEVICE, ALLOCATION_HOST, ALLOCATION_VARIABLE };
 
 struct allocation {
-    uint64_t address, bytes;
+    uint64_t address, bytes; /* what it spans */
+    uint64_t asked;          /* ...of which this much was asked for, and may be used */
     enum allocation_kind kind;
     const void *owner; /* a variable's module, else NULL */
 };

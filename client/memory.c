@@ -30,7 +30,8 @@ enum memory_kind memory_classify(gpushare_connection *connection, uint64_t addre
     if (last < address)
         return MEMORY_ASTRAY;
     if (allocation_find(&connection->allocations, address, &allocation)) {
-        if (count > allocation.bytes - (address - allocation.address))
+        uint64_t offset = address - allocation.address;
+        if (offset > allocation.asked || count > allocation.asked - offset)
             return MEMORY_ASTRAY;
         return allocation.kind == ALLOCATION_HOST ? MEMORY_HOST : MEMORY_DEVICE;
     }
@@ -75,7 +76,7 @@ gpushare_error gpushare_memory_alloc(gpushare_connection *connection, uint64_t c
     if ((error = connection_call(connection, &call)))
         return error;
     struct allocation allocation = {
-        .address = reply.address, .bytes = reply.count, .kind = ALLOCATION_DEVICE};
+        .address = reply.address, .bytes = reply.count, .asked = count, .kind = ALLOCATION_DEVICE};
     if (allocation_add(&connection->allocations, &allocation) < 0) {
         (void)device_release(connection, reply.address);
         return no_memory();
@@ -137,7 +138,7 @@ static gpushare_error host_release(gpushare_connection *connection, uint64_t add
 }
 
 static gpushare_error host_map(gpushare_connection *connection,
-                               const struct proto_host_allocated *reply, int fd)
+                               const struct proto_host_allocated *reply, uint64_t count, int fd)
 {
     uint64_t window = connection->window_bytes, offset = reply->address - connection->host_base;
     if (!reply->count || reply->address % 4096 || reply->count % 4096 || offset >= window ||
@@ -155,7 +156,7 @@ static gpushare_error host_map(gpushare_connection *connection,
     /* A child that kept it would keep memory that is no longer charged to anybody. */
     madvise(pointer(reply->address), reply->count, MADV_DONTFORK);
     struct allocation allocation = {
-        .address = reply->address, .bytes = reply->count, .kind = ALLOCATION_HOST};
+        .address = reply->address, .bytes = reply->count, .asked = count, .kind = ALLOCATION_HOST};
     return allocation_add(&connection->allocations, &allocation) < 0 ? no_memory()
                                                                      : GPUSHARE_SUCCESS;
 }
@@ -175,7 +176,7 @@ gpushare_error memory_host_alloc(gpushare_connection *connection, uint64_t count
     gpushare_error error = connection_call(connection, &call);
     if (error)
         return error;
-    error = host_map(connection, &reply, fd);
+    error = host_map(connection, &reply, count, fd);
     close(fd);
     if (error) {
         (void)host_release(connection, reply.address);

@@ -331,6 +331,7 @@ gpushare_error gpushare_module_variable(gpushare_module *module, const char *nam
         return error;
     struct allocation variable = {.address = reply.address,
                                   .bytes = reply.count,
+                                  .asked = reply.count,
                                   .kind = ALLOCATION_VARIABLE,
                                   .owner = module};
     if (reply.count && allocation_add(&module->connection->allocations, &variable) < 0)

@@ -175,6 +175,33 @@ static void large_ordinary_copies_are_staged(void **state)
     gpushare_close(&client.gpu);
 }
 
+/* The server rounds up; who copies more than it asked for is wrong all the same. */
+static void copies_end_where_what_was_asked_for_ends(void **state)
+{
+    (void)state;
+    struct gpushare_options options = {.size = sizeof options, .socket = server_socket(server)};
+    gpushare_connection *gpu;
+    gpushare_address address;
+    char plain[5000] = {0};
+    void *buffer;
+    OK(gpushare_connect(&options, &gpu));
+    OK(gpushare_memory_alloc(gpu, 1000, &address));
+    OK(gpushare_host_alloc(gpu, 3000, &buffer));
+    OK(gpushare_copy_to_device(gpu, address, plain, 1000));
+    OK(gpushare_copy_to_device(gpu, address + 999, plain, 1));
+    assert_int_not_equal(gpushare_copy_to_device(gpu, address, plain, 1001), GPUSHARE_SUCCESS);
+    assert_true(strlen(gpushare_error_text()) > 20);
+    assert_int_not_equal(gpushare_copy_to_device(gpu, address + 999, plain, 2), GPUSHARE_SUCCESS);
+    assert_int_not_equal(gpushare_copy_to_device(gpu, address + 1010, plain, 1), GPUSHARE_SUCCESS);
+    assert_int_not_equal(gpushare_copy_from_device(gpu, plain, address, 1001), GPUSHARE_SUCCESS);
+    OK(gpushare_copy_to_device(gpu, address, (char *)buffer + 2000, 1000));
+    assert_int_not_equal(gpushare_copy_to_device(gpu, address, (char *)buffer + 2001, 1000),
+                         GPUSHARE_SUCCESS);
+    OK(gpushare_host_free(gpu, buffer));
+    OK(gpushare_memory_free(gpu, address));
+    gpushare_close(&gpu);
+}
+
 static void memory_beyond_the_limit_is_refused_in_words(void **state)
 {
     (void)state;
@@ -701,6 +728,7 @@ int main(void)
         cmocka_unit_test(memory_round_trips_through_kernels),
         cmocka_unit_test(fills_and_copies_on_the_device),
         cmocka_unit_test(large_ordinary_copies_are_staged),
+        cmocka_unit_test(copies_end_where_what_was_asked_for_ends),
         cmocka_unit_test(memory_beyond_the_limit_is_refused_in_words),
         cmocka_unit_test(ranges_outside_of_allocations_are_refused_at_once),
         cmocka_unit_test(modules_from_memory_and_file),

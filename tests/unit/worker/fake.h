@@ -108,8 +108,8 @@ static struct fake {
     unsigned multiprocessors, atom; /* of the device; atom 0: no green contexts */
     cuda_result next_launch;
     cuda_result next_unmap;
-        /* of one unmap alone */ /* result of the next launches, until changed */
-    cuda_result query;           /* of cuStreamQuery */
+    /* of one unmap alone */ /* result of the next launches, until changed */
+    cuda_result query;       /* of cuStreamQuery */
     cuda_result copy_result;
     int live_streams, live_events, live_maps, live_registers, live_modules, live_green;
     struct cuda_stream_object *streams[256];
