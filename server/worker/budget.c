@@ -3,6 +3,7 @@
 #include "server/worker/budget.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "common/units.h"
@@ -40,27 +41,28 @@ static uint32_t refuse(struct refusal *why, const char *whose, uint64_t wanted, 
 
 uint32_t budget_keep(struct budget *budget, uint64_t *client, uint64_t bytes, struct refusal *why)
 {
-    if (bytes > budget->client_most - *client)
-        return refuse(why, "the modules of one client", bytes, *client, budget->client_most,
-                      "unload modules");
     pthread_mutex_lock(&budget->lock);
-    uint64_t kept = budget->kept;
-    if (bytes <= budget->most - kept)
+    uint64_t kept = budget->kept, own = *client;
+    bool client_may = bytes <= budget->client_most - own, all_may = bytes <= budget->most - kept;
+    if (client_may && all_may) {
         budget->kept += bytes;
+        *client += bytes;
+    }
     pthread_mutex_unlock(&budget->lock);
-    if (bytes > budget->most - kept)
+    if (!client_may)
+        return refuse(why, "the modules of one client", bytes, own, budget->client_most,
+                      "unload modules");
+    if (!all_may)
         return refuse(why, "the modules of all clients", bytes, kept, budget->most,
                       "wait until others unload theirs");
-    *client += bytes;
     return 0;
 }
 
 void budget_return(struct budget *budget, uint64_t *client, uint64_t bytes)
 {
-    assert(bytes <= *client);
-    *client -= bytes;
     pthread_mutex_lock(&budget->lock);
-    assert(bytes <= budget->kept);
+    assert(bytes <= *client && bytes <= budget->kept);
+    *client -= bytes;
     budget->kept -= bytes;
     pthread_mutex_unlock(&budget->lock);
 }

@@ -31,7 +31,7 @@ void budget_open(struct budget *budget, uint64_t bytes);
 void budget_close(struct budget *budget);
 
 /* Counts bytes that stay, in *client's count too. 0, or an error number and nothing counted. Any
- * thread; *client only by one at a time. */
+ * thread; *client is looked at under the lock only. */
 uint32_t budget_keep(struct budget *budget, uint64_t *client, uint64_t bytes, struct refusal *why);
 void budget_return(struct budget *budget, uint64_t *client, uint64_t bytes);
 

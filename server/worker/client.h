@@ -98,10 +98,10 @@ struct client {
     size_t range_count, range_room;
     struct link *links;
     uint32_t link_count;
-    struct module *modules; /* control thread only */
-    uint64_t kept_bytes;    /* of the budget, by its modules; under the budget's rules */
-    uint32_t loading;       /* control thread: jobs that the loader has of it */
-    uint64_t loader_turn;   /* the loader's */
+    struct module *modules;   /* control thread only */
+    uint64_t kept_bytes;      /* of the budget, by its modules; under the budget's rules */
+    uint32_t loading;         /* control thread: jobs that the loader has of it */
+    uint64_t loader_turns[2]; /* the loaders', by loader_which */
     struct memory_free *frees, **frees_end;
     struct account_client usage;
     struct gate_client gate; /* has its own rules */

@@ -11,18 +11,45 @@
 #include "server/worker/memory.h"
 #include "server/worker/worker.h"
 
-/* Of the client that was served longest ago; of one client, in order. Under the lock. */
+static const struct {
+    const char *name; /* of the threads, at most 15 letters */
+    unsigned threads;
+} loaders[] = {
+    [LOADER_MODULES] = {"loader", BUDGET_LOADS},
+    [LOADER_MEMORY] = {"clearer", 1},
+};
+
+static void append(struct loader_job **end, struct loader_job *job)
+{
+    while (*end)
+        end = &(*end)->next;
+    job->next = NULL;
+    *end = job;
+}
+
+static bool is_working(const struct loader *loader, const struct client *client)
+{
+    for (unsigned i = 0; i < BUDGET_LOADS; i++)
+        if (loader->working[i] == client)
+            return true;
+    return false;
+}
+
+/* Of the client that was served longest ago and has none at work; of one client, in order. Under
+ * the lock. */
 static struct loader_job *take_next(struct loader *loader)
 {
-    struct loader_job **best = &loader->queued;
-    for (struct loader_job **at = best; *at; at = &(*at)->next)
-        if ((*at)->client->loader_turn < (*best)->client->loader_turn)
+    enum loader_which which = loader->which;
+    struct loader_job **best = NULL;
+    for (struct loader_job **at = &loader->queued; *at; at = &(*at)->next)
+        if (!is_working(loader, (*at)->client) &&
+            (!best || (*at)->client->loader_turns[which] < (*best)->client->loader_turns[which]))
             best = at;
+    if (!best)
+        return NULL;
     struct loader_job *job = *best;
-    if (job) {
-        *best = job->next;
-        job->client->loader_turn = ++loader->turn;
-    }
+    *best = job->next;
+    job->client->loader_turns[which] = ++loader->turn;
     return job;
 }
 
@@ -45,38 +72,43 @@ static void *loader_main(void *argument)
     if (entered != CUDA_OK)
         worker_fail(loader->worker, entered, "entering the context");
     pthread_mutex_lock(&loader->lock);
+    unsigned self = loader->started++;
     while (!loader->stop) {
         struct loader_job *job = take_next(loader);
         if (!job) {
             pthread_cond_wait(&loader->more, &loader->lock);
             continue;
         }
+        loader->working[self] = job->client;
         pthread_mutex_unlock(&loader->lock);
         carry_out(job);
         pthread_mutex_lock(&loader->lock);
-        job->next = loader->done;
-        loader->done = job;
+        loader->working[self] = NULL;
+        if (loader->queued) /* perhaps by this client */
+            pthread_cond_signal(&loader->more);
+        append(&loader->done, job);
         worker_wake_control(loader->worker);
     }
     pthread_mutex_unlock(&loader->lock);
     return NULL;
 }
 
-uint32_t loader_start(struct loader *loader, struct worker *worker, const char *name, char *why,
-                      size_t why_size)
+uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_which which,
+                      char *why, size_t why_size)
 {
-    *loader = (struct loader){.worker = worker};
+    *loader = (struct loader){.worker = worker, .which = which};
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->more, NULL);
-    int error = pthread_create(&loader->thread, NULL, loader_main, loader);
-    if (error) {
-        pthread_cond_destroy(&loader->more);
-        pthread_mutex_destroy(&loader->lock);
-        snprintf(why, why_size, "the %s thread: %s", name, strerror(error));
-        return PROTO_ERROR_SERVER_RESOURCES;
+    for (unsigned i = 0; i < loaders[which].threads; i++) {
+        int error = pthread_create(&loader->threads[i], NULL, loader_main, loader);
+        if (error) {
+            loader_stop(loader);
+            snprintf(why, why_size, "the %s thread: %s", loaders[which].name, strerror(error));
+            return PROTO_ERROR_SERVER_RESOURCES;
+        }
+        loader->thread_count++;
+        pthread_setname_np(loader->threads[i], loaders[which].name);
     }
-    loader->running = true;
-    pthread_setname_np(loader->thread, name);
     return 0;
 }
 
@@ -100,14 +132,15 @@ static void drop_all(struct loader_job *job)
 
 void loader_stop(struct loader *loader)
 {
-    if (!loader->running)
+    if (!loader->worker)
         return;
     pthread_mutex_lock(&loader->lock);
     loader->stop = true;
-    pthread_cond_signal(&loader->more);
+    pthread_cond_broadcast(&loader->more);
     pthread_mutex_unlock(&loader->lock);
-    pthread_join(loader->thread, NULL);
-    loader->running = false;
+    for (unsigned i = 0; i < loader->thread_count; i++)
+        pthread_join(loader->threads[i], NULL);
+    loader->worker = NULL;
     drop_all(loader->queued);
     drop_all(loader->done);
     loader->queued = loader->done = NULL;
@@ -117,15 +150,11 @@ void loader_stop(struct loader *loader)
 
 void loader_submit(struct loader *loader, struct loader_job *job)
 {
-    job->next = NULL;
     job->client->loading++;
     if (job->module)
         module_set_busy(job->module, true);
     pthread_mutex_lock(&loader->lock);
-    struct loader_job **end = &loader->queued;
-    while (*end)
-        end = &(*end)->next;
-    *end = job;
+    append(&loader->queued, job);
     pthread_cond_signal(&loader->more);
     pthread_mutex_unlock(&loader->lock);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * loader: a thread for what takes long: reads and compiles clients' modules; another
- * instance clears new device memory.
+ * loader: threads for what takes long: some read and compile clients' modules; another
+ * instance's clears new device memory.
  *
  * A compiler may need minutes for an image that was made for that, and everybody's
  * requests go through the control thread. So that thread only hands jobs over and
  * collects them when they are done; a job's module is marked busy meanwhile and
- * touched by nobody else. Clients take turns: one that sends many images waits for
- * itself.
+ * touched by nobody else. Clients take turns, and have one job at work at a time: one
+ * that sends many images waits for itself, and one whose image never finishes compiling
+ * (no driver call can be interrupted) leaves the other threads to the others.
  */
 #ifndef GPUSHARE_SERVER_WORKER_LOADER_H
 #define GPUSHARE_SERVER_WORKER_LOADER_H
@@ -40,21 +41,26 @@ struct loader_job {
 
 struct worker;
 
+enum loader_which { LOADER_MODULES, LOADER_MEMORY };
+
 struct loader {
     struct worker *worker;
-    pthread_t thread;
+    enum loader_which which;
+    pthread_t threads[BUDGET_LOADS];
+    struct client *working[BUDGET_LOADS]; /* whose job each thread is at; NULL: none */
+    unsigned thread_count, started;
     pthread_mutex_t lock;
     pthread_cond_t more;
-    struct loader_job *queued, *done; /* in order of arrival; newest first */
+    struct loader_job *queued, *done; /* oldest first */
     uint64_t turn;
-    bool running, stop;
+    bool stop;
 };
 
-/* name: of the thread, at most 15 letters. 0 or an error number. */
-uint32_t loader_start(struct loader *loader, struct worker *worker, const char *name, char *why,
-                      size_t why_size);
+/* 0 or an error number. */
+uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_which which,
+                      char *why, size_t why_size);
 
-/* Waits for the job at hand; what is queued or done is dropped. Idempotent. */
+/* Waits for the jobs at hand; what is queued or done is dropped. Idempotent. */
 void loader_stop(struct loader *loader);
 
 /* The rest is for the control thread. */

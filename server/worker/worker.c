@@ -62,7 +62,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     budget_open(&worker->budget, image_memory);
     worker->submitter.event = worker->submitter.epoll = -1;
     worker->submitter.running = worker->completer.running = false;
-    worker->loader.running = worker->clearer.running = false;
+    worker->loader.worker = worker->clearer.worker = NULL;
     worker->submitter.active = NULL;
     worker->submitter.command.cuda = NULL;
     pthread_mutex_init(&worker->clients_lock, NULL);
@@ -92,9 +92,9 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     if (!error)
         error = completer_start(&worker->completer, worker, why, why_size);
     if (!error)
-        error = loader_start(&worker->loader, worker, "loader", why, why_size);
+        error = loader_start(&worker->loader, worker, LOADER_MODULES, why, why_size);
     if (!error)
-        error = loader_start(&worker->clearer, worker, "clearer", why, why_size);
+        error = loader_start(&worker->clearer, worker, LOADER_MEMORY, why, why_size);
     if (error) {
         worker_stop(worker);
         return error;

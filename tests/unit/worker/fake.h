@@ -102,6 +102,9 @@ struct cuda_resource_desc_object {
 
 static struct fake {
     pthread_mutex_t lock;
+    pthread_cond_t compiles; /* compiling or compiled changed */
+    int compiling;           /* texts that say WAIT FOR ME and whose compiler waits */
+    bool compiled;           /* none waits any more */
     struct fake_call log[FAKE_LOG];
     uint32_t calls;
     bool hold;
@@ -503,6 +506,7 @@ static inline void fake_reset(void)
         free(fake.streams[i]);
     memset(&fake, 0, sizeof fake);
     pthread_mutex_init(&fake.lock, NULL);
+    pthread_cond_init(&fake.compiles, NULL);
     fake.multiprocessors = 132;
     fake.atom = 8;
     fake.param_count = 2;

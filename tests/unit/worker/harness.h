@@ -290,8 +290,8 @@ static inline uint64_t peer_host_map(struct peer *peer, uint64_t offset, uint64_
     return map.address;
 }
 
-static inline void peer_load_text(struct peer *peer, uint32_t module, const char *text,
-                                  uint64_t global_base)
+/* Sends an image; the answer is the caller's to receive. */
+static inline void peer_send_text(struct peer *peer, uint32_t module, const char *text)
 {
     struct shm shm;
     size_t length = strlen(text);
@@ -299,8 +299,14 @@ static inline void peer_load_text(struct peer *peer, uint32_t module, const char
     memcpy(shm.base, text, length);
     struct proto_worker_module_inspect inspect = {.module = module, .count = length};
     harness_send(PROTO_WORKER_MODULE_INSPECT, peer->number, &inspect, NULL, 0, &shm.fd, 1);
-    assert_int_equal(harness_receive(), PROTO_WORKER_MODULE_NEEDS);
     shm_release(&shm);
+}
+
+static inline void peer_load_text(struct peer *peer, uint32_t module, const char *text,
+                                  uint64_t global_base)
+{
+    peer_send_text(peer, module, text);
+    assert_int_equal(harness_receive(), PROTO_WORKER_MODULE_NEEDS);
     struct proto_worker_module_load load = {.module = module, .global_base = global_base};
     harness_ask(PROTO_WORKER_MODULE_LOAD, peer->number, &load, PROTO_MODULE_LOADED);
 }
