@@ -148,6 +148,26 @@ static void host_memory_is_guaranteed_likewise(void **state)
     end();
 }
 
+static void a_guarantee_that_fails_in_part_changes_nothing(void **state)
+{
+    (void)state;
+    char why[400];
+    begin(1, "");
+    int a = attached(0, "a");
+    struct session *session = fake.supervisor->first;
+    uint64_t memory = 8 * MIB, host = 4 * MIB;
+    assert_int_equal(session_quota_guarantee(session, memory, host, why, sizeof why), 0);
+    assert_int_not_equal(session_quota_guarantee(session, 16 * MIB, 65 * MIB, why, sizeof why), 0);
+    assert_non_null(strstr(why, "pinned host memory"));
+    assert_int_not_equal(session_quota_guarantee(session, 65 * MIB, 8 * MIB, why, sizeof why), 0);
+    assert_int_equal(session->memory.guarantee, memory);
+    assert_int_equal(session->host.guarantee, host);
+    assert_int_equal(session->device->memory.used, memory);
+    assert_int_equal(fake.supervisor->host.used, host);
+    close(a);
+    end();
+}
+
 static void all_clients_of_a_user_have_one_total(void **state)
 {
     (void)state;
@@ -236,6 +256,7 @@ int main(void)
         cmocka_unit_test(slabs_leave_room_for_what_is_guaranteed),
         cmocka_unit_test(requests_beyond_the_device_are_refused_with_the_arithmetic),
         cmocka_unit_test(host_memory_is_guaranteed_likewise),
+        cmocka_unit_test(a_guarantee_that_fails_in_part_changes_nothing),
         cmocka_unit_test(all_clients_of_a_user_have_one_total),
         cmocka_unit_test(a_request_needs_room_in_the_total_and_holds_it),
         cmocka_unit_test(a_new_file_changes_totals_of_who_is_there),
