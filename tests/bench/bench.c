@@ -5,10 +5,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,6 +77,32 @@ void bench_pairs(struct bench_result *result, double *values, double *yardsticks
     free(ratios);
 }
 
+/* Servers of this program's life; pids of those that have ended are no children any more. */
+static struct {
+    pid_t owner;
+    size_t count;
+    pid_t pids[256];
+} adopted;
+
+static void end_adopted(void)
+{
+    if (getpid() != adopted.owner)
+        return;
+    for (size_t i = 0; i < adopted.count; i++)
+        if (waitpid(adopted.pids[i], NULL, WNOHANG) == 0)
+            kill(adopted.pids[i], SIGTERM);
+}
+
+struct server *bench_adopt(struct server *server)
+{
+    if (!adopted.owner && atexit(end_adopted))
+        bench_die("out of memory");
+    adopted.owner = getpid();
+    if (adopted.count < sizeof adopted.pids / sizeof adopted.pids[0])
+        adopted.pids[adopted.count++] = server_pid(server);
+    return server;
+}
+
 struct server *bench_server_null(const char *counters)
 {
     char path[600], counter[300];
@@ -82,7 +110,7 @@ struct server *bench_server_null(const char *counters)
     snprintf(counter, sizeof counter, "NULL_DRIVER_COUNTERS=%s", counters ? counters : "");
     const char *args[] = {"--driver", path, NULL};
     const char *env[] = {counters ? counter : NULL, NULL};
-    return server_start(args, env);
+    return bench_adopt(server_start(args, env));
 }
 
 struct server *bench_server_soft(const char *const env[])
@@ -96,7 +124,7 @@ struct server *bench_server_soft(const char *const env[])
     char uid[16];
     snprintf(uid, sizeof uid, "%u", (unsigned)getuid());
     const char *args[] = {"--admin-uid", uid, NULL};
-    return server_start(args, settings);
+    return bench_adopt(server_start(args, settings));
 }
 
 static cpu_set_t one_cpu(int cpu)

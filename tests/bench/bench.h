@@ -80,6 +80,9 @@ void bench_pairs(struct bench_result *result, double *values, double *yardsticks
 struct server *bench_server_null(const char *counters);
 struct server *bench_server_soft(const char *const env[]);
 
+/* When this process ends early (bench_die), the server ends with it. All servers above are so. */
+struct server *bench_adopt(struct server *server);
+
 /* Puts the calling thread, or all threads of a process, on one CPU; -1: on all. */
 void bench_pin_self(int cpu);
 void bench_pin_process(pid_t pid, int cpu);

@@ -176,7 +176,7 @@ static void start(const char *folder)
     snprintf(uid, sizeof uid, "%u", (unsigned)getuid());
     const char *args[] = {"--config", chaos.config, "--admin-uid", uid, NULL};
     const char *env[] = {"SOFTGPU_SMS=34", "SOFTGPU_INSTRUCTION_PS=1", NULL};
-    chaos.server = server_start(args, env);
+    chaos.server = bench_adopt(server_start(args, env));
     chaos.admin = administer_open(chaos.server);
 }
 
