@@ -6,8 +6,6 @@
 
 #include "server/scheduler/policy.h"
 
-/* Commands before anything is known of their duration. */
-#define WINDOW_UNKNOWN      2u
 #define ALONE_BEYOND(lease) ((lease) / 10 > 1000000 ? (lease) / 10 : 1000000)
 
 void lane_queue(struct scheduler_lane *lane, struct scheduler_client *client)
@@ -200,8 +198,10 @@ uint32_t lane_room(const struct scheduler *scheduler, const struct scheduler_lan
      * busy, and who arrives now waits for no more than that. */
     bool awaited = lane->wants_count > 1 || scheduler->settings.mode == SCHEDULER_STRICT;
     uint64_t ends = lane->lease_ends + (awaited ? 0 : ALONE_BEYOND(scheduler->plan.lease_ns));
+    /* Of a duration that nobody knows, as few as keep the device busy, whatever its queues. */
+    uint32_t least = SCHEDULER_WINDOW_LEAST;
     if (client->peak_ns == 0)
-        return client->in_flight < WINDOW_UNKNOWN ? WINDOW_UNKNOWN - client->in_flight : 0;
+        return client->in_flight < least ? least - client->in_flight : 0;
     uint64_t left = (ends - now + client->peak_ns - 1) / client->peak_ns;
     if (left <= client->in_flight)
         return client->in_flight ? 0 : 1;

@@ -101,11 +101,9 @@ uint32_t scheduler_window(const struct scheduler_settings *settings,
 {
     if (settings->window_ns == 0)
         return settings->window;
-    /* What is known of its pace is one thing, what an owner may be made to wait for another. */
     uint64_t time = client->borrows ? settings->window_ns / 2 : settings->window_ns;
-    uint64_t unknown = client->borrows ? SCHEDULER_WINDOW_UNKNOWN / 4 : SCHEDULER_WINDOW_UNKNOWN;
-    uint64_t by_time = client->mean_ns ? time / client->mean_ns : unknown;
-    uint64_t least = 2 * (uint64_t)(client->rings ? client->rings : 1);
+    uint64_t by_time = client->mean_ns ? time / client->mean_ns : 0;
+    uint64_t least = SCHEDULER_WINDOW_LEAST * (uint64_t)(client->rings ? client->rings : 1);
     if (by_time < least)
         by_time = least;
     return by_time < settings->window ? (uint32_t)by_time : settings->window;

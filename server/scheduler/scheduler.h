@@ -67,7 +67,8 @@
  *
  * WINDOWS. A client may have `window` commands in flight, and no more than the device is done with
  * in window_ns at the client's own recent pace, but always two for each of its queues that has
- * work: what is in flight can't be called back, so it bounds how soon anything else takes effect.
+ * work, and no more while nothing is known of that pace: what is in flight can't be called back,
+ * so it bounds how soon anything else takes effect.
  * Half of that while it is on multiprocessors that another client may want back at any moment.
  * Near the end of a lease it may have only as many as will have begun by then, by the longest of
  * its recent commands: so overrun is seldom more than one kernel. (In fair mode and turns, while
@@ -95,9 +96,9 @@
 
 enum {
     SCHEDULER_LEVELS = 1024,
-    SCHEDULER_WHY = 320,           /* bytes that hold any refusal */
-    SCHEDULER_OVERCOMMITTED = 1,   /* the requests would come to more than there is */
-    SCHEDULER_WINDOW_UNKNOWN = 16, /* commands in flight before their duration is known */
+    SCHEDULER_WHY = 320,         /* bytes that hold any refusal */
+    SCHEDULER_OVERCOMMITTED = 1, /* the requests would come to more than there is */
+    SCHEDULER_WINDOW_LEAST = 2,  /* commands in flight of a queue with work; see WINDOWS */
     SCHEDULER_LANES = SHARE_ATOMS_MAX
 };
 

@@ -381,7 +381,7 @@ static void windows_are_bounded_in_time(void **state)
     struct scheduler_client client = {0};
     scheduler_defaults(&settings);
     assert_int_equal(settings.window_ns, 8 * MS);
-    assert_int_equal(scheduler_window(&settings, &client), SCHEDULER_WINDOW_UNKNOWN);
+    assert_int_equal(scheduler_window(&settings, &client), SCHEDULER_WINDOW_LEAST);
     static const struct {
         uint64_t mean;
         uint32_t rings, window;
@@ -397,7 +397,10 @@ static void windows_are_bounded_in_time(void **state)
     client.mean_ns = 4 * MS;
     assert_int_equal(scheduler_window(&settings, &client), 2);
     client.mean_ns = 0;
-    assert_int_equal(scheduler_window(&settings, &client), 4);
+    assert_int_equal(scheduler_window(&settings, &client), 2);
+    /* Nothing known: two for each queue, and no guess at more. */
+    client = (struct scheduler_client){.rings = 5};
+    assert_int_equal(scheduler_window(&settings, &client), 10);
     settings.window_ns = 0;
     assert_int_equal(scheduler_window(&settings, &client), 128);
 }

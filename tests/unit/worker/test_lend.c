@@ -170,10 +170,10 @@ static void test_while_its_work_is_in_flight_an_owner_lends_nothing(void **state
     arrive(2, 0, PROTO_PERCENT_WHOLE);
     hold(true);
     assert_int_equal(launch(1, 1), OWN);
-    for (uint32_t i = 1; i <= 10; i++) {
-        assert_int_equal(launch(2, i), ALL - OWN);
-        usleep(3000);
-    }
+    assert_int_equal(launch(2, 1), ALL - OWN);
+    /* Several times as long as a client without work keeps its atoms. */
+    usleep(30000);
+    assert_int_equal(launch(2, 2), ALL - OWN);
     assert_int_equal(usage(1).multiprocessors, OWN);
 }
 
