@@ -5,7 +5,7 @@
  *
  * It decides and does nothing else: it has no clock, no thread and no memory of its
  * own, and makes no call. Times are nanoseconds on any clock that does not go back.
- * The same calls give the same answers. One thread at a time: the submitter.
+ * The same calls give the same answers. One thread at a time; the worker's gate has a lock for it.
  *
  * MODES
  *   concurrent  Everybody at once. Time fractions are kept but not enforced (tell the

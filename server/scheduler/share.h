@@ -23,8 +23,9 @@
  * requests mean nothing.
  *
  * Whoever calls decides when a client has "no work": said at the first pause, atoms
- * change hands all the time. Who borrowed must be off the atoms (its streams drained)
- * before the owner's work is submitted; the names come in that order.
+ * change hands all the time. Who borrowed hands nothing more to the atoms from when the
+ * owner is named; what it has in flight there, little (scheduler.h, WINDOWS), runs to its
+ * end beside the owner's work.
  *
  * Pure; no clock, no memory but the caller's; one thread at a time. share_wants is O(1)
  * for a client that has all that its limit allows and whose atoms nobody borrowed; the

@@ -14,9 +14,9 @@
  * Who is on hold is left alone until it is named: gate_next says when to look, and what
  * other threads report may bring that forward.
  *
- * The gate's lock is the innermost but for none: it is taken under client->lock and under
- * client_table, and nothing is taken under it. No call takes longer than a choice of
- * the scheduler.
+ * The gate's lock is the innermost of all: it is taken under client_table, client->lock and
+ * the lock of the places, and nothing is taken under it. No call takes longer than a
+ * choice of the scheduler.
  */
 #ifndef GPUSHARE_SERVER_WORKER_GATE_H
 #define GPUSHARE_SERVER_WORKER_GATE_H

@@ -64,7 +64,7 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
 /* Ends the threads and frees everything, clients that are left included. */
 void worker_stop(struct worker *worker);
 
-/* Any thread, without locks held: the control thread has something to look at. */
+/* Any thread, whatever locks it holds: the control thread has something to look at. */
 void worker_wake_control(struct worker *worker);
 
 /*
@@ -77,12 +77,12 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during);
 /* Ends every client's connection and wakes all their threads. */
 void worker_end_clients(struct worker *worker, uint32_t error);
 
-/* The client's streams belong into this partition from now on, which it has. Under its lock. */
 /* Writes down where the client's work runs, if a trace is on. Under client->lock. */
 void worker_trace_share(struct worker *worker, const struct client *client);
 /* Likewise that it waited for multiprocessors. */
 void worker_trace_held(struct worker *worker, const struct client *client, uint64_t from,
                        uint64_t to);
+/* The client's streams belong into this partition from now on, which it has. Under its lock. */
 void worker_move_client(struct worker *worker, struct client *client, struct partition *to);
 
 /* Control thread. 0, or -ENOMEM and the client is not in the table. */
