@@ -59,8 +59,8 @@ int submitter_add(struct submitter *submitter, struct client *client);
 /* Control thread: asks it to drop the client; client->left is set when it has. */
 void submitter_drop(struct submitter *submitter, struct client *client);
 
-/* Any thread, whatever locks it holds: the submitter looks at clients marked `recheck` or `leaving`,
- * even if it slept. */
+/* Any thread, whatever locks it holds: the submitter looks at clients marked `recheck` or
+ * `leaving`, even if it slept. */
 void submitter_wake(struct submitter *submitter);
 
 /* Any thread, whatever locks it holds, after it told the gate something: wakes it if it sleeps
