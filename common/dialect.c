@@ -67,7 +67,7 @@ int dialect_parse_amount(const char *text, size_t length, struct dialect_amount 
     /* "2.0" is a fraction that is too large and no number of bytes. */
     if (result == -EINVAL)
         result = dialect_parse_size(text, length, &read);
-    if (result == 0 && read.value == 0)
+    if (result == 0 && read.unit == DIALECT_BYTES && read.value < DIALECT_BYTES_LEAST)
         result = -ERANGE;
     if (result == 0)
         *amount = read;

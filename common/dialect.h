@@ -7,7 +7,9 @@
  * (never exceeded). A share is written as a per cent value with its sign ("25%",
  * "12.5%") or as a fraction with its point ("0.25", "1.0"); a bare "25" or "1" could
  * mean either and is refused. Memory is a size of common/units.h ("4G") or a share of
- * the device's. Pure functions on a text with start and length. Any thread.
+ * the device's, and so a bare "90" is refused there too: who writes it has forgotten
+ * the sign, and 90 bytes are of no use to anybody. Pure functions on a text with start
+ * and length. Any thread.
  */
 #ifndef GPUSHARE_COMMON_DIALECT_H
 #define GPUSHARE_COMMON_DIALECT_H
@@ -15,10 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Less than that is no size where a share could stand as well. */
+#define DIALECT_BYTES_LEAST 101
+
 /* What a sentence says of the form of each. */
 #define DIALECT_FORM_SHARE  "a share above 0, like 25% or 0.25, up to 100% or 1.0"
 #define DIALECT_FORM_SIZE   "a size, like 512M or 4G"
-#define DIALECT_FORM_AMOUNT "a size above 0, like 512M or 4G, or a share, like 25% or 0.25"
+#define DIALECT_FORM_AMOUNT "a size above 100 bytes, like 512M or 4G, or a share, like 25% or 0.25"
 
 enum dialect_unit { DIALECT_UNSET, DIALECT_BYTES, DIALECT_SHARE };
 
@@ -33,7 +38,7 @@ int dialect_parse_share(const char *text, size_t length, struct dialect_amount *
 /* A size. 0, -EINVAL or -ERANGE. */
 int dialect_parse_size(const char *text, size_t length, struct dialect_amount *amount);
 
-/* A size above 0 or a share. 0, -EINVAL or -ERANGE. */
+/* A size of DIALECT_BYTES_LEAST at least, or a share. 0, -EINVAL or -ERANGE. */
 int dialect_parse_amount(const char *text, size_t length, struct dialect_amount *amount);
 
 /* As people write it: "25%", "4G". Returns text, of UNITS_TEXT bytes. */

@@ -54,10 +54,14 @@ static void amounts_are_sizes_or_shares(void **state)
     (void)state;
     is(dialect_parse_amount, "4G", DIALECT_BYTES, UINT64_C(4) << 30);
     is(dialect_parse_amount, "1.5G", DIALECT_BYTES, UINT64_C(3) << 29);
-    is(dialect_parse_amount, "17", DIALECT_BYTES, 17);
+    is(dialect_parse_amount, "101", DIALECT_BYTES, 101);
     is(dialect_parse_amount, "50%", DIALECT_SHARE, 5000);
     is(dialect_parse_amount, "0.5", DIALECT_SHARE, 5000);
     fails(dialect_parse_amount, "0", -ERANGE);
+    /* A per cent value whose sign was forgotten. */
+    fails(dialect_parse_amount, "1", -ERANGE);
+    fails(dialect_parse_amount, "90", -ERANGE);
+    fails(dialect_parse_amount, "100", -ERANGE);
     fails(dialect_parse_amount, "2.0", -ERANGE);
     fails(dialect_parse_amount, "much", -EINVAL);
     fails(dialect_parse_amount, "18446744073709551615", -ERANGE);

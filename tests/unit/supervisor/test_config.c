@@ -212,6 +212,8 @@ static void amounts_out_of_form_are_refused(void **state)
     refused("clients:\n  threads: {limit: 1G}\n", 2, "threads.limit");
     refused("clients:\n  threads: {limit: }\n", 2, "threads.limit");
     refused("clients:\n  memory: {limit: 0}\n", 2, "memory.limit");
+    refused("clients:\n  memory: {limit: 90}\n", 2, "memory.limit \"90\" must be a size above 100");
+    refused("clients:\n  memory: {request: 10}\n", 2, "memory.request \"10\" must be a size");
     refused("clients:\n  memory: {limit: 1X}\n", 2, "memory.limit \"1X\" must be a size");
     refused("clients:\n  memory: {limit: 16777216T}\n", 2, "memory.limit");
     refused("clients:\n  host_memory: {limit: 10%}\n", 2, "host_memory.limit");
@@ -363,7 +365,8 @@ static void totals_are_of_users_and_groups(void **state)
     config_free(config);
     refused("users:\n  - uid: alice\n", 2, "uid must be a number");
     refused("groups:\n  - gid: []\n", 2, "empty list");
-    refused("users:\n  - memory: {limit: 0}\n", 2, "memory.limit \"0\" must be a size above 0");
+    refused("users:\n  - memory: {limit: 0}\n", 2,
+            "memory.limit \"0\" must be a size above 100 bytes");
     refused("users:\n  - host_memory: {limit: 5%}\n", 2, "host_memory.limit \"5%\"");
     refused("users:\n  - memory: {request: 1G}\n", 2, "clients together have a limit only");
 }
