@@ -101,7 +101,7 @@ static void begin(struct scheduler *scheduler, struct scheduler_lane *lane,
     lane->lease_ends = now + choice->length_ns;
     lane->idle_since = SCHEDULER_NEVER;
     client->on_extra = choice->extra;
-    client->charged_to = now;
+    client->charged_to = client->spends = now;
     client->leases++;
     /* Behind the others is who was idle, or at its limit: that is not made up for. */
     if (choice->extra && lane->extra_ns < client->extra_ns)

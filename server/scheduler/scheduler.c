@@ -376,6 +376,14 @@ int scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
     return 0;
 }
 
+void scheduler_own(struct scheduler *scheduler, struct scheduler_client *client, uint32_t owner,
+                   uint64_t now)
+{
+    client->owner = owner;
+    client->arrived = now;
+    debts_owe(&scheduler->debts, client, now);
+}
+
 int scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,
                      const struct scheduler_limits *limits, uint64_t now, char *why,
                      size_t why_size)
@@ -417,6 +425,7 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
         client->lane->lease_ends = now;
         lane_advance(scheduler, client->lane, now);
     }
+    debts_keep(&scheduler->debts, client, scheduler->first, now);
     *(client->previous ? &client->previous->next : &scheduler->first) = client->next;
     if (client->next)
         client->next->previous = client->previous;
@@ -565,6 +574,8 @@ void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *clie
         return;
     client->charged_ns += device_ns;
     credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
+    if (client->duty.parts >= 0)
+        client->spends = now;
     if (client->duty.rate != PLAN_WHOLE)
         credit_charge(&client->duty, device_ns);
 }

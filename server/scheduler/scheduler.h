@@ -89,6 +89,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/scheduler/debts.h"
 #include "server/scheduler/plan.h"
 #include "server/scheduler/share.h"
 
@@ -173,7 +174,10 @@ struct scheduler_client {
     bool low_turn;                /* was named by scheduler_decide from the list of lower levels */
     struct scheduler_queue *held; /* where it waits, or NULL */
     uint64_t ticket;              /* orders clients with work */
-    uint64_t peak_ns;             /* the longest of its recent commands, fading */
+    uint32_t owner;               /* scheduler_own's, called at: */
+    uint64_t arrived;
+    uint64_t spends;  /* when it began to have what it may owe now */
+    uint64_t peak_ns; /* the longest of its recent commands, fading */
     struct share_set atoms;
     struct scheduler_lane *lane;
     struct scheduler_client *next, *previous;             /* of all */
@@ -213,6 +217,7 @@ struct scheduler {
     uint64_t tickets;
     uint32_t client_count, lane_count;
     struct scheduler_lane lanes[SCHEDULER_LANES];
+    struct debts debts; /* of clients that left */
     uint32_t total_in_flight;
     uint32_t level_busy[SCHEDULER_LEVELS]; /* clients with work or in flight */
     uint32_t level_clients[SCHEDULER_LEVELS];
@@ -252,6 +257,11 @@ int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *
 int scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
                   const struct scheduler_limits *limits, const struct share_set *atoms,
                   uint64_t now, char *why, size_t why_size);
+
+/* Right after scheduler_add: whose the client is; 0: nobody's. What other clients of this owner
+ * still owed when they left, this one owes. */
+void scheduler_own(struct scheduler *scheduler, struct scheduler_client *client, uint32_t owner,
+                   uint64_t now);
 
 /* Other limits for a client, as scheduler_add. Its lease, credit and debt stay. */
 int scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,

@@ -199,6 +199,7 @@ static int tell_worker(struct session *session, struct request *request)
         .thread_request = session->grant.thread_request,
         .time_request = session->grant.time_request,
         .time_limit = session->grant.time_limit,
+        .owner = session->uid + 1,
     };
     memcpy(body.name, session->name, sizeof body.name);
     int fds[4] = {session->ring.fd, session->status.fd, session->twin.fd, session->doorbell};

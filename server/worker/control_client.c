@@ -97,6 +97,7 @@ static uint32_t admit(struct worker *worker, struct client *client,
         place_remove(&worker->places, &client->place);
         return PROTO_ERROR_INVALID_VALUE;
     }
+    gate_own(&worker->gate, client, wanted->owner);
     int added = 0;
     uint32_t error = settle(worker, client);
     if (error) {

@@ -444,6 +444,13 @@ int gate_add(struct gate *gate, struct client *client, const struct scheduler_li
     return result;
 }
 
+void gate_own(struct gate *gate, struct client *client, uint32_t owner)
+{
+    pthread_mutex_lock(&gate->lock);
+    scheduler_own(&gate->scheduler, &client->gate.scheduled, owner, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+}
+
 int gate_update(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
                 char *why, size_t why_size)
 {

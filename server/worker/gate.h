@@ -83,6 +83,8 @@ int gate_set(struct gate *gate, const struct scheduler_settings *settings, char 
 /* atoms as in scheduler_add. */
 int gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
              const struct share_set *atoms, char *why, size_t why_size);
+/* As scheduler_own, right after gate_add. */
+void gate_own(struct gate *gate, struct client *client, uint32_t owner);
 int gate_update(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
                 char *why, size_t why_size);
 /* Any thread, under the lock of the places: the client's work runs on these from now on. An empty

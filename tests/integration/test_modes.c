@@ -213,12 +213,43 @@ static void requests_that_do_not_fit_are_refused_with_the_sum(void **state)
     end(&programs[1]);
 }
 
+/* Who uses its share up, leaves and comes back as a new client has no more of it than who stays. */
+static void leaving_and_coming_back_gains_no_time(void **state)
+{
+    (void)state;
+    struct gpushare_dim one = {1, 1, 1};
+    struct program *comes_back = &programs[1];
+    void *arguments[] = {&comes_back->word};
+    struct timespec from, to;
+    uint32_t ran = 0;
+    double elapsed = 0;
+    assert_int_equal(control("set gpu 0 mode=strict lease=20ms precision=10%"), 0);
+    OK(arrive(&programs[0], "50%"));
+    begin(&programs[0]);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    while (elapsed < 1.5) {
+        OK(arrive(comes_back, "10%"));
+        for (int i = 0; i < 20; i++)
+            OK(gpushare_launch(comes_back->function, one, one, 0, NULL, arguments));
+        OK(gpushare_synchronize(comes_back->gpu));
+        gpushare_close(&comes_back->gpu);
+        ran += 20;
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        elapsed = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+    }
+    end(&programs[0]);
+    double had = ran * KERNEL_US / 1e6 / elapsed;
+    print_message("10 %%, a new client for each lease: %.1f %%\n", 100 * had);
+    assert_true(had < 0.14);
+}
+
 int main(void)
 {
     server_needs_softgpu();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(strict_shares_hold_among_programs, start, stop),
         cmocka_unit_test_setup_teardown(modes_change_under_programs_and_lose_nothing, start, stop),
+        cmocka_unit_test_setup_teardown(leaving_and_coming_back_gains_no_time, start, stop),
         cmocka_unit_test_setup_teardown(requests_that_do_not_fit_are_refused_with_the_sum, start,
                                         stop),
     };

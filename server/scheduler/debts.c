@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/scheduler/debts.h"
+
+#include "server/scheduler/scheduler.h"
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* When a credit is out of debt; `now` if it is already. */
+static uint64_t free_at(const struct credit *credit, uint64_t now)
+{
+    struct credit at = *credit;
+    credit_settle(&at, now, 0);
+    return credit_ready(&at);
+}
+
+static uint64_t all_free_at(const struct debt *debt, uint64_t now)
+{
+    const struct credit *credits[] = {&debt->request, &debt->cap, &debt->duty, &debt->extra};
+    uint64_t last = now;
+    for (int i = 0; i < 4; i++) {
+        uint64_t at = free_at(credits[i], now);
+        last = at > last ? at : last;
+    }
+    return last;
+}
+
+static void keep(struct credit *kept, const struct credit *credit, uint64_t now)
+{
+    /* A rate of 0 never binds. */
+    if (credit->rate && free_at(credit, now) > free_at(kept, now))
+        *kept = *credit;
+}
+
+static struct debt *entry_of(struct debts *debts, uint32_t owner, uint64_t now)
+{
+    struct debt *first = &debts->of[0];
+    for (int i = 0; i < DEBTS_OWNERS; i++) {
+        struct debt *debt = &debts->of[i];
+        if (debt->owner == owner)
+            return debt;
+        if (all_free_at(debt, now) < all_free_at(first, now))
+            first = debt;
+    }
+    *first = (struct debt){.owner = owner};
+    return first;
+}
+
+/* What the client had of idle time more than the others in its lane: all of them make up for it. */
+static struct credit extra_of(const struct scheduler_client *client, uint64_t now)
+{
+    const struct scheduler_lane *lane = client->lane;
+    struct credit extra = {.at = now, .rate = PLAN_WHOLE};
+    uint64_t more = client->extra_ns > lane->extra_ns ? client->extra_ns - lane->extra_ns : 0;
+    credit_charge(&extra, more);
+    if (lane->wants_count)
+        extra.rate = PLAN_WHOLE / lane->wants_count;
+    return extra;
+}
+
+static struct debt debt_of(const struct scheduler_client *client, uint64_t now)
+{
+    struct debt debt = {.owner = client->owner, .extra = extra_of(client, now)};
+    keep(&debt.request, &client->request, now);
+    keep(&debt.cap, &client->cap, now);
+    keep(&debt.duty, &client->duty, now);
+    return debt;
+}
+
+/* The same device time, or as much as it works off in the time that is left. */
+static void owe(struct credit *credit, const struct credit *kept, uint64_t now)
+{
+    struct credit at = *kept;
+    credit_settle(&at, now, 0);
+    if (at.parts >= 0)
+        return;
+    credit_settle(credit, now, INT64_MAX);
+    /* Within 63 bits, as in credit_charge. */
+    uint64_t left = least_of(credit_ready(&at) - now, UINT64_C(100000000000000));
+    int64_t parts = -(int64_t)least_of((uint64_t)-at.parts, left * credit->rate);
+    if (parts < credit->parts)
+        credit->parts = parts;
+}
+
+static void inherit(struct scheduler_client *client, const struct debt *debt, uint64_t now)
+{
+    struct credit extra = {.at = now, .rate = PLAN_WHOLE};
+    owe(&client->request, &debt->request, now);
+    if (client->cap.rate != PLAN_WHOLE)
+        owe(&client->cap, &debt->cap, now);
+    if (client->duty.rate != PLAN_WHOLE)
+        owe(&client->duty, &debt->duty, now);
+    owe(&extra, &debt->extra, now);
+    uint64_t had = client->lane->extra_ns + (uint64_t)-extra.parts / PLAN_WHOLE;
+    if (client->extra_ns < had)
+        client->extra_ns = had;
+}
+
+void debts_keep(struct debts *debts, const struct scheduler_client *client,
+                struct scheduler_client *first, uint64_t now)
+{
+    struct debt debt = debt_of(client, now);
+    if (client->owner == 0 || all_free_at(&debt, now) == now)
+        return;
+    for (struct scheduler_client *other = first; other; other = other->next)
+        if (other != client && other->owner == client->owner && other->arrived > client->spends)
+            inherit(other, &debt, now);
+    struct debt *kept = entry_of(debts, client->owner, now);
+    keep(&kept->request, &debt.request, now);
+    keep(&kept->cap, &debt.cap, now);
+    keep(&kept->duty, &debt.duty, now);
+    keep(&kept->extra, &debt.extra, now);
+}
+
+void debts_owe(const struct debts *debts, struct scheduler_client *client, uint64_t now)
+{
+    if (client->owner == 0)
+        return;
+    for (const struct debt *debt = debts->of; debt != debts->of + DEBTS_OWNERS; debt++)
+        if (debt->owner == client->owner)
+            inherit(client, debt, now);
+}
