@@ -353,22 +353,23 @@ static void shut(struct gate *gate)
     }
 }
 
-/* Under the lock: everybody looks anew. */
-static void name_all(struct gate *gate)
+/* Under the lock: everybody looks anew, but for one that the submitter doesn't know yet. */
+static void name_all(struct gate *gate, const struct gate_client *newcomer)
 {
     for (struct gate_client *at = gate->first; at; at = at->next)
-        name(gate, at);
+        if (at != newcomer)
+            name(gate, at);
 }
 
-/* Opens it if it may be. */
-static void reopen(struct gate *gate)
+/* Opens it if it may be. newcomer: see name_all; or NULL. */
+static void reopen(struct gate *gate, const struct gate_client *newcomer)
 {
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
     bool open = may_be_open(gate);
     for (struct gate_client *at = gate->first; at && open; at = at->next)
         scheduler_idle(&gate->scheduler, &at->scheduled, now);
-    name_all(gate);
+    name_all(gate, newcomer);
     __atomic_store_n(&gate->open, open, __ATOMIC_SEQ_CST);
     settle(gate, now);
     pthread_mutex_unlock(&gate->lock);
@@ -414,7 +415,7 @@ int gate_set(struct gate *gate, const struct scheduler_settings *settings, char 
     if (gate_trace_wanted(&gate->watch))
         gate_trace_look(gate, now);
     pthread_mutex_unlock(&gate->lock);
-    reopen(gate);
+    reopen(gate, NULL);
     return result;
 }
 
@@ -439,7 +440,8 @@ int gate_add(struct gate *gate, struct client *client, const struct scheduler_li
     pthread_mutex_unlock(&gate->lock);
     if (!open && is_open(gate)) {
         shut(gate);
-        reopen(gate);
+        /* Its attaching may fail still, and then it is freed at once. */
+        reopen(gate, at);
     }
     return result;
 }
@@ -459,7 +461,7 @@ int gate_update(struct gate *gate, struct client *client, const struct scheduler
     int result = scheduler_update(&gate->scheduler, &client->gate.scheduled, limits, timeline_now(),
                                   why, why_size);
     pthread_mutex_unlock(&gate->lock);
-    reopen(gate);
+    reopen(gate, NULL);
     return result;
 }
 
@@ -495,5 +497,5 @@ void gate_remove(struct gate *gate, struct client *client)
     settle(gate, now);
     pthread_mutex_unlock(&gate->lock);
     if (open && !is_open(gate))
-        reopen(gate);
+        reopen(gate, NULL);
 }

@@ -80,7 +80,8 @@ void gate_close(struct gate *gate);
  * nothing changed. Other settings bind at once, with work in flight. */
 int gate_set(struct gate *gate, const struct scheduler_settings *settings, char *why,
              size_t why_size);
-/* atoms as in scheduler_add. */
+/* atoms as in scheduler_add. The client is not named before it was at the gate: until the submitter
+ * knows it, it may be removed and freed at once. */
 int gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
              const struct share_set *atoms, char *why, size_t why_size);
 /* As scheduler_own, right after gate_add. */

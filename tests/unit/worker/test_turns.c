@@ -190,6 +190,26 @@ static void test_in_flight_work_stays_within_the_window(void **state)
         assert_true(visit(0));
 }
 
+/* Who is named the submitter looks at; one that only arrives may be gone by then. */
+static void test_who_shuts_the_gate_by_coming_is_not_named(void **state)
+{
+    (void)state;
+    struct client coming = {.number = 3};
+    struct scheduler_limits lower = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE, .level = 1};
+    char why[SCHEDULER_WHY];
+    pthread_mutex_init(&coming.lock, NULL);
+    assert_null(gate_named(&worker->gate));
+    assert_int_equal(gate_add(&worker->gate, &coming, &lower, NULL, why, sizeof why), 0);
+    struct client *first = gate_named(&worker->gate), *second = gate_named(&worker->gate);
+    assert_true((first == clients[0] && second == clients[1]) ||
+                (first == clients[1] && second == clients[0]));
+    assert_null(gate_named(&worker->gate));
+    gate_remove(&worker->gate, &coming);
+    pthread_mutex_destroy(&coming.lock);
+    while ((first = gate_named(&worker->gate)))
+        assert_true(first == clients[0] || first == clients[1]);
+}
+
 static void test_a_batch_ends_with_a_completion(void **state)
 {
     (void)state;
@@ -222,6 +242,7 @@ int main(void)
         T(test_a_turn_is_a_quantum),
         T(test_large_copies_use_the_turn_up),
         T(test_in_flight_work_stays_within_the_window),
+        T(test_who_shuts_the_gate_by_coming_is_not_named),
         T(test_a_batch_ends_with_a_completion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
