@@ -42,6 +42,8 @@ static void merge_two(struct wait *wait)
 void wait_left(struct wait *wait, uint32_t value, uint64_t now)
 {
     uint32_t count = wait->count;
+    uint64_t looked = wait->looked;
+    wait->looked = now;
     if (count && !behind(value, wait->value[count - 1]))
         return;
     /* So soon after the last one that a mark of its own would be lost again. */
@@ -51,6 +53,8 @@ void wait_left(struct wait *wait, uint32_t value, uint64_t now)
     }
     /* What was rung for waits from then on. */
     uint64_t seen = !count && wait->rung && wait->rung < now ? wait->rung : now;
+    if (count && looked < now)
+        seen = looked + (now - looked) / 2;
     if (count == WAIT_MARKS)
         merge_two(wait);
     wait->value[wait->count] = value;
@@ -66,7 +70,7 @@ void wait_served_late(struct wait *wait, uint64_t waits[WAIT_BUCKETS], uint32_t 
                       uint32_t count, uint64_t now)
 {
     uint32_t end = from + count;
-    uint64_t last = wait->count ? wait->seen[wait->count - 1] : wait->rung;
+    uint64_t last = wait->count ? wait->looked : wait->rung;
     /* One at least was there when the doorbell was found rung. */
     if (!wait->count) {
         waits[wait_bucket(passed(last, now))]++;

@@ -7,7 +7,7 @@
  * No clock is read for a command. What is served in the visit that found it has not
  * waited. What a visit leaves behind is marked: up to here, seen at this time. A ring has
  * few marks; when they are used up the two closest ones become one, of a time between them. What
- * came behind the last mark while nobody looked is taken to have come in the middle of
+ * came between two looks, or since the last one, is taken to have come in the middle of
  * that time. So a wait is right to about a factor of two, and short ones to the
  * resolution of the submitter's idea of the time, some tens of microseconds.
  *
@@ -26,6 +26,7 @@ struct wait {
     uint64_t rung;              /* when its doorbell was last found rung; 0: served since */
     uint32_t visit;             /* the visit that found it */
     uint32_t count;             /* marks */
+    uint64_t looked;            /* when its end was last looked at; while there are marks */
     uint32_t value[WAIT_MARKS]; /* low bits of timeline values, rising: commands up to here... */
     uint64_t seen[WAIT_MARKS];  /* ...and behind the mark before were there at this time */
 };
@@ -45,7 +46,7 @@ void wait_left(struct wait *wait, uint32_t value, uint64_t now);
 /* Whether the last look at the ring's end was that long ago, or never. */
 static inline bool wait_looked_before(const struct wait *wait, uint64_t then)
 {
-    return !wait->count || wait->seen[wait->count - 1] < then;
+    return !wait->count || wait->looked < then;
 }
 
 /* wait_served for a ring that was left with something before. count: at least 1. */
