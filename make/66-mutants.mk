@@ -6,7 +6,7 @@
 
 MUTANTS_ONLY := $(BUILD)/tests/mutants/only.so
 # A sanitizer would have to be preloaded before it.
-$(MUTANTS_ONLY): private SAN =
+$(MUTANTS_ONLY): private override SAN =
 $(MUTANTS_ONLY): tests/mutants/only.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -shared -o $@ $< -lcmocka
