@@ -3,6 +3,7 @@
 #include "client/tools/admin_client.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,7 +45,27 @@ const char *admin_client_default_path(const char *runtime, char *path, size_t si
     return path;
 }
 
-static const char *remedy(int error)
+/* The group is the socket's own: where the system has no group gpushare it is the server's. */
+static const char *who_may(const char *path, char *text, size_t size)
+{
+    struct stat socket_file;
+    struct group entry, *group = NULL;
+    char buffer[4096], number[16];
+    if (stat(path, &socket_file) < 0)
+        return "a folder above it is closed to this user: use sudo";
+    snprintf(number, sizeof number, "%u", (unsigned)socket_file.st_gid);
+    getgrgid_r(socket_file.st_gid, &entry, buffer, sizeof buffer, &group);
+    const char *name = group ? group->gr_name : number;
+    snprintf(
+        text, size, "only its owner, root and members of its group %s may: %s", name,
+        strcmp(name, "gpushare") == 0
+            ? "ask to be added to it, or use sudo"
+            : "use sudo (a server that starts where there is a group gpushare gives the socket "
+              "to that)");
+    return text;
+}
+
+static const char *remedy(int error, const char *path, char *text, size_t size)
 {
     switch (error) {
     case ENOENT:
@@ -52,8 +74,7 @@ static const char *remedy(int error)
         return "the server that made it has ended: start gpushared";
     case EACCES:
     case EPERM:
-        return "only root and members of the socket's group (gpushare) may: ask to be added to it, "
-               "or use sudo";
+        return who_may(path, text, size);
     case ENOTSOCK:
     case EPROTOTYPE:
         return "that is no admin socket: name it with --socket (the clients' socket is another)";
@@ -65,6 +86,7 @@ static const char *remedy(int error)
 __attribute__((nonnull)) static int connect_to(const char *path, json_t **problem)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char text[400];
     int error = ENAMETOOLONG;
     int fd = -1;
     if (strlen(path) < sizeof address.sun_path) {
@@ -75,7 +97,7 @@ __attribute__((nonnull)) static int connect_to(const char *path, json_t **proble
         error = errno;
     }
     *problem = admin_client_error("connection_failed", "cannot connect to %s: %s: %s", path,
-                                  strerror(error), remedy(error));
+                                  strerror(error), remedy(error, path, text, sizeof text));
     if (fd >= 0)
         close(fd);
     return -1;

@@ -24,34 +24,43 @@ __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t why_si
 
 /* ---- whom ---- */
 
+enum kind { CLIENT, USER, GPU, KINDS };
+
+static const struct {
+    const char *name, *needs;
+} kinds[KINDS] = {
+    [CLIENT] = {"client", "the number of a client, as `gpusharectl clients` shows it"},
+    [USER] = {"user", "a uid, as id(1) shows it"},
+    [GPU] = {"gpu", "the index of a GPU, as `gpusharectl status` shows it"},
+};
+
 int change_whom(json_t *request, int count, char *const words[], bool clients_only, char *why,
                 size_t why_size)
 {
-    static const char *const kinds[] = {"client", "user", "gpu"};
-    const char *kind = "client", *number = count ? words[0] : NULL;
+    enum kind kind = CLIENT;
+    const char *number = count ? words[0] : NULL;
+    /* Whoever has named a kind knows them. */
     const char *others = clients_only ? "" : ", or user and a uid, or gpu and an index";
     int used = 1;
     uint64_t value;
-    for (size_t i = 0; number && i < COUNT(kinds); i++) {
-        if (strcmp(words[0], kinds[i]) != 0)
+    for (enum kind i = CLIENT; number && used == 1 && i < (clients_only ? USER : KINDS); i++) {
+        if (strcmp(words[0], kinds[i].name) != 0)
             continue;
-        kind = kinds[i];
+        kind = i;
         number = count > 1 ? words[1] : NULL;
         used = 2;
+        others = "";
     }
-    if (number && used == 1 && strncmp(number, "user:", 5) == 0) {
-        kind = "user";
+    if (number && used == 1 && !clients_only && strncmp(number, "user:", 5) == 0) {
+        kind = USER;
         number += 5;
+        others = "";
     }
     if (!number)
-        return refuse(why, why_size,
-                      "it needs the number of a client, as `gpusharectl clients` shows it%s",
-                      others);
-    if ((clients_only && strcmp(kind, "client") != 0) ||
-        units_parse_number(number, strlen(number), UINT32_MAX, &value) != 0)
-        return refuse(why, why_size, "\"%s\" is not the number of a %s%s", words[used - 1],
-                      clients_only ? "client" : kind, others);
-    json_object_set_new(request, kind, json_integer((json_int_t)value));
+        return refuse(why, why_size, "it needs %s%s", kinds[kind].needs, others);
+    if (units_parse_number(number, strlen(number), UINT32_MAX, &value) != 0)
+        return refuse(why, why_size, "\"%s\" is not %s%s", number, kinds[kind].needs, others);
+    json_object_set_new(request, kinds[kind].name, json_integer((json_int_t)value));
     return used;
 }
 

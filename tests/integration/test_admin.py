@@ -689,6 +689,43 @@ class NoServer(unittest.TestCase):
             self.assertEqual(result.returncode, 3)
             self.assertIn(path, result.stderr)
 
+    def test_a_closed_socket_says_to_whom_it_is_open(self):
+        if os.getuid():
+            self.skipTest("needs root to become another user")
+        # Where that user gets to, the tool too: neither $TMPDIR nor the build need be such a place.
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as closed:
+            inner, tool = os.path.join(folder, "inner"), shutil.copy(GPUSHARECTL, folder)
+            path = os.path.join(inner, "admin.sock")
+            os.mkdir(inner, 0o700)
+            os.chmod(folder, 0o755)
+            closed.bind(path)
+            closed.listen()
+            os.chmod(path, 0o660)
+
+            def refusal():
+                done = subprocess.run([tool, "--socket", path, "ping"], stderr=subprocess.PIPE, text=True, env=ENV,
+                                      user=NOBODY, group=NOBODY, extra_groups=[], timeout=SECONDS)
+                self.assertEqual(done.returncode, 3)
+                return done.stderr
+
+            self.assertIn("a folder above it is closed to this user", refusal())
+            os.chmod(inner, 0o755)
+            self.assertIn("members of its group root may: use sudo", refusal())
+            os.chown(path, 0, 54321)
+            self.assertIn("members of its group 54321 may: use sudo", refusal())
+
+    def test_whom_is_asked_for_in_the_words_of_its_kind(self):
+        for words, sentence in (("get gpu GPU-1", '"GPU-1" is not the index of a GPU, as `gpusharectl status` shows it\n'),
+                                ("set gpu", "set: it needs the index of a GPU, as `gpusharectl status` shows it\n"),
+                                ("get user root", '"root" is not a uid, as id(1) shows it\n'),
+                                ("set user:x", '"x" is not a uid, as id(1) shows it\n'),
+                                ("get seven", "shows it, or user and a uid, or gpu and an index\n"),
+                                ("kill user 3", '"user" is not the number of a client, as `gpusharectl clients` shows it\n'),
+                                ("kill client x", '"x" is not the number of a client')):
+            result = run(GPUSHARECTL, *words.split())
+            self.assertEqual(result.returncode, 2, words)
+            self.assertIn(sentence, result.stderr)
+
     def test_what_listens_is_something_else(self):
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as other, \
                 socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as clients:
