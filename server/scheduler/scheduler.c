@@ -32,22 +32,6 @@ void scheduler_defaults(struct scheduler_settings *settings)
                                             .linger_ns = SECOND};
 }
 
-uint64_t scheduler_class_lease(uint32_t class)
-{
-    switch (class) {
-    case SCHEDULER_CLASS_DEFAULT:
-        return 250 * MS;
-    case SCHEDULER_CLASS_SHORT:
-        return 10 * MS;
-    case SCHEDULER_CLASS_MEDIUM:
-        return 100 * MS;
-    case SCHEDULER_CLASS_LONG:
-        return SECOND;
-    default:
-        return 0;
-    }
-}
-
 static int out_of_range(const char *name, uint64_t value, uint64_t least, uint64_t most, char *why,
                         size_t why_size)
 {

@@ -110,14 +110,6 @@ enum scheduler_mode {
     SCHEDULER_TURNS,
 };
 
-/* NVIDIA's names of time slices, as lengths of a lease. */
-enum scheduler_class {
-    SCHEDULER_CLASS_DEFAULT, /* 250 ms */
-    SCHEDULER_CLASS_SHORT,   /* 10 ms */
-    SCHEDULER_CLASS_MEDIUM,  /* 100 ms */
-    SCHEDULER_CLASS_LONG,    /* 1 s */
-};
-
 struct scheduler_settings {
     enum scheduler_mode mode;
     uint64_t lease_ns;     /* 5 ms to 10 s */
@@ -229,9 +221,6 @@ struct scheduler {
 
 /* concurrent, 250 ms, 5 %, 30 s, windows of 128 (8 ms), 32 and 1 (100 us), linger 1 s. */
 void scheduler_defaults(struct scheduler_settings *settings);
-
-/* The lease of one of NVIDIA's classes 0 to 3; 0 for another number. */
-uint64_t scheduler_class_lease(uint32_t class);
 
 /* 0, or -EINVAL and a sentence that names the setting, its value and its range. */
 int scheduler_check(const struct scheduler_settings *settings, char *why, size_t why_size);

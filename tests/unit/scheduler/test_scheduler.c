@@ -136,19 +136,6 @@ static void settings_out_of_range_are_refused(void **state)
     assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
 }
 
-static void classes_name_leases(void **state)
-{
-    (void)state;
-    static const uint64_t leases[] = {250 * MS, 10 * MS, 100 * MS, 1000 * MS};
-    scheduler_defaults(&settings);
-    for (uint32_t class = 0; class < 4; class ++) {
-        settings.lease_ns = scheduler_class_lease(class);
-        assert_int_equal(settings.lease_ns, leases[class]);
-        assert_int_equal(scheduler_check(&settings, why, sizeof why), 0);
-    }
-    assert_int_equal(scheduler_class_lease(4), 0);
-}
-
 /* The picture of a plan in the contract: who is named when, and until when. */
 static void a_plan_is_as_its_picture_shows(void **state)
 {
@@ -524,7 +511,6 @@ int main(void)
         cmocka_unit_test(sums_above_one_are_refused_with_the_arithmetic),
         cmocka_unit_test(limits_out_of_range_are_refused),
         cmocka_unit_test(settings_out_of_range_are_refused),
-        cmocka_unit_test(classes_name_leases),
         cmocka_unit_test(a_plan_is_as_its_picture_shows),
         cmocka_unit_test(partitions_apart_have_a_lease_each),
         cmocka_unit_test(partitions_that_overlap_share_a_lease),

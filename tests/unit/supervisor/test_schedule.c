@@ -86,20 +86,20 @@ static void modes_have_the_schedulers_numbers(void **state)
     refuses("mode", "fai", "concurrent, strict, fair and turns");
 }
 
-static void nvidia_classes_are_the_schedulers(void **state)
+static void nvidia_classes_are_leases(void **state)
 {
     (void)state;
     static const char *const names[] = {"default", "short", "medium", "long"};
+    static const uint64_t leases[] = {250000000, 10000000, 100000000, 1000000000};
     for (unsigned i = 0; i < 4; i++) {
         struct schedule schedule = schedule_default();
         char number[2] = {(char)('0' + i), 0};
         accepts(&schedule, "lease", names[i]);
-        assert_int_equal(schedule.lease_ns, scheduler_class_lease(i));
+        assert_int_equal(schedule.lease_ns, leases[i]);
         schedule.lease_ns = 1;
         accepts(&schedule, "lease", number);
-        assert_int_equal(schedule.lease_ns, scheduler_class_lease(i));
+        assert_int_equal(schedule.lease_ns, leases[i]);
     }
-    assert_int_equal(scheduler_class_lease(4), 0);
     refuses("lease", "4", "5ms to 10s");
 }
 
@@ -195,7 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(default_is_the_schedulers),
         cmocka_unit_test(modes_have_the_schedulers_numbers),
-        cmocka_unit_test(nvidia_classes_are_the_schedulers),
+        cmocka_unit_test(nvidia_classes_are_leases),
         cmocka_unit_test(edges_are_the_schedulers),
         cmocka_unit_test(what_is_no_time_or_share_is_refused),
         cmocka_unit_test(only_the_parts_named_are_merged),
