@@ -98,6 +98,8 @@ static uint32_t admit(struct worker *worker, struct client *client,
         return PROTO_ERROR_INVALID_VALUE;
     }
     gate_own(&worker->gate, client, wanted->owner);
+    /* Others' work may have moved it while the gate did not know it. */
+    place_tell(&worker->places, &client->place);
     int added = 0;
     uint32_t error = settle(worker, client);
     if (error) {

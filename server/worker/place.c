@@ -181,6 +181,13 @@ int place_update(struct places *places, struct place *place, uint32_t request, u
     return result;
 }
 
+void place_tell(struct places *places, struct place *place)
+{
+    pthread_mutex_lock(&places->lock);
+    places->notice.changed(places->notice.context, place);
+    pthread_mutex_unlock(&places->lock);
+}
+
 void place_remove(struct places *places, struct place *place)
 {
     pthread_mutex_lock(&places->lock);

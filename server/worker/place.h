@@ -80,6 +80,8 @@ int place_add(struct places *places, struct place *place, uint32_t request, uint
               char *why, size_t why_size);
 int place_update(struct places *places, struct place *place, uint32_t request, uint32_t limit,
                  char *why, size_t why_size);
+/* Control thread: `changed` is called once more, for who could not heed it since place_add. */
+void place_tell(struct places *places, struct place *place);
 /* Control thread: the client goes; nothing of it is in flight. Idempotent. */
 void place_remove(struct places *places, struct place *place);
 

@@ -161,6 +161,16 @@ static void test_an_owner_gets_its_atoms_back_at_once(void **state)
     assert_int_equal(asked, 1);
 }
 
+static void test_who_came_late_is_told_once_more(void **state)
+{
+    (void)state;
+    struct runner *runner = arrive(0, 0, PLAN_WHOLE), *other = arrive(1, 0, PLAN_WHOLE);
+    uint32_t changes = runner->changes, others = other->changes;
+    place_tell(&places, &runner->place);
+    assert_int_equal(runner->changes, changes + 1);
+    assert_int_equal(other->changes, others);
+}
+
 static void test_a_pause_lends_nothing(void **state)
 {
     (void)state;
@@ -310,6 +320,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
     const struct CMUnitTest tests[] = {
         T(test_an_owner_gets_its_atoms_back_at_once),
+        T(test_who_came_late_is_told_once_more),
         T(test_a_pause_lends_nothing),
         T(test_who_may_goes_on_until_its_partition_is_made),
         T(test_without_an_atom_a_client_waits_and_is_told),
