@@ -39,6 +39,7 @@ static int read_gpu_device(struct config_reader *reader, const struct config_nod
                              "UUID (GPU-...)",
                              value->text);
     gpu->line = value->line;
+    snprintf(gpu->said, sizeof gpu->said, "%.64s", value->text);
     gpu->device = list.devices[0];
     return 0;
 }
@@ -171,12 +172,13 @@ static int parse_range(const struct config_node *node, struct config_range *rang
 static int read_range(struct config_reader *reader, const struct config_node *node,
                       const char *what, struct config_range *range)
 {
+    char said[CONFIG_SAID];
     if (parse_range(node, range) == 0)
         return 0;
     return config_refuse(reader, node->line,
                          "%s must be a number, or a range like 1000-1999 (names are not "
-                         "looked up; see id(1))",
-                         what);
+                         "looked up; see id(1))%s",
+                         what, config_said(node, said));
 }
 
 /* One item, or a list of them that is not empty: a rule without anybody is a mistake. */
@@ -532,9 +534,9 @@ int config_resolve(struct config *config, const uint8_t (*uuids)[LIMITS_UUID_BYT
         wish.visible.devices[0] = gpu->device;
         if (limits_visible_resolve(&wish, uuids, count, index, NULL, 0) != 1) {
             snprintf(why, why_size,
-                     "%s:%u: there is no such GPU, or the UUID fits several: this "
+                     "%s:%u: there is no such GPU, or the UUID fits several: \"%s\"; this "
                      "server has %u, numbered from 0",
-                     config->file, gpu->line, count);
+                     config->file, gpu->line, gpu->said, count);
             return -EINVAL;
         }
         if (named[index[0]]) {

@@ -33,6 +33,7 @@ struct config_profile {
 
 struct config_gpu {
     unsigned line;
+    char said[72];                 /* as the file names it */
     struct limits_selector device; /* ordinals count the server's devices */
     struct config_limits limits;   /* of every client on it */
     struct schedule schedule;      /* these parts of it */

@@ -191,11 +191,13 @@ static int read_host_memory(struct config_reader *reader, const struct config_no
 /* Run:ai's: memory, and where time is shared, a guarantee of as much time. */
 static int read_fraction(struct config_reader *reader, const struct config_node *value, void *to)
 {
+    char said[CONFIG_SAID];
     struct dialect_amount share;
     struct block *block = to;
     struct config_limits by = config_limits_none;
     if (value->kind != CONFIG_TEXT || dialect_parse_share(value->text, value->length, &share) < 0)
-        return config_refuse(reader, value->line, "fraction must be %s", DIALECT_FORM_SHARE);
+        return config_refuse(reader, value->line, "fraction must be %s%s", DIALECT_FORM_SHARE,
+                             config_said(value, said));
     by.memory_share = by.time_request = (uint32_t)share.value;
     block->line[TIME] = value->line;
     config_limits_tighten(&block->limits, &by);

@@ -105,12 +105,22 @@ int config_need_text(struct config_reader *reader, const struct config_node *nod
     return config_refuse(reader, node->line, "%s must be %s", what, form);
 }
 
+const char *config_said(const struct config_node *node, char text[CONFIG_SAID])
+{
+    *text = 0;
+    if (node->kind == CONFIG_TEXT)
+        snprintf(text, CONFIG_SAID, ", not \"%.64s\"", node->text);
+    return text;
+}
+
 int config_read_number(struct config_reader *reader, const struct config_node *node,
                        const char *what, uint64_t least, uint64_t most, uint64_t *number)
 {
+    char said[CONFIG_SAID];
     if (node->kind == CONFIG_TEXT && node->plain &&
         !units_parse_number(node->text, node->length, most, number) && *number >= least)
         return 0;
-    return config_refuse(reader, node->line, "%s must be a number from %llu to %llu", what,
-                         (unsigned long long)least, (unsigned long long)most);
+    return config_refuse(reader, node->line, "%s must be a number from %llu to %llu%s", what,
+                         (unsigned long long)least, (unsigned long long)most,
+                         config_said(node, said));
 }

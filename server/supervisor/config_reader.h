@@ -63,6 +63,11 @@ int config_read_map(struct config_reader *reader, const struct config_node *map,
 int config_open_list(struct config_reader *reader, const struct config_node *list, const char *what,
                      size_t most, size_t item_bytes, void **items, size_t *count);
 
+/* For the end of a sentence that says what a value must be: `, not "50"`, or nothing where it is no
+ * text. Returns text. */
+#define CONFIG_SAID 80
+const char *config_said(const struct config_node *node, char text[CONFIG_SAID]);
+
 /* form: what it must be, for the sentence. */
 int config_need_text(struct config_reader *reader, const struct config_node *node, const char *what,
                      const char *form);

@@ -22,6 +22,11 @@ static int load(const struct supervisor *supervisor, struct config **config, cha
     /* A file that nobody asked for may be missing, but not vanish: its limits would with it. */
     if (result == -ENOENT && !settings->config_named && !supervisor->config)
         return 0;
+    if (result == -ENOENT && supervisor->config) {
+        size_t length = strlen(text);
+        snprintf(text + length, text_bytes - length,
+                 ": it was in force; to lift all limits, empty it");
+    }
     if (result == 0)
         result =
             config_resolve(*config, supervisor->uuids, supervisor->device_count, text, text_bytes);

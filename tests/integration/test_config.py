@@ -460,7 +460,10 @@ rules:
                 self.assertIn(words, it.hang_up())
                 self.assertEqual(it.granted(profile="a")["memory_limit"], 32 * MIB)
             os.unlink(it.path)
-            self.assertEqual(it.reload().returncode, 1)
+            gone = it.reload()
+            self.assertEqual(gone.returncode, 1)
+            self.assertIn(it.path + ": No such file or directory: it was in force; to lift all limits, empty it",
+                          json.loads(gone.stdout)["text"])
             self.assertEqual(it.granted()["memory_limit"], 32 * MIB)
             it.write("")
             self.assertEqual(it.reload().returncode, 0)

@@ -196,7 +196,8 @@ static void wrong_types_are_refused(void **state)
     refused("sharing: mps\n", 1, "sharing must be a mapping");
     refused("clients:\n  memory: {limit: [1G]}\n", 2, "memory.limit must be");
     refused("clients:\n  priority: \"1\"\n", 2, "priority must be a number");
-    refused("clients:\n  priority: -1\n", 2, "priority must be a number");
+    refused("clients:\n  priority: -1\n", 2,
+            "priority must be a number from 0 to 1000, not \"-1\"");
     refused("clients:\n  priority: 1001\n", 2, "from 0 to 1000");
     refused("clients:\n  priority: 1.5\n", 2, "priority must be a number");
     refused("clients:\n  priority:\n", 2, "priority must be a number");
@@ -224,7 +225,7 @@ static void amounts_out_of_form_are_refused(void **state)
     refused("clients:\n  memory: {request: 1Q}\n", 2, "memory.request \"1Q\" must be a size");
     refused("clients:\n  memory: {request: []}\n", 2, "memory.request must be a size");
     refused("clients:\n  host_memory: {request: 10%}\n", 2, "host_memory.request \"10%\"");
-    refused("clients:\n  fraction: 1\n", 2, "fraction must be a share");
+    refused("clients:\n  fraction: 1\n", 2, "or 1.0, not \"1\"");
     refused("clients:\n  fraction: {}\n", 2, "fraction must be a share");
     refused("clients:\n  replicas: 0\n", 2, "replicas must be a number from 1 to 1000");
 }
@@ -403,7 +404,8 @@ static void unresolved(const char *text, const char *words)
 static void gpus_that_are_not_there_or_twice_are_refused(void **state)
 {
     (void)state;
-    unresolved("gpus:\n  - gpu: 0\n  - gpu: 2\n", "file:3: there is no such GPU");
+    unresolved("gpus:\n  - gpu: 0\n  - gpu: 2\n",
+               "file:3: there is no such GPU, or the UUID fits several: \"2\"; this server has 2");
     unresolved("gpus:\n  - gpu: GPU-2f\n",
                "file:2: there is no such GPU, or the UUID fits several");
     unresolved("gpus:\n  - gpu: 1\n  - gpu: GPU-2f9e\n", "file:3: GPU 1 has an entry already, in "
@@ -415,7 +417,7 @@ static void mistakes_in_rules_are_refused(void **state)
     (void)state;
     refused("rules:\n  - match: {uid: alice}\n", 2, "uid must be a number");
     refused("rules:\n  - match: {uid: 4294967295}\n", 2, "uid must be a number");
-    refused("rules:\n  - match: {uid: 2000-1000}\n", 2, "uid must be a number");
+    refused("rules:\n  - match: {uid: 2000-1000}\n", 2, "see id(1)), not \"2000-1000\"");
     refused("rules:\n  - match: {uid: 1-}\n", 2, "uid must be a number");
     refused("rules:\n  - match:\n      gid:\n        - 1\n        - x\n", 5,
             "gid must be a number");
