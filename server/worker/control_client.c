@@ -12,34 +12,12 @@
 #include "common/log.h"
 #include "common/timeline.h"
 #include "server/worker/control.h"
+#include "server/worker/control_module.h"
+#include "server/worker/control_stream.h"
 #include "server/worker/control_trace.h"
 #include "server/worker/level.h"
 #include "server/worker/memory.h"
-#include "server/worker/module.h"
-
-/* One request as its handler sees it. */
-struct request {
-    struct worker *worker;
-    struct client *client; /* NULL for worker_attach only */
-    struct channel_message *message;
-    const void *body;
-    uint32_t serial, number;
-};
-
-static int refuse(const struct request *request, uint32_t error, const char *text)
-{
-    return control_refuse(request->worker, request->serial, request->number, error, text);
-}
-
-static int answer(const struct request *request, uint16_t opcode, const void *body)
-{
-    return control_send(request->worker, opcode, request->serial, request->number, body);
-}
-
-static int done(const struct request *request)
-{
-    return answer(request, PROTO_DONE, NULL);
-}
+#include "server/worker/request.h"
 
 /* ---- the client itself ---- */
 
@@ -54,7 +32,7 @@ static int answer_share(const struct request *request, const struct client *clie
     };
     _Static_assert(sizeof attached.atoms == sizeof view.atoms.bits, "the same atoms");
     memcpy(attached.atoms, view.atoms.bits, sizeof attached.atoms);
-    return answer(request, PROTO_WORKER_ATTACHED, &attached);
+    return request_answer(request, PROTO_WORKER_ATTACHED, &attached);
 }
 
 /* Where multiprocessors can't be divided, their limit holds as a part of the device's time. */
@@ -129,7 +107,8 @@ static int attach(struct request *request)
     const struct proto_worker_attach *wanted = request->body;
     char why[SHARE_WHY];
     if (worker_find_client(worker, request->number))
-        return refuse(request, PROTO_ERROR_INVALID_VALUE, "a client with this number exists");
+        return request_refuse(request, PROTO_ERROR_INVALID_VALUE,
+                              "a client with this number exists");
     int fds[4];
     for (unsigned i = 0; i < 4; i++)
         fds[i] = channel_take_fd(request->message, i);
@@ -137,11 +116,11 @@ static int attach(struct request *request)
     uint32_t error =
         client_create(&client, &worker->device, request->number, wanted, fds, why, sizeof why);
     if (error)
-        return refuse(request, error, why);
+        return request_refuse(request, error, why);
     error = admit(worker, client, wanted, why, sizeof why);
     if (error) {
         client_destroy(client);
-        return refuse(request, error, why);
+        return request_refuse(request, error, why);
     }
     return answer_share(request, client);
 }
@@ -183,7 +162,7 @@ static int limits(struct request *request)
     char why[SCHEDULER_WHY];
     uint32_t error = change(request->worker, request->client, request->body, why, sizeof why);
     submitter_heed(&request->worker->submitter);
-    return error ? refuse(request, error, why) : answer_share(request, request->client);
+    return error ? request_refuse(request, error, why) : answer_share(request, request->client);
 }
 
 static int schedule(struct request *request)
@@ -201,7 +180,8 @@ static int schedule(struct request *request)
     submitter_heed(&worker->submitter);
     if (!refused)
         control_trace_mode(worker, wanted->mode);
-    return refused ? refuse(request, PROTO_ERROR_INVALID_VALUE, why) : done(request);
+    return refused ? request_refuse(request, PROTO_ERROR_INVALID_VALUE, why)
+                   : request_done(request);
 }
 
 static int window(struct request *request)
@@ -209,18 +189,19 @@ static int window(struct request *request)
     const struct proto_worker_window *moved = request->body;
     struct client *client = request->client;
     if (client->range_count)
-        return refuse(request, PROTO_ERROR_INVALID_VALUE, "the client owns memory already");
+        return request_refuse(request, PROTO_ERROR_INVALID_VALUE, "the client owns memory already");
     client->device_base = moved->device_base;
     client->host_base = moved->host_base;
     client->window_bytes = moved->window_bytes;
-    return done(request);
+    return request_done(request);
 }
 
 static int detach(struct request *request)
 {
     struct client *client = request->client;
     if (client->detaching)
-        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "the client is being detached already");
+        return request_refuse(request, PROTO_ERROR_INVALID_HANDLE,
+                              "the client is being detached already");
     pthread_mutex_lock(&client->lock);
     client->stopped = true;
     client->violated = false;
@@ -263,7 +244,7 @@ static int usage(struct request *request)
 {
     struct proto_worker_usage used;
     control_client_usage(request->worker, request->client, &used);
-    return answer(request, PROTO_WORKER_USAGE, &used);
+    return request_answer(request, PROTO_WORKER_USAGE, &used);
 }
 
 static int link_client(struct request *request)
@@ -274,13 +255,14 @@ static int link_client(struct request *request)
     int fd = channel_take_fd(request->message, 0);
     if (client->link_count == CLIENT_LINKS_MAX) {
         close(fd);
-        return refuse(request, PROTO_ERROR_TOO_MANY_OBJECTS,
-                      "the client has as many links as it may have");
+        return request_refuse(request, PROTO_ERROR_TOO_MANY_OBJECTS,
+                              "the client has as many links as it may have");
     }
     int adopted = shm_adopt(&link.twins, fd, wanted->streams * sizeof(uint64_t), false);
     if (adopted < 0) {
         close(fd);
-        return refuse(request, error_from_errno(adopted), "the linked timelines can't be used");
+        return request_refuse(request, error_from_errno(adopted),
+                              "the linked timelines can't be used");
     }
     /* The mapping is enough, and descriptors are what this process runs out of first. */
     close(link.twins.fd);
@@ -295,24 +277,12 @@ static int link_client(struct request *request)
     pthread_mutex_unlock(&client->lock);
     if (!links) {
         shm_release(&link.twins);
-        return refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for a link");
+        return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for a link");
     }
-    return answer(request, PROTO_LINKED, &linked);
+    return request_answer(request, PROTO_LINKED, &linked);
 }
 
 /* ---- memory ---- */
-
-static int submit(struct request *request, struct loader *loader, const struct loader_job *wanted)
-{
-    struct loader_job *job = malloc(sizeof *job);
-    if (!job)
-        return refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
-    *job = *wanted;
-    job->client = request->client;
-    job->serial = request->serial;
-    loader_submit(loader, job);
-    return 1;
-}
 
 /* Answered when the memory has been cleared. */
 static int map(struct request *request)
@@ -324,8 +294,8 @@ static int map(struct request *request)
     struct refusal why;
     uint32_t error = memory_map(client, wanted->address, wanted->count, &job.fd, &why);
     if (error)
-        return refuse(request, error, why.text);
-    int submitted = submit(request, &request->worker->clearer, &job);
+        return request_refuse(request, error, why.text);
+    int submitted = request_submit(request, &request->worker->clearer, &job);
     if (submitted > 0)
         return 0;
     close(job.fd);
@@ -339,16 +309,7 @@ static int host_map(struct request *request)
     struct refusal why;
     uint32_t error = memory_host_map(request->client, wanted->address, wanted->count,
                                      channel_take_fd(request->message, 0), &why);
-    return error ? refuse(request, error, why.text) : done(request);
-}
-
-/* Answered at once if nothing is in flight, else by control_progress. */
-static int finish(struct request *request, const struct memory_free *asked)
-{
-    if (!asked)
-        return refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
-    completer_note(&request->worker->completer, true);
-    return control_finish_frees(request->worker, request->client);
+    return error ? request_refuse(request, error, why.text) : request_done(request);
 }
 
 static int unmap_range(struct request *request, uint64_t address, uint64_t count,
@@ -368,8 +329,8 @@ static int unmap_range(struct request *request, uint64_t address, uint64_t count
     }
     pthread_mutex_unlock(&client->lock);
     if (!known)
-        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "nothing is mapped there");
-    return finish(request, asked);
+        return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "nothing is mapped there");
+    return request_finish(request, asked);
 }
 
 static int unmap(struct request *request)
@@ -390,276 +351,7 @@ static int quiesce(struct request *request)
     struct memory_free *asked =
         memory_free_request(request->client, MEMORY_FREE_NOTHING, request->serial);
     pthread_mutex_unlock(&request->client->lock);
-    return finish(request, asked);
-}
-
-/* ---- modules ---- */
-
-static int inspect(struct request *request)
-{
-    const struct proto_worker_module_inspect *wanted = request->body;
-    struct loader_job job = {.kind = LOADER_INSPECT, .count = wanted->count};
-    uint32_t error = module_new(request->client, wanted->module, &request->worker->budget,
-                                &job.module, &job.why);
-    if (error)
-        return refuse(request, error, job.why.text);
-    job.fd = channel_take_fd(request->message, 0);
-    int submitted = submit(request, &request->worker->loader, &job);
-    if (submitted > 0)
-        return 0;
-    close(job.fd);
-    module_destroy(request->client, job.module);
-    return submitted;
-}
-
-static int load(struct request *request)
-{
-    const struct proto_worker_module_load *wanted = request->body;
-    struct loader_job job = {.kind = LOADER_LOAD,
-                             .module = module_find(request->client, wanted->module),
-                             .fd = -1,
-                             .global_base = wanted->global_base};
-    if (!job.module || !module_loadable(job.module))
-        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such module to load");
-    int submitted = submit(request, &request->worker->loader, &job);
-    return submitted > 0 ? 0 : submitted;
-}
-
-static int answer_load(struct worker *worker, const struct loader_job *job)
-{
-    uint32_t number = job->client->number;
-    if (job->client->detaching)
-        return 0;
-    if (job->error)
-        return control_refuse(worker, job->serial, number, job->error, job->why.text);
-    if (job->kind == LOADER_INSPECT)
-        return control_send(worker, PROTO_WORKER_MODULE_NEEDS, job->serial, number, &job->needs);
-    if (job->kind == LOADER_CLEAR) {
-        struct proto_worker_mapped mapped = {.address = job->address};
-        return control_send_with(worker, PROTO_WORKER_MAPPED, job->serial, number, &mapped, NULL, 0,
-                                 &job->fd, 1);
-    }
-    struct proto_module_loaded loaded = {.module = module_number(job->module),
-                                         .functions = job->functions};
-    return control_send(worker, PROTO_MODULE_LOADED, job->serial, number, &loaded);
-}
-
-static int finish_load(struct worker *worker, struct loader_job *job)
-{
-    struct refusal why;
-    int error = answer_load(worker, job);
-    if (job->error && job->kind == LOADER_INSPECT)
-        module_destroy(job->client, job->module);
-    if (job->error && job->kind == LOADER_CLEAR)
-        memory_unmap(job->client, job->address, job->count, &why);
-    if (job->fd >= 0)
-        close(job->fd);
-    free(job);
-    return error;
-}
-
-int control_finish_loads(struct worker *worker)
-{
-    struct loader *const loaders[] = {&worker->clearer, &worker->loader};
-    struct loader_job *job;
-    int error = 0;
-    for (size_t i = 0; i < sizeof loaders / sizeof *loaders; i++)
-        while (error >= 0 && (job = loader_collect(loaders[i])))
-            error = finish_load(worker, job);
-    return error;
-}
-
-static int unload(struct request *request)
-{
-    const struct proto_module_unload *wanted = request->body;
-    struct client *client = request->client;
-    struct module *module = module_find(client, wanted->module);
-    if (!module || module_busy(module) || module_dying(module))
-        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such module");
-    pthread_mutex_lock(&client->lock);
-    struct memory_free *asked = memory_free_request(client, MEMORY_FREE_MODULE, request->serial);
-    if (asked) {
-        asked->handle = wanted->module;
-        module_mark_dying(client, module, asked);
-    }
-    pthread_mutex_unlock(&client->lock);
-    return finish(request, asked);
-}
-
-static int function_get(struct request *request)
-{
-    const struct proto_function_get *wanted = request->body;
-    struct proto_function_info info = {0};
-    uint32_t layout[2 * PROTO_PARAMETER_COUNT_MAX];
-    struct refusal why;
-    uint32_t error =
-        module_function(request->client, wanted->module, (const char *)request->message->tail,
-                        request->message->tail_bytes, &info, layout, &why);
-    if (error)
-        return refuse(request, error, why.text);
-    return control_send_with(request->worker, PROTO_FUNCTION_INFO, request->serial, request->number,
-                             &info, layout, info.parameters * 8u, NULL, 0);
-}
-
-static int function_set(struct request *request)
-{
-    const struct proto_function_set *wanted = request->body;
-    struct refusal why;
-    uint32_t error = module_function_set(request->client, wanted->function, wanted->value, &why);
-    return error ? refuse(request, error, why.text) : done(request);
-}
-
-static int global_get(struct request *request)
-{
-    const struct proto_global_get *wanted = request->body;
-    struct proto_global_info info = {0};
-    struct refusal why;
-    uint32_t error =
-        module_global(request->client, wanted->module, (const char *)request->message->tail,
-                      request->message->tail_bytes, &info.address, &info.count, &why);
-    return error ? refuse(request, error, why.text) : answer(request, PROTO_GLOBAL_INFO, &info);
-}
-
-static int occupancy(struct request *request)
-{
-    struct proto_occupancy_info info = {0};
-    struct refusal why;
-    uint32_t error = module_occupancy(request->client, request->body, &info.blocks, &why);
-    return error ? refuse(request, error, why.text) : answer(request, PROTO_OCCUPANCY_INFO, &info);
-}
-
-/* ---- streams and events ---- */
-
-static int stream_create(struct request *request)
-{
-    const struct proto_stream_create *wanted = request->body;
-    struct client *client = request->client;
-    struct proto_stream_created created = {0};
-    pthread_mutex_lock(&client->lock);
-    struct stream *stream = client_stream_open(client, wanted->priority);
-    if (stream) {
-        created.stream = stream->index;
-        created.priority = stream->priority;
-        created.value = stream->ring.value;
-    }
-    pthread_mutex_unlock(&client->lock);
-    if (!stream)
-        return refuse(
-            request, PROTO_ERROR_TOO_MANY_OBJECTS,
-            "the client has as many streams as it may have: destroy one, or raise the server's "
-            "--streams");
-    return answer(request, PROTO_STREAM_CREATED, &created);
-}
-
-static int stream_destroy(struct request *request)
-{
-    const struct proto_stream_destroy *wanted = request->body;
-    struct client *client = request->client;
-    pthread_mutex_lock(&client->lock);
-    struct stream *stream = client_stream(client, wanted->stream);
-    bool open = stream && stream->state == STREAM_OPEN;
-    if (open)
-        client_stream_close(client, stream);
-    pthread_mutex_unlock(&client->lock);
-    if (!open)
-        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such stream");
-    control_finish_streams(request->worker, client);
-    completer_note(&request->worker->completer, true);
-    return done(request);
-}
-
-/* A free slot of the events' table, or UINT32_MAX. Under client->lock. */
-static uint32_t event_slot(struct client *client)
-{
-    for (uint32_t i = 0; client->event_live < client->event_count && i < client->event_count; i++)
-        if (!client->events[i].handle)
-            return i;
-    uint32_t room = client->event_count ? client->event_count * 2 : 64;
-    if (room > CLIENT_EVENTS_MAX)
-        return UINT32_MAX;
-    struct event *events = realloc(client->events, room * sizeof *events);
-    if (!events)
-        return UINT32_MAX;
-    memset(events + client->event_count, 0, (room - client->event_count) * sizeof *events);
-    uint32_t slot = client->event_count;
-    client->events = events;
-    client->event_count = room;
-    return slot;
-}
-
-static int event_create(struct request *request)
-{
-    struct client *client = request->client;
-    const struct cuda_driver *cuda = client->device->cuda;
-    cuda_event handle;
-    cuda_result result = cuda->cuEventCreate(&handle, CUDA_EVENT_DEFAULT);
-    if (result != CUDA_OK)
-        return refuse(request, error_from_cuda((int)result), cuda_error_sentence(result));
-    pthread_mutex_lock(&client->lock);
-    uint32_t slot = event_slot(client);
-    if (slot != UINT32_MAX) {
-        client->events[slot].handle = handle;
-        client->event_live++;
-    }
-    pthread_mutex_unlock(&client->lock);
-    if (slot == UINT32_MAX) {
-        cuda->cuEventDestroy(handle);
-        return refuse(request, PROTO_ERROR_TOO_MANY_OBJECTS,
-                      "the client has as many events as it may have");
-    }
-    struct proto_event_created created = {.event = slot + 1};
-    return answer(request, PROTO_EVENT_CREATED, &created);
-}
-
-/* Copies a live event out of the table. Under no lock. */
-static bool find_event(struct client *client, uint32_t handle, struct event *event)
-{
-    pthread_mutex_lock(&client->lock);
-    bool known = handle - 1 < client->event_count && client->events[handle - 1].handle &&
-                 !client->events[handle - 1].dying;
-    if (known)
-        *event = client->events[handle - 1];
-    pthread_mutex_unlock(&client->lock);
-    return known;
-}
-
-static int event_destroy(struct request *request)
-{
-    const struct proto_event_destroy *wanted = request->body;
-    struct client *client = request->client;
-    struct event event;
-    if (!find_event(client, wanted->event, &event))
-        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such event");
-    pthread_mutex_lock(&client->lock);
-    struct memory_free *asked = memory_free_request(client, MEMORY_FREE_EVENT, 0);
-    if (asked) {
-        asked->handle = wanted->event;
-        client->events[wanted->event - 1].dying = asked;
-    }
-    pthread_mutex_unlock(&client->lock);
-    /* Its caller has no use for the moment at which it is gone. */
-    int error = finish(request, asked);
-    return error < 0 || !asked ? error : done(request);
-}
-
-static int event_elapsed(struct request *request)
-{
-    const struct proto_event_elapsed *wanted = request->body;
-    struct client *client = request->client;
-    struct event start, end;
-    float milliseconds = 0;
-    if (!find_event(client, wanted->start, &start) || !find_event(client, wanted->end, &end))
-        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such event");
-    if (!start.recorded || !end.recorded)
-        return refuse(request, PROTO_ERROR_INVALID_HANDLE, "an event was never recorded");
-    cuda_result result =
-        client->device->cuda->cuEventElapsedTime(&milliseconds, start.handle, end.handle);
-    if (result != CUDA_OK)
-        return refuse(request, error_from_cuda((int)result), cuda_error_sentence(result));
-    struct proto_elapsed elapsed = {
-        .nanoseconds = (uint64_t)(int64_t)((double)milliseconds * 1e6),
-    };
-    return answer(request, PROTO_ELAPSED, &elapsed);
+    return request_finish(request, asked);
 }
 
 /* ---- which message ---- */
@@ -677,19 +369,19 @@ static const struct {
     {PROTO_WORKER_HOST_MAP, host_map},
     {PROTO_WORKER_HOST_UNMAP, host_unmap},
     {PROTO_WORKER_LINK, link_client},
-    {PROTO_WORKER_MODULE_INSPECT, inspect},
-    {PROTO_WORKER_MODULE_LOAD, load},
+    {PROTO_WORKER_MODULE_INSPECT, control_module_inspect},
+    {PROTO_WORKER_MODULE_LOAD, control_module_load},
     {PROTO_WORKER_USAGE_QUERY, usage},
-    {PROTO_MODULE_UNLOAD, unload},
-    {PROTO_FUNCTION_GET, function_get},
-    {PROTO_FUNCTION_SET, function_set},
-    {PROTO_GLOBAL_GET, global_get},
-    {PROTO_OCCUPANCY_GET, occupancy},
-    {PROTO_STREAM_CREATE, stream_create},
-    {PROTO_STREAM_DESTROY, stream_destroy},
-    {PROTO_EVENT_CREATE, event_create},
-    {PROTO_EVENT_DESTROY, event_destroy},
-    {PROTO_EVENT_ELAPSED, event_elapsed},
+    {PROTO_MODULE_UNLOAD, control_module_unload},
+    {PROTO_FUNCTION_GET, control_function_get},
+    {PROTO_FUNCTION_SET, control_function_set},
+    {PROTO_GLOBAL_GET, control_global_get},
+    {PROTO_OCCUPANCY_GET, control_occupancy_get},
+    {PROTO_STREAM_CREATE, control_stream_create},
+    {PROTO_STREAM_DESTROY, control_stream_destroy},
+    {PROTO_EVENT_CREATE, control_event_create},
+    {PROTO_EVENT_DESTROY, control_event_destroy},
+    {PROTO_EVENT_ELAPSED, control_event_elapsed},
 };
 
 int control_handle(struct worker *worker, struct channel_message *message)
@@ -712,10 +404,10 @@ int control_handle(struct worker *worker, struct channel_message *message)
     request.client = worker_find_client(worker, request.number);
     if (!request.client ||
         (request.client->detaching && message->header.opcode != PROTO_WORKER_DETACH))
-        return refuse(&request, PROTO_ERROR_INVALID_HANDLE, "there is no such client");
+        return request_refuse(&request, PROTO_ERROR_INVALID_HANDLE, "there is no such client");
     for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
         if (handlers[i].opcode == message->header.opcode)
             return handlers[i].handle(&request);
-    return refuse(&request, PROTO_ERROR_PROTOCOL_VIOLATION,
-                  "a message that a worker does not take");
+    return request_refuse(&request, PROTO_ERROR_PROTOCOL_VIOLATION,
+                          "a message that a worker does not take");
 }
