@@ -51,8 +51,8 @@ uint64_t plan_share(const struct plan *plan, uint32_t rate);
 
 /* What a client may save up while it has nothing to do: a lease, or its share of a plan if less. */
 int64_t plan_burst(const struct plan *plan, uint32_t rate);
-/* What a client may be owed that wanted the device all along and was not served: a plan's share,
- * and enough for the shortest lease. */
+/* What a client may be owed of one plan that wanted the device all along and was not served: the
+ * plan's share, and enough for the shortest lease. */
 int64_t plan_owed(const struct plan *plan, uint32_t rate);
 
 /* Lets it grow up to now, and not above `most` parts (what is above already is cut off). */

@@ -2,15 +2,23 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/scheduler/policy.h"
 
+/* More than any honest overrun; then it ends, for requests may come to more than there is while
+ * multiprocessors are lent. */
+#define PLANS_OWED 16
+
 static uint64_t least_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
+/* Who waits is owed all of its request, however long another overruns; of what a limit leaves a
+ * plan's part is enough. A limit that is the request must not cut it short. */
 static int64_t most_parts(const struct plan *plan, const struct scheduler_client *client,
                           uint32_t rate)
 {
-    return client->wants || client->leased ? plan_owed(plan, rate) : plan_burst(plan, rate);
+    bool busy = client->wants || client->leased;
+    int64_t owed = plan_owed(plan, rate);
+    return !busy ? plan_burst(plan, rate) : rate == client->request.rate ? owed * PLANS_OWED : owed;
 }
 
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now)

@@ -194,6 +194,36 @@ static void overrun_of_idle_time_is_paid_back(void **state)
     assert_true(size_of(points(device_had(&device, cheat), 100000 * MS, 5000)) < 0.6);
 }
 
+/* Kernels so short that a full window is let through at the end of a lease, and long ones then. */
+static uint64_t a_window_of_long_ones(struct device_client *client, uint64_t left)
+{
+    (void)client;
+    return left < 3 * MS ? 300 * MS : 20 * US;
+}
+
+/* What is in flight can't be taken back, a window of long kernels least of all. Whom that withholds
+ * its share from, for longer than a plan, is given it afterwards. */
+static void overrun_by_a_window_of_long_kernels_is_made_good(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_STRICT, 250 * MS);
+    struct device_client *cheat = arrive(5000, PLAN_WHOLE, MS, MS, 1);
+    struct device_client *honest = arrive(3000, PLAN_WHOLE, MS, MS, 2);
+    struct device_client *small = arrive(1000, PLAN_WHOLE, MS, MS, 3);
+    cheat->kernel = a_window_of_long_ones;
+    device_work(&device, cheat, ANY);
+    device_work(&device, honest, ANY);
+    device_work(&device, small, ANY);
+    device_run(&device, device.now + 1000000 * MS);
+    print_message("50 %%: %.2f, 30 %%: %.2f, 10 %%: %.2f points off; waited for %.1f s\n",
+                  points(device_had(&device, cheat), 1000000 * MS, 5000),
+                  points(device_had(&device, honest), 1000000 * MS, 3000),
+                  points(device_had(&device, small), 1000000 * MS, 1000),
+                  (double)honest->unserved_most / 1e9);
+    assert_true(size_of(points(device_had(&device, honest), 1000000 * MS, 3000)) < 1.0);
+    assert_true(size_of(points(device_had(&device, small), 1000000 * MS, 1000)) < 1.0);
+}
+
 static void a_lease_is_not_extended_by_late_submissions(void **state)
 {
     (void)state;
@@ -474,6 +504,7 @@ int main(void)
         cmocka_unit_test(strict_leaves_the_rest_idle),
         cmocka_unit_test(overrun_is_debt),
         cmocka_unit_test(overrun_of_idle_time_is_paid_back),
+        cmocka_unit_test(overrun_by_a_window_of_long_kernels_is_made_good),
         cmocka_unit_test(a_lease_is_not_extended_by_late_submissions),
         cmocka_unit_test(a_full_window_does_not_overrun),
         cmocka_unit_test(fair_gives_requests_and_splits_the_rest_equally),
