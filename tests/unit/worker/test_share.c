@@ -207,8 +207,8 @@ static void test_over_committed_requests_are_refused_and_change_nothing(void **s
     attached = harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
     assert_int_equal(attached->multiprocessors, 52); /* 6 atoms and the remainder */
     over_committed(2, 5000);
-    assert_int_equal(harness_ask(PROTO_WORKER_USAGE_QUERY, 2, NULL, PROTO_WORKER_USAGE) != NULL, 1);
-    const struct proto_worker_usage *used = (const void *)harness.message.body;
+    const struct proto_worker_usage *used =
+        harness_ask(PROTO_WORKER_USAGE_QUERY, 2, NULL, PROTO_WORKER_USAGE);
     assert_int_equal(used->multiprocessors, 48); /* the remainder is the other's now */
     peer_detach(other);
 }
