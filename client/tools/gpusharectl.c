@@ -184,7 +184,8 @@ static void print_reload(const json_t *answer)
     const char *file = json_string_value(json_object_get(answer, "file"));
     char shown[4096];
     if (!file) {
-        puts("there is no configuration file: nothing is configured");
+        puts("there is no configuration file: nothing is configured (write "
+             "/etc/gpushare/gpushared.yaml, or start gpushared with --config)");
         return;
     }
     snprintf(shown, sizeof shown, "%s", file);

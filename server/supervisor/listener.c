@@ -99,9 +99,10 @@ static int fail(int error, const char *path, char *why, size_t why_bytes)
              strerror(error),
              error == EADDRINUSE
                  ? " (another server listens there, or it is no socket): name another with --socket"
-             : error == EACCES ? ": start as root, set XDG_RUNTIME_DIR to a folder of your own, "
-                                 "or name other sockets with --socket and --admin-socket"
-                               : "");
+             : error == EACCES || error == ENOENT
+                 ? ": start as root, set XDG_RUNTIME_DIR to a folder of your own, "
+                   "or name other sockets with --socket and --admin-socket"
+                 : "");
     return -error;
 }
 

@@ -134,7 +134,7 @@ static uint32_t refuse(const struct session *session, const struct quota *culpri
     }
     snprintf(why, why_size,
              "a request of %s of %s does not fit now: of %s other clients have %s guaranteed and "
-             "use %s beyond that",
+             "use %s beyond that: ask for less, or wait until they have freed some",
              asked, what, has, promised, used);
     return PROTO_ERROR_OUT_OF_MEMORY;
 }
@@ -192,19 +192,29 @@ void session_quota_close(struct session *session)
 
 /* ---- in words ---- */
 
+/* Whose limit it is: who asked for none is not helped by the name of the variable. */
+static const char *remedy_of(const struct session *session, bool host)
+{
+    const struct quota *own = host ? &session->host : &session->memory;
+    const struct quota *whole = host ? &session->supervisor->host : &session->device->memory;
+    if (own->limit == (host ? session->asked.host_memory_limit : session->asked.memory_limit))
+        return host ? "free some, or ask for a higher limit (GPUSHARE_PINNED_HOST_MEM_LIMIT)"
+                    : "free some, or ask for a higher limit (GPUSHARE_PINNED_DEVICE_MEM_LIMIT, "
+                      "GPUSHARE_FRACTION)";
+    return own->limit < whole->limit ? "free some, or ask the administrator for a higher limit"
+                                     : "free some: there is no more";
+}
+
 void session_quota_explain(const struct session *session, const struct quota *culprit,
                            uint64_t asked, char *text, size_t text_bytes)
 {
     char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT];
-    const char *holds = "are in use", *remedy;
-    if (culprit == &session->memory)
-        remedy = "free some, or ask for a higher limit (GPUSHARE_PINNED_DEVICE_MEM_LIMIT)";
-    else if (culprit == &session->host)
-        remedy = "free some, or ask for a higher limit (GPUSHARE_PINNED_HOST_MEM_LIMIT)";
-    else
-        remedy = "free some, or wait until other clients have";
-    if (culprit != &session->memory && culprit != &session->host)
-        holds = "are in use or guaranteed to clients";
+    const char *holds = "are in use or guaranteed to clients";
+    const char *remedy = "free some, or wait until other clients have";
+    if (culprit == &session->memory || culprit == &session->host) {
+        holds = "are in use";
+        remedy = remedy_of(session, culprit == &session->host);
+    }
     snprintf(text, text_bytes, "%s: %s of %s %s and %s more were asked for: %s", culprit->name,
              units_format_bytes(culprit->used, used), units_format_bytes(culprit->limit, limit),
              holds, units_format_bytes(asked, more), remedy);

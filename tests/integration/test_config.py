@@ -157,6 +157,24 @@ rules:
                     client.ask("memory_alloc", count=4 * MIB)
                 with self.assertRaisesRegex(RuntimeError, "pinned host memory limit of this client"):
                     client.ask("host_alloc", count=2 * MIB)
+            # Who is limited by what it asked for can help itself, others must ask.
+            device, host = {"memory_limit": 2 * MIB}, {"host_memory_limit": 4096}
+            for wish, kind, remedy in (({}, "memory_alloc", "ask the administrator for a higher limit"),
+                                       (device, "memory_alloc", "GPUSHARE_PINNED_DEVICE_MEM_LIMIT, GPUSHARE_FRACTION"),
+                                       (device, "host_alloc", "ask the administrator for a higher limit"),
+                                       (host, "host_alloc", "GPUSHARE_PINNED_HOST_MEM_LIMIT")):
+                client = RawClient(it.server.client)
+                with contextlib.closing(client):
+                    client.attach(**wish)
+                    with self.assertRaisesRegex(RuntimeError, "of this client: .*" + remedy):
+                        client.ask(kind, count=8 * MIB)
+            it.write("")
+            self.assertEqual(it.reload().returncode, 0)
+            client = RawClient(it.server.client)
+            with contextlib.closing(client):
+                client.attach()
+                with self.assertRaisesRegex(RuntimeError, "free some: there is no more"):
+                    client.ask("memory_alloc", count=1 << 40)
 
     def test_profiles_by_environment(self):
         with self.configured("profiles:\n  small: {memory: {limit: 16M}}\n") as it:

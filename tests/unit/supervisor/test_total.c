@@ -105,7 +105,7 @@ static void requests_beyond_the_device_are_refused_with_the_arithmetic(void **st
     fake_alloc(&fake, b, 2 * MIB);
     attach_refused("c", PROTO_ERROR_OUT_OF_MEMORY,
                    "a request of 24M of device memory does not fit now: of 64M other clients have "
-                   "40M guaranteed and use 2M beyond that");
+                   "40M guaranteed and use 2M beyond that: ask for less, or wait until");
     close(b);
     FAKE_WAIT(&fake, fake.worker[0].detached == 1);
     fake_settle(&fake);
