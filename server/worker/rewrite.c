@@ -340,13 +340,17 @@ static void collect(struct rewrite *rewrite)
         rewrite->by_id[rewrite->placed[i].variable->id] = &rewrite->placed[i];
 }
 
+static uint32_t no_memory(char *why, size_t why_size)
+{
+    snprintf(why, why_size, "no memory for a module");
+    return PROTO_ERROR_SERVER_RESOURCES;
+}
+
 static uint32_t refuse(const struct rewrite *rewrite, bool exceeded, char *why, size_t why_size)
 {
     char most[UNITS_TEXT];
-    if (!exceeded) {
-        snprintf(why, why_size, "no memory for a module");
-        return PROTO_ERROR_SERVER_RESOURCES;
-    }
+    if (!exceeded)
+        return no_memory(why, why_size);
     snprintf(why, why_size,
              "the module's PTX (%zu bytes) needs more than %s of the server's memory to be read, "
              "which is what one load may have: split it, compile it to a cubin, or give gpushared "
@@ -381,7 +385,7 @@ uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, siz
     struct rewrite *rewrite = calloc(1, sizeof *rewrite);
     *out = NULL;
     if (!rewrite)
-        return refuse(NULL, false, why, why_size);
+        return no_memory(why, why_size);
     rewrite->text = text;
     rewrite->length = length;
     rewrite->most = most;

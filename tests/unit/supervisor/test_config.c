@@ -546,8 +546,8 @@ static void the_strictest_of_rules_holds_in_any_order(void **state)
     static const char *const rules[3] = {
         "  - {threads: {limit: 10%}, memory: {limit: 3G}, host_memory: {limit: 3M}, priority: 1}\n",
         "  - {threads: {limit: 30%}, memory: {limit: 1G}, host_memory: {limit: 2M}, priority: 9}\n",
-        "  - {threads: {limit: 20%}, memory: {limit: 2G}, host_memory: {limit: 1M}, priority: "
-        "5}\n"};
+        "  - {threads: {limit: 20%}, memory: {limit: 2G}, host_memory: {limit: 1M}, priority: 5}\n",
+    };
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                      {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     for (int i = 0; i < 6; i++) {
