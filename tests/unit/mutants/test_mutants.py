@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """The judge of mutants, judged: a small tree of its own, with mutants of every kind."""
+import importlib.machinery
+import importlib.util
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -199,18 +200,22 @@ class Judge(unittest.TestCase):
 
 
 class Tables(unittest.TestCase):
-    def test_each_table_names_files_and_cases_that_exist(self):
+    def test_each_mutant_still_finds_its_lines_and_its_case(self):
+        loader = importlib.machinery.SourceFileLoader("mutants_run", RUN)
+        run = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutants_run", loader))
+        loader.exec_module(run)
         folder = os.path.join(ROOT, "tests/mutants")
-        tables = [name for name in os.listdir(folder) if name.endswith(".mutants")]
-        self.assertTrue(tables)
-        for table in tables:
-            with open(os.path.join(folder, table), encoding="utf-8") as file:
-                text = file.read()
-            for path in re.findall(r"^file: (\S+)$", text, re.M):
-                self.assertTrue(os.path.exists(os.path.join(ROOT, path)), f"{table}: no {path}")
-            for path, case in re.findall(r"^test: (\S+)(?: (\S+))?$", text, re.M):
-                with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-                    self.assertIn(case, file.read(), f"{table}: {path}")
+        mutants = [mutant for name in sorted(os.listdir(folder)) if name.endswith(".mutants")
+                   for mutant in run.read_table(os.path.join(folder, name))]
+        self.assertGreater(len(mutants), 200)
+        stale = [f"{mutant.place}: there is no case {mutant.case} in {mutant.test}" for mutant in mutants
+                 if mutant.case not in run.read(os.path.join(ROOT, mutant.test))]
+        for mutant in mutants:
+            try:
+                run.apply(mutant, run.read(os.path.join(ROOT, mutant.file)))
+            except (run.Broken, OSError) as error:
+                stale.append(f"{mutant.place}: {error}")
+        self.assertEqual(stale, [])
 
 
 if __name__ == "__main__":
