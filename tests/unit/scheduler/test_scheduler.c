@@ -392,6 +392,100 @@ static void windows_are_bounded_in_time(void **state)
     assert_int_equal(scheduler_window(&settings, &client), 128);
 }
 
+/* Whose atoms change while it runs meets others there, or parts from them, at once. */
+static void who_moves_joins_and_leaves_lanes(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_STRICT);
+    const struct share_set left = atoms(0, 3), right = atoms(4, 7), middle = atoms(3, 4);
+    struct device_client *a = arrive_on(5000, &left, 0), *b = arrive_on(5000, &right, 1);
+    device_work(&device, a, ANY);
+    device_work(&device, b, ANY);
+    device_run(&device, device.now + 10 * MS);
+    assert_true(a->scheduled.leased && b->scheduled.leased);
+    scheduler_place(&device.scheduler, &b->scheduled, &middle, device.now);
+    assert_ptr_equal(a->scheduled.lane, b->scheduled.lane);
+    device_run(&device, device.now + 1000 * MS); /* leases that ran side by side have ended */
+    for (int i = 0; i < 1000; i++) {
+        device_run(&device, device.now + 7 * MS);
+        assert_false(device.engines[0].runs && device.engines[1].runs);
+    }
+    scheduler_place(&device.scheduler, &b->scheduled, &right, device.now);
+    assert_ptr_not_equal(a->scheduled.lane, b->scheduled.lane);
+    assert_int_equal(device.overlapped, 0);
+}
+
+/* What the documents say of the moment: a 50th of a lease, 1 ms at most. */
+static void a_lease_without_work_is_given_back_after_a_moment(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t lease, moment;
+    } cases[] = {
+        {5 * MS, 100 * US}, {20 * MS, 400 * US}, {50 * MS, MS}, {250 * MS, MS}, {10000 * MS, MS}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        open_mode(SCHEDULER_FAIR);
+        settings.lease_ns = cases[i].lease;
+        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
+                         0);
+        struct device_client *a = arrive_on(0, NULL, 0), *b = arrive_on(0, NULL, 0);
+        uint64_t start = device.now;
+        device_work(&device, a, 1); /* of 1 ms */
+        device_work(&device, b, ANY);
+        device_run(&device, start + MS + cases[i].moment - 1);
+        assert_true(a->scheduled.leased);
+        device_run(&device, start + MS + cases[i].moment);
+        assert_true(b->scheduled.leased && !a->scheduled.leased);
+    }
+}
+
+static uint32_t room_before_the_end(enum scheduler_mode mode, bool alone)
+{
+    open_mode(mode);
+    settings.window_ns = 0;
+    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
+    struct scheduler *scheduler = &device.scheduler;
+    struct scheduler_client *a = &arrive_on(0, NULL, 0)->scheduled;
+    struct scheduler_client *b = &arrive_on(0, NULL, 0)->scheduled;
+    scheduler_pace(a, 8, 8 * MS);
+    scheduler_wants(scheduler, a, device.now);
+    if (!alone)
+        scheduler_wants(scheduler, b, device.now);
+    uint64_t end = scheduler_may_submit(scheduler, a, device.now).until;
+    return scheduler_may_submit(scheduler, a, end - MS).room;
+}
+
+/* By a tenth of a lease (25 ms, kernels of 1 ms); not in strict mode, where its share ends there.
+ */
+static void who_is_alone_may_queue_a_little_beyond_its_lease(void **state)
+{
+    (void)state;
+    assert_int_equal(room_before_the_end(SCHEDULER_FAIR, true), 26);
+    assert_int_equal(room_before_the_end(SCHEDULER_TURNS, true), 26);
+    assert_int_equal(room_before_the_end(SCHEDULER_STRICT, true), 1);
+    assert_int_equal(room_before_the_end(SCHEDULER_FAIR, false), 1);
+    assert_int_equal(room_before_the_end(SCHEDULER_TURNS, false), 1);
+}
+
+/* Ten minutes of another's overrun withhold 180 s of a request of 30 %: 16 plans of it, 24 s, are
+ * made good, and no more. */
+static void sixteen_plans_of_a_request_are_made_good(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_STRICT);
+    struct device_client *long_one = arrive_on(5000, NULL, 0), *other = arrive_on(3000, NULL, 0);
+    long_one->shortest = long_one->longest = 600000 * MS;
+    device_work(&device, long_one, 1);
+    device_run(&device, device.now + MS);
+    device_work(&device, other, ANY);
+    while (long_one->kernels < 1)
+        device_step(&device, UINT64_MAX);
+    uint64_t before = device_had(&device, other);
+    device_run(&device, device.now + 100000 * MS);
+    double beyond = (double)(device_had(&device, other) - before) / 1e9 - 30;
+    assert_true(beyond > 24 - 1.5 && beyond < 24 + 1.5);
+}
+
 /* A client that always has work has the lease or waits for it: each nanosecond is counted once,
  * through changes of mode, limits and place. */
 static void every_moment_is_charged_or_waited(void **state)
@@ -515,6 +609,10 @@ int main(void)
         cmocka_unit_test(partitions_apart_have_a_lease_each),
         cmocka_unit_test(partitions_that_overlap_share_a_lease),
         cmocka_unit_test(who_overlaps_two_joins_their_lanes),
+        cmocka_unit_test(who_moves_joins_and_leaves_lanes),
+        cmocka_unit_test(a_lease_without_work_is_given_back_after_a_moment),
+        cmocka_unit_test(who_is_alone_may_queue_a_little_beyond_its_lease),
+        cmocka_unit_test(sixteen_plans_of_a_request_are_made_good),
         cmocka_unit_test(a_lease_ends_with_its_client),
         cmocka_unit_test(clients_may_move_at_any_moment),
         cmocka_unit_test(modes_switch_with_work_in_flight),
