@@ -487,8 +487,10 @@ static struct scheduler_answer may_submit_at_once(struct scheduler *scheduler,
                                                   struct scheduler_client *client, uint64_t now)
 {
     uint64_t ready = policy_concurrent_ready(&scheduler->plan, client, now);
-    if (ready > now)
+    if (ready > now) {
+        end_turn(scheduler, client); /* the room that it was named for is the others' */
         return hold_until(scheduler, client, &scheduler->throttled, ready, now);
+    }
     uint32_t urgent = policy_concurrent_urgent(scheduler, now);
     uint32_t window = policy_concurrent_window(scheduler, client, urgent);
     /* Whoever waits for the lower levels' room, or was named for it, comes before one that just

@@ -219,6 +219,31 @@ static void levels_do_not_bind_the_holder_of_a_lease(void **state)
                     settings.window_ns / (100 * US));
 }
 
+/* Named for the room of lower levels, it is found to owe device time: the room is the others'. */
+static void who_owes_time_keeps_no_room_from_others(void **state)
+{
+    (void)state;
+    open_concurrent();
+    struct scheduler *scheduler = &device.scheduler;
+    struct scheduler_client *urgent = &arrive(0, PLAN_WHOLE, MS)->scheduled;
+    struct scheduler_client *owes = &arrive(5, 100, MS)->scheduled;
+    struct scheduler_client *low = &arrive(5, PLAN_WHOLE, MS)->scheduled;
+    uint64_t now = device.now;
+    scheduler_wants(scheduler, urgent, now);
+    scheduler_wants(scheduler, owes, now);
+    scheduler_wants(scheduler, low, now);
+    assert_int_equal(scheduler_may_submit(scheduler, owes, now).room, 1);
+    scheduler_submitted(scheduler, owes, 1, now);
+    assert_int_equal(scheduler_may_submit(scheduler, owes, now).hold, SCHEDULER_HOLD_PRIORITY);
+    assert_int_equal(scheduler_may_submit(scheduler, low, now).hold, SCHEDULER_HOLD_PRIORITY);
+    scheduler_done(scheduler, owes, 1, now += MS);
+    assert_ptr_equal(scheduler_decide(scheduler, now), owes);
+    scheduler_charge(scheduler, owes, 1000 * MS, now);
+    assert_int_equal(scheduler_may_submit(scheduler, owes, now).hold, SCHEDULER_HOLD_DUTY);
+    assert_ptr_equal(scheduler_decide(scheduler, now), low);
+    assert_int_equal(scheduler_may_submit(scheduler, low, now).room, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +254,7 @@ int main(void)
         cmocka_unit_test(lower_clients_go_on_when_urgent_ones_are_silent),
         cmocka_unit_test(duty_bounds_a_clients_own_device_time),
         cmocka_unit_test(levels_do_not_bind_the_holder_of_a_lease),
+        cmocka_unit_test(who_owes_time_keeps_no_room_from_others),
         cmocka_unit_test(time_fractions_do_not_bind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
