@@ -53,7 +53,9 @@ void credit_settle(struct credit *credit, uint64_t now, int64_t most)
 
 void credit_charge(struct credit *credit, uint64_t ns)
 {
-    credit->parts -= (int64_t)(least_of(ns, STRETCH_MOST) * PLAN_WHOLE);
+    int64_t parts = (int64_t)(least_of(ns, STRETCH_MOST) * PLAN_WHOLE);
+    /* A debt without end must not come round to a credit. */
+    credit->parts = credit->parts > INT64_MIN / 2 + parts ? credit->parts - parts : INT64_MIN / 2;
 }
 
 uint64_t credit_ready(const struct credit *credit)

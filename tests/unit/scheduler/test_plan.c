@@ -116,6 +116,18 @@ static void the_smallest_share_is_owed_a_lease_in_time(void **state)
     assert_int_equal(plan_owed(&plan, 0) / PLAN_WHOLE, 5 * MS);
 }
 
+static void a_debt_without_end_stays_a_debt(void **state)
+{
+    (void)state;
+    struct credit credit = {.rate = 1};
+    for (int i = 0; i < 100; i++) {
+        credit_charge(&credit, UINT64_MAX);
+        assert_true(credit.parts < 0);
+        credit_settle(&credit, credit.at + 1, INT64_MAX);
+        assert_true(credit_ready(&credit) > credit.at + UINT64_C(100000000000000));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +137,7 @@ int main(void)
         cmocka_unit_test(idleness_saves_up_one_lease_at_most),
         cmocka_unit_test(a_budget_ends_with_the_plan),
         cmocka_unit_test(the_smallest_share_is_owed_a_lease_in_time),
+        cmocka_unit_test(a_debt_without_end_stays_a_debt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
