@@ -20,7 +20,7 @@ static uint64_t free_at(const struct credit *credit, uint64_t now)
 static uint64_t all_free_at(const struct debt *debt, uint64_t now)
 {
     const struct credit *credits[] = {&debt->request, &debt->cap, &debt->duty, &debt->extra};
-    uint64_t last = now;
+    uint64_t last = debt->turn_until > now ? debt->turn_until : now;
     for (int i = 0; i < 4; i++) {
         uint64_t at = free_at(credits[i], now);
         last = at > last ? at : last;
@@ -61,9 +61,14 @@ static struct credit extra_of(const struct scheduler_client *client, uint64_t no
     return extra;
 }
 
-static struct debt debt_of(const struct scheduler_client *client, uint64_t now)
+static struct debt debt_of(const struct scheduler_client *client, uint64_t quantum_ns, uint64_t now)
 {
     struct debt debt = {.owner = client->owner, .extra = extra_of(client, now)};
+    debt.turn_ns = client->debt_ns;
+    /* It is taken off a turn, and the others have one each before. */
+    if (debt.turn_ns)
+        debt.turn_until = now + (client->lane->wants_count + 1) *
+                                    (quantum_ns > debt.turn_ns ? quantum_ns : debt.turn_ns);
     keep(&debt.request, &client->request, now);
     keep(&debt.cap, &client->cap, now);
     keep(&debt.duty, &client->duty, now);
@@ -97,12 +102,14 @@ static void inherit(struct scheduler_client *client, const struct debt *debt, ui
     uint64_t had = client->lane->extra_ns + (uint64_t)-extra.parts / PLAN_WHOLE;
     if (client->extra_ns < had)
         client->extra_ns = had;
+    if (debt->turn_until > now && client->debt_ns < debt->turn_ns)
+        client->debt_ns = debt->turn_ns;
 }
 
 void debts_keep(struct debts *debts, const struct scheduler_client *client,
-                struct scheduler_client *first, uint64_t now)
+                struct scheduler_client *first, uint64_t quantum_ns, uint64_t now)
 {
-    struct debt debt = debt_of(client, now);
+    struct debt debt = debt_of(client, quantum_ns, now);
     if (client->owner == 0 || all_free_at(&debt, now) == now)
         return;
     for (struct scheduler_client *other = first; other; other = other->next)
@@ -113,6 +120,10 @@ void debts_keep(struct debts *debts, const struct scheduler_client *client,
     keep(&kept->cap, &debt.cap, now);
     keep(&kept->duty, &debt.duty, now);
     keep(&kept->extra, &debt.extra, now);
+    if (debt.turn_until > kept->turn_until) {
+        kept->turn_ns = debt.turn_ns;
+        kept->turn_until = debt.turn_until;
+    }
 }
 
 void debts_owe(const struct debts *debts, struct scheduler_client *client, uint64_t now)

@@ -26,6 +26,8 @@ struct debt {
     uint32_t owner; /* 0: nobody */
     struct credit request, cap, duty;
     struct credit extra; /* of idle time, worked off at the rate of the clock */
+    uint64_t turn_ns;    /* that its turns ran over, */
+    uint64_t turn_until; /* until its next one would have been over */
 };
 
 struct debts {
@@ -35,7 +37,7 @@ struct debts {
 /* The client, which is still in its lane, is about to leave. first: of all clients. Without an
  * owner: nothing. */
 void debts_keep(struct debts *debts, const struct scheduler_client *client,
-                struct scheduler_client *first, uint64_t now);
+                struct scheduler_client *first, uint64_t quantum_ns, uint64_t now);
 /* The client has just arrived, has had nothing, and has its owner, lane and rates. */
 void debts_owe(const struct debts *debts, struct scheduler_client *client, uint64_t now);
 

@@ -406,10 +406,11 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
     client->in_flight = 0;
     if (client->lane->holder == client) {
         client->lane->closing = true;
-        client->lane->lease_ends = now;
+        if (client->lane->lease_ends > now) /* what it ran over stays its debt */
+            client->lane->lease_ends = now;
         lane_advance(scheduler, client->lane, now);
     }
-    debts_keep(&scheduler->debts, client, scheduler->first, now);
+    debts_keep(&scheduler->debts, client, scheduler->first, scheduler->settings.quantum_ns, now);
     *(client->previous ? &client->previous->next : &scheduler->first) = client->next;
     if (client->next)
         client->next->previous = client->previous;

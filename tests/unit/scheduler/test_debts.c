@@ -136,6 +136,24 @@ static void idle_time_is_no_more_for_leaving(void **state)
     assert_true(had > 45 && had < 52);
 }
 
+/* Three kernels of 0.4 s in a turn of 1 s: what the last runs over is taken off the next turn. */
+static void a_turn_is_no_longer_for_leaving(void **state)
+{
+    (void)state;
+    struct scheduler_settings settings;
+    scheduler_defaults(&settings);
+    settings.mode = SCHEDULER_TURNS;
+    settings.quantum_ns = 1000 * MS;
+    device_open(&device, &settings);
+    device_work(&device, arrive(0, PLAN_WHOLE, MS, OTHER_OWNER), ANY);
+    double had = coming_back(0, PLAN_WHOLE, 400 * MS, 3, 0);
+    print_message("half: %.2f %%\n", had);
+    assert_true(had > 40 && had < 52);
+    /* Forgotten at last. */
+    device_run(&device, device.now + 4000 * MS);
+    assert_int_equal(arrive(0, PLAN_WHOLE, MS, OWNER)->scheduled.debt_ns, 0);
+}
+
 static void only_the_owner_inherits_and_only_until_it_is_worked_off(void **state)
 {
     (void)state;
@@ -192,6 +210,7 @@ int main(void)
         cmocka_unit_test(who_was_there_before_inherits_nothing),
         cmocka_unit_test(a_limit_is_no_more_for_leaving),
         cmocka_unit_test(idle_time_is_no_more_for_leaving),
+        cmocka_unit_test(a_turn_is_no_longer_for_leaving),
         cmocka_unit_test(only_the_owner_inherits_and_only_until_it_is_worked_off),
         cmocka_unit_test(many_owners_leave_and_the_greatest_debts_are_kept),
     };
