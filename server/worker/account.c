@@ -34,6 +34,7 @@ cuda_result account_open(struct account *account, const struct cuda_driver *cuda
         }
         span->next = account->free;
         account->free = span;
+        account->free_count++;
     }
     return CUDA_OK;
 }
@@ -55,14 +56,25 @@ void account_close(struct account *account)
 
 /* ---- submitter ---- */
 
-static struct account_span *take_free(struct account *account)
+static struct account_span *take_free(struct account *account, struct client *client)
 {
     pthread_mutex_lock(&account->lock);
-    struct account_span *span = account->free;
-    if (span)
+    struct account_span *span = client->usage.spans < account->free_count ? account->free : NULL;
+    if (span) {
         account->free = span->next;
+        account->free_count--;
+        client->usage.spans++;
+    }
     pthread_mutex_unlock(&account->lock);
     return span;
+}
+
+/* The client has it no more; it may still be the base. */
+static void leave_client(struct account *account, const struct account_span *span)
+{
+    pthread_mutex_lock(&account->lock);
+    span->stream->client->usage.spans--;
+    pthread_mutex_unlock(&account->lock);
 }
 
 static void give_free(struct account *account, struct account_span *span)
@@ -70,22 +82,24 @@ static void give_free(struct account *account, struct account_span *span)
     pthread_mutex_lock(&account->lock);
     span->next = account->free;
     account->free = span;
+    account->free_count++;
     pthread_mutex_unlock(&account->lock);
 }
 
 void account_begin(struct account *account, struct stream *stream)
 {
-    struct account_span *span = take_free(account);
+    struct account_span *span = take_free(account, stream->client);
     if (!span) {
         stream->unmeasured++;
         return;
     }
+    span->stream = stream;
     span->begun = trace_is_on(account->trace) ? timeline_now() : 0;
     if (account->cuda->cuEventRecord(span->start, stream->bound->handle) != CUDA_OK) {
+        leave_client(account, span);
         give_free(account, span);
         return;
     }
-    span->stream = stream;
     span->atoms = stream->client->partition->atoms;
     span->weight = 1 + stream->unmeasured;
     span->first = stream->ring.value;
@@ -98,6 +112,7 @@ void account_end(struct account *account, struct stream *stream, uint64_t value)
     struct account_span *span = stream->span;
     stream->span = NULL;
     if (account->cuda->cuEventRecord(span->end, stream->bound->handle) != CUDA_OK) {
+        leave_client(account, span);
         give_free(account, span);
         return;
     }
@@ -259,22 +274,41 @@ struct runner {
     double earned;
 };
 
+/* How many clients run on each atom. */
+static void count_runners(const struct partitions *partitions, const struct runner *runners,
+                          uint32_t count, uint32_t on[SHARE_ATOMS_MAX])
+{
+    memset(on, 0, partitions->count * sizeof *on);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t a = 0; runners[i].spans && a < partitions->count; a++)
+            on[a] += share_set_has(&runners[i].atoms, a);
+}
+
 /* Its part of each of its atoms' time, averaged over the atoms. */
-static double share_of(const struct partitions *partitions, const struct runner *runners,
-                       uint32_t count, const struct runner *one)
+static double share_of(const struct partitions *partitions, const uint32_t on[SHARE_ATOMS_MAX],
+                       const struct runner *one)
 {
     double sum = 0;
     uint32_t atoms = 0;
     for (uint32_t a = 0; a < partitions->count; a++) {
         if (!share_set_has(&one->atoms, a))
             continue;
-        uint32_t with = 0;
-        for (uint32_t i = 0; i < count; i++)
-            with += runners[i].spans && share_set_has(&runners[i].atoms, a);
-        sum += 1.0 / with;
+        sum += 1.0 / on[a];
         atoms++;
     }
     return atoms ? sum / atoms : 1.0;
+}
+
+/* All that run, for so long. */
+static void earn(const struct partitions *partitions, struct runner *runners, uint32_t count,
+                 double passed)
+{
+    uint32_t on[SHARE_ATOMS_MAX];
+    count_runners(partitions, runners, count, on);
+    for (uint32_t i = 0; i < count; i++)
+        if (runners[i].spans)
+            runners[i].earned += passed * runners[i].weight / runners[i].spans *
+                                 share_of(partitions, on, &runners[i]);
 }
 
 static struct runner *runner_of(struct runner *runners, uint32_t *count, struct client *client)
@@ -294,10 +328,8 @@ static void sweep(struct account *account, struct edge *edges, uint32_t edge_cou
     qsort(edges, edge_count, sizeof *edges, by_time);
     for (uint32_t e = 0; e < edge_count; e++) {
         double passed = edges[e].at - last;
-        for (uint32_t i = 0; e && passed > 0 && i < count; i++)
-            if (runners[i].spans)
-                runners[i].earned += passed * runners[i].weight / runners[i].spans *
-                                     share_of(account->partitions, runners, count, &runners[i]);
+        if (e && passed > 0)
+            earn(account->partitions, runners, count, passed);
         last = edges[e].at;
         struct runner *runner = runner_of(runners, &count, edges[e].span->stream->client);
         uint32_t weight = edges[e].span->weight;
@@ -357,6 +389,7 @@ static void release_settled(struct account *account)
             continue;
         }
         *link = span->next;
+        leave_client(account, span);
         rebase(account, span);
         if (span != account->base)
             give_free(account, span);
@@ -386,6 +419,7 @@ void account_forget(struct account *account, const struct client *client)
             continue;
         }
         *link = span->next;
+        leave_client(account, span);
         if (span != account->base)
             give_free(account, span);
     }

@@ -10,7 +10,8 @@
  * of the device.
  *
  * Spans are limited; a batch that finds none free is not measured, and the
- * stream's next span counts for it too.
+ * stream's next span counts for it too. A client has no more of them than are left
+ * for others, so that none can take them all.
  *
  * While a trace is on each span is written down, too, on the host's clock: the device's is
  * laid so that no span begins before it was submitted nor ends after it was seen to
@@ -41,6 +42,7 @@ struct account_client {
     uint64_t copied_bytes;
     uint64_t gpu_nanoseconds; /* atomic; counted by account_collect */
     uint64_t waits[WAIT_BUCKETS];
+    uint32_t spans; /* that it has; under account->lock */
 };
 
 struct account_span {
@@ -61,6 +63,7 @@ struct account {
     const struct partitions *partitions;
     pthread_mutex_t lock; /* of the two lists; never held across a driver call */
     struct account_span *free;
+    uint32_t free_count;
     struct account_span *incoming, **incoming_end;
     pthread_mutex_t collecting; /* of all that follows */
     struct account_span *open;  /* not settled yet */

@@ -196,6 +196,66 @@ static void test_batches_that_found_no_span_are_made_up_for(void **state)
     used(&a, 3.0 * (double)batches);
 }
 
+/* Else a neighbour's batches would find none, and the one that finds one again would be charged for
+ * all of them. */
+static void test_no_client_takes_all_spans(void **state)
+{
+    (void)state;
+    struct actor hog, b;
+    actor_open(&hog, 3);
+    actor_open(&b, 12);
+    for (uint64_t i = 0; i < 2 * ACCOUNT_SPANS; i++) {
+        begin_at(&hog, 0, 1);
+        if (hog.streams[0].span)
+            account_end(&account, &hog.streams[0], ++hog.streams[0].ring.value);
+    }
+    for (uint64_t i = 0; i < 10; i++) {
+        begin_at(&b, 0, 10 * i + 2);
+        if (b.streams[0].span)
+            end_at(&b, 0, 10 * i + 3);
+    }
+    hog.twins[0] = hog.streams[0].ring.value;
+    account_collect(&account);
+    begin_at(&b, 0, 200);
+    end_at(&b, 0, 300);
+    account_collect(&account);
+    used(&b, 10 + 100);
+    /* All of them came back. */
+    assert_int_equal(hog.client.usage.spans, 0);
+    assert_int_equal(b.client.usage.spans, 0);
+    assert_int_equal(account.free_count, ACCOUNT_SPANS - 1);
+}
+
+/* Completions wait for it. */
+static void test_many_clients_are_counted_quickly(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 400 };
+    struct actor *actors = calloc(CLIENTS, sizeof *actors), b;
+    assert_non_null(actors);
+    partitions.count = 64;
+    for (int i = 0; i < CLIENTS; i++) {
+        actor_open(&actors[i], UINT64_MAX);
+        begin_at(&actors[i], 0, 1);
+        end_at(&actors[i], 0, 1000);
+    }
+    actor_open(&b, UINT64_MAX);
+    for (uint64_t i = 0; i < 50; i++) {
+        begin_at(&b, 0, 2 + 5 * i);
+        end_at(&b, 0, 4 + 5 * i);
+    }
+    struct timespec from, to;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+    account_collect(&account);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+    double seconds = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+    print_message("%.3f s\n", seconds);
+    used(&b, 100.0 / (CLIENTS + 1));
+    used(&actors[0], (999.0 - 100.0) / CLIENTS + 100.0 / (CLIENTS + 1));
+    assert_true(seconds < 0.1);
+    free(actors);
+}
+
 static void test_a_client_that_leaves_is_forgotten(void **state)
 {
     (void)state;
@@ -226,6 +286,8 @@ int main(void)
         T(test_work_that_goes_on_is_counted_so_far),
         T(test_nothing_is_counted_twice),
         T(test_batches_that_found_no_span_are_made_up_for),
+        T(test_no_client_takes_all_spans),
+        T(test_many_clients_are_counted_quickly),
         T(test_a_client_that_leaves_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
