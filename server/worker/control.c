@@ -12,6 +12,53 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "server/worker/control_client.h"
+#include "server/worker/control_free.h"
+#include "server/worker/control_memory.h"
+#include "server/worker/control_module.h"
+#include "server/worker/control_share.h"
+#include "server/worker/control_stream.h"
+#include "server/worker/control_trace.h"
+
+/* ---- what is said ---- */
+
+int control_send_with(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
+                      const void *body, const void *tail, size_t tail_bytes, const int *fds,
+                      unsigned fd_count)
+{
+    for (;;) {
+        int error = channel_send(worker->channel, opcode, serial, client, body, tail, tail_bytes,
+                                 fds, fd_count);
+        if (error != -EAGAIN)
+            return error;
+        struct pollfd room = {.fd = worker->channel, .events = POLLOUT};
+        if (poll(&room, 1, -1) < 0 && errno != EINTR)
+            return -errno;
+    }
+}
+
+int control_send(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
+                 const void *body)
+{
+    return control_send_with(worker, opcode, serial, client, body, NULL, 0, NULL, 0);
+}
+
+int control_refuse(struct worker *worker, uint32_t serial, uint32_t client, uint32_t error,
+                   const char *text)
+{
+    struct proto_failed failed = {.error = error ? error : PROTO_ERROR_UNKNOWN};
+    /* A driver call of this thread may be the first to learn that the context is lost. "unknown"
+     * also stands for results that the error table lacks, so it proves nothing. */
+    if (error != PROTO_ERROR_UNKNOWN && cuda_error_is_sticky((cuda_result)error))
+        worker_fail(worker, (cuda_result)error, "a request");
+    strncpy(failed.text, text, sizeof failed.text - 1);
+    /* The text may quote a client; the receiver would refuse control characters. */
+    for (char *c = failed.text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return control_send(worker, PROTO_FAILED, serial, client, &failed);
+}
+
+/* ---- what had to wait ---- */
 
 static int progress_client(struct worker *worker, struct client *client)
 {
@@ -31,10 +78,10 @@ static int progress_client(struct worker *worker, struct client *client)
         if (error < 0)
             return error;
     }
-    int error = control_finish_frees(worker, client);
+    int error = control_free_finish(worker, client);
     if (error < 0)
         return error;
-    control_finish_streams(worker, client);
+    control_stream_finish(worker, client);
     pthread_mutex_lock(&client->lock);
     gone = client->detaching && !client->loading && !client->frees && client_is_quiet(client) &&
            __atomic_load_n(&client->left, __ATOMIC_SEQ_CST);
@@ -43,14 +90,14 @@ static int progress_client(struct worker *worker, struct client *client)
         return 0;
     uint32_t number = client->number, serial = client->detach_serial;
     struct proto_worker_usage used;
-    control_client_usage(worker, client, &used);
-    control_drop_client(worker, client);
+    control_client_used(worker, client, &used);
+    control_client_drop(worker, client);
     return control_send(worker, PROTO_WORKER_USAGE, serial, number, &used);
 }
 
 int control_progress(struct worker *worker)
 {
-    int collected = control_finish_loads(worker);
+    int collected = control_module_finish(worker);
     if (collected < 0)
         return collected;
     for (uint32_t i = worker->client_count; i-- > 0;) {
@@ -60,6 +107,66 @@ int control_progress(struct worker *worker)
     }
     return 0;
 }
+
+/* ---- which message ---- */
+
+static const struct {
+    uint16_t opcode;
+    int (*handle)(struct request *request);
+} handlers[] = {
+    {PROTO_WORKER_WINDOW, control_client_window},
+    {PROTO_WORKER_DETACH, control_client_detach},
+    {PROTO_WORKER_LIMITS, control_share_change},
+    {PROTO_WORKER_MAP, control_memory_map},
+    {PROTO_WORKER_UNMAP, control_memory_unmap},
+    {PROTO_WORKER_QUIESCE, control_memory_quiesce},
+    {PROTO_WORKER_HOST_MAP, control_memory_host_map},
+    {PROTO_WORKER_HOST_UNMAP, control_memory_host_unmap},
+    {PROTO_WORKER_LINK, control_client_link},
+    {PROTO_WORKER_MODULE_INSPECT, control_module_inspect},
+    {PROTO_WORKER_MODULE_LOAD, control_module_load},
+    {PROTO_WORKER_USAGE_QUERY, control_client_usage},
+    {PROTO_MODULE_UNLOAD, control_module_unload},
+    {PROTO_FUNCTION_GET, control_function_get},
+    {PROTO_FUNCTION_SET, control_function_set},
+    {PROTO_GLOBAL_GET, control_global_get},
+    {PROTO_OCCUPANCY_GET, control_occupancy_get},
+    {PROTO_STREAM_CREATE, control_stream_create},
+    {PROTO_STREAM_DESTROY, control_stream_destroy},
+    {PROTO_EVENT_CREATE, control_event_create},
+    {PROTO_EVENT_DESTROY, control_event_destroy},
+    {PROTO_EVENT_ELAPSED, control_event_elapsed},
+};
+
+int control_handle(struct worker *worker, struct channel_message *message)
+{
+    struct request request = {
+        .worker = worker,
+        .message = message,
+        .body = message->body,
+        .serial = message->header.serial,
+        .number = message->header.client,
+    };
+    if (message->header.opcode == PROTO_WORKER_ATTACH)
+        return control_client_attach(&request);
+    if (message->header.opcode == PROTO_WORKER_SCHEDULE)
+        return control_share_schedule(&request);
+    if (message->header.opcode == PROTO_WORKER_TRACE_START)
+        return control_trace_start(worker, message);
+    if (message->header.opcode == PROTO_WORKER_TRACE_STOP)
+        return control_trace_stop(worker, message);
+    request.client = worker_find_client(worker, request.number);
+    if (!request.client ||
+        (request.client->detaching && message->header.opcode != PROTO_WORKER_DETACH))
+        return request_refuse(&request, PROTO_ERROR_INVALID_HANDLE, "there is no such client");
+    for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
+        if (handlers[i].opcode == message->header.opcode)
+            return handlers[i].handle(&request);
+    return request_refuse(&request, PROTO_ERROR_PROTOCOL_VIOLATION,
+                          "a message that a worker does not take");
+}
+
+/* ---- the channel ---- */
 
 static void drain(int event)
 {
@@ -96,7 +203,7 @@ static int serve(struct worker *worker, struct channel_message *message)
     struct pollfd polled[2] = {{.fd = worker->channel, .events = POLLIN},
                                {.fd = worker->control_event, .events = POLLIN}};
     for (;;) {
-        if (poll(polled, 2, control_finish_places(worker) ? PLACES_MS : -1) < 0 && errno != EINTR)
+        if (poll(polled, 2, control_share_finish(worker) ? PLACES_MS : -1) < 0 && errno != EINTR)
             return -errno;
         if (__atomic_load_n(&worker->failed, __ATOMIC_SEQ_CST))
             return CONTROL_CONTEXT_LOST;

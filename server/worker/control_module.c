@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "server/worker/control_client.h"
+#include "server/worker/control.h"
 #include "server/worker/memory.h"
 #include "server/worker/module.h"
 
@@ -73,7 +73,7 @@ static int finish_load(struct worker *worker, struct loader_job *job)
     return error;
 }
 
-int control_finish_loads(struct worker *worker)
+int control_module_finish(struct worker *worker)
 {
     struct loader *const loaders[] = {&worker->clearer, &worker->loader};
     struct loader_job *job;

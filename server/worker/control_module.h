@@ -4,7 +4,7 @@
  * control_module: the messages about a client's modules and what is in them.
  *
  * Reading and compiling is the loader's, so inspect and load are answered when it is
- * done (control_finish_loads). Each returns 0, or -errno if no answer can be sent.
+ * done. Control thread. Each returns 0, or -errno if no answer can be sent.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_MODULE_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_MODULE_H
@@ -18,5 +18,8 @@ int control_function_get(struct request *request);
 int control_function_set(struct request *request);
 int control_global_get(struct request *request);
 int control_occupancy_get(struct request *request);
+
+/* Answers for what the loaders are done with: modules, and new memory that is clear now. */
+int control_module_finish(struct worker *worker);
 
 #endif

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "server/worker/control_client.h"
-
 int control_stream_create(struct request *request)
 {
     const struct proto_stream_create *wanted = request->body;
@@ -41,10 +39,27 @@ int control_stream_destroy(struct request *request)
     pthread_mutex_unlock(&client->lock);
     if (!open)
         return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such stream");
-    control_finish_streams(request->worker, client);
+    control_stream_finish(request->worker, client);
     completer_note(&request->worker->completer, true);
     return request_done(request);
 }
+
+void control_stream_finish(struct worker *worker, struct client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    for (uint32_t i = 0; client->closing_count && i < client->stream_count; i++) {
+        struct stream *stream = &client->streams[i];
+        if (!stream_finished(stream))
+            continue;
+        stream_pool_unbind(&worker->pool, stream);
+        bits_clear(client->ready, i);
+        stream->state = STREAM_FREE;
+        client->closing_count--;
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* ---- events ---- */
 
 /* A free slot of the events' table, or UINT32_MAX. Under client->lock. */
 static uint32_t event_slot(struct client *client)
@@ -118,6 +133,16 @@ int control_event_destroy(struct request *request)
     /* Its caller has no use for the moment at which it is gone. */
     int error = request_finish(request, asked);
     return error < 0 || !asked ? error : request_done(request);
+}
+
+void control_event_forget(struct client *client, uint32_t handle)
+{
+    pthread_mutex_lock(&client->lock);
+    cuda_event gone = client->events[handle - 1].handle;
+    client->events[handle - 1] = (struct event){.handle = NULL};
+    client->event_live--;
+    pthread_mutex_unlock(&client->lock);
+    client->device->cuda->cuEventDestroy(gone);
 }
 
 int control_event_elapsed(struct request *request)

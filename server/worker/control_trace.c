@@ -6,7 +6,7 @@
 
 #include "common/error.h"
 #include "common/timeline.h"
-#include "server/worker/control_client.h"
+#include "server/worker/control.h"
 #include "server/worker/trace.h"
 
 void control_trace_mode(struct worker *worker, uint32_t mode)

@@ -12,6 +12,7 @@
 #include "common/channel.h"
 #include "common/log.h"
 #include "server/worker/control.h"
+#include "server/worker/control_client.h"
 #include "server/worker/list.h"
 #include "server/worker/worker.h"
 
@@ -132,7 +133,7 @@ static int serve(const struct options *options, const struct device *device)
     alarm(10);
     /* Nothing is freed under a running kernel: if one goes on, the kernel of the system cleans up.
      */
-    if (!control_drop_all(&worker))
+    if (!control_client_drop_all(&worker))
         _exit(1);
     worker_stop(&worker);
     return result == CONTROL_SUPERVISOR_GONE ? 0 : 1;

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-#include "server/worker/control_client.h"
+#include "server/worker/control.h"
+#include "server/worker/control_free.h"
 
 int request_refuse(const struct request *request, uint32_t error, const char *text)
 {
@@ -39,5 +40,5 @@ int request_finish(const struct request *request, const struct memory_free *aske
     if (!asked)
         return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
     completer_note(&request->worker->completer, true);
-    return control_finish_frees(request->worker, request->client);
+    return control_free_finish(request->worker, request->client);
 }

@@ -10,7 +10,7 @@
  * order. The control thread handles the free and the client's end.
  *
  * Mirrors client/stream.c:stream_push, common/ring.c:ring_publish,
- * common/ring.c:ring_consume, server/worker/control_client.c:unmap_range,
+ * common/ring.c:ring_consume, server/worker/control_memory.c:unmap_range,
  * server/worker/memory_free.c:memory_free_request (every ring's tail is noted, under
  * the client's lock), server/worker/memory_free.c:memory_free_covers (which copies may
  * still name the memory) and server/worker/memory_free.c:memory_free_ready (the device

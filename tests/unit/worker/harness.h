@@ -14,6 +14,7 @@
 
 #include "common/arena.h"
 #include "server/worker/control.h"
+#include "server/worker/control_client.h"
 #include "server/worker/worker.h"
 
 #define DEVICE_BASE  ARENA_DEVICE_BASE
@@ -138,7 +139,7 @@ static inline int harness_stop(void **state)
     pthread_join(harness.thread, NULL);
     int result = harness.result;
     fake_release();
-    assert_true(control_drop_all(&harness.worker));
+    assert_true(control_client_drop_all(&harness.worker));
     int channel = harness.worker.channel;
     worker_stop(&harness.worker);
     close(channel);

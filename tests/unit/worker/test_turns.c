@@ -3,7 +3,7 @@
 /* Deficit round robin, turn by turn: no threads, the test calls each visit itself. */
 #include "tests/unit/worker/harness.h"
 
-#include "server/worker/control_client.h"
+#include "server/worker/control_share.h"
 #include "server/worker/memory.h"
 
 static struct worker *worker;
@@ -32,7 +32,7 @@ static struct client *make_client(struct peer *peer, uint32_t number)
     assert_int_equal(gate_add(&worker->gate, client, &limits, NULL, why, sizeof why), 0);
     assert_int_equal(
         place_add(&worker->places, &client->place, 0, PROTO_PERCENT_WHOLE, why, sizeof why), 0);
-    assert_int_equal(control_make_places(worker), 0);
+    assert_int_equal(control_share_make_partitions(worker), 0);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
                        peer->marks[0], 0);
     return client;
