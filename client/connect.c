@@ -13,6 +13,7 @@
 #include "client/device.h"
 #include "client/environment.h"
 #include "client/failure.h"
+#include "common/units.h"
 
 enum {
     /* A window is taken by chance or by a sanitizer's shadow; more than this is not chance. */
@@ -64,9 +65,31 @@ static uint64_t memory_wish(const struct way *way)
     return memory;
 }
 
+/* The same of what is to be guaranteed. */
+static gpushare_error memory_request_wish(const struct way *way, uint64_t *bytes)
+{
+    const struct environment *environment = &way->environment;
+    const struct limits_wish *wish = &environment->wish;
+    uint64_t limit = way->survey.memory[environment->device];
+    uint64_t request = limits_amount(wish->memory_request, way->survey.info[way->index].memory);
+    if (request > limit) {
+        char asked[UNITS_TEXT], most[UNITS_TEXT];
+        return failure(GPUSHARE_ERROR_INVALID_ENVIRONMENT,
+                       "%s requests %s of device %u, and %s limits it to %s",
+                       wish->memory_request_from, units_format_size(request, asked),
+                       environment->device, wish->memory_from, units_format_size(limit, most));
+    }
+    *bytes = limits_lower_request(request, environment->memory_request);
+    return GPUSHARE_SUCCESS;
+}
+
 static gpushare_error ask(gpushare_connection *connection, const struct way *way, int fds[3])
 {
     const struct limits_wish *wish = &way->environment.wish;
+    uint64_t memory_request = 0;
+    gpushare_error error = memory_request_wish(way, &memory_request);
+    if (error)
+        return error;
     struct proto_attach attach = {
         .device = way->index,
         .thread_percentage = wish->thread_percentage,
@@ -76,6 +99,8 @@ static gpushare_error ask(gpushare_connection *connection, const struct way *way
         .thread_request = wish->thread_request,
         .time_request = wish->time_request,
         .time_limit = wish->time_limit,
+        .memory_request = memory_request,
+        .host_memory_request = wish->host_request,
     };
     _Static_assert(sizeof attach.name == LIMITS_NAME_MAX + 1, "client names");
     snprintf(attach.name, sizeof attach.name, "%s", wish->name);
@@ -86,6 +111,8 @@ static gpushare_error ask(gpushare_connection *connection, const struct way *way
     connection->time_request_asked = attach.time_request;
     connection->time_limit_asked = attach.time_limit;
     connection->priority_asked = attach.priority;
+    connection->memory_request_asked = attach.memory_request;
+    connection->host_memory_request_asked = attach.host_memory_request;
     if (attach.memory_limit != PROTO_UNSET)
         connection->memory_limit_asked = attach.memory_limit;
     if (attach.host_memory_limit != PROTO_UNSET)

@@ -192,6 +192,10 @@ gpushare_error gpushare_limits(gpushare_connection *connection, struct gpushare_
         .time_limit = granted.time_limit / 100.0,
         .mode = granted.mode,
         .time_enforced = granted.mode == GPUSHARE_MODE_STRICT || granted.mode == GPUSHARE_MODE_FAIR,
+        .memory_request_asked = connection->memory_request_asked,
+        .memory_request = granted.memory_request,
+        .host_memory_request_asked = connection->host_memory_request_asked,
+        .host_memory_request = granted.host_memory_request,
     };
     __atomic_store_n(&connection->multiprocessors, granted.multiprocessors, __ATOMIC_RELAXED);
     return device_hand_out(limits, &told, sizeof told, "limits");

@@ -57,6 +57,7 @@ struct gpushare_connection {
     uint32_t thread_percentage_asked, priority_asked;
     uint32_t thread_request_asked, time_request_asked, time_limit_asked;
     uint64_t memory_limit_asked, host_memory_limit_asked;
+    uint64_t memory_request_asked, host_memory_request_asked;
     struct gpushare_connection *next; /* in the registry */
 };
 

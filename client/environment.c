@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/failure.h"
+#include "common/units.h"
 
 #define SYSTEM_SOCKET "/run/gpushare/gpushare.sock"
 
@@ -63,6 +64,32 @@ static gpushare_error above_limit(const char *what, double request, double limit
                    what, request, limit);
 }
 
+static gpushare_error above_memory_limit(const char *what, uint64_t request, uint64_t limit)
+{
+    char asked[UNITS_TEXT], most[UNITS_TEXT];
+    return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                   "options: %s_request is %s, above its limit of %s: lower the one or raise the "
+                   "other",
+                   what, units_format_size(request, asked), units_format_size(limit, most));
+}
+
+static gpushare_error merge_memory(struct environment *environment,
+                                   const struct gpushare_options *options)
+{
+    struct limits_wish *wish = &environment->wish;
+    if (options->memory_limit && options->memory_request > options->memory_limit)
+        return above_memory_limit("memory", options->memory_request, options->memory_limit);
+    if (options->host_memory_limit && options->host_memory_request > options->host_memory_limit)
+        return above_memory_limit("host_memory", options->host_memory_request,
+                                  options->host_memory_limit);
+    environment->memory_limit = options->memory_limit ? options->memory_limit : PROTO_UNSET;
+    environment->memory_request = options->memory_request;
+    if (options->host_memory_limit)
+        wish->host_memory = limits_tighter(wish->host_memory, options->host_memory_limit);
+    wish->host_request = limits_lower_request(wish->host_request, options->host_memory_request);
+    return GPUSHARE_SUCCESS;
+}
+
 /* Of two requests the lower holds; where they come from elsewhere than a limit that is lower still,
  * the server grants no more than that. */
 static gpushare_error merge_shares(struct limits_wish *wish, const struct gpushare_options *options)
@@ -106,8 +133,6 @@ static gpushare_error merge(struct limits_wish *wish, const struct gpushare_opti
                        "options: priority is %u; it must be from 0 to %d", options->priority,
                        LIMITS_PRIORITY_MAX);
     wish->priority = limits_tighter_priority(wish->priority, options->priority);
-    if (options->host_memory_limit)
-        wish->host_memory = limits_tighter(wish->host_memory, options->host_memory_limit);
     return GPUSHARE_SUCCESS;
 }
 
@@ -178,8 +203,8 @@ gpushare_error environment_read(struct environment *environment,
     if (limits_wish_read(&environment->wish, get, NULL, why, sizeof why) < 0)
         return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
     environment->device = wished.device;
-    environment->memory_limit = wished.memory_limit ? wished.memory_limit : PROTO_UNSET;
     if ((error = merge(&environment->wish, &wished)) ||
+        (error = merge_memory(environment, &wished)) ||
         (error = merge_shares(&environment->wish, &wished)) ||
         (error = choose_name(&environment->wish, wished.name)) ||
         (error = choose_profile(&environment->wish, wished.profile)))

@@ -19,6 +19,7 @@ struct environment {
     struct limits_wish wish;                /* name and priority are final; socket is not */
     uint32_t device;                        /* ordinal among the visible ones */
     uint64_t memory_limit;                  /* the options' own; PROTO_UNSET: not asked */
+    uint64_t memory_request;                /* likewise; 0: not asked */
     char sockets[2][LIMITS_SOCKET_MAX + 1]; /* where the server may be, in this order; "" ends */
 };
 

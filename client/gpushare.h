@@ -196,10 +196,12 @@ struct gpushare_options {
     /* Requests are guarantees, not limits: the server may grant less, or refuse them where others
      * have been promised too much already. Shares of time bind in the modes strict and fair; see
      * gpushare_limits. Percentages; a request may not be above the limit beside it. */
-    double thread_request; /* multiprocessors of its own while it has work; up to 100 */
-    double time_request;   /* of the device's time; up to 100 */
-    double time_limit;     /* likewise, never exceeded; up to 100 */
-    double fraction;       /* up to 1: memory_limit as a part of the device's, and time_request */
+    double thread_request;   /* multiprocessors of its own while it has work; up to 100 */
+    double time_request;     /* of the device's time; up to 100 */
+    double time_limit;       /* likewise, never exceeded; up to 100 */
+    double fraction;         /* up to 1: memory_limit as a part of the device's, and time_request */
+    uint64_t memory_request; /* of device memory, that others leave free for it */
+    uint64_t host_memory_request; /* of shared host buffers, likewise */
 };
 
 /*
@@ -221,6 +223,8 @@ struct gpushare_options {
  *   GPUSHARE_THREADS_REQUEST            a share, 25% or 0.25: see options
  *   GPUSHARE_TIME_REQUEST, GPUSHARE_TIME_LIMIT   likewise
  *   GPUSHARE_FRACTION                   likewise: of device memory (limit) and time (request)
+ *   GPUSHARE_MEMORY_REQUEST             of the device's memory, a size or a share: 4G or 25%
+ *   GPUSHARE_HOST_MEMORY_REQUEST        of shared host buffers, a size: 512M
  *   GPUSHARE_CLIENT_PRIORITY            0 normal, 1 and above lower (CUDA_MPS_CLIENT_PRIORITY)
  *   GPUSHARE_VISIBLE_DEVICES            0,1 or GPU-<uuid> or MIG-<uuid>: only these are seen,
  *                                       in this order (CUDA_VISIBLE_DEVICES)
@@ -281,6 +285,10 @@ struct gpushare_limits {
     double time_limit;      /* never exceeded where time_enforced; 100: no limit */
     uint32_t mode;          /* enum gpushare_mode, of the device; later versions may have more */
     uint32_t time_enforced; /* 0: in this mode shares of time are kept, and do not bind */
+    uint64_t memory_request_asked;
+    uint64_t memory_request; /* of device memory, guaranteed; 0: none */
+    uint64_t host_memory_request_asked;
+    uint64_t host_memory_request; /* of shared host buffers, likewise */
 };
 
 /* Fills *limits; its size must be set. Asks the server: an administrator may change what is granted

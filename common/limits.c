@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/dialect.h"
 #include "common/units.h"
 
 #define FORM_MEMORY                                                                                \
@@ -293,6 +292,27 @@ static int read_amounts(struct limits_wish *wish, struct reader *reader)
     return 0;
 }
 
+static int read_memory_requests(struct limits_wish *wish, struct reader *reader)
+{
+    const char *value = look_up(reader, "GPUSHARE_MEMORY_REQUEST", NULL);
+    wish->memory_request_from = reader->from;
+    if (value && dialect_parse_amount(value, strlen(value), &wish->memory_request) != 0)
+        return refuse_read(reader, value, DIALECT_FORM_AMOUNT);
+
+    value = look_up(reader, "GPUSHARE_HOST_MEMORY_REQUEST", NULL);
+    wish->host_request_from = reader->from;
+    struct dialect_amount host = {DIALECT_BYTES, 0};
+    if (value && dialect_parse_size(value, strlen(value), &host) != 0)
+        return refuse_read(reader, value, FORM_SIZE);
+    wish->host_request = host.value;
+    if (wish->host_request <= wish->host_memory)
+        return 0;
+    char limit[UNITS_TEXT];
+    return refuse_because(wish->host_request_from, value, reader->why, reader->why_size,
+                          "%s limits it to %s", wish->host_memory_from,
+                          units_format_size(wish->host_memory, limit));
+}
+
 static int read_share(struct reader *reader, const char *variable, uint32_t *share,
                       const char **from)
 {
@@ -344,6 +364,9 @@ static int read_shares(struct limits_wish *wish, struct reader *reader)
     if (result == 0)
         result = check_request(wish->time_request, wish->time_request_from, wish->time_limit,
                                wish->time_limit_from, reader);
+    if (result == 0 && wish->memory_request.unit == DIALECT_SHARE)
+        result = check_request((uint32_t)wish->memory_request.value, wish->memory_request_from,
+                               wish->fraction, wish->fraction_from, reader);
     return result;
 }
 
@@ -398,6 +421,8 @@ int limits_wish_read(struct limits_wish *wish, limits_get *get, void *context, c
     memset(wish, 0, sizeof *wish);
     wish->host_memory = PROTO_UNSET;
     int result = read_amounts(wish, &reader);
+    if (result == 0)
+        result = read_memory_requests(wish, &reader);
     if (result == 0)
         result = read_shares(wish, &reader);
     if (result == 0)
@@ -555,7 +580,21 @@ uint32_t limits_tighter_priority(uint32_t granted, uint32_t asked)
     return asked > granted ? asked : granted;
 }
 
+uint64_t limits_lower_request(uint64_t a, uint64_t b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    return a < b ? a : b;
+}
+
 uint64_t limits_share(uint64_t bytes, uint32_t share)
 {
     return (uint64_t)((unsigned __int128)bytes * share / PROTO_PERCENT_WHOLE);
+}
+
+uint64_t limits_amount(struct dialect_amount amount, uint64_t bytes)
+{
+    if (amount.unit == DIALECT_SHARE)
+        return limits_share(bytes, (uint32_t)amount.value);
+    return amount.unit == DIALECT_BYTES ? amount.value : 0;
 }

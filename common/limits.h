@@ -14,7 +14,8 @@
  *   GPUSHARE_VISIBLE_DEVICES           CUDA_VISIBLE_DEVICES
  *   GPUSHARE_PINNED_HOST_MEM_LIMIT, GPUSHARE_CLIENT_NAME, GPUSHARE_SOCKET,
  *   GPUSHARE_PROFILE, GPUSHARE_THREADS_REQUEST, GPUSHARE_TIME_REQUEST,
- *   GPUSHARE_TIME_LIMIT, GPUSHARE_FRACTION (none)
+ *   GPUSHARE_TIME_LIMIT, GPUSHARE_FRACTION, GPUSHARE_MEMORY_REQUEST,
+ *   GPUSHARE_HOST_MEMORY_REQUEST (none)
  *
  * A fraction is a limit of the device's memory and a request of its time. A request
  * above the limit that is asked for with it is refused.
@@ -31,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/dialect.h"
 #include "protocol.h"
 
 #define LIMITS_DEVICES_MAX  64   /* entries of a list, and devices of a table */
@@ -65,21 +67,23 @@ struct limits_memory {
 /* Everything that the environment asks for. The `_from` members name the variable that said so, or
  * are NULL; static. */
 struct limits_wish {
-    uint32_t thread_percentage; /* hundredths of a per cent; 0: not asked */
-    uint32_t thread_request;    /* hundredths of a per cent; 0: not asked */
-    uint32_t time_request;      /* likewise, the fraction's included */
-    uint32_t time_limit;        /* likewise */
-    uint32_t fraction;          /* likewise, of the device's memory */
-    uint32_t priority;          /* 0 normal, 1 and above lower */
-    uint64_t host_memory;       /* bytes; PROTO_UNSET: not asked */
+    uint32_t thread_percentage;           /* hundredths of a per cent; 0: not asked */
+    uint32_t thread_request;              /* hundredths of a per cent; 0: not asked */
+    uint32_t time_request;                /* likewise, the fraction's included */
+    uint32_t time_limit;                  /* likewise */
+    uint32_t fraction;                    /* likewise, of the device's memory */
+    uint32_t priority;                    /* 0 normal, 1 and above lower */
+    uint64_t host_memory;                 /* bytes; PROTO_UNSET: not asked */
+    uint64_t host_request;                /* bytes of pinned host memory; 0: not asked */
+    struct dialect_amount memory_request; /* DIALECT_UNSET: not asked */
     struct limits_memory memory;
     struct limits_visible visible;
     char name[LIMITS_NAME_MAX + 1];     /* "": none */
     char socket[LIMITS_SOCKET_MAX + 1]; /* "": not asked */
     char profile[LIMITS_NAME_MAX + 1];  /* "": none; a client's */
     const char *thread_percentage_from, *thread_request_from, *time_request_from, *time_limit_from,
-        *fraction_from, *priority_from, *host_memory_from, *memory_from, *visible_from, *name_from,
-        *socket_from, *profile_from;
+        *fraction_from, *priority_from, *host_memory_from, *host_request_from, *memory_from,
+        *memory_request_from, *visible_from, *name_from, *socket_from, *profile_from;
 };
 
 /* getenv's contract, with a context: the value, or NULL where the variable is unset. */
@@ -128,8 +132,14 @@ uint32_t limits_tighter_percentage(uint32_t granted, uint32_t asked);
 /* The same for priorities: the lower one, which is the greater number. */
 uint32_t limits_tighter_priority(uint32_t granted, uint32_t asked);
 
+/* The lower of two requests of memory, where 0 means none. */
+uint64_t limits_lower_request(uint64_t a, uint64_t b);
+
 /* So many hundredths of a per cent of bytes, rounded down; share at most PROTO_PERCENT_WHOLE. */
 uint64_t limits_share(uint64_t bytes, uint32_t share);
+
+/* An amount of so many bytes, as bytes; 0 where nothing is said. */
+uint64_t limits_amount(struct dialect_amount amount, uint64_t bytes);
 
 /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" and its NUL. Returns text. */
 #define LIMITS_UUID_TEXT 41

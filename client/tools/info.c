@@ -109,8 +109,12 @@ static void add_limits(struct table *table, const struct info *info)
               limits->time_request, NULL);
     add_memory(table, "device memory", limits->memory_limit_asked, memory_from(wish),
                limits->memory_limit);
+    add_memory(table, "device memory, guaranteed", limits->memory_request_asked,
+               wish->memory_request_from, limits->memory_request);
     add_memory(table, "pinned host memory", limits->host_memory_limit_asked, wish->host_memory_from,
                limits->host_memory_limit);
+    add_memory(table, "pinned host memory, guaranteed", limits->host_memory_request_asked,
+               wish->host_request_from, limits->host_memory_request);
     snprintf(priority, sizeof priority, "%u", limits->priority_asked);
     table_add(table, "priority (0 normal, above lower)");
     add_asked(table, wish->priority_from != NULL, priority, wish->priority_from);
@@ -143,9 +147,9 @@ static json_t *text_or_null(bool there, const char *text)
     return json ? json : json_null();
 }
 
-static json_t *memory_json(uint64_t asked, const char *from, uint64_t granted)
+static json_t *bytes_json(uint64_t asked, const char *from, uint64_t granted)
 {
-    return json_pack("{s:{s:o, s:o, s:I}}", "limit", "asked_bytes",
+    return json_pack("{s:o, s:o, s:I}", "asked_bytes",
                      asked ? json_integer((json_int_t)asked) : json_null(), "asked_by",
                      text_or_null(asked != 0, from), "granted_bytes", (json_int_t)granted);
 }
@@ -180,10 +184,18 @@ static json_t *limits_json(const struct info *info)
                                       "granted", (json_int_t)limits->priority);
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:I}", "threads", threads, "time", time, "memory",
-        memory_json(limits->memory_limit_asked, memory_from(wish), limits->memory_limit),
+        json_pack("{s:o, s:o}", "request",
+                  bytes_json(limits->memory_request_asked, wish->memory_request_from,
+                             limits->memory_request),
+                  "limit",
+                  bytes_json(limits->memory_limit_asked, memory_from(wish), limits->memory_limit)),
         "host_memory",
-        memory_json(limits->host_memory_limit_asked, wish->host_memory_from,
-                    limits->host_memory_limit),
+        json_pack("{s:o, s:o}", "request",
+                  bytes_json(limits->host_memory_request_asked, wish->host_request_from,
+                             limits->host_memory_request),
+                  "limit",
+                  bytes_json(limits->host_memory_limit_asked, wish->host_memory_from,
+                             limits->host_memory_limit)),
         "priority", priority_json, "streams", (json_int_t)limits->streams);
 }
 

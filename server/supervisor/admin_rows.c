@@ -37,13 +37,23 @@ static json_t *time_json(const struct supervisor_client_view *view)
     return admin_json_finish(&time);
 }
 
-/* No client can ask for a guarantee of memory: it is the administrator's alone. */
-static json_t *memory_json(uint64_t request, uint64_t asked, uint64_t limit, uint64_t used)
+static json_t *memory_json(const struct supervisor_client_view *view)
 {
     struct admin_json memory = admin_json_new();
-    admin_json_put(&memory, "request", amounts(PROTO_UNSET, request));
-    admin_json_put(&memory, "limit", amounts(asked, limit));
-    admin_json_put(&memory, "used_bytes", admin_json_amount(used));
+    uint64_t asked = view->memory_request_asked ? view->memory_request_asked : PROTO_UNSET;
+    admin_json_put(&memory, "request", amounts(asked, view->memory_request));
+    admin_json_put(&memory, "limit", amounts(view->memory_asked, view->memory_limit));
+    admin_json_put(&memory, "used_bytes", admin_json_amount(view->memory_charged));
+    return admin_json_finish(&memory);
+}
+
+static json_t *host_memory_json(const struct supervisor_client_view *view)
+{
+    struct admin_json memory = admin_json_new();
+    uint64_t asked = view->host_request_asked ? view->host_request_asked : PROTO_UNSET;
+    admin_json_put(&memory, "request", amounts(asked, view->host_request));
+    admin_json_put(&memory, "limit", amounts(view->host_asked, view->host_limit));
+    admin_json_put(&memory, "used_bytes", admin_json_amount(view->host_charged));
     return admin_json_finish(&memory);
 }
 
@@ -53,14 +63,8 @@ static void put_limits(struct admin_json *client, const struct supervisor_client
     admin_json_put(client, "device", on ? json_integer(view->device) : json_null());
     admin_json_put(client, "threads", on ? threads_json(view) : json_null());
     admin_json_put(client, "time", on ? time_json(view) : json_null());
-    admin_json_put(client, "memory",
-                   on ? memory_json(view->memory_request, view->memory_asked, view->memory_limit,
-                                    view->memory_charged)
-                      : json_null());
-    admin_json_put(
-        client, "host_memory",
-        on ? memory_json(view->host_request, view->host_asked, view->host_limit, view->host_charged)
-           : json_null());
+    admin_json_put(client, "memory", on ? memory_json(view) : json_null());
+    admin_json_put(client, "host_memory", on ? host_memory_json(view) : json_null());
     admin_json_put(client, "priority", on ? json_integer(view->priority) : json_null());
 }
 

@@ -21,14 +21,19 @@ static uint32_t percentage(uint32_t granted, uint32_t asked)
     return tighter ? tighter : PROTO_PERCENT_WHOLE;
 }
 
-/* given: CONFIG_UNSAID, or the administrator's; asked: 0, or the client's. */
-static uint32_t request(uint32_t given, uint32_t asked, uint32_t limit)
+/* given: unsaid, or the administrator's; asked: 0, or the client's. */
+static uint64_t request(uint64_t given, uint64_t unsaid, uint64_t asked, uint64_t limit)
 {
-    if (given == CONFIG_UNSAID)
+    if (given == unsaid)
         given = asked;
-    else if (asked && asked < given)
-        given = asked;
-    return given < limit ? given : limit;
+    else if (asked)
+        given = least(given, asked);
+    return least(given, limit);
+}
+
+static uint32_t request_share(uint32_t given, uint32_t asked, uint32_t limit)
+{
+    return (uint32_t)request(given, CONFIG_UNSAID, asked, limit);
 }
 
 /* What the administrator gives; PROTO_UNSET: he says nothing. */
@@ -38,11 +43,6 @@ static uint64_t given_memory(const struct config_limits *limits, uint64_t device
                          ? PROTO_UNSET
                          : limits_share(device_bytes, limits->memory_request_share);
     return least(limits->memory_request, share);
-}
-
-static uint64_t request_memory(uint64_t given, uint64_t limit)
-{
-    return given == PROTO_UNSET ? 0 : least(given, limit);
 }
 
 struct grant admission_grant(const struct admission *admission,
@@ -65,10 +65,12 @@ struct grant admission_grant(const struct admission *admission,
         .priority = limits_tighter_priority(limits->priority, wish->priority),
         .time_limit = percentage(limits->time, wish->time_limit),
     };
-    grant.memory_request = request_memory(given_memory(limits, device->memory), grant.memory_limit);
-    grant.host_request = request_memory(limits->host_request, grant.host_limit);
+    grant.memory_request = request(given_memory(limits, device->memory), PROTO_UNSET,
+                                   wish->memory_request, grant.memory_limit);
+    grant.host_request =
+        request(limits->host_request, PROTO_UNSET, wish->host_memory_request, grant.host_limit);
     grant.thread_request =
-        request(limits->thread_request, wish->thread_request, grant.thread_percentage);
-    grant.time_request = request(limits->time_request, wish->time_request, grant.time_limit);
+        request_share(limits->thread_request, wish->thread_request, grant.thread_percentage);
+    grant.time_request = request_share(limits->time_request, wish->time_request, grant.time_limit);
     return grant;
 }

@@ -148,6 +148,8 @@ static void send_attached(struct session *session)
         .time_request = session->grant.time_request,
         .time_limit = session->grant.time_limit,
         .mode = session->device->schedule.mode,
+        .memory_request = session->grant.memory_request,
+        .host_memory_request = session->grant.host_request,
     };
     memcpy(body.group, session->group, sizeof body.group);
     int fds[3] = {session->ring.fd, status, session->doorbell};

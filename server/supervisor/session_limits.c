@@ -26,6 +26,8 @@ void session_limits_query(struct session *session, struct channel_message *messa
         .time_request = session->grant.time_request,
         .time_limit = session->grant.time_limit,
         .mode = session->device->schedule.mode,
+        .memory_request = session->grant.memory_request,
+        .host_memory_request = session->grant.host_request,
     };
     session_answer(session, PROTO_LIMITS, message->header.serial, &body, NULL, 0);
 }

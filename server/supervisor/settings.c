@@ -58,7 +58,8 @@ static const char usage[] =
     "Environment: GPUSHARE_ACTIVE_THREAD_PERCENTAGE, GPUSHARE_PINNED_DEVICE_MEM_LIMIT,\n"
     "GPUSHARE_PINNED_HOST_MEM_LIMIT, GPUSHARE_TIME_LIMIT, GPUSHARE_FRACTION,\n"
     "GPUSHARE_CLIENT_PRIORITY are defaults and ceilings of every client;\n"
-    "GPUSHARE_THREADS_REQUEST and GPUSHARE_TIME_REQUEST are given to every client;\n"
+    "GPUSHARE_THREADS_REQUEST, GPUSHARE_TIME_REQUEST, GPUSHARE_MEMORY_REQUEST and\n"
+    "GPUSHARE_HOST_MEMORY_REQUEST are given to every client;\n"
     "GPUSHARE_VISIBLE_DEVICES says which devices are served.\n";
 
 void settings_default(struct settings *settings)

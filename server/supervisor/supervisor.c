@@ -86,6 +86,12 @@ static void wish_limits(const struct limits_wish *wish, struct config_limits *li
         limits->thread_request = wish->thread_request;
     if (wish->time_request)
         limits->time_request = wish->time_request;
+    if (wish->memory_request.unit == DIALECT_BYTES)
+        limits->memory_request = wish->memory_request.value;
+    if (wish->memory_request.unit == DIALECT_SHARE)
+        limits->memory_request_share = (uint32_t)wish->memory_request.value;
+    if (wish->host_request)
+        limits->host_request = wish->host_request;
 }
 
 static int set_limits(struct supervisor *supervisor, const struct discovery *discovery, char *text,
@@ -441,10 +447,12 @@ static void view_client(const struct session *session, struct supervisor_client_
     view->device = session->device->index;
     view->memory_asked = session->asked.memory_limit;
     view->memory_limit = session->grant.memory_limit;
+    view->memory_request_asked = session->asked.memory_request;
     view->memory_request = session->grant.memory_request;
     view->memory_charged = session->memory.used;
     view->host_asked = session->asked.host_memory_limit;
     view->host_limit = session->grant.host_limit;
+    view->host_request_asked = session->asked.host_memory_request;
     view->host_request = session->grant.host_request;
     view->host_charged = session->host.used;
     view->threads_asked = session->asked.thread_percentage;

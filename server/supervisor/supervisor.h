@@ -102,11 +102,13 @@ struct supervisor_client_view {
     uint32_t device;
     uint64_t memory_asked; /* PROTO_UNSET: not asked */
     uint64_t memory_limit;
-    uint64_t memory_request; /* guaranteed */
+    uint64_t memory_request_asked; /* 0: not asked */
+    uint64_t memory_request;       /* guaranteed */
     uint64_t memory_charged;
     uint64_t host_asked; /* PROTO_UNSET: not asked */
     uint64_t host_limit;
-    uint64_t host_request; /* guaranteed */
+    uint64_t host_request_asked; /* 0: not asked */
+    uint64_t host_request;       /* guaranteed */
     uint64_t host_charged;
     /* Shares are hundredths of a per cent; a limit of 0 was not asked, a request of 0 neither. */
     uint32_t threads_asked;

@@ -27,6 +27,8 @@ static const char *const names[] = {
     "GPUSHARE_TIME_REQUEST",
     "GPUSHARE_TIME_LIMIT",
     "GPUSHARE_FRACTION",
+    "GPUSHARE_MEMORY_REQUEST",
+    "GPUSHARE_HOST_MEMORY_REQUEST",
 };
 #define VARIABLES (sizeof names / sizeof names[0])
 

@@ -580,6 +580,15 @@ class Info(WithServer):
         self.assertEqual(limits["memory"]["limit"]["asked_by"], "GPUSHARE_FRACTION")
         self.assertEqual(limits["memory"]["limit"]["granted_bytes"], answer["device"]["memory_bytes"] // 4)
         self.assertIn("shared in mode concurrent: shares of time do not bind in it", self.info(**env).stdout)
+        env = {"GPUSHARE_MEMORY_REQUEST": "25%", "GPUSHARE_HOST_MEMORY_REQUEST": "1M"}
+        answer = json.loads(self.info("--json", **env).stdout)
+        json_check.check("gpushare-info", answer)
+        quarter = answer["device"]["memory_bytes"] // 4
+        self.assertEqual(answer["limits"]["memory"]["request"],
+                         {"asked_bytes": quarter, "asked_by": "GPUSHARE_MEMORY_REQUEST", "granted_bytes": quarter})
+        self.assertEqual(answer["limits"]["host_memory"]["request"],
+                         {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_HOST_MEMORY_REQUEST", "granted_bytes": 1 << 20})
+        self.assertRegex(self.info(**env).stdout, r"pinned host memory, guaranteed +1 MiB +GPUSHARE_HOST_MEMORY_REQUEST +1 MiB")
         self.assertEqual(run(GPUSHARECTL, "--socket", self.server.admin, "set", "gpu", "0", "mode=strict").returncode, 0)
         self.assertIn("shared in mode strict\n", self.info(**env).stdout)
         self.assertTrue(json.loads(self.info("--json", **env).stdout)["limits"]["time"]["enforced"])

@@ -55,10 +55,13 @@ class Configured:
         finally:
             client.close()
 
+    def clients(self):
+        return json.loads(run(GPUSHARECTL, "--socket", self.server.admin, "--json", "clients").stdout)["clients"]
+
     def wait_until_alone(self):
         """Who hung up has what it had until the worker has let go of it."""
         end = time.monotonic() + SECONDS
-        while json.loads(run(GPUSHARECTL, "--socket", self.server.admin, "--json", "clients").stdout)["clients"]:
+        while self.clients():
             self.test.assertLess(time.monotonic(), end, "clients that hung up stay")
 
     def reload(self):
@@ -235,6 +238,30 @@ class Requests(Case):
                 told = it.granted(**wishes)
                 self.assertEqual((told["thread_request"], told["time_request"]), wanted, wishes)
 
+    def test_a_client_asks_for_guarantees_of_memory(self):
+        with self.configured("gpus: [{gpu: 0}]\nprofiles: {none: {memory: {request: 0}, host_memory: {request: 0}}}\n") as it:
+            whole = it.granted()["memory_limit"]
+            most = whole // 4 * 3
+            first = RawClient(it.server.client)
+            with contextlib.closing(first):
+                told = first.attach(memory_request=most, host_memory_request=MIB)
+                self.assertEqual((told["memory_request"], told["host_memory_request"]), (most, MIB))
+                seen = it.clients()[0]
+                self.assertEqual(seen["memory"]["request"], {"asked_bytes": most, "granted_bytes": most})
+                self.assertEqual(seen["host_memory"]["request"], {"asked_bytes": MIB, "granted_bytes": MIB})
+                # Nobody else can have it, neither as a guarantee nor by allocating.
+                with self.assertRaisesRegex(RuntimeError, "does not fit.*guaranteed to other clients"):
+                    it.granted(memory_request=whole // 2)
+                other = RawClient(it.server.client)
+                with contextlib.closing(other):
+                    other.attach()
+                    with self.assertRaisesRegex(RuntimeError, "in use or guaranteed"):
+                        other.ask("memory_alloc", count=whole // 2)
+                told = it.granted(memory_request=most, host_memory_request=MIB, profile="none")
+                self.assertEqual((told["memory_request"], told["host_memory_request"]), (0, 0))
+                # Never more than its limit.
+                self.assertEqual(it.granted(memory_request=2 * MIB, memory_limit=MIB)["memory_request"], MIB)
+
     def test_sums_that_do_not_fit_are_refused_with_the_arithmetic(self):
         text = """
 gpus: [{gpu: 0, mode: fair}]
@@ -292,12 +319,16 @@ rules:
             self.assertIn("GPUSHARE_FRACTION requests 50 %, and GPUSHARE_TIME_LIMIT limits it to 40 %", result.stderr)
 
     def test_the_servers_own_environment_is_default_and_ceiling(self):
-        variables = {"GPUSHARE_FRACTION": "0.5", "GPUSHARE_THREADS_REQUEST": "20%", "GPUSHARE_TIME_LIMIT": "80%"}
+        variables = {"GPUSHARE_FRACTION": "0.5", "GPUSHARE_THREADS_REQUEST": "20%", "GPUSHARE_TIME_LIMIT": "80%",
+                     "GPUSHARE_MEMORY_REQUEST": "12.5%", "GPUSHARE_HOST_MEMORY_REQUEST": "3M"}
         ENV.update(variables)
         try:
             with self.configured("") as it:
                 told = it.granted()
                 self.assertEqual((told["thread_request"], told["time_request"], told["time_limit"]), (2000, 5000, 8000))
+                self.assertEqual((told["memory_request"], told["host_memory_request"]), (told["memory_limit"] // 4, 3 * MIB))
+                told = it.granted(memory_request=MIB)
+                self.assertEqual((told["memory_request"], told["host_memory_request"]), (MIB, 3 * MIB))
                 told = it.granted(thread_request=3000, time_request=1000, time_limit=9000)
                 self.assertEqual((told["thread_request"], told["time_request"], told["time_limit"]), (2000, 1000, 8000))
         finally:

@@ -49,6 +49,8 @@ static void clear_environment(void)
         "GPUSHARE_TIME_REQUEST",
         "GPUSHARE_TIME_LIMIT",
         "GPUSHARE_FRACTION",
+        "GPUSHARE_MEMORY_REQUEST",
+        "GPUSHARE_HOST_MEMORY_REQUEST",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unsetenv(names[i]);
@@ -147,6 +149,8 @@ static void malformed_values_are_refused_with_variable_value_and_form(void **sta
         {"GPUSHARE_TIME_REQUEST", "101%"},
         {"GPUSHARE_TIME_LIMIT", "0%"},
         {"GPUSHARE_FRACTION", "1"},
+        {"GPUSHARE_MEMORY_REQUEST", "90"},
+        {"GPUSHARE_HOST_MEMORY_REQUEST", "25%"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         gpushare_connection *gpu = NULL;

@@ -136,6 +136,8 @@ static void on_attach(struct fake_server *server, struct fake_client *client)
         .time_request = client->attach.time_request,
         .time_limit = client->attach.time_limit ? client->attach.time_limit : 10000,
         .mode = server->options.mode,
+        .memory_request = client->attach.memory_request,
+        .host_memory_request = client->attach.host_memory_request,
     };
     if (client->attach.memory_limit < granted->memory_limit)
         granted->memory_limit = client->attach.memory_limit;
@@ -257,7 +259,9 @@ static void on_limits_query(struct fake_server *server, struct fake_client *clie
                                   .thread_request = granted->thread_request,
                                   .time_request = granted->time_request,
                                   .time_limit = granted->time_limit,
-                                  .mode = granted->mode};
+                                  .mode = granted->mode,
+                                  .memory_request = granted->memory_request,
+                                  .host_memory_request = granted->host_memory_request};
     reply(server, client, PROTO_LIMITS, &limits, NULL, 0);
 }
 

@@ -33,6 +33,8 @@ static const char *const variables[] = {
     "GPUSHARE_THREADS_REQUEST",
     "GPUSHARE_TIME_REQUEST",
     "GPUSHARE_TIME_LIMIT",
+    "GPUSHARE_MEMORY_REQUEST",
+    "GPUSHARE_HOST_MEMORY_REQUEST",
     "GPUSHARE_FRACTION",
     "GPUSHARE_VISIBLE_DEVICES",
     "CUDA_VISIBLE_DEVICES",
@@ -230,6 +232,41 @@ static void test_a_fraction_is_of_memory_and_of_time(void **state)
     fake_stop(server);
 }
 
+static void test_requests_of_memory_are_asked_and_told(void **state)
+{
+    (void)state;
+    struct fake_server *server = start(1);
+    struct gpushare_options options = {
+        .size = sizeof options, .memory_request = 3 << 20, .host_memory_request = 2 << 20};
+    gpushare_connection *gpu = must_connect(&options);
+    struct proto_attach asked = fake_attach(server, 0);
+    assert_int_equal(asked.memory_request, 3 << 20);
+    assert_int_equal(asked.host_memory_request, 2 << 20);
+    struct gpushare_limits limits = limits_of(gpu);
+    assert_int_equal(limits.memory_request_asked, 3 << 20);
+    assert_int_equal(limits.memory_request, 3 << 20);
+    assert_int_equal(limits.host_memory_request_asked, 2 << 20);
+    assert_int_equal(limits.host_memory_request, 2 << 20);
+    struct gpushare_device device = {.size = sizeof device};
+    assert_int_equal(gpushare_device(gpu, &device), GPUSHARE_SUCCESS);
+    gpushare_close(&gpu);
+    /* The lower of both, a share being one of this device. */
+    options.memory_request = device.memory;
+    setenv("GPUSHARE_MEMORY_REQUEST", "12.5%", 1);
+    setenv("GPUSHARE_HOST_MEMORY_REQUEST", "4M", 1);
+    gpu = must_connect(&options);
+    asked = fake_attach(server, 1);
+    assert_true(asked.memory_request == device.memory / 8);
+    assert_int_equal(asked.host_memory_request, 2 << 20);
+    gpushare_close(&gpu);
+    setenv("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=1M", 1);
+    assert_int_equal(gpushare_connect(&options, &gpu), GPUSHARE_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(gpushare_error_text(), "GPUSHARE_MEMORY_REQUEST requests "));
+    assert_non_null(
+        strstr(gpushare_error_text(), "and GPUSHARE_PINNED_DEVICE_MEM_LIMIT limits it to 1M"));
+    fake_stop(server);
+}
+
 static void test_the_device_has_as_many_multiprocessors_as_the_client(void **state)
 {
     (void)state;
@@ -292,6 +329,10 @@ static void test_shares_out_of_range_are_refused_by_name(void **state)
     option_refused((struct gpushare_options){.fraction = -0.5}, "fraction is -0.5");
     option_refused((struct gpushare_options){.thread_request = 30, .thread_percentage = 20},
                    "above its limit of 20");
+    option_refused((struct gpushare_options){.memory_request = 3, .memory_limit = 2},
+                   "memory_request is 3, above its limit of 2");
+    option_refused((struct gpushare_options){.host_memory_request = 3, .host_memory_limit = 2},
+                   "host_memory_request is 3, above its limit of 2");
     option_refused((struct gpushare_options){.fraction = 0.5, .time_limit = 40},
                    "time_request is 50, above its limit of 40");
     assert_int_equal(fake_count(server, PROTO_ATTACH), 0);
@@ -665,6 +706,7 @@ int main(void)
         TEST(test_requests_and_shares_of_time_are_asked_and_told),
         TEST(test_time_is_enforced_in_two_modes_and_a_client_is_told),
         TEST(test_a_fraction_is_of_memory_and_of_time),
+        TEST(test_requests_of_memory_are_asked_and_told),
         TEST(test_the_device_has_as_many_multiprocessors_as_the_client),
         TEST(test_an_earlier_headers_limits_are_filled_as_far_as_they_go),
         TEST(test_shares_out_of_range_are_refused_by_name),

@@ -132,6 +132,36 @@ static void a_request_above_its_limit_names_both(void **state)
     assert_non_null(strstr(why, "GPUSHARE_FRACTION requests 50 %"));
 }
 
+static void a_request_of_memory_is_a_size_or_a_share(void **state)
+{
+    (void)state;
+    struct limits_wish wish;
+    char why[400];
+    assert_int_equal(READ(&wish, why, "GPUSHARE_CLIENT_NAME", "a"), 0);
+    assert_true(limits_amount(wish.memory_request, 1000) == 0 && wish.host_request == 0);
+    assert_int_equal(
+        READ(&wish, why, "GPUSHARE_MEMORY_REQUEST", "12.5%", "GPUSHARE_HOST_MEMORY_REQUEST", "2M"),
+        0);
+    assert_int_equal(limits_amount(wish.memory_request, 1000), 125);
+    assert_int_equal(wish.host_request, 2 << 20);
+    assert_string_equal(wish.memory_request_from, "GPUSHARE_MEMORY_REQUEST");
+    assert_string_equal(wish.host_request_from, "GPUSHARE_HOST_MEMORY_REQUEST");
+    assert_int_equal(READ(&wish, why, "GPUSHARE_MEMORY_REQUEST", "3K"), 0);
+    assert_int_equal(limits_amount(wish.memory_request, 1000), 3072);
+    assert_int_equal(READ(&wish, why, "GPUSHARE_MEMORY_REQUEST", "51%", "GPUSHARE_FRACTION", "0.5"),
+                     -EINVAL);
+    assert_string_equal(
+        why, "GPUSHARE_MEMORY_REQUEST requests 51 %, and GPUSHARE_FRACTION limits it to 50 %");
+    assert_int_equal(READ(&wish, why, "GPUSHARE_HOST_MEMORY_REQUEST", "3M",
+                          "GPUSHARE_PINNED_HOST_MEM_LIMIT", "2M"),
+                     -EINVAL);
+    assert_non_null(strstr(why, "GPUSHARE_HOST_MEMORY_REQUEST"));
+    assert_non_null(strstr(why, "GPUSHARE_PINNED_HOST_MEM_LIMIT limits it to 2M"));
+    assert_int_equal(limits_lower_request(0, 5), 5);
+    assert_int_equal(limits_lower_request(5, 0), 5);
+    assert_int_equal(limits_lower_request(5, 4), 4);
+}
+
 static void a_namesake_counts_where_ours_is_unset(void **state)
 {
     (void)state;
@@ -234,6 +264,12 @@ static void malformed_values_are_refused_in_words(void **state)
         refused("GPUSHARE_TIME_LIMIT", shares[i], "a share above 0, like 25% or 0.25");
         refused("GPUSHARE_FRACTION", shares[i], "a share above 0, like 25% or 0.25");
     }
+    static const char *const amounts[] = {"", "90", "half", "-1", "101%", "1.5G%"};
+    for (unsigned i = 0; i < sizeof amounts / sizeof amounts[0]; i++)
+        refused("GPUSHARE_MEMORY_REQUEST", amounts[i], "a size above 100 bytes, like 512M or 4G");
+    static const char *const host_requests[] = {"", "25%", "half", "-1", "99999999999999999999G"};
+    for (unsigned i = 0; i < sizeof host_requests / sizeof host_requests[0]; i++)
+        refused("GPUSHARE_HOST_MEMORY_REQUEST", host_requests[i], "512M");
     refused("GPUSHARE_SOCKET", "", "absolute path");
     refused("GPUSHARE_SOCKET", "run/gpushare.sock", "absolute path");
 }
@@ -470,6 +506,7 @@ int main(void)
         cmocka_unit_test(every_variable_is_read),
         cmocka_unit_test(shares_are_read_and_a_fraction_is_memory_and_time),
         cmocka_unit_test(a_request_above_its_limit_names_both),
+        cmocka_unit_test(a_request_of_memory_is_a_size_or_a_share),
         cmocka_unit_test(a_namesake_counts_where_ours_is_unset),
         cmocka_unit_test(malformed_values_are_refused_in_words),
         cmocka_unit_test(names_and_paths_at_their_longest),

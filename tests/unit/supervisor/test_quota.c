@@ -418,6 +418,24 @@ static void a_request_is_given_or_asked_for_and_lowered_by_what_is_given(void **
     grant = admission_grant(&server, &device, &wish);
     assert_int_equal(grant.memory_request, 100 * MIB);
     assert_int_equal(grant.host_request, 10 * MIB);
+    /* A client may ask for less, */
+    wish.memory_request = 99 * MIB;
+    wish.host_memory_request = 9 * MIB;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.memory_request, 99 * MIB);
+    assert_int_equal(grant.host_request, 9 * MIB);
+    /* for as much as it may have where nobody says anything of it, */
+    server.limits = config_limits_none;
+    wish.memory_request = 101 * MIB;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.memory_request, 100 * MIB);
+    assert_int_equal(grant.host_request, 9 * MIB);
+    /* and gets nothing where nothing may be reserved. */
+    server.limits.memory_request_share = 0;
+    server.limits.host_request = 0;
+    grant = admission_grant(&server, &device, &wish);
+    assert_int_equal(grant.memory_request, 0);
+    assert_int_equal(grant.host_request, 0);
 }
 
 /* The product of an exbibyte with a share does not fit 64 bits. */
