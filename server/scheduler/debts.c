@@ -83,8 +83,7 @@ static void owe(struct credit *credit, const struct credit *kept, uint64_t now)
     if (at.parts >= 0)
         return;
     credit_settle(credit, now, INT64_MAX);
-    /* Within 63 bits, as in credit_charge. */
-    uint64_t left = least_of(credit_ready(&at) - now, UINT64_C(100000000000000));
+    uint64_t left = least_of(credit_ready(&at) - now, PLAN_STRETCH_MOST);
     int64_t parts = -(int64_t)least_of((uint64_t)-at.parts, left * credit->rate);
     if (parts < credit->parts)
         credit->parts = parts;

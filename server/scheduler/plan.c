@@ -2,10 +2,6 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/scheduler/plan.h"
 
-/* The longest stretch that is counted at once: PLAN_WHOLE times it stays within 63 bits, and a
- * debt of a day's device time is beyond any kernel's. */
-#define STRETCH_MOST UINT64_C(100000000000000)
-
 static uint64_t least_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -44,7 +40,7 @@ int64_t plan_owed(const struct plan *plan, uint32_t rate)
 void credit_settle(struct credit *credit, uint64_t now, int64_t most)
 {
     if (now > credit->at) {
-        credit->parts += (int64_t)(least_of(now - credit->at, STRETCH_MOST) * credit->rate);
+        credit->parts += (int64_t)(least_of(now - credit->at, PLAN_STRETCH_MOST) * credit->rate);
         credit->at = now;
     }
     if (credit->parts > most)
@@ -53,7 +49,7 @@ void credit_settle(struct credit *credit, uint64_t now, int64_t most)
 
 void credit_charge(struct credit *credit, uint64_t ns)
 {
-    int64_t parts = (int64_t)(least_of(ns, STRETCH_MOST) * PLAN_WHOLE);
+    int64_t parts = (int64_t)(least_of(ns, PLAN_STRETCH_MOST) * PLAN_WHOLE);
     /* A debt without end must not come round to a credit. */
     credit->parts = credit->parts > INT64_MIN / 2 + parts ? credit->parts - parts : INT64_MIN / 2;
 }

@@ -25,6 +25,9 @@
 #define PLAN_LEASE_MOST      UINT64_C(10000000000) /* 10 s */
 #define PLAN_PRECISION_LEAST 100u                  /* 1 %: the longest plan is 1000 s */
 #define PLAN_PRECISION_MOST  5000u                 /* 50 % */
+/* The longest stretch that is counted at once: PLAN_WHOLE times it stays within 63 bits, and a
+ * debt of a day's device time is beyond any kernel's. */
+#define PLAN_STRETCH_MOST UINT64_C(100000000000000)
 
 struct plan {
     uint64_t epoch; /* when the first plan began */

@@ -7,8 +7,8 @@
  * Threads: the control thread creates, changes and destroys; the submitter and the
  * completer look. Everything is under client->lock but what says otherwise. The
  * lock is never held across a slow call of the driver, only across submissions.
- * Order of locks: client_table, client, places, partitions, stream_pool, account. The gate's is
- * taken under the first three and nothing under it.
+ * Order of locks: worker->clients_lock, client, places, partitions, stream_pool, account. The
+ * gate's is taken under the first three and nothing under it.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_H

@@ -14,7 +14,7 @@
  * Who is on hold is left alone until it is named: gate_next says when to look, and what
  * other threads report may bring that forward.
  *
- * The gate's lock is the innermost of all: it is taken under client_table, client->lock and
+ * The gate's lock is the innermost of all: it is taken under worker->clients_lock, client->lock and
  * the lock of the places, and nothing is taken under it. No call takes longer than a
  * choice of the scheduler.
  */

@@ -57,8 +57,7 @@ cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *part
 /*
  * Submitter: binds a ring that has no work in flight. A binding that is still there
  * is kept unless it shares with another client and need not, or the client's share
- * has changed. Afterwards
- * stream->bound->handle is its CUstream.
+ * has changed. Afterwards stream->bound->handle is its CUstream.
  */
 cuda_result stream_pool_bind(struct stream_pool *pool, struct stream *stream);
 
