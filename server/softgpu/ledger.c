@@ -19,7 +19,7 @@ enum { LEDGER_LINES = 32768 };
 /* "SGLEDG01": another layout is another number. */
 static const uint64_t ledger_magic = 0x3130474445474c53;
 
-enum { LINE_CHARGED = 1, LINE_EXPORTED = 2, LINE_ORPHAN = 4 };
+enum { LINE_CHARGED = 1, LINE_EXPORTED = 2, LINE_ORPHAN = 4, LINE_OPEN = 8 };
 
 /* One process's hold on one allocation. Free when bytes is 0. */
 struct line {
@@ -89,39 +89,86 @@ static void ledger_unlock(struct ledger *ledger)
     pthread_mutex_unlock(&ledger->lock);
 }
 
-static bool process_has_inode(const char *pid, uint64_t inode)
-{
-    char path[64 + 256];
-    struct dirent *entry;
-    struct stat status;
-    bool found = false;
-    DIR *dir;
+/* ---- what file descriptors alone hold ---- */
 
-    snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
-    dir = opendir(path);
-    if (!dir)
-        return false;
-    while (!found && (entry = readdir(dir)) != NULL)
-        found = entry->d_name[0] != '.' && fstatat(dirfd(dir), entry->d_name, &status, 0) == 0 &&
-                S_ISREG(status.st_mode) && status.st_ino == inode && status.st_nlink == 0;
-    closedir(dir);
-    return found;
+/* Orphans' lines, by inode; those that a descriptor was found for are marked. */
+struct orphans {
+    struct line **lines;
+    size_t count;
+};
+
+static int by_inode(const void *a, const void *b)
+{
+    uint64_t x = (*(struct line *const *)a)->inode, y = (*(struct line *const *)b)->inode;
+    return (x > y) - (x < y);
+}
+
+static void mark_inode(const struct orphans *orphans, uint64_t inode)
+{
+    size_t low = 0, high = orphans->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (orphans->lines[middle]->inode < inode)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    /* One memory can be on the books of two devices. */
+    for (; low < orphans->count && orphans->lines[low]->inode == inode; low++)
+        orphans->lines[low]->flags |= LINE_OPEN;
 }
 
 /* memfds of one kernel share a file system, so the inode with no link left names it well enough. */
-static bool inode_is_open(uint64_t inode)
+static void mark_process(const struct orphans *orphans, const char *pid)
+{
+    char path[64];
+    struct dirent *entry;
+    struct stat status;
+
+    snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return;
+    while ((entry = readdir(dir)) != NULL)
+        if (entry->d_name[0] != '.' && fstatat(dirfd(dir), entry->d_name, &status, 0) == 0 &&
+            S_ISREG(status.st_mode) && status.st_nlink == 0)
+            mark_inode(orphans, status.st_ino);
+    closedir(dir);
+}
+
+static bool mark_all(const struct orphans *orphans)
 {
     struct dirent *entry;
-    bool found = false;
     DIR *dir = opendir("/proc");
 
     if (!dir)
         return false;
-    while (!found && (entry = readdir(dir)) != NULL)
+    while ((entry = readdir(dir)) != NULL)
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            found = process_has_inode(entry->d_name, inode);
+            mark_process(orphans, entry->d_name);
     closedir(dir);
-    return found;
+    return true;
+}
+
+/* All in one look at the processes: the driver's memory is locked meanwhile. */
+static void strike_closed(struct ledger_file *file)
+{
+    struct orphans orphans = {calloc(file->lines + 1, sizeof(struct line *)), 0};
+
+    /* Without the means to look, what they hold stays charged. */
+    if (!orphans.lines)
+        return;
+    for (uint32_t i = 0; i < file->lines; i++)
+        if (file->line[i].bytes && file->line[i].pid == 0) {
+            file->line[i].flags &= (uint16_t)~LINE_OPEN;
+            orphans.lines[orphans.count++] = &file->line[i];
+        }
+    qsort(orphans.lines, orphans.count, sizeof(struct line *), by_inode);
+    if (orphans.count && mark_all(&orphans))
+        for (size_t i = 0; i < orphans.count; i++)
+            if (!(orphans.lines[i]->flags & LINE_OPEN))
+                memset(orphans.lines[i], 0, sizeof(struct line));
+    free(orphans.lines);
 }
 
 static struct line *find_line(struct ledger_file *file, int32_t pid, unsigned device,
@@ -190,22 +237,16 @@ static void strike_dead(struct ledger *ledger)
     for (uint32_t i = 0; i < file->lines; i++) {
         struct line *line = &file->line[i];
 
-        if (line->bytes == 0)
+        if (line->bytes == 0 || line->pid == 0)
             continue;
-        if (line->pid == 0) {
-            if (!inode_is_open(line->inode))
-                memset(line, 0, sizeof(*line));
-            continue;
-        }
         if (line->pid != known.pid || line->start_time != known.start_time) {
             known = *line;
             alive = is_alive(ledger, line);
         }
-        if (!alive) {
+        if (!alive)
             strike(file, line);
-            i--; /* it may have become an orphan's line: look again */
-        }
     }
+    strike_closed(file);
     while (file->lines > 0 && file->line[file->lines - 1].bytes == 0)
         file->lines--;
 }
@@ -352,7 +393,7 @@ static int charge_locked(struct ledger *ledger, unsigned device, uint64_t total,
         mine->device = (uint16_t)device;
         mine->flags = held ? 0 : LINE_CHARGED;
     }
-    mine->flags &= (uint16_t)~LINE_ORPHAN;
+    mine->flags &= (uint16_t) ~(LINE_ORPHAN | LINE_OPEN);
     mine->pid = ledger->pid;
     mine->start_time = ledger->start_time;
     mine->bytes = inode ? bytes : mine->bytes + bytes;

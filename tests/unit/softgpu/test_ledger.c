@@ -11,6 +11,8 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "server/softgpu/ledger.h"
 
@@ -181,6 +183,51 @@ static void the_dead_are_struck_out_and_descriptors_live_on(void **state)
     close(pair[1]);
 }
 
+/* Nanoseconds that this thread worked to find out what is used. */
+static int64_t work_of_looking(struct ledger *ledger, uint64_t expected)
+{
+    struct timespec began, ended;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
+    assert_int_equal(ledger_used(ledger, 0), expected);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+    return (ended.tv_sec - began.tv_sec) * INT64_C(1000000000) + ended.tv_nsec - began.tv_nsec;
+}
+
+/* What only descriptors hold is looked up in one go: the driver's memory is locked meanwhile, and a
+ * look at each process for each of them takes seconds on a machine with a hundred processes. */
+static void many_descriptors_are_looked_up_at_once(void **state)
+{
+    enum { COUNT = 400 };
+    int fds[COUNT];
+    struct stat status;
+    int64_t one = 0, all;
+    struct ledger *ledger;
+    char why[256];
+
+    (void)state;
+    assert_int_equal(ledger_open(&ledger, path, why, sizeof(why)), 0);
+    for (int i = 0; i < COUNT; i++) {
+        fds[i] = memfd_create("orphan", MFD_CLOEXEC);
+        assert_true(fds[i] >= 0 && fstat(fds[i], &status) == 0);
+        assert_int_equal(ledger_charge(ledger, 0, COUNT, status.st_ino, 1), 0);
+        ledger_exported(ledger, 0, status.st_ino);
+        ledger_release(ledger, 0, status.st_ino, 1);
+        one = i == 0 ? work_of_looking(ledger, 1) : one;
+    }
+    all = work_of_looking(ledger, COUNT);
+    print_message("one descriptor: %.4f s, %d: %.4f s\n", (double)one / 1e9, COUNT,
+                  (double)all / 1e9);
+    for (int i = 0; i < COUNT; i += 2)
+        close(fds[i]);
+    assert_int_equal(ledger_used(ledger, 0), COUNT / 2);
+    for (int i = 1; i < COUNT; i += 2)
+        close(fds[i]);
+    assert_int_equal(ledger_used(ledger, 0), 0);
+    ledger_close(ledger);
+    assert_true(all < COUNT / 10 * one);
+}
+
 /* Two processes fight for the last of the memory; what they got is never more than there is. */
 static void scramble(void)
 {
@@ -224,6 +271,7 @@ int main(void)
         cmocka_unit_test(charges_come_and_go),
         cmocka_unit_test(a_file_of_another_kind_is_refused),
         cmocka_unit_test(the_dead_are_struck_out_and_descriptors_live_on),
+        cmocka_unit_test(many_descriptors_are_looked_up_at_once),
         cmocka_unit_test(processes_share_one_total),
     };
 
