@@ -11,12 +11,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "common/timeline.h"
 #include "tests/support/neighbour.h"
 #include "tests/support/raw.h"
 
@@ -41,7 +43,7 @@ static int stop(void **state)
     (void)state;
     size_t count = 0;
     pid_t worker = 0;
-    for (int i = 0; i < 500 && (count = server_fd_count(server_pid(server))) > fds_before + 4; i++)
+    for (int i = 0; i < 6000 && (count = server_fd_count(server_pid(server))) > fds_before + 4; i++)
         usleep(10000);
     assert_true(count <= fds_before + 4);
     assert_int_equal(server_workers(server, &worker, 1), 1);
@@ -80,12 +82,52 @@ static uint32_t load(struct raw *raw, const void *bytes, size_t count)
     return error;
 }
 
+/* What those of a process's threads have worked that may hold up a request: the neighbour's kernels
+ * and launches (softgpu, submitter) go on all the time, and hold up nobody. */
+static double worked(pid_t pid)
+{
+    char path[96], name[32];
+    double seconds = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        unsigned long long ns = 0;
+        snprintf(path, sizeof path, "/proc/%d/task/%.16s/comm", (int)pid, entry->d_name);
+        FILE *file = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
+        bool counts = file && fgets(name, sizeof name, file) && strcmp(name, "softgpu\n") != 0 &&
+                      strcmp(name, "submitter\n") != 0;
+        if (file)
+            fclose(file);
+        snprintf(path, sizeof path, "/proc/%d/task/%.16s/schedstat", (int)pid, entry->d_name);
+        file = counts ? fopen(path, "r") : NULL;
+        if (file && fscanf(file, "%llu", &ns) == 1)
+            seconds += (double)ns / 1e9;
+        if (file)
+            fclose(file);
+    }
+    closedir(folder);
+    return seconds;
+}
+
+/* On a machine with other work the clock on the wall runs on while the server does not. */
+static double server_worked(void)
+{
+    return worked(server_pid(server)) + worked(worker_before);
+}
+
+static bool answered(const struct raw *raw)
+{
+    struct pollfd at = {.fd = raw->fd, .events = POLLIN};
+    return poll(&at, 1, 0) > 0;
+}
+
 /*
- * Loads it from one connection while another asks the worker for memory again and
- * again; returns the longest wait of the other, in seconds. Whether the image is
- * taken or refused is its own affair.
+ * Loads it from one connection while another asks the worker for memory again and again, until the
+ * first has its answer; returns the most that the server worked while the other waited, in seconds.
+ * Whether the image is taken or refused is its own affair.
  */
-static double longest_wait_beside(const struct text *text)
+static double longest_wait_beside(const struct text *text, unsigned *asked)
 {
     struct raw culprit, other;
     raw_attach(&culprit, server, 64 << 20);
@@ -95,10 +137,10 @@ static double longest_wait_beside(const struct text *text)
     assert_int_equal(channel_send(culprit.fd, PROTO_MODULE_LOAD, 99, 0, &ask, NULL, 0, &fd, 1), 0);
     close(fd);
     double longest = 0;
-    for (int i = 0; i < 20; i++) {
-        uint64_t began = timeline_now();
+    for (*asked = 0; !answered(&culprit) || *asked < 20; ++*asked) {
+        double began = server_worked();
         uint64_t address = raw_alloc(&other, 2 << 20);
-        double took = (double)(timeline_now() - began) / 1e9;
+        double took = server_worked() - began;
         assert_int_not_equal(address, 0);
         longest = took > longest ? took : longest;
         struct proto_memory_free gone = {.address = address};
@@ -112,12 +154,13 @@ static double longest_wait_beside(const struct text *text)
 
 static void check_wait(struct text *text, const char *what)
 {
-    double longest = longest_wait_beside(text);
-    print_message("%s: %zu KiB, the other waited %.3f s at most\n", what, text->count >> 10,
-                  longest);
+    unsigned asked;
+    double longest = longest_wait_beside(text, &asked);
+    print_message("%s: %zu KiB, the other asked %u times and waited for %.3f s of work at most\n",
+                  what, text->count >> 10, asked, longest);
     free(text->bytes);
-    if (longest > 2.5)
-        fail_msg("another client waited %.1f s for memory", longest);
+    if (longest > 1.0)
+        fail_msg("another client waited for memory while the server worked for %.1f s", longest);
 }
 
 /* ---- the attacks ---- */
