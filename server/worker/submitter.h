@@ -67,9 +67,13 @@ void submitter_wake(struct submitter *submitter);
  * longer than the gate says now. */
 void submitter_heed(struct submitter *submitter);
 
-/* ---- the parts, for tests: one thread only ---- */
+/* ---- submitter_visit.c; the submitter's own thread ---- */
 
-/* Serves a client for one turn. Returns whether anything moved. */
+/* Serves a client for one turn; takes its lock. Returns whether anything moved. */
 bool submitter_visit(struct submitter *submitter, struct client *client);
+
+/* Something may have changed for the client: rings whose wait for others is over are ready again.
+ * Under its lock. */
+void submitter_look_anew(struct submitter *submitter, struct client *client);
 
 #endif

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* One client's turn: its doorbells, its rings, batch by batch. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/doorbell.h"
+#include "common/timeline.h"
+#include "server/worker/submitter.h"
+#include "server/worker/worker.h"
+
+#define LINGER_PAUSES 12 /* roughly the time in which a client pushes three launches */
+/* A blocked ring is looked at no more often: each look costs its producer a miss. */
+#define WAIT_LOOK_NS 50000
+
+/* ---- one ring ---- */
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void stop_reading(struct client *client)
+{
+    client->stopped = true;
+    memset(client->ready, 0, sizeof client->ready);
+    memset(client->held, 0, sizeof client->held);
+    client->held_count = client->linked_holds = 0;
+}
+
+static int tail_lies(struct stream *stream)
+{
+    struct client *client = stream->client;
+    client->violation = PROTO_ERROR_PROTOCOL_VIOLATION;
+    snprintf(client->violation_text, sizeof client->violation_text,
+             "client %u, stream %u: ring_header.tail is more than a ring ahead, or went back",
+             client->number, stream->index);
+    return COMMAND_VIOLATION;
+}
+
+static bool holds_for_link(const struct stream *stream)
+{
+    for (uint32_t i = 0; i < stream->hold.count; i++)
+        if (stream->hold.on[i].link)
+            return true;
+    return false;
+}
+
+static void begin_hold(struct submitter *submitter, struct stream *stream)
+{
+    struct client *client = stream->client;
+    bits_set(client->held, stream->index);
+    client->held_count++;
+    if (!holds_for_link(stream))
+        return;
+    client->linked_holds++;
+    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    completer_note(&submitter->worker->completer, true);
+}
+
+static void end_hold(struct stream *stream)
+{
+    struct client *client = stream->client;
+    bits_clear(client->held, stream->index);
+    client->held_count--;
+    if (holds_for_link(stream))
+        client->linked_holds--;
+}
+
+static void mark_busy(struct submitter *submitter, struct stream *stream)
+{
+    struct client *client = stream->client;
+    bits_set(client->busy, stream->index);
+    if (!__atomic_load_n(&client->in_use, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+        completer_note(&submitter->worker->completer, gate_waited(&submitter->worker->gate));
+    }
+}
+
+/* Sleepers on the stream's timeline: from now on the completer looks often. */
+static void mark_watched(struct submitter *submitter, struct stream *stream)
+{
+    struct client *client = stream->client;
+    if (!timeline_is_watched(stream->ring.ring.header))
+        return;
+    if (!stream->watched) {
+        stream->watched = true;
+        client->watched_count++;
+    }
+    bits_set(client->busy, stream->index);
+    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    completer_note(&submitter->worker->completer, true);
+}
+
+/* Runs descriptors worth up to `most` commands; *done says how many. Returns 0 or what command_run
+ * returned. */
+static int run_some(struct submitter *submitter, struct stream *stream, uint32_t most,
+                    uint32_t *done)
+{
+    struct ring_descriptor descriptor;
+    uint32_t before = submitter->command.weight;
+    int result = 0;
+    *done = 0;
+    while (*done + submitter->command.weight - before < most && !result) {
+        ring_peek(&stream->ring, &descriptor);
+        result = command_run(&submitter->command, stream, &descriptor);
+        if (result)
+            break;
+        ring_advance(&stream->ring);
+        ++*done;
+    }
+    return result;
+}
+
+static uint32_t allowance(const struct stream *stream, uint32_t most)
+{
+    if (stream->state != STREAM_CLOSING)
+        return most;
+    uint64_t left = stream->limit - stream->ring.value;
+    return left < most ? (uint32_t)left : most;
+}
+
+static int bind(struct submitter *submitter, struct stream *stream)
+{
+    struct stream_pool *pool = &submitter->worker->pool;
+    bool in_flight = stream_reached(stream) < stream_written(stream);
+    if (in_flight && stream_pool_fits(stream))
+        return 0;
+    cuda_result bound = in_flight
+                            ? stream_pool_move(pool, stream, command_event(&submitter->command))
+                            : stream_pool_bind(pool, stream);
+    /* Who can't be moved yet goes on where it is, and tries again with its next batch. */
+    if (bound == CUDA_OK || (in_flight && !cuda_error_is_sticky(bound)))
+        return 0;
+    submitter->command.fatal = bound;
+    submitter->command.during = "making a stream";
+    return COMMAND_FATAL;
+}
+
+/* One batch of a ring, and the completion behind it. Batches of commands that take long are short:
+ * only with its completion is seen that anything of a batch is done. */
+static int serve_batch(struct submitter *submitter, struct stream *stream, uint32_t most,
+                       uint32_t *done)
+{
+    uint32_t now = 0;
+    uint32_t batch = least_of(stream->client->gate.batch, SUBMITTER_BATCH);
+    int result = bind(submitter, stream);
+    if (!result)
+        result = run_some(submitter, stream, least_of(most, batch), &now);
+    *done += now;
+    if (result == COMMAND_FATAL || now == 0)
+        return result;
+    mark_busy(submitter, stream);
+    return command_complete(&submitter->command, stream) ? COMMAND_FATAL : result;
+}
+
+/* Looks away from the ring: each look takes the line that its producer writes away from it. */
+static void linger(void)
+{
+    for (int i = 0; i < LINGER_PAUSES; i++)
+        __builtin_ia32_pause();
+}
+
+/* The clock is read for a batch's worth of commands, and only where it matters how late it is. */
+static void count_waits(struct submitter *submitter, struct stream *stream, uint32_t from,
+                        uint32_t done, bool left)
+{
+    struct wait *wait = &stream->wait;
+    submitter->unclocked += done;
+    if (submitter->unclocked >= SUBMITTER_BATCH && (left || wait->count)) {
+        submitter->now = timeline_now();
+        submitter->unclocked = 0;
+    }
+    if (done)
+        wait_served(wait, stream->client->usage.waits, from, done, submitter->visits,
+                    submitter->now);
+    if (left)
+        wait_left(wait, stream->ring.tail, submitter->now);
+}
+
+/* Nothing of the client may be submitted now: what this ring has waits. */
+static void count_hold(struct submitter *submitter, struct stream *stream)
+{
+    if (submitter->now < WAIT_LOOK_NS ||
+        !wait_looked_before(&stream->wait, submitter->now - WAIT_LOOK_NS))
+        return;
+    submitter->now = timeline_now();
+    if (ring_ready(&stream->ring) > 0) /* a tail that lies is found when it is served */
+        wait_left(&stream->wait, stream->ring.tail, submitter->now);
+}
+
+/*
+ * Batches of a ring until it is empty or `most` commands are done. A producer that
+ * pushes faster than single batches are served is given a moment to push several,
+ * unless somebody else waits for the submitter: then batches grow by themselves.
+ */
+static int serve_ring(struct submitter *submitter, struct stream *stream, uint32_t most,
+                      uint32_t *done, bool alone)
+{
+    int result = 0, ready = ring_ready(&stream->ring);
+    uint32_t from = stream->ring.head;
+    *done = 0;
+    submitter->command.weight = 0;
+    while (!result && ready > 0) {
+        uint32_t left = most - least_of(most, *done + submitter->command.weight);
+        left = allowance(stream, least_of(left, (uint32_t)ready));
+        if (left == 0)
+            break;
+        bool streaming = ready > 1;
+        result = serve_batch(submitter, stream, left, done);
+        if (result == COMMAND_FATAL || result == COMMAND_VIOLATION)
+            return result;
+        if (!alone || !streaming)
+            break;
+        linger();
+        ready = ring_ready(&stream->ring);
+    }
+    if (ready >= 0 && *done)
+        ready = ring_consume(&stream->ring);
+    if (ready < 0)
+        return tail_lies(stream);
+    count_waits(submitter, stream, from, *done, ready > 0);
+    mark_watched(submitter, stream);
+    if (result == COMMAND_HELD)
+        begin_hold(submitter, stream);
+    return 0;
+}
+
+/* ---- one client ---- */
+
+static void ring_found(struct submitter *submitter, struct stream *stream)
+{
+    bits_set(stream->client->ready, stream->index);
+    wait_rung(&stream->wait, submitter->visits, submitter->now);
+}
+
+static void take_doorbells(struct submitter *submitter, struct client *client)
+{
+    struct proto_client_header *header = ring_client_header(client->rings.base);
+    uint64_t bits;
+    /* Bounded, for a client could ring on and on. */
+    for (int i = 0; i < CLIENT_STREAM_WORDS; i++) {
+        int word = doorbell_take(header, client->stream_count, &bits);
+        if (word < 0)
+            return;
+        while (bits) {
+            uint32_t index = (uint32_t)word * 64 + (uint32_t)__builtin_ctzll(bits);
+            bits &= bits - 1;
+            struct stream *stream = client_stream(client, index);
+            if (!stream)
+                continue;
+            if (bits_test(client->held, index))
+                mark_watched(submitter, stream);
+            else
+                ring_found(submitter, stream);
+        }
+    }
+}
+
+static void release_holds(struct submitter *submitter, struct client *client)
+{
+    uint32_t count = client->stream_count;
+    for (uint32_t i = bits_next(client->held, 0, count); i < count;
+         i = bits_next(client->held, i + 1, count)) {
+        if (!stream_hold_over(&client->streams[i]))
+            continue;
+        end_hold(&client->streams[i]);
+        /* It waited for another ring until now, and not for the submitter. */
+        wait_anew(&client->streams[i].wait, submitter->visits, submitter->now);
+        bits_set(client->ready, i);
+    }
+}
+
+static uint32_t next_ready(struct client *client)
+{
+    uint32_t count = client->stream_count;
+    uint32_t next = bits_next(client->ready, client->cursor + 1, count);
+    return next < count ? next : bits_next(client->ready, 0, count);
+}
+
+/* How much of the client's room one ring gets: all have something to do. */
+static uint32_t part_of(const struct client *client, uint32_t room)
+{
+    uint32_t rings = 0;
+    for (uint32_t i = 0; i < (client->stream_count + 63) / 64; i++)
+        rings += (uint32_t)__builtin_popcountll(client->ready[i]);
+    return rings && rings < room ? room / rings : 1;
+}
+
+/* Serves rings until the client's turn is over. Returns 0 or COMMAND_FATAL. */
+static int serve_client(struct submitter *submitter, struct client *client, bool *moved)
+{
+    struct gate *gate = &submitter->worker->gate;
+    uint32_t room = 0;
+    client->blocked = client->on_hold = false;
+    client->deficit += SUBMITTER_QUANTUM;
+    if (client->deficit > SUBMITTER_QUANTUM)
+        client->deficit = SUBMITTER_QUANTUM;
+    while (client->deficit > 0) {
+        uint32_t index = next_ready(client);
+        if (index == client->stream_count)
+            break;
+        if (room == 0)
+            room = gate_enter(gate, client, (uint32_t)client->deficit);
+        if (room == 0) {
+            client->on_hold = client->gate.held;
+            client->blocked = !client->on_hold;
+            count_hold(submitter, &client->streams[index]);
+            break;
+        }
+        client->cursor = index;
+        struct stream *stream = &client->streams[index];
+        /* Rings of one client take turns too, batch by batch. */
+        bool alone = next_ready(client) == index && submitter->active_count <= 1;
+        uint32_t most =
+            least_of((uint32_t)client->deficit, alone ? SUBMITTER_QUANTUM : SUBMITTER_BATCH);
+        uint32_t done;
+        most = least_of(most, alone ? room : part_of(client, room));
+        int result = serve_ring(submitter, stream, most, &done, alone);
+        client->deficit -= (int32_t)(done + submitter->command.weight);
+        client->in_flight += done;
+        client->gate.submitted += done;
+        room -= done;
+        *moved |= done > 0;
+        if (result == COMMAND_FATAL)
+            return result;
+        if (result == COMMAND_VIOLATION) {
+            client->violated = true;
+            stop_reading(client);
+            break;
+        }
+        if (bits_test(client->held, index) || done == 0 || stream->ring.tail == stream->ring.head ||
+            allowance(stream, 1) == 0)
+            bits_clear(client->ready, index);
+        if (done && client->held_count)
+            release_holds(submitter, client);
+    }
+    return 0;
+}
+
+/* Goes where the client may run now. False: nowhere; whoever makes room marks it. */
+static bool take_place(struct submitter *submitter, struct client *client)
+{
+    struct worker *worker = submitter->worker;
+    struct partition *to;
+    uint64_t held = client->place.held_since; /* only this thread changes it */
+    enum place_answer said = place_enter(&worker->places, &client->place, &to, submitter->now);
+    if (said == PLACE_MOVE)
+        worker_move_client(worker, client, to);
+    if (held && said != PLACE_HOLD)
+        worker_trace_held(worker, client, held, submitter->now);
+    return said != PLACE_HOLD;
+}
+
+static bool any_ready(const struct client *client)
+{
+    return bits_next(client->ready, 0, client->stream_count) < client->stream_count;
+}
+
+/* What was ready led to nothing on the device: the completer, which sees work end, has nothing to
+ * look at. */
+static void note_quiet(struct submitter *submitter, struct client *client)
+{
+    place_quiet(&submitter->worker->places, &client->place, submitter->now);
+    completer_note(&submitter->worker->completer, false);
+}
+
+void submitter_look_anew(struct submitter *submitter, struct client *client)
+{
+    release_holds(submitter, client);
+    client->has_ready = !client->stopped && any_ready(client);
+}
+
+bool submitter_visit(struct submitter *submitter, struct client *client)
+{
+    struct worker *worker = submitter->worker;
+    if (!client->has_ready && !doorbell_pending(ring_client_header(client->rings.base)))
+        return false;
+    bool moved = false;
+    submitter->visits++;
+    pthread_mutex_lock(&client->lock);
+    take_doorbells(submitter, client);
+    int result = 0;
+    bool told = client->violated;
+    bool room = true;
+    client->blocked = client->on_hold = false;
+    if (!client->stopped && any_ready(client)) {
+        room = take_place(submitter, client);
+        client->on_hold = !room;
+        if (room)
+            result = serve_client(submitter, client, &moved);
+    }
+    client->has_ready = !client->stopped && any_ready(client);
+    gate_leave(&worker->gate, client, client->has_ready && room);
+    client->stuck = client->blocked;
+    if (!client->has_ready && !__atomic_load_n(&client->in_use, __ATOMIC_SEQ_CST))
+        note_quiet(submitter, client);
+    told = client->violated && !told;
+    pthread_mutex_unlock(&client->lock);
+    if (result == COMMAND_FATAL)
+        worker_fail(worker, submitter->command.fatal, submitter->command.during);
+    if (told)
+        worker_wake_control(worker);
+    if (client->on_hold)
+        completer_note(&worker->completer, true);
+    /* Who has spent its turn goes on in the next round. */
+    return moved || (client->has_ready && !client->stuck);
+}
