@@ -127,7 +127,7 @@ static int run_info(const struct options *options)
     if (error != GPUSHARE_SUCCESS)
         return report(options, error, gpushare_error_text());
     if (!options->json) {
-        info_show(&info, stdout, show_is_bold(stdout, getenv("NO_COLOR"), getenv("TERM")));
+        info_show(&info, stdout, show_look(stdout, getenv("NO_COLOR"), getenv("TERM")));
         return STATUS_OK;
     }
     json_t *json = info_json(&info);

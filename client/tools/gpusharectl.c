@@ -218,18 +218,18 @@ static void print_trace(const struct options *options, const json_t *answer,
 
 static void print_answer(const struct options *options, const json_t *answer)
 {
-    bool bold = show_is_bold(stdout, getenv("NO_COLOR"), getenv("TERM"));
+    struct table_look look = show_look(stdout, getenv("NO_COLOR"), getenv("TERM"));
     const char *version = json_string_value(json_object_get(answer, "server_version"));
     const char *protocol = json_string_value(json_object_get(answer, "protocol_version"));
     if (is(options->command, "status"))
-        show_status(stdout, answer, bold);
+        show_status(stdout, answer, look);
     else if (is(options->command, "clients"))
-        show_clients(stdout, answer, bold);
+        show_clients(stdout, answer, look);
     else if (is(options->command, "version"))
         printf("gpusharectl %s\ngpushared %s (protocol %s)\n", GPUSHARE_VERSION,
                version ? version : "-", protocol ? protocol : "-");
     else if (is(options->command, "get") || is(options->command, "set"))
-        (json_object_get(answer, "gpus") ? show_gpus : show_limits)(stdout, answer, bold);
+        (json_object_get(answer, "gpus") ? show_gpus : show_limits)(stdout, answer, look);
     else if (is(options->command, "kill"))
         printf("client %lld is ended\n",
                (long long)json_integer_value(json_object_get(answer, "client")));

@@ -124,15 +124,15 @@ static void add_limits(struct table *table, const struct info *info)
     table_add(table, "%u", limits->streams);
 }
 
-void info_show(const struct info *info, FILE *out, bool bold)
+void info_show(const struct info *info, FILE *out, struct table_look look)
 {
     static const char *const headings[] = {"LIMIT", ">ASKED", "BY", ">GRANTED"};
     show_device(info, out);
-    struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
+    struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
     if (!table)
         return;
     add_limits(table, info);
-    table_print(table, out, bold);
+    table_print(table, out, look);
     table_free(table);
     if (info->wish.visible.listed)
         fprintf(out, "\n%s makes %u device%s visible\n", info->wish.visible_from, info->devices,

@@ -7,12 +7,12 @@
 #ifndef GPUSHARE_CLIENT_TOOLS_INFO_H
 #define GPUSHARE_CLIENT_TOOLS_INFO_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include <jansson.h>
 
 #include "client/gpushare.h"
+#include "client/tools/table.h"
 #include "common/limits.h"
 
 struct info {
@@ -29,7 +29,7 @@ struct info {
 gpushare_error info_collect(struct info *info, const char *socket, uint32_t device);
 
 /* For people. */
-void info_show(const struct info *info, FILE *out, bool bold);
+void info_show(const struct info *info, FILE *out, struct table_look look);
 
 /* schemas/gpushare-info.schema.json; the caller's, NULL where memory is short. */
 json_t *info_json(const struct info *info);

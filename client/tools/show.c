@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "client/tools/table.h"
@@ -67,8 +68,12 @@ static const char *shares_of(const json_t *resource, const char *which, char cel
     char a[UNITS_TEXT], b[UNITS_TEXT];
     const char *least = json_number_value(request) > 0 ? percentage(request, a) : NULL;
     const char *most = percentage(json_object_get(json_object_get(resource, "limit"), which), b);
-    snprintf(cell, CELL, "%s%s%s%s", least ? least : "", least ? " to " : "",
-             most ? most : (least ? "any" : "-"), most ? " %" : "");
+    if (least && most)
+        snprintf(cell, CELL, "%s to %s %%", least, most);
+    else if (least)
+        snprintf(cell, CELL, "%s %% to any", least);
+    else
+        snprintf(cell, CELL, "%s%s", most ? most : "-", most ? " %" : "");
     return cell;
 }
 
@@ -78,7 +83,8 @@ static const char *amounts_of(const json_t *resource, const char *which, char ce
     char least[CELL], most[CELL];
     bytes_of(json_object_get(resource, "limit"), which, most);
     if (json_integer_value(json_object_get(request, which)) > 0)
-        snprintf(cell, CELL, "%.40s to %.40s", bytes_of(request, which, least), most);
+        snprintf(cell, CELL, "%.40s to %.40s", bytes_of(request, which, least),
+                 strcmp(most, "-") == 0 ? "any" : most);
     else
         snprintf(cell, CELL, "%s", most);
     return cell;
@@ -200,7 +206,7 @@ static void show_trouble(FILE *out, const json_t *device)
             shown);
 }
 
-void show_status(FILE *out, const json_t *answer, bool bold)
+void show_status(FILE *out, const json_t *answer, struct table_look look)
 {
     static const char *const headings[] = {
         ">DEVICE", "NAME", ">CUDA",       "STATE",          ">CLIENTS",       ">MEMORY USED",
@@ -209,31 +215,31 @@ void show_status(FILE *out, const json_t *answer, bool bold)
     const json_t *devices = json_object_get(answer, "devices"), *device;
     size_t i;
     show_server(out, answer);
-    struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
+    struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
     if (!table)
         return;
     for (i = 0; (device = json_array_get(devices, i)); i++)
         add_device(table, device);
     fputc('\n', out);
-    table_print(table, out, bold);
+    table_print(table, out, look);
     table_free(table);
     for (i = 0; (device = json_array_get(devices, i)); i++)
         show_trouble(out, device);
 }
 
-void show_gpus(FILE *out, const json_t *answer, bool bold)
+void show_gpus(FILE *out, const json_t *answer, struct table_look look)
 {
     static const char *const headings[] = {">GPU", SHARING_HEADINGS};
     const json_t *gpus = json_object_get(answer, "gpus"), *gpu;
     char cell[CELL];
-    struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
+    struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
     if (!table)
         return;
     for (size_t i = 0; (gpu = json_array_get(gpus, i)); i++) {
         table_add(table, "%s", integer_of(gpu, "gpu", cell));
         add_sharing(table, gpu);
     }
-    table_print(table, out, bold);
+    table_print(table, out, look);
     table_free(table);
 }
 
@@ -241,8 +247,8 @@ void show_gpus(FILE *out, const json_t *answer, bool bold)
 
 /* What a client asked for beside what it is granted: twelve columns. */
 #define LIMITS_HEADINGS                                                                            \
-    ">THREADS ASKED", ">GRANTED", ">SMS", ">TIME ASKED", ">GRANTED", ">MEMORY ASKED", ">GRANTED",  \
-        ">USED", ">HOST ASKED", ">GRANTED", ">USED", ">PRIORITY"
+    ">THREADS ASKED", "+>GRANTED", "+>SMS", ">TIME ASKED", "+>GRANTED", ">MEMORY ASKED",           \
+        "+>GRANTED", "+>USED", ">HOST ASKED", "+>GRANTED", "+>USED", ">PRIORITY"
 
 static void add_limits(struct table *table, const json_t *client)
 {
@@ -327,7 +333,7 @@ static void add_usage(struct table *table, const json_t *client)
     table_add(table, "%s", integer_of(client, "shared_queues", cell));
 }
 
-void show_clients(FILE *out, const json_t *answer, bool bold)
+void show_clients(FILE *out, const json_t *answer, struct table_look look)
 {
     static const char *const headings[] = {
         ">CLIENT",       "NAME",       ">PID",       ">UID",          "STATE",     ">DEVICE",
@@ -341,7 +347,7 @@ void show_clients(FILE *out, const json_t *answer, bool bold)
         fputs("no clients\n", out);
         return;
     }
-    struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
+    struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 2);
     if (!table)
         return;
     for (size_t i = 0; (client = json_array_get(clients, i)); i++) {
@@ -354,17 +360,17 @@ void show_clients(FILE *out, const json_t *answer, bool bold)
         add_limits(table, client);
         add_usage(table, client);
     }
-    table_print(table, out, bold);
+    table_print(table, out, look);
     table_free(table);
 }
 
-void show_limits(FILE *out, const json_t *answer, bool bold)
+void show_limits(FILE *out, const json_t *answer, struct table_look look)
 {
     static const char *const headings[] = {">CLIENT", "NAME", LIMITS_HEADINGS};
     const json_t *clients = json_object_get(answer, "clients");
     const json_t *client;
     char cell[CELL];
-    struct table *table = table_new(headings, sizeof headings / sizeof headings[0]);
+    struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 2);
     if (!table)
         return;
     for (size_t i = 0; (client = json_array_get(clients, i)); i++) {
@@ -372,12 +378,17 @@ void show_limits(FILE *out, const json_t *answer, bool bold)
         table_add(table, "%s", text_of(client, "name", cell));
         add_limits(table, client);
     }
-    table_print(table, out, bold);
+    table_print(table, out, look);
     table_free(table);
 }
 
-bool show_is_bold(FILE *out, const char *no_color, const char *term)
+struct table_look show_look(FILE *out, const char *no_color, const char *term)
 {
-    return isatty(fileno(out)) && !(no_color && *no_color) && term && *term &&
-           strcmp(term, "dumb") != 0;
+    struct winsize size;
+    if (!isatty(fileno(out)))
+        return (struct table_look){0};
+    return (struct table_look){
+        .bold = !(no_color && *no_color) && term && *term && strcmp(term, "dumb") != 0,
+        .width = ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0,
+    };
 }

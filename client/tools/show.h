@@ -12,12 +12,14 @@
 
 #include <jansson.h>
 
-void show_status(FILE *out, const json_t *answer, bool bold);
-void show_clients(FILE *out, const json_t *answer, bool bold);
-void show_limits(FILE *out, const json_t *answer, bool bold);
-void show_gpus(FILE *out, const json_t *answer, bool bold);
+#include "client/tools/table.h"
 
-/* May escape sequences be written to this stream? no_color, term: $NO_COLOR and $TERM. */
-bool show_is_bold(FILE *out, const char *no_color, const char *term);
+void show_status(FILE *out, const json_t *answer, struct table_look look);
+void show_clients(FILE *out, const json_t *answer, struct table_look look);
+void show_limits(FILE *out, const json_t *answer, struct table_look look);
+void show_gpus(FILE *out, const json_t *answer, struct table_look look);
+
+/* How tables look on this stream. no_color, term: $NO_COLOR and $TERM. */
+struct table_look show_look(FILE *out, const char *no_color, const char *term);
 
 #endif

@@ -8,18 +8,19 @@
 
 struct table {
     const char *const *headings;
-    unsigned columns;
+    unsigned columns, keys;
     size_t count, room;
     bool failed;
     char (*cells)[TABLE_CELL];
 };
 
-struct table *table_new(const char *const headings[], unsigned columns)
+struct table *table_new(const char *const headings[], unsigned columns, unsigned keys)
 {
     struct table *table = calloc(1, sizeof *table);
     if (table) {
         table->headings = headings;
         table->columns = columns;
+        table->keys = keys;
     }
     return table;
 }
@@ -85,32 +86,84 @@ static void print_cell(FILE *out, const char *text, int width, bool right, bool 
         fputs("  ", out);
 }
 
-bool table_print(const struct table *table, FILE *out, bool bold)
+#define GAP 2 /* blanks between columns, as print_cell writes them */
+
+struct layout {
+    const char *names[TABLE_COLUMNS_MAX];
+    int widths[TABLE_COLUMNS_MAX];
+    bool right[TABLE_COLUMNS_MAX], follows[TABLE_COLUMNS_MAX];
+};
+
+static void measure(const struct table *table, struct layout *layout)
 {
-    int widths[TABLE_COLUMNS_MAX] = {0};
-    bool right[TABLE_COLUMNS_MAX];
-    if (table->columns == 0 || table->columns > TABLE_COLUMNS_MAX)
-        return false;
     for (unsigned i = 0; i < table->columns; i++) {
-        right[i] = table->headings[i][0] == '>';
-        widths[i] = width_of(table->headings[i] + right[i]);
+        const char *name = table->headings[i];
+        name += layout->follows[i] = *name == '+';
+        name += layout->right[i] = *name == '>';
+        layout->names[i] = name;
+        layout->widths[i] = width_of(name);
     }
     for (size_t i = 0; i < table->count; i++) {
         int width = width_of(table->cells[i]);
-        if (width > widths[i % table->columns])
-            widths[i % table->columns] = width;
+        if (width > layout->widths[i % table->columns])
+            layout->widths[i % table->columns] = width;
     }
+}
+
+/* Where the block ends of the columns from first on: with one of them at least. */
+static unsigned block_end(const struct table *table, const struct layout *layout, unsigned first,
+                          unsigned most)
+{
+    unsigned width = 0, end = first;
+    for (unsigned i = 0; i < table->keys; i++)
+        width += (unsigned)layout->widths[i] + GAP;
+    for (unsigned i = first; i < table->columns; i++) {
+        if (!layout->follows[i])
+            end = i;
+        width += (unsigned)layout->widths[i];
+        if (most && width > most && end > first)
+            return end;
+        width += GAP;
+    }
+    return table->columns;
+}
+
+/* cells: one a column. */
+static void print_line(const struct table *table, FILE *out, const struct layout *layout,
+                       const char *const cells[], unsigned first, unsigned end)
+{
+    for (unsigned i = 0; i < table->keys; i++)
+        print_cell(out, cells[i], layout->widths[i], layout->right[i], false);
+    for (unsigned i = first; i < end; i++)
+        print_cell(out, cells[i], layout->widths[i], layout->right[i], i == end - 1);
+}
+
+static void print_block(const struct table *table, FILE *out, const struct layout *layout,
+                        unsigned first, unsigned end, bool bold)
+{
+    const char *cells[TABLE_COLUMNS_MAX];
     fputs(bold ? "\033[1m" : "", out);
-    for (unsigned i = 0; i < table->columns; i++)
-        print_cell(out, table->headings[i] + right[i], widths[i], right[i],
-                   i == table->columns - 1);
+    print_line(table, out, layout, layout->names, first, end);
     fputs(bold ? "\033[0m\n" : "\n", out);
-    for (size_t i = 0; i < table->count; i++) {
-        unsigned column = (unsigned)(i % table->columns);
-        bool last = column == table->columns - 1;
-        print_cell(out, table->cells[i], widths[column], right[column], last);
-        if (last)
+    for (size_t row = 0; row + table->columns <= table->count; row += table->columns) {
+        for (unsigned i = 0; i < table->columns; i++)
+            cells[i] = table->cells[row + i];
+        print_line(table, out, layout, cells, first, end);
+        fputc('\n', out);
+    }
+}
+
+bool table_print(const struct table *table, FILE *out, struct table_look look)
+{
+    struct layout layout = {0};
+    if (table->columns == 0 || table->columns > TABLE_COLUMNS_MAX || table->keys >= table->columns)
+        return false;
+    measure(table, &layout);
+    for (unsigned first = table->keys, end; first < table->columns; first = end) {
+        end = block_end(table, &layout, first, look.width);
+        if (first > table->keys)
             fputc('\n', out);
+        print_block(table, out, &layout, first, end, look.bold);
     }
     return !table->failed;
 }

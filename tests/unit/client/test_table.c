@@ -15,6 +15,7 @@
 #include "client/tools/show.h"
 #include "client/tools/table.h"
 
+static const struct table_look plain;
 static char *printed;
 static size_t printed_size;
 static FILE *out;
@@ -44,17 +45,55 @@ static void columns_align(void **state)
 {
     (void)state;
     static const char *const headings[] = {"NAME", ">SIZE", "END"};
-    struct table *table = table_new(headings, 3);
+    struct table *table = table_new(headings, 3, 1);
     table_add(table, "a");
     table_add(table, "%d", 12345);
     table_add(table, "x");
     table_add(table, "caf\xc3\xa9 au lait");
     table_add(table, "7");
     table_add(table, "%s", "");
-    assert_true(table_print(table, out, false));
+    assert_true(table_print(table, out, plain));
     assert_string_equal(text(), "NAME           SIZE  END\n"
                                 "a             12345  x\n"
                                 "caf\xc3\xa9 au lait      7  \n");
+    table_free(table);
+}
+
+/* Of 20 characters: the keys in each block, GRANTED with what it belongs to. */
+static void wide_rows_are_folded_to_the_terminal(void **state)
+{
+    (void)state;
+    static const char *const headings[] = {">ID", "NAME", ">A", ">ASKED", "+>GRANTED", ">Z"};
+    static const char *const cells[] = {"1", "one", "a", "-", "25 %", "z", "12", "dozen", "b"};
+    struct table *table = table_new(headings, 6, 2);
+    for (int i = 0; i < 9; i++)
+        table_add(table, "%s", cells[i]);
+    for (int i = 0; i < 3; i++)
+        table_add(table, "%d", i);
+    assert_true(table_print(table, out, (struct table_look){.width = 20}));
+    assert_string_equal(text(), "ID  NAME   A\n"
+                                " 1  one    a\n"
+                                "12  dozen  b\n"
+                                "\n"
+                                "ID  NAME   ASKED  GRANTED\n"
+                                " 1  one        -     25 %\n"
+                                "12  dozen      0        1\n"
+                                "\n"
+                                "ID  NAME   Z\n"
+                                " 1  one    z\n"
+                                "12  dozen  2\n");
+    table_free(table);
+}
+
+static void rows_that_fit_are_not_folded(void **state)
+{
+    (void)state;
+    static const char *const headings[] = {"NAME", ">ONE", ">TWO"};
+    struct table *table = table_new(headings, 3, 1);
+    assert_true(table_print(table, out, (struct table_look){.width = 14}));
+    assert_string_equal(text(), "NAME  ONE  TWO\n");
+    assert_true(table_print(table, out, (struct table_look){.width = 13}));
+    assert_string_equal(text(), "NAME  ONE  TWO\nNAME  ONE\n\nNAME  TWO\n");
     table_free(table);
 }
 
@@ -62,8 +101,8 @@ static void headings_stand_out_on_request(void **state)
 {
     (void)state;
     static const char *const headings[] = {"A"};
-    struct table *table = table_new(headings, 1);
-    assert_true(table_print(table, out, true));
+    struct table *table = table_new(headings, 1, 0);
+    assert_true(table_print(table, out, (struct table_look){.bold = true}));
     assert_string_equal(text(), "\033[1mA\033[0m\n");
     table_free(table);
     table_free(NULL);
@@ -81,21 +120,21 @@ static void cells_are_cleaned_and_cut(void **state)
     static const char *const headings[] = {"A"};
     static char wide[1000];
     memset(wide, 'w', sizeof wide - 1);
-    struct table *table = table_new(headings, 1);
+    struct table *table = table_new(headings, 1, 0);
     for (int i = 0; i < 1000; i++)
         table_add(table, "%s", wide);
-    assert_true(table_print(table, out, false));
+    assert_true(table_print(table, out, plain));
     text();
     assert_int_equal(strlen(strrchr(strstr(printed, "\nw"), 'w')), 2);
     assert_true(printed_size < 1000u * TABLE_CELL + TABLE_CELL);
     table_free(table);
 }
 
-static void show(void (*what)(FILE *, const json_t *, bool), const char *json)
+static void show(void (*what)(FILE *, const json_t *, struct table_look), const char *json)
 {
     json_t *answer = json_loads(json, 0, NULL);
     assert_non_null(answer);
-    what(out, answer, false);
+    what(out, answer, plain);
     json_decref(answer);
 }
 
@@ -138,7 +177,7 @@ static void amounts_are_for_people(void **state)
          "\"limit\":{\"asked_percent\":null,\"granted_percent\":12.5},\"multiprocessors\":16,"
          "\"partitioned\":true},\"time\":{\"request\":{\"granted_percent\":25},\"limit\":"
          "{\"granted_percent\":50}},\"gpu_time_seconds\":2.5,\"copied_bytes\":2048}]}");
-    assert_non_null(strstr(text(), " 30 to any "));
+    assert_non_null(strstr(text(), " 30 % to any "));
     assert_non_null(strstr(text(), " 12.5 % "));
     assert_non_null(strstr(text(), " 25 to 50 % "));
     assert_non_null(strstr(text(), " 16 "));
@@ -190,7 +229,9 @@ static void escape_sequences_need_a_willing_terminal(void **state)
 {
     (void)state;
     FILE *file = tmpfile();
-    assert_false(show_is_bold(file, NULL, "xterm"));
+    struct table_look look = show_look(file, NULL, "xterm");
+    assert_false(look.bold);
+    assert_int_equal(look.width, 0);
     fclose(file);
 }
 
@@ -199,6 +240,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(columns_align),
+        CASE(wide_rows_are_folded_to_the_terminal),
+        CASE(rows_that_fit_are_not_folded),
         CASE(headings_stand_out_on_request),
         CASE(cells_are_cleaned_and_cut),
         CASE(answers_of_another_version_are_shown),
