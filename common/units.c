@@ -79,11 +79,11 @@ static const struct {
 };
 #define DURATIONS (sizeof durations / sizeof durations[0])
 
-/* A number of units, which must come to a whole number of what a unit has. */
+/* A number of units; of what does not come to a whole number, what is whole. */
 static int scaled(const struct decimal *decimal, uint64_t unit, uint64_t *result)
 {
     unsigned __int128 part = (unsigned __int128)decimal->fraction * unit;
-    if (part % decimal->scale)
+    if (unit == 1 && part % decimal->scale)
         return -EINVAL;
     unsigned __int128 sum = (unsigned __int128)decimal->whole * unit + part / decimal->scale;
     if (sum > UINT64_MAX)
@@ -159,7 +159,7 @@ const char *units_format_size(uint64_t bytes, char text[UNITS_TEXT])
             return text;
         }
     }
-    snprintf(text, UNITS_TEXT, "%" PRIu64, bytes);
+    snprintf(text, UNITS_TEXT, "%" PRIu64 "%s", bytes, bytes ? "B" : "");
     return text;
 }
 

@@ -16,7 +16,8 @@
 /*
  * Bytes: digits, then K, M, G or T in either case, with or without B or iB after
  * it ("1G", "1GB", "1GiB" are the same, powers of 1024); B alone and nothing are
- * bytes. A fraction ("1.5G") is accepted where the result is a whole number of bytes.
+ * bytes. Of a fraction ("1.5G", "0.1G") what is less than a byte is dropped; a number of
+ * bytes has none.
  * Returns 0; -EINVAL not a size; -ERANGE above UINT64_MAX. *bytes only on success.
  */
 int units_parse_size(const char *text, size_t length, uint64_t *bytes);
@@ -29,8 +30,8 @@ int units_parse_size(const char *text, size_t length, uint64_t *bytes);
 int units_parse_percentage(const char *text, size_t length, uint32_t *hundredths);
 
 /*
- * Time: digits, a fraction where the result is a whole number of nanoseconds, and a unit: ns, us,
- * ms, s, min or h ("250ms", "1.5s", "2min"); the unit is never left out.
+ * Time: digits, a fraction or none, and a unit: ns, us, ms, s, min or h ("250ms", "1.5s",
+ * "2min"); the unit is never left out. What is less than a nanosecond is dropped.
  * Returns 0; -EINVAL not a time; -ERANGE above UINT64_MAX ns. *ns only on success.
  */
 int units_parse_duration(const char *text, size_t length, uint64_t *ns);
@@ -41,7 +42,7 @@ int units_parse_number(const char *text, size_t length, uint64_t most, uint64_t 
 /* Room for any text of the functions below, its NUL included. */
 #define UNITS_TEXT 32
 
-/* Exact, and read back by units_parse_size: "1G", "512M", "1048577". Returns text. */
+/* Exact, and read back by units_parse_size: "1G", "512M", "1048577B". Returns text. */
 const char *units_format_size(uint64_t bytes, char text[UNITS_TEXT]);
 
 /* For people: "1.5 GiB", "512 MiB", "17 B", rounded to one digit after the point. Returns text. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/dialect.h"
 #include "common/limits.h"
 #include "common/units.h"
 
@@ -44,17 +45,18 @@ int change_whom(json_t *request, int count, char *const words[], bool clients_on
     int used = 1;
     uint64_t value;
     for (enum kind i = CLIENT; number && used == 1 && i < (clients_only ? USER : KINDS); i++) {
-        if (strcmp(words[0], kinds[i].name) != 0)
+        size_t length = strlen(kinds[i].name);
+        bool joined = strncmp(words[0], kinds[i].name, length) == 0 && words[0][length] == ':';
+        if (!joined && strcmp(words[0], kinds[i].name) != 0)
             continue;
         kind = i;
+        others = "";
+        if (joined) {
+            number = words[0] + length + 1;
+            break;
+        }
         number = count > 1 ? words[1] : NULL;
         used = 2;
-        others = "";
-    }
-    if (number && used == 1 && !clients_only && strncmp(number, "user:", 5) == 0) {
-        kind = USER;
-        number += 5;
-        others = "";
     }
     if (!number)
         return refuse(why, why_size, "it needs %s%s", kinds[kind].needs, others);
@@ -126,6 +128,20 @@ static json_t *value_of(const struct place *place, const char *text)
                : NULL;
 }
 
+/* The server reads every other value; a fraction becomes two, of which the user wrote neither. */
+static const char *why_not_value(const struct place *place, const char *text, json_t *value)
+{
+    struct dialect_amount share;
+    if (!value && strcmp(place->member, "priority") == 0)
+        return "a priority is a number from 0 (normal) to 1000";
+    if (!value)
+        return "this is no text in UTF-8";
+    if (strcmp(place->name, "fraction") == 0 &&
+        dialect_parse_share(text, strlen(text), &share) != 0)
+        return "a fraction is " DIALECT_FORM_SHARE;
+    return NULL;
+}
+
 static int read_word(json_t *request, const char *word, const struct place *places, size_t count,
                      char *why, size_t why_size)
 {
@@ -135,12 +151,13 @@ static int read_word(json_t *request, const char *word, const struct place *plac
         if (strlen(places[i].name) != length || strncmp(word, places[i].name, length) != 0)
             continue;
         known = true;
-        json_t *value = value_of(&places[i], word + length + 1);
-        if (!value)
-            return refuse(why, why_size, "\"%s\": %s", word,
-                          strcmp(places[i].member, "priority") == 0
-                              ? "a priority is a number from 0 (normal) to 1000"
-                              : "this is no text in UTF-8");
+        const char *text = word + length + 1;
+        json_t *value = value_of(&places[i], text);
+        const char *wrong = why_not_value(&places[i], text, value);
+        if (wrong) {
+            json_decref(value);
+            return refuse(why, why_size, "\"%s\": %s", word, wrong);
+        }
         if (put(request, &places[i], value, word, why, why_size) < 0)
             return -1;
     }

@@ -17,9 +17,9 @@
 #define CHANGE_WHY 320
 
 /*
- * Whom: "7" or "client 7", "user:1000" or "user 1000", "gpu 0". clients_only: of kill.
- * Adds the member to request. Returns how many words that took; or a negative number
- * with a sentence in why.
+ * Whom: "7", "client 7" or "client:7", "user 1000" or "user:1000", "gpu 0" or "gpu:0".
+ * clients_only: of kill. Adds the member to request. Returns how many words that took; or a
+ * negative number with a sentence in why.
  */
 int change_whom(json_t *request, int count, char *const words[], bool clients_only, char *why,
                 size_t why_size);

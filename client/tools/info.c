@@ -99,26 +99,26 @@ static void add_limits(struct table *table, const struct info *info)
     char granted[64], priority[16];
     snprintf(granted, sizeof granted, "%u of %u SMs%s", limits->multiprocessors,
              info->device.multiprocessors, limits->partitioned ? "" : ", duty cycle");
-    add_share(table, "threads", limits->thread_percentage_asked, wish->thread_percentage_from, 0,
-              granted);
-    add_share(table, "threads, own", limits->thread_request_asked, wish->thread_request_from,
+    add_share(table, "threads.request", limits->thread_request_asked, wish->thread_request_from,
               limits->thread_request, NULL);
-    add_share(table, "time", limits->time_limit_asked, wish->time_limit_from, limits->time_limit,
-              NULL);
-    add_share(table, "time, guaranteed", limits->time_request_asked, wish->time_request_from,
+    add_share(table, "threads.limit", limits->thread_percentage_asked, wish->thread_percentage_from,
+              0, granted);
+    add_share(table, "time.request", limits->time_request_asked, wish->time_request_from,
               limits->time_request, NULL);
-    add_memory(table, "device memory", limits->memory_limit_asked, memory_from(wish),
+    add_share(table, "time.limit", limits->time_limit_asked, wish->time_limit_from,
+              limits->time_limit, NULL);
+    add_memory(table, "memory.request", limits->memory_request_asked, wish->memory_request_from,
+               limits->memory_request);
+    add_memory(table, "memory.limit", limits->memory_limit_asked, memory_from(wish),
                limits->memory_limit);
-    add_memory(table, "device memory, guaranteed", limits->memory_request_asked,
-               wish->memory_request_from, limits->memory_request);
-    add_memory(table, "pinned host memory", limits->host_memory_limit_asked, wish->host_memory_from,
-               limits->host_memory_limit);
-    add_memory(table, "pinned host memory, guaranteed", limits->host_memory_request_asked,
+    add_memory(table, "host_memory.request", limits->host_memory_request_asked,
                wish->host_request_from, limits->host_memory_request);
+    add_memory(table, "host_memory.limit", limits->host_memory_limit_asked, wish->host_memory_from,
+               limits->host_memory_limit);
     snprintf(priority, sizeof priority, "%u", limits->priority_asked);
-    table_add(table, "priority (0 normal, above lower)");
+    table_add(table, "priority");
     add_asked(table, wish->priority_from != NULL, priority, wish->priority_from);
-    table_add(table, "%u", limits->priority);
+    table_add(table, "%u%s", limits->priority, limits->priority ? " (behind 0)" : " (normal)");
     table_add(table, "streams");
     add_asked(table, false, "", NULL);
     table_add(table, "%u", limits->streams);

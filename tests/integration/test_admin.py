@@ -261,13 +261,14 @@ class Commands(WithServer):
             self.assertEqual(self.client_row(told["client"])["threads"]["limit"]["granted_percent"], 25)
             self.json("set", f"user:{os.getuid()}", "threads=1.0", "memory=64M")
             client.ask("memory_alloc", count=16 << 20)
-            self.assertIn(" 100 %", self.ctl("get", number).stdout)
+            self.assertIn(" 100 %", self.ctl("get", f"client:{number}").stdout)
             window = told["window_bytes"]
             refused = self.json("set", number, f"memory={window * 2}", "priority=0", schema="admin-error", status=1)
             self.assertIn(str(window * 2), refused["text"])
             self.assertEqual(client.ask("limits_query")["priority"], 1, "refused whole")
         for words, part in ((("set", number), "something to set"), (("set", number, "colour=red"), "colour=red"),
-                            (("set", number, "priority=low"), "priority"), (("get",), "needs the number"),
+                            (("set", number, "priority=low"), "priority"),
+                            (("set", number, "fraction=2"), '"fraction=2": a fraction is a share above 0, like 25% or 0.25'), (("get",), "needs the number"),
                             (("set", number, "priority=1", "priority=2"), "twice")):
             result = self.ctl(*words)
             self.assertEqual(result.returncode, 2, words)
@@ -295,7 +296,7 @@ class Commands(WithServer):
             self.assertIn("25 to 50 %", self.ctl("get", "client", number).stdout)
             self.assertIn("16 MiB to 64 MiB", self.ctl("clients").stdout)
             for words, part in (("threads.limit=20%",), "threads.request of 25%"), (("time.request=61%",), "time.request of 61%"), \
-                    (("memory=8M",), "memory.request of 16M"):
+                    (("memory=8M",), "memory.request of 16M"), (("memory=8000001",), "memory.limit of 8000001B: set both"):
                 refused = self.json("set", number, *words, schema="admin-error", status=1)
                 self.assertIn(part, refused["text"])
             # More than there is: the worker's arithmetic, and nothing has changed.
@@ -588,8 +589,8 @@ class Info(WithServer):
                          {"asked_bytes": quarter, "asked_by": "GPUSHARE_MEMORY_REQUEST", "granted_bytes": quarter})
         self.assertEqual(answer["limits"]["host_memory"]["request"],
                          {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_HOST_MEMORY_REQUEST", "granted_bytes": 1 << 20})
-        self.assertRegex(self.info(**env).stdout, r"pinned host memory, guaranteed +1 MiB +GPUSHARE_HOST_MEMORY_REQUEST +1 MiB")
-        self.assertEqual(run(GPUSHARECTL, "--socket", self.server.admin, "set", "gpu", "0", "mode=strict").returncode, 0)
+        self.assertRegex(self.info(**env).stdout, r"host_memory.request +1 MiB +GPUSHARE_HOST_MEMORY_REQUEST +1 MiB")
+        self.assertEqual(run(GPUSHARECTL, "--socket", self.server.admin, "set", "gpu:0", "mode=strict").returncode, 0)
         self.assertIn("shared in mode strict\n", self.info(**env).stdout)
         self.assertTrue(json.loads(self.info("--json", **env).stdout)["limits"]["time"]["enforced"])
         self.assertEqual(run(GPUSHARECTL, "--socket", self.server.admin, "set", "gpu", "0", "mode=concurrent").returncode, 0)
@@ -727,6 +728,8 @@ class NoServer(unittest.TestCase):
         for words, sentence in (("get gpu GPU-1", '"GPU-1" is not the index of a GPU, as `gpusharectl status` shows it\n'),
                                 ("set gpu", "set: it needs the index of a GPU, as `gpusharectl status` shows it\n"),
                                 ("get user root", '"root" is not a uid, as id(1) shows it\n'),
+                                ("set gpu:x", '"x" is not the index of a GPU, as `gpusharectl status` shows it\n'),
+                                ("get client:", '"" is not the number of a client, as `gpusharectl clients` shows it\n'),
                                 ("set user:x", '"x" is not a uid, as id(1) shows it\n'),
                                 ("get seven", "shows it, or user and a uid, or gpu and an index\n"),
                                 ("kill user 3", '"user" is not the number of a client, as `gpusharectl clients` shows it\n'),

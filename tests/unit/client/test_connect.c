@@ -330,9 +330,9 @@ static void test_shares_out_of_range_are_refused_by_name(void **state)
     option_refused((struct gpushare_options){.thread_request = 30, .thread_percentage = 20},
                    "above its limit of 20");
     option_refused((struct gpushare_options){.memory_request = 3, .memory_limit = 2},
-                   "memory_request is 3, above its limit of 2");
+                   "memory_request is 3B, above its limit of 2B");
     option_refused((struct gpushare_options){.host_memory_request = 3, .host_memory_limit = 2},
-                   "host_memory_request is 3, above its limit of 2");
+                   "host_memory_request is 3B, above its limit of 2B");
     option_refused((struct gpushare_options){.fraction = 0.5, .time_limit = 40},
                    "time_request is 50, above its limit of 40");
     assert_int_equal(fake_count(server, PROTO_ATTACH), 0);

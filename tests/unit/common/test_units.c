@@ -52,7 +52,7 @@ static void sizes_with_every_suffix(void **state)
     size_is("2TiB", UINT64_C(2199023255552));
 }
 
-static void sizes_with_a_fraction_only_where_exact(void **state)
+static void sizes_with_a_fraction_are_whole_bytes(void **state)
 {
     (void)state;
     size_is("1.5G", 1610612736);
@@ -60,9 +60,12 @@ static void sizes_with_a_fraction_only_where_exact(void **state)
     size_is("1.0", 1);
     size_is("2.000M", 2097152);
     size_is("0.0009765625K", 1);
-    size_fails("0.1K", -EINVAL); /* 102.4 bytes */
+    size_is("0.1K", 102); /* 102.4 */
+    size_is("0.9T", UINT64_C(989560464998));
     size_fails("1.5", -EINVAL);
-    size_fails("0.0009765626K", -EINVAL);
+    size_is("0.0009765626K", 1);
+    size_is("0.0009K", 0);
+    size_fails("1.5B", -EINVAL);
     size_fails("1.", -EINVAL);
     size_fails(".5G", -EINVAL);
     size_fails("1.0000000000000000000G", -EINVAL); /* more digits than anybody writes */
@@ -160,8 +163,8 @@ static void sizes_written_are_read_back(void **state)
     assert_string_equal(units_format_size(0, text), "0");
     assert_string_equal(units_format_size(1073741824, text), "1G");
     assert_string_equal(units_format_size(1610612736, text), "1536M");
-    assert_string_equal(units_format_size(1048577, text), "1048577");
-    assert_string_equal(units_format_size(UINT64_MAX, text), "18446744073709551615");
+    assert_string_equal(units_format_size(1048577, text), "1048577B");
+    assert_string_equal(units_format_size(UINT64_MAX, text), "18446744073709551615B");
     for (unsigned bit = 0; bit < 64; bit++) {
         for (int around = -1; around <= 1; around++) {
             uint64_t value = (UINT64_C(1) << bit) + (uint64_t)(int64_t)around;
@@ -253,7 +256,7 @@ int main(void)
         cmocka_unit_test(sizes_with_every_suffix),
         cmocka_unit_test(durations_with_every_unit),
         cmocka_unit_test(durations_that_are_none),
-        cmocka_unit_test(sizes_with_a_fraction_only_where_exact),
+        cmocka_unit_test(sizes_with_a_fraction_are_whole_bytes),
         cmocka_unit_test(sizes_at_the_largest),
         cmocka_unit_test(sizes_that_are_none),
         cmocka_unit_test(percentages),

@@ -26,7 +26,7 @@ static void sizes_are_read_or_refused(void **state)
     static const char *const bad[] = {"K",       "-1",       "+4M", " 4M",
                                       "4M ",     "0x400000", "4MM", "4KM",
                                       "2097151", "16385G",   "0",   "18446744073709551616",
-                                      "4.1M"};
+                                      "4.1"};
     struct settings settings;
     char why[200];
 

@@ -242,7 +242,7 @@ static void requests_that_no_limit_allows_are_refused(void **state)
     refused("clients:\n  memory: {limit: 50%, request: 50.01%}\n", 2,
             "memory: the request 50.01% exceeds the limit 50%");
     refused("profiles:\n  a:\n    host_memory: {limit: 1M, request: 1048577}\n", 3,
-            "host_memory: the request 1048577 exceeds the limit 1M");
+            "host_memory: the request 1048577B exceeds the limit 1M");
     /* Of one block, however it is written. */
     refused("clients:\n  time: {limit: 30%}\n  fraction: 0.5\n", 3,
             "time: the request 50% exceeds the limit 30%");
