@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * fake_admin: the administrators' socket against a supervisor of the test's own, so that
+ * clients, workers that never answer and their ends are the test's to decide.
+ */
+#ifndef GPUSHARE_TESTS_UNIT_SUPERVISOR_FAKE_ADMIN_H
+#define GPUSHARE_TESTS_UNIT_SUPERVISOR_FAKE_ADMIN_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "server/supervisor/admin.h"
+#include "server/supervisor/admin_request.h"
+#include "server/supervisor/settings.h"
+#include "server/supervisor/supervisor.h"
+
+/* ---- the supervisor that admin sees ---- */
+
+enum { CLIENTS_MAX = 2000, ASKED_MAX = 4096 };
+
+struct supervisor {
+    uv_loop_t loop;
+    struct settings settings;
+    struct supervisor_client_view clients[CLIENTS_MAX];
+    uint32_t client_count;
+    uint32_t killed;
+    unsigned reloads;
+    bool broken; /* the configuration has a mistake */
+    bool reload_later;
+    supervisor_reload_done *reload_done;
+    void *reload_context;
+    char killed_by[128];
+    bool workers_answer;
+    struct {
+        uint32_t client;
+        void (*done)(void *, uint32_t, const struct proto_worker_usage *);
+        void *context;
+    } asked[ASKED_MAX];
+    size_t asked_count;
+    struct supervisor_change change;
+    struct {
+        uint32_t client;
+        supervisor_set_done *done;
+        void *context;
+        struct supervisor_change change;
+    } setting[16];
+    size_t setting_count;
+    struct schedule schedule; /* of device 0 */
+    unsigned parts;           /* of the latest change of it */
+    supervisor_set_done *scheduled;
+    void *scheduled_context;
+    const char *no_room; /* why supervisor_set refuses guarantees */
+    struct {
+        uint32_t device;
+        uint64_t milliseconds;
+        supervisor_trace_done *done; /* NULL: none is under way */
+        void *context;
+        unsigned abandoned;
+    } trace;
+};
+
+static struct supervisor supervisor;
+
+const char *supervisor_device_state_name(enum supervisor_device_state state)
+{
+    return state == SUPERVISOR_DEVICE_READY ? "ready" : "starting";
+}
+
+uint32_t supervisor_device_count(const struct supervisor *self)
+{
+    (void)self;
+    return 2;
+}
+
+void supervisor_device_view(const struct supervisor *self, uint32_t index,
+                            struct supervisor_device_view *view)
+{
+    *view = (struct supervisor_device_view){
+        .index = index, .ordinal = index, .schedule = self->schedule};
+    if (index == 1) {
+        strcpy(view->trouble, "the worker ended: \x01 no driver");
+        return;
+    }
+    view->state = SUPERVISOR_DEVICE_READY;
+    view->worker_pid = 77;
+    view->worker_starts = 1;
+    view->clients = self->client_count;
+    view->memory_charged = 4096;
+    view->info = (struct proto_device_info){.driver_version = 13010,
+                                            .memory = UINT64_C(80) << 30,
+                                            .multiprocessors = 132,
+                                            .partition_multiprocessors = 8,
+                                            .compute_major = 9};
+    strcpy(view->info.name, "Test GPU");
+    view->info.uuid[0] = 0xab;
+}
+
+void supervisor_each_client(const struct supervisor *self,
+                            bool (*visit)(void *, const struct supervisor_client_view *),
+                            void *context)
+{
+    for (uint32_t i = 0; i < self->client_count; i++)
+        if (!visit(context, &self->clients[i]))
+            return;
+}
+
+void supervisor_totals(const struct supervisor *self, struct supervisor_totals *totals)
+{
+    *totals = (struct supervisor_totals){.clients = self->client_count,
+                                         .clients_max = 4096,
+                                         .host_limit = 1 << 20,
+                                         .uptime_ns = 1500000000};
+}
+
+int supervisor_kill(struct supervisor *self, uint32_t client, const char *by)
+{
+    for (uint32_t i = 0; i < self->client_count; i++) {
+        if (self->clients[i].number != client)
+            continue;
+        self->killed = client;
+        snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
+        return 0;
+    }
+    return -ENOENT;
+}
+
+uint32_t supervisor_check(const struct supervisor *self, uint32_t client,
+                          const struct supervisor_change *change, char *why, size_t why_size)
+{
+    if (self->no_room) {
+        snprintf(why, why_size, "%s", self->no_room);
+        return PROTO_ERROR_OUT_OF_MEMORY;
+    }
+    if (change->memory_limit == PROTO_UNSET || change->memory_limit <= UINT64_C(1) << 30)
+        return 0;
+    snprintf(why, why_size, "client %u: too much", client);
+    return PROTO_ERROR_INVALID_VALUE;
+}
+
+int supervisor_set(struct supervisor *self, uint32_t client, const struct supervisor_change *change,
+                   const char *by, supervisor_set_done *done, void *context)
+{
+    snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
+    for (uint32_t i = 0; i < self->client_count; i++)
+        if (self->clients[i].number == client && change->priority != UINT32_MAX)
+            self->clients[i].priority = change->priority;
+    self->change = *change;
+    if (change->host_request != PROTO_UNSET && client == 6) {
+        self->no_room = "there is no room for client 6";
+        return -ENOSPC;
+    }
+    if (!change->thread_percentage && change->thread_request == UINT32_MAX)
+        return 1;
+    assert_true(self->setting_count < 16);
+    self->setting[self->setting_count].change = *change;
+    self->setting[self->setting_count].client = client;
+    self->setting[self->setting_count].done = done;
+    self->setting[self->setting_count++].context = context;
+    return 0;
+}
+
+int supervisor_put_back(struct supervisor *self, uint32_t client,
+                        const struct supervisor_change *change, const char *by,
+                        supervisor_set_done *done, void *context)
+{
+    return supervisor_set(self, client, change, by, done, context);
+}
+
+int supervisor_schedule(struct supervisor *self, uint32_t device, const struct schedule *to,
+                        unsigned parts, const char *by, supervisor_set_done *done, void *context)
+{
+    snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
+    self->parts = parts;
+    if (device == 1) { /* has no worker */
+        schedule_merge(&self->schedule, to, parts);
+        return 1;
+    }
+    assert_int_equal(device, 0);
+    self->scheduled = done;
+    self->scheduled_context = context;
+    schedule_merge(&self->schedule, to, parts);
+    return 0;
+}
+
+int supervisor_reload(struct supervisor *self, char *words, size_t bytes,
+                      supervisor_reload_done *done, void *context)
+{
+    self->reloads++;
+    self->reload_done = done;
+    self->reload_context = context;
+    snprintf(words, bytes, "%s", self->broken ? "file:3: unknown key" : "");
+    return self->broken ? -EINVAL : self->reload_later ? 0 : 1;
+}
+
+void supervisor_config_view(const struct supervisor *self, struct supervisor_config_view *view)
+{
+    *view = (struct supervisor_config_view){
+        .file = self->reloads > 1 ? "/etc/x.yaml" : NULL, .profiles = 2, .rules = 3};
+}
+
+int supervisor_usage(struct supervisor *self, uint32_t client,
+                     void (*done)(void *, uint32_t, const struct proto_worker_usage *),
+                     void *context)
+{
+    if (client == 13)
+        return -ENOENT;
+    assert_true(self->asked_count < ASKED_MAX);
+    self->asked[self->asked_count].client = client;
+    self->asked[self->asked_count].done = done;
+    self->asked[self->asked_count++].context = context;
+    return 0;
+}
+
+uint32_t supervisor_trace(struct supervisor *self, uint32_t device, uint64_t milliseconds,
+                          const char *by, supervisor_trace_done *done, void *context, char *why,
+                          size_t why_size)
+{
+    if (self->trace.done) {
+        snprintf(why, why_size, "being traced for %s", by);
+        return PROTO_ERROR_TOO_MANY_OBJECTS;
+    }
+    self->trace.device = device;
+    self->trace.milliseconds = milliseconds;
+    self->trace.done = done;
+    self->trace.context = context;
+    return 0;
+}
+
+bool supervisor_trace_abandon(struct supervisor *self, const void *context)
+{
+    if (!self->trace.done || self->trace.context != context)
+        return false;
+    self->trace.done = NULL;
+    self->trace.abandoned++;
+    return true;
+}
+
+/* The trace under way ends with this memory; error: it fails. */
+static inline void trace_ends(int memory, uint32_t error)
+{
+    static const struct supervisor_trace_client clients[] = {
+        {.number = 5, .name = "a \"b\" \\", .pid = 50, .uid = 1000}, {.number = 9, .name = "c"}};
+    struct supervisor_trace trace = {.device = supervisor.trace.device,
+                                     .milliseconds = supervisor.trace.milliseconds,
+                                     .memory = memory,
+                                     .trouble = "the worker ended",
+                                     .clients = clients,
+                                     .client_count = 2};
+    supervisor_trace_done *done = supervisor.trace.done;
+    assert_non_null(done);
+    supervisor.trace.done = NULL;
+    done(supervisor.trace.context, error, error ? "no trace" : "", error ? NULL : &trace);
+}
+
+uv_loop_t *supervisor_loop(const struct supervisor *self)
+{
+    return (uv_loop_t *)(uintptr_t)&self->loop;
+}
+
+const struct settings *supervisor_settings(const struct supervisor *self)
+{
+    return &self->settings;
+}
+
+/* Answers what was asked; gone: as if the clients had ended meanwhile. */
+static inline void workers_answer(bool gone)
+{
+    size_t count = supervisor.asked_count;
+    supervisor.asked_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct proto_worker_usage usage = {.launches = supervisor.asked[i].client * 10,
+                                           .gpu_nanoseconds = 2500000000,
+                                           .shared_queues = 1,
+                                           .charged = 33333333,
+                                           .leases = 7,
+                                           .multiprocessors = 24,
+                                           .throttled_lease = 1000000,
+                                           .throttled_threads = 2000000,
+                                           .waits = {1, [5] = 40, [31] = 2},
+                                           .streams = 3};
+        supervisor.asked[i].done(supervisor.asked[i].context, supervisor.asked[i].client,
+                                 gone ? NULL : &usage);
+    }
+}
+
+/* ---- a server and its peers ---- */
+
+static struct admin *admin;
+static char folder[64], path[96];
+
+static inline void turn(void)
+{
+    if (supervisor.workers_answer)
+        workers_answer(false);
+    uv_run(&supervisor.loop, UV_RUN_NOWAIT);
+    usleep(200);
+}
+
+static inline void add_client(uint32_t number, bool attached)
+{
+    struct supervisor_client_view *view = &supervisor.clients[supervisor.client_count++];
+    *view = (struct supervisor_client_view){.number = number,
+                                            .pid = 4000 + (pid_t)number,
+                                            .uid = 1000,
+                                            .state = attached ? "attached" : "hello",
+                                            .attached = attached,
+                                            .memory_asked = PROTO_UNSET,
+                                            .memory_limit = 1 << 30,
+                                            .memory_charged = 2 << 20,
+                                            .host_asked = 1 << 16,
+                                            .host_limit = 1 << 16,
+                                            .threads_asked = 1250,
+                                            .threads_granted = 1250,
+                                            .time_limit = 10000,
+                                            .multiprocessors = 16,
+                                            .partitioned = true,
+                                            .connected_ns = 1000000000};
+    snprintf(view->name, sizeof view->name, "job %u", number);
+}
+
+static inline int set_up(void **state)
+{
+    (void)state;
+    char why[300];
+    memset(&supervisor, 0, sizeof supervisor);
+    uv_loop_init(&supervisor.loop);
+    supervisor.workers_answer = true;
+    supervisor.schedule = schedule_default();
+    supervisor.settings.admin_socket_fd = -1;
+    strcpy(supervisor.settings.driver_name, "softgpu");
+    strcpy(supervisor.settings.driver, "/lib/libcuda.so.1");
+    snprintf(folder, sizeof folder, "%s/admin-XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/admin.sock", folder);
+    strcpy(supervisor.settings.admin_socket, path);
+    int result = admin_open(&admin, &supervisor, why, sizeof why);
+    if (result < 0)
+        fail_msg("admin_open: %s", why);
+    return 0;
+}
+
+/* Everything must end by itself: no handle may be left, no memory (under a sanitizer). */
+static inline int tear_down(void **state)
+{
+    (void)state;
+    admin_close(&admin);
+    workers_answer(true);
+    uv_run(&supervisor.loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&supervisor.loop), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(rmdir(folder), 0);
+    return 0;
+}
+
+static inline int connect_by(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, name);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static inline int connect_to(void)
+{
+    return connect_by(path);
+}
+
+static inline void send_all(int fd, const char *text, size_t length)
+{
+    while (length) {
+        ssize_t sent = send(fd, text, length, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EPIPE)
+            return;
+        if (sent > 0) {
+            text += sent;
+            length -= (size_t)sent;
+        }
+        turn();
+    }
+}
+
+/* One line without its newline, malloc'ed; NULL at the end of the stream. */
+static inline char *read_line(int fd)
+{
+    size_t used = 0, room = 1 << 16;
+    char *line = malloc(room);
+    for (int i = 0; i < 20000; i++) {
+        ssize_t got = recv(fd, line + used, 1, 0);
+        if (got == 0 || (got < 0 && errno == ECONNRESET)) {
+            free(line);
+            return NULL;
+        }
+        if (got < 0) {
+            turn();
+            continue;
+        }
+        i = 0;
+        if (line[used] == '\n') {
+            line[used] = '\0';
+            return line;
+        }
+        if (++used == room)
+            line = realloc(line, room *= 2);
+    }
+    fail_msg("no answer came");
+    return NULL;
+}
+
+static inline json_t *read_answer(int fd)
+{
+    char *line = read_line(fd);
+    assert_non_null(line);
+    json_t *answer = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+    free(line);
+    assert_non_null(answer);
+    assert_int_equal(json_integer_value(json_object_get(answer, "schema_version")), 2);
+    return answer;
+}
+
+static inline json_t *ask_on(int fd, const char *line)
+{
+    send_all(fd, line, strlen(line));
+    send_all(fd, "\n", 1);
+    return read_answer(fd);
+}
+
+static inline json_t *ask(const char *line)
+{
+    int fd = connect_to();
+    json_t *answer = ask_on(fd, line);
+    close(fd);
+    return answer;
+}
+
+static inline void refused_with(const char *line, const char *error, const char *words)
+{
+    json_t *answer = ask(line);
+    assert_false(json_is_true(json_object_get(answer, "ok")));
+    assert_string_equal(json_string_value(json_object_get(answer, "error")), error);
+    const char *text = json_string_value(json_object_get(answer, "text"));
+    if (!strstr(text, words))
+        fail_msg("\"%s\": \"%s\" lacks \"%s\"", line, text, words);
+    json_decref(answer);
+}
+
+static inline double number_of(json_t *object, const char *name)
+{
+    json_t *value = json_object_get(object, name);
+    if (!json_is_number(value))
+        fail_msg("%s is no number", name);
+    return json_number_value(value);
+}
+
+/* Whoever runs the tests may change things from now on, as root or by name. False as the user who
+ * stands for everybody: nothing makes that one an administrator. */
+static inline bool become_administrator(void)
+{
+    uid_t uid = getuid();
+    if (uid == 65534)
+        return false;
+    if (uid != 0)
+        supervisor.settings.admins[supervisor.settings.admin_count++] = uid;
+    return true;
+}
+
+/* The same request, before: refused for everybody but root, who has no need to be named. */
+static inline void refused_unless_root(const char *line)
+{
+    if (getuid() == 0)
+        return;
+    refused_with(line, "not_permitted", getuid() == 65534 ? "without a name" : "--admin-uid");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+#endif
