@@ -5,7 +5,8 @@
  * together. A block takes a whole multiprocessor (by its shared memory), so the time
  * that blocks ran in a stretch of time, over that stretch, is how many multiprocessors
  * the client had. The error is that number's distance from what it was granted, over
- * what it was granted; the row is the largest of the four.
+ * what it was granted; the row is the largest of the four. Granted has to be what was asked for,
+ * rounded down: else the row ends.
  */
 #include <math.h>
 #include <stdio.h>
@@ -36,6 +37,14 @@ static struct load *client(const struct server *server, const char *percentage)
                              .drain = true,
                              .behave = one_launch};
     return load_start(server, &spec);
+}
+
+static void check_granted(const struct load *load, uint32_t percent, uint32_t all)
+{
+    uint32_t granted = load->page->multiprocessors, asked = all * percent / 100;
+    if (granted > asked || granted < asked - asked / 5)
+        bench_die("%u %% of %u multiprocessors were asked for, and %u granted", percent, all,
+                  granted);
 }
 
 static uint64_t first_begin(const struct load *load)
@@ -86,6 +95,9 @@ void bench_threads_30_70(struct bench_result *result)
     run(&other, 1, &errors[1]);
     struct load *both[] = {client(server, small), client(server, large)};
     run(both, 2, &errors[2]);
+    uint32_t all = bench_multiprocessors(server);
+    check_granted(both[0], 30, all);
+    check_granted(both[1], 70, all);
     snprintf(result->note, sizeof result->note,
              "%u and %u multiprocessors granted; alone %.4f and %.4f, together %.4f and %.4f",
              both[0]->page->multiprocessors, both[1]->page->multiprocessors, errors[0], errors[1],
