@@ -19,6 +19,11 @@ _Static_assert(sizeof(struct proto_status_header) <= PROTO_STATUS_FIRST, "status
 
 #define MASK (PROTO_RING_ENTRIES - 1)
 
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + 4095) & ~(size_t)4095;
+}
+
 size_t ring_memory_bytes(uint32_t streams)
 {
     return PROTO_RING_FIRST + (size_t)streams * PROTO_RING_STRIDE;
@@ -26,8 +31,12 @@ size_t ring_memory_bytes(uint32_t streams)
 
 size_t ring_status_bytes(uint32_t streams)
 {
-    size_t bytes = PROTO_STATUS_FIRST + (size_t)streams * sizeof(struct proto_stream_status);
-    return (bytes + 4095) & ~(size_t)4095;
+    return whole_pages(PROTO_STATUS_FIRST + (size_t)streams * sizeof(struct proto_stream_status));
+}
+
+size_t ring_twin_bytes(uint32_t streams)
+{
+    return whole_pages((size_t)streams * sizeof(uint64_t));
 }
 
 struct ring ring_at(void *ring_memory, void *status_memory, uint32_t stream)

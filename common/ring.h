@@ -39,9 +39,11 @@ struct ring {
     struct proto_stream_status *status; /* read-only in a client */
 };
 
-/* Bytes of the ring and status memory of a client with this many streams. */
+/* Bytes of the ring and status memory of a client with this many streams, and of the server's own
+ * twins of its timelines, a 64-bit word each. */
 size_t ring_memory_bytes(uint32_t streams);
 size_t ring_status_bytes(uint32_t streams);
+size_t ring_twin_bytes(uint32_t streams);
 
 /* Finds ring `stream` in the two memories. The caller has checked stream < streams. */
 struct ring ring_at(void *ring_memory, void *status_memory, uint32_t stream);

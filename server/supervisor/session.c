@@ -167,6 +167,17 @@ static void park(struct session *session, const struct channel_message *message)
     memcpy(&session->parked.body, message->body, message->type->bytes);
 }
 
+/* The device that a message names, or NULL: then it has been refused. */
+static struct device *device_of(struct session *session, uint32_t serial, uint32_t index)
+{
+    struct supervisor *supervisor = session->supervisor;
+    if (index < supervisor->device_count)
+        return &supervisor->devices[index];
+    session_refuse(session, serial, PROTO_ERROR_INVALID_DEVICE,
+                   "there is no device %u: this server has %u", index, supervisor->device_count);
+    return NULL;
+}
+
 static void describe(struct session *session, uint32_t serial, const struct device *device)
 {
     session_answer(session, PROTO_DEVICE_INFO, serial, &device->info, NULL, 0);
@@ -176,14 +187,10 @@ static void device_query(struct session *session, struct channel_message *messag
 {
     struct proto_device_query body;
     memcpy(&body, message->body, sizeof body);
-    struct supervisor *supervisor = session->supervisor;
-    if (body.device >= supervisor->device_count)
-        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_DEVICE,
-                       "there is no device %u: this server has %u", body.device,
-                       supervisor->device_count);
-    else if (supervisor->devices[body.device].known)
-        describe(session, message->header.serial, &supervisor->devices[body.device]);
-    else
+    const struct device *device = device_of(session, message->header.serial, body.device);
+    if (device && device->known)
+        describe(session, message->header.serial, device);
+    else if (device)
         park(session, message);
 }
 
@@ -191,15 +198,10 @@ static void attach(struct session *session, struct channel_message *message)
 {
     struct proto_attach body;
     memcpy(&body, message->body, sizeof body);
-    struct supervisor *supervisor = session->supervisor;
-    if (body.device >= supervisor->device_count)
-        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_DEVICE,
-                       "there is no device %u: this server has %u", body.device,
-                       supervisor->device_count);
-    else if (supervisor->devices[body.device].state == SUPERVISOR_DEVICE_READY &&
-             !supervisor->reload)
+    const struct device *device = device_of(session, message->header.serial, body.device);
+    if (device && device->state == SUPERVISOR_DEVICE_READY && !session->supervisor->reload)
         session_attach_now(session, message->header.serial, &body);
-    else
+    else if (device)
         park(session, message);
 }
 

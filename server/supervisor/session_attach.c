@@ -67,12 +67,11 @@ static int create_unmapped(struct shm *shm, const char *name, size_t bytes)
 
 static int create_shared(struct session *session, uint32_t streams)
 {
-    size_t twin = (streams * sizeof(uint64_t) + PAGE - 1) & ~(size_t)(PAGE - 1);
     int result = create_unmapped(&session->ring, "gpushare-ring", ring_memory_bytes(streams));
     if (result == 0)
         result = shm_create(&session->status, "gpushare-status", ring_status_bytes(streams));
     if (result == 0)
-        result = create_unmapped(&session->twin, "gpushare-twin", twin);
+        result = create_unmapped(&session->twin, "gpushare-twin", ring_twin_bytes(streams));
     if (result < 0)
         return result;
     session->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -11,11 +11,6 @@
 
 #include "common/error.h"
 
-static size_t twin_bytes(uint32_t streams)
-{
-    return ((size_t)streams * sizeof(uint64_t) + 4095) & ~(size_t)4095;
-}
-
 /* The device writes into it, at the address it gives. */
 static cuda_result register_shm(const struct device *device, const struct shm *shm,
                                 uint64_t *address)
@@ -44,7 +39,7 @@ static int adopt_memories(struct client *client, const int fds[4])
     error = shm_adopt(&client->status, fds[1], ring_status_bytes(streams), true);
     if (error < 0)
         return error;
-    return shm_adopt(&client->twins, fds[2], twin_bytes(streams), true);
+    return shm_adopt(&client->twins, fds[2], ring_twin_bytes(streams), true);
 }
 
 static void close_unadopted(const struct client *client, const int fds[4])
