@@ -8,6 +8,17 @@ import re
 import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+# What each folder may include of the others, and all that the scheduler may include of the system.
+MAY_INCLUDE = {
+    "common": (),
+    "server/scheduler": (),
+    "server/supervisor": ("common",),
+    "server/worker": ("common", "server/scheduler"),
+    "server/softgpu": ("common",),
+    "client": ("common",),
+    "client/tools": ("common", "client"),
+}
+PURE = {"errno.h", "inttypes.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "string.h"}
 FOLDERS = ("common", "server/supervisor", "server/worker", "server/scheduler", "server/softgpu", "client")
 
 
@@ -34,6 +45,23 @@ class Rooms(unittest.TestCase):
                     continue  # the public header is the folder's own line
                 own = os.path.exists(path[:-2] + ".c")
                 self.assertIn(noun, here if own else anywhere, "%s/%s is not in docs/architecture.md" % (folder, noun))
+
+    def test_dependencies_point_one_way(self):
+        for folder, others in MAY_INCLUDE.items():
+            sources = glob.glob(os.path.join(ROOT, folder, "*.[ch]"))
+            self.assertTrue(sources, folder)
+            for path in sources:
+                with open(path, encoding="utf-8") as text:
+                    included = re.findall(r'^#include "([\w/]+)/\w+\.\w+"', text.read(), re.M)
+                for other in included:
+                    self.assertIn(other, (folder,) + others, os.path.relpath(path, ROOT))
+
+    def test_the_scheduler_has_no_clock_thread_or_memory_of_its_own(self):
+        for path in glob.glob(os.path.join(ROOT, "server/scheduler/*.[ch]")):
+            with open(path, encoding="utf-8") as text:
+                source = text.read()
+            self.assertLessEqual(set(re.findall(r"^#include <(.+)>", source, re.M)), PURE, path)
+            self.assertNotRegex(source, r"\b(f?printf|puts|fopen|fwrite)\(", path)  # of stdio, snprintf alone
 
     def test_every_path_is_there(self):
         for path in re.findall(r"`((?:client|common|docs|make|schemas|server|systemd|tests)/[\w./-]*)`", page()):
