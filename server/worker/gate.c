@@ -491,6 +491,7 @@ void gate_remove(struct gate *gate, struct client *client)
         forget_name(gate, at);
     set_hold(gate, at, SCHEDULER_HOLDS);
     gate_trace_forget(gate, at, now);
+    charge(gate, at, now); /* else who leaves at once has had it for nothing */
     scheduler_remove(&gate->scheduler, &at->scheduled, now);
     at->added = false;
     bool open = may_be_open(gate);

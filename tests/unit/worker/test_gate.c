@@ -490,6 +490,26 @@ static void levels_divide_the_devices_range(void **state)
     assert_int_equal(priority_of(1), -1);
 }
 
+/* What the account found out only when all was done. */
+static void what_a_client_used_last_is_charged_before_it_goes(void **state)
+{
+    (void)state;
+    static struct gate gate;
+    static struct client quick, next;
+    char why[SCHEDULER_WHY];
+    struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = 2500};
+    gate_open(&gate);
+    assert_int_equal(gate_add(&gate, &quick, &limits, NULL, why, sizeof why), 0);
+    gate_own(&gate, &quick, 7);
+    quick.usage.gpu_nanoseconds = 1000 * (uint64_t)MS;
+    gate_remove(&gate, &quick);
+    assert_int_equal(gate_add(&gate, &next, &limits, NULL, why, sizeof why), 0);
+    gate_own(&gate, &next, 7);
+    assert_true(next.gate.scheduled.duty.parts < 0);
+    gate_remove(&gate, &next);
+    gate_close(&gate);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -504,6 +524,7 @@ int main(void)
         T(what_is_refused_leaves_threads_and_time_as_they_were),
         T(lower_clients_stay_behind),
         T(levels_divide_the_devices_range),
+        cmocka_unit_test(what_a_client_used_last_is_charged_before_it_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
