@@ -243,6 +243,16 @@ bool limits_name_is_valid(const char *name)
     return true;
 }
 
+void limits_clean_name(char *name)
+{
+    while (*name) {
+        size_t bytes = character_bytes((const unsigned char *)name);
+        if (!bytes)
+            *name = '?';
+        name += bytes ? bytes : 1;
+    }
+}
+
 /* ---- the wish ---- */
 
 struct reader {

@@ -122,6 +122,9 @@ int limits_parse_memory(struct limits_memory *memory, const char *variable, cons
 
 /* A client's name: at most LIMITS_NAME_MAX bytes of UTF-8 without control characters. */
 bool limits_name_is_valid(const char *name);
+/* Makes a NUL-terminated text one, but for its length: '?' for each byte that is no part of a
+ * character that may be there. */
+void limits_clean_name(char *name);
 
 /* The tighter of a limit granted and a wish, where PROTO_UNSET means none. */
 uint64_t limits_tighter(uint64_t granted, uint64_t asked);

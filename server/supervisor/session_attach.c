@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/error.h"
 #include "common/ring.h"
@@ -226,6 +227,7 @@ void session_attach_now(struct session *session, uint32_t serial, const struct p
     struct device *device = &supervisor->devices[wish->device];
     session->asked = *wish;
     memcpy(session->name, wish->name, sizeof session->name);
+    limits_clean_name(session->name); /* it will stand in logs and on administrators' terminals */
     identity_free(&session->identity);
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
     int result = session_grant(supervisor->config, session, device, wish, &session->grant);
