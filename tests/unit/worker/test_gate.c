@@ -395,6 +395,41 @@ static void requests_that_do_not_fit_are_refused(void **state)
     assert_int_equal(usage(2).leases > 0, 1);
 }
 
+static void a_schedule_arrives_whole(void **state)
+{
+    (void)state;
+    struct proto_worker_schedule wanted = {
+        .mode = SCHEDULER_TURNS, .precision = 1234, .lease = 77 * MS, .quantum = 99 * MS};
+    harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
+    const struct scheduler_settings *settings = &harness.worker.gate.scheduler.settings;
+    assert_int_equal(settings->mode, SCHEDULER_TURNS);
+    assert_int_equal(settings->precision, 1234);
+    assert_int_equal(settings->lease_ns, 77 * MS);
+    assert_int_equal(settings->quantum_ns, 99 * MS);
+}
+
+static const struct scheduler_lane *lane_of(uint32_t number)
+{
+    return worker_find_client(&harness.worker, number)->gate.scheduled.lane;
+}
+
+/* Whose multiprocessors no longer overlap need not wait for each other, and the other way round. */
+static void who_moves_apart_has_leases_of_its_own(void **state)
+{
+    (void)state;
+    struct proto_worker_limits limits = {.thread_percentage = 5000, .time_limit = 10000};
+    arrive(1, 0, 10000);
+    arrive(2, 0, 10000);
+    set_mode(SCHEDULER_FAIR);
+    assert_ptr_equal(lane_of(1), lane_of(2));
+    for (uint32_t i = 1; i <= 2; i++)
+        harness_ask(PROTO_WORKER_LIMITS, i, &limits, PROTO_WORKER_ATTACHED);
+    assert_ptr_not_equal(lane_of(1), lane_of(2));
+    limits.thread_percentage = PROTO_PERCENT_WHOLE;
+    harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
+    assert_ptr_equal(lane_of(1), lane_of(2));
+}
+
 /* Threads are changed first, and put back if the rest is refused. */
 static void what_is_refused_leaves_threads_and_time_as_they_were(void **state)
 {
@@ -521,6 +556,8 @@ int main(void)
         T(a_holder_that_goes_leaves_the_lease_to_others),
         T(modes_change_with_work_in_flight),
         T(requests_that_do_not_fit_are_refused),
+        T(a_schedule_arrives_whole),
+        T(who_moves_apart_has_leases_of_its_own),
         T(what_is_refused_leaves_threads_and_time_as_they_were),
         T(lower_clients_stay_behind),
         T(levels_divide_the_devices_range),
