@@ -171,6 +171,7 @@ static void worker_attached(void *context, struct channel_message *answer)
         if (answer->header.opcode == PROTO_WORKER_ATTACHED) {
             memcpy(&session->worker, answer->body, sizeof session->worker);
             session->state = SESSION_ATTACHED;
+            session->supervisor->served++;
             tracing_note(session->device->tracing, session->number, session->name, session->pid,
                          session->uid);
             uv_timer_stop(&session->patience);

@@ -302,7 +302,6 @@ static void admit(struct supervisor *supervisor, int fd, enum session_surplus su
     supervisor->last = session;
     supervisor->sessions++;
     supervisor->surplus += surplus != SURPLUS_NONE;
-    supervisor->served += surplus == SURPLUS_NONE;
 }
 
 void supervisor_accept(struct supervisor *supervisor, int fd)

@@ -130,7 +130,7 @@ struct supervisor_client_view {
 struct supervisor_totals {
     uint32_t clients; /* connections, of every state */
     uint32_t clients_max;
-    uint64_t clients_served; /* since the start */
+    uint64_t clients_served; /* attached since the start */
     uint64_t clients_refused;
     uint64_t host_limit; /* pinned host memory of all clients together */
     uint64_t host_charged;

@@ -43,7 +43,7 @@ struct supervisor {
     struct image_cache cache;
     bool ready, stopping, stopped;
     uint64_t started_at;
-    uint64_t served, refused;
+    uint64_t served, refused; /* clients that attached; connections turned away */
     /* Every client's messages arrive here, one at a time; a copy, whole while it is handled. */
     struct channel_message message;
 };

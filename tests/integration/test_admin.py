@@ -544,6 +544,15 @@ class Info(WithServer):
                               limits["streams"], limits["threads"]["multiprocessors"]),
                              (told["memory_limit"], told["host_memory_limit"], told["streams"], told["multiprocessors"]))
 
+    def test_it_counts_as_one_client_and_a_look_as_none(self):
+        def served():
+            return json.loads(run(GPUSHARECTL, "--socket", self.server.admin, "--json", "status").stdout)["clients_served"]
+        before = served()
+        self.assertEqual(self.info().returncode, 0)
+        self.assertEqual(served(), before + 1)
+        self.assertEqual(self.info(GPUSHARE_PROFILE="none-of-this-name").returncode, 1)
+        self.assertEqual(served(), before + 1)
+
     def test_each_limit_and_the_variable_that_asked(self):
         env = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25", "GPUSHARE_PINNED_DEVICE_MEM_LIMIT": "0=64M",
                "GPUSHARE_PINNED_HOST_MEM_LIMIT": "1M", "GPUSHARE_CLIENT_PRIORITY": "1", "CUDA_VISIBLE_DEVICES": "0"}
