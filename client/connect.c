@@ -59,10 +59,10 @@ static uint64_t memory_wish(const struct way *way)
     const struct environment *environment = &way->environment;
     uint64_t memory =
         limits_tighter(way->survey.memory[environment->device], environment->memory_limit);
+    uint64_t device = way->survey.info[way->index].memory;
     if (environment->wish.fraction)
-        memory = limits_tighter(
-            memory, limits_share(way->survey.info[way->index].memory, environment->wish.fraction));
-    return memory;
+        memory = limits_tighter(memory, limits_share(device, environment->wish.fraction));
+    return limits_tighter_amount(memory, environment->wish.memory_limit, device);
 }
 
 /* The same of what is to be guaranteed. */
@@ -70,14 +70,18 @@ static gpushare_error memory_request_wish(const struct way *way, uint64_t *bytes
 {
     const struct environment *environment = &way->environment;
     const struct limits_wish *wish = &environment->wish;
-    uint64_t limit = way->survey.memory[environment->device];
-    uint64_t request = limits_amount(wish->memory_request, way->survey.info[way->index].memory);
+    uint64_t device = way->survey.info[way->index].memory;
+    uint64_t listed = way->survey.memory[environment->device];
+    uint64_t limit = limits_tighter_amount(listed, wish->memory_limit, device);
+    uint64_t request = limits_amount(wish->memory_request, device);
     if (request > limit) {
         char asked[UNITS_TEXT], most[UNITS_TEXT];
         return failure(GPUSHARE_ERROR_INVALID_ENVIRONMENT,
                        "%s requests %s of device %u, and %s limits it to %s",
                        wish->memory_request_from, units_format_size(request, asked),
-                       environment->device, wish->memory_from, units_format_size(limit, most));
+                       environment->device,
+                       limit < listed ? wish->memory_limit_from : wish->memory_from,
+                       units_format_size(limit, most));
     }
     *bytes = limits_lower_request(request, environment->memory_request);
     return GPUSHARE_SUCCESS;

@@ -277,6 +277,36 @@ static int refuse_read(struct reader *reader, const char *value, const char *for
     return refuse(reader->from, value, form, reader->why, reader->why_size);
 }
 
+/* The limits by the names that they have everywhere else, beside those that MPS gave them; of both
+ * the tighter one, and MPS's own variable gives way to ours. */
+static int read_limits(struct limits_wish *wish, struct reader *reader)
+{
+    struct dialect_amount amount;
+    const char *value = look_up(reader, "GPUSHARE_THREADS_LIMIT", NULL);
+    if (value && dialect_parse_share(value, strlen(value), &amount) != 0)
+        return refuse_read(reader, value, DIALECT_FORM_SHARE);
+    bool gives_way =
+        !wish->thread_percentage_from || strncmp(wish->thread_percentage_from, "CUDA_", 5) == 0;
+    if (value && (gives_way || amount.value < wish->thread_percentage)) {
+        wish->thread_percentage = (uint32_t)amount.value;
+        wish->thread_percentage_from = reader->from;
+    }
+
+    value = look_up(reader, "GPUSHARE_HOST_MEMORY_LIMIT", NULL);
+    if (value && dialect_parse_size(value, strlen(value), &amount) != 0)
+        return refuse_read(reader, value, FORM_SIZE);
+    if (value && amount.value < wish->host_memory) {
+        wish->host_memory = amount.value;
+        wish->host_memory_from = reader->from;
+    }
+
+    value = look_up(reader, "GPUSHARE_MEMORY_LIMIT", NULL);
+    wish->memory_limit_from = reader->from;
+    if (value && dialect_parse_amount(value, strlen(value), &wish->memory_limit) != 0)
+        return refuse_read(reader, value, DIALECT_FORM_AMOUNT);
+    return 0;
+}
+
 static int read_amounts(struct limits_wish *wish, struct reader *reader)
 {
     uint64_t number;
@@ -291,6 +321,9 @@ static int read_amounts(struct limits_wish *wish, struct reader *reader)
     if (value && (units_parse_size(value, strlen(value), &wish->host_memory) != 0 ||
                   wish->host_memory == PROTO_UNSET))
         return refuse_read(reader, value, FORM_SIZE);
+    int result = read_limits(wish, reader);
+    if (result < 0)
+        return result;
 
     value = look_up(reader, "GPUSHARE_CLIENT_PRIORITY", "CUDA_MPS_CLIENT_PRIORITY");
     wish->priority_from = reader->from;
@@ -377,6 +410,10 @@ static int read_shares(struct limits_wish *wish, struct reader *reader)
     if (result == 0 && wish->memory_request.unit == DIALECT_SHARE)
         result = check_request((uint32_t)wish->memory_request.value, wish->memory_request_from,
                                wish->fraction, wish->fraction_from, reader);
+    if (result == 0 && wish->memory_request.unit == DIALECT_SHARE &&
+        wish->memory_limit.unit == DIALECT_SHARE)
+        result = check_request((uint32_t)wish->memory_request.value, wish->memory_request_from,
+                               (uint32_t)wish->memory_limit.value, wish->memory_limit_from, reader);
     return result;
 }
 
@@ -600,6 +637,12 @@ uint64_t limits_lower_request(uint64_t a, uint64_t b)
 uint64_t limits_share(uint64_t bytes, uint32_t share)
 {
     return (uint64_t)((unsigned __int128)bytes * share / PROTO_PERCENT_WHOLE);
+}
+
+uint64_t limits_tighter_amount(uint64_t granted, struct dialect_amount amount, uint64_t bytes)
+{
+    return amount.unit == DIALECT_UNSET ? granted
+                                        : limits_tighter(granted, limits_amount(amount, bytes));
 }
 
 uint64_t limits_amount(struct dialect_amount amount, uint64_t bytes)

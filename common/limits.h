@@ -12,10 +12,14 @@
  *   GPUSHARE_PINNED_DEVICE_MEM_LIMIT   CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
  *   GPUSHARE_CLIENT_PRIORITY           CUDA_MPS_CLIENT_PRIORITY
  *   GPUSHARE_VISIBLE_DEVICES           CUDA_VISIBLE_DEVICES
+ *   GPUSHARE_THREADS_LIMIT, GPUSHARE_MEMORY_LIMIT, GPUSHARE_HOST_MEMORY_LIMIT,
  *   GPUSHARE_PINNED_HOST_MEM_LIMIT, GPUSHARE_CLIENT_NAME, GPUSHARE_SOCKET,
  *   GPUSHARE_PROFILE, GPUSHARE_THREADS_REQUEST, GPUSHARE_TIME_REQUEST,
  *   GPUSHARE_TIME_LIMIT, GPUSHARE_FRACTION, GPUSHARE_MEMORY_REQUEST,
  *   GPUSHARE_HOST_MEMORY_REQUEST (none)
+ *
+ * Of two names of one limit (GPUSHARE_THREADS_LIMIT and GPUSHARE_ACTIVE_THREAD_PERCENTAGE)
+ * the tighter value holds; a namesake with CUDA_ counts where neither is set.
  *
  * A fraction is a limit of the device's memory and a request of its time. A request
  * above the limit that is asked for with it is refused.
@@ -76,14 +80,16 @@ struct limits_wish {
     uint64_t host_memory;                 /* bytes; PROTO_UNSET: not asked */
     uint64_t host_request;                /* bytes of pinned host memory; 0: not asked */
     struct dialect_amount memory_request; /* DIALECT_UNSET: not asked */
-    struct limits_memory memory;
+    struct dialect_amount memory_limit;   /* likewise, of each device */
+    struct limits_memory memory;          /* of some */
     struct limits_visible visible;
     char name[LIMITS_NAME_MAX + 1];     /* "": none */
     char socket[LIMITS_SOCKET_MAX + 1]; /* "": not asked */
     char profile[LIMITS_NAME_MAX + 1];  /* "": none; a client's */
     const char *thread_percentage_from, *thread_request_from, *time_request_from, *time_limit_from,
         *fraction_from, *priority_from, *host_memory_from, *host_request_from, *memory_from,
-        *memory_request_from, *visible_from, *name_from, *socket_from, *profile_from;
+        *memory_request_from, *memory_limit_from, *visible_from, *name_from, *socket_from,
+        *profile_from;
 };
 
 /* getenv's contract, with a context: the value, or NULL where the variable is unset. */
@@ -143,6 +149,9 @@ uint64_t limits_share(uint64_t bytes, uint32_t share);
 
 /* An amount of so many bytes, as bytes; 0 where nothing is said. */
 uint64_t limits_amount(struct dialect_amount amount, uint64_t bytes);
+
+/* limits_tighter with such an amount. */
+uint64_t limits_tighter_amount(uint64_t granted, struct dialect_amount amount, uint64_t bytes);
 
 /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" and its NUL. Returns text. */
 #define LIMITS_UUID_TEXT 41

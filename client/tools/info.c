@@ -43,10 +43,16 @@ static const char *mode_name(uint32_t mode)
     return mode < sizeof names / sizeof names[0] ? names[mode] : "unknown to this version";
 }
 
-/* A fraction is a limit of memory, too. */
-static const char *memory_from(const struct limits_wish *wish)
+/* Which of the variables that limit memory asked for so much. A list may be about other devices. */
+static const char *memory_from(const struct info *info)
 {
-    return wish->memory_from ? wish->memory_from : wish->fraction_from;
+    const struct limits_wish *wish = &info->wish;
+    uint64_t asked = info->limits.memory_limit_asked, device = info->device.memory;
+    if (wish->memory_limit_from && limits_amount(wish->memory_limit, device) == asked)
+        return wish->memory_limit_from;
+    if (wish->fraction_from && limits_share(device, wish->fraction) == asked)
+        return wish->fraction_from;
+    return wish->memory_from;
 }
 
 static void add_memory(struct table *table, const char *name, uint64_t asked, const char *from,
@@ -109,7 +115,7 @@ static void add_limits(struct table *table, const struct info *info)
               limits->time_limit, NULL);
     add_memory(table, "memory.request", limits->memory_request_asked, wish->memory_request_from,
                limits->memory_request);
-    add_memory(table, "memory.limit", limits->memory_limit_asked, memory_from(wish),
+    add_memory(table, "memory.limit", limits->memory_limit_asked, memory_from(info),
                limits->memory_limit);
     add_memory(table, "host_memory.request", limits->host_memory_request_asked,
                wish->host_request_from, limits->host_memory_request);
@@ -188,7 +194,7 @@ static json_t *limits_json(const struct info *info)
                   bytes_json(limits->memory_request_asked, wish->memory_request_from,
                              limits->memory_request),
                   "limit",
-                  bytes_json(limits->memory_limit_asked, memory_from(wish), limits->memory_limit)),
+                  bytes_json(limits->memory_limit_asked, memory_from(info), limits->memory_limit)),
         "host_memory",
         json_pack("{s:o, s:o}", "request",
                   bytes_json(limits->host_memory_request_asked, wish->host_request_from,

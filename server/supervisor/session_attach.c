@@ -233,8 +233,11 @@ void session_attach_now(struct session *session, uint32_t serial, const struct p
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
     int result = session_grant(supervisor->config, session, device, wish, &session->grant);
     if (result < 0) {
-        session_refuse(session, serial, PROTO_ERROR_INVALID_VALUE,
-                       "this server has no profile \"%s\" (GPUSHARE_PROFILE)", wish->profile);
+        session_refuse(
+            session, serial, PROTO_ERROR_INVALID_VALUE,
+            "this server has no profile \"%s\" (GPUSHARE_PROFILE): its administrator knows "
+            "the names; without one the other limits hold",
+            wish->profile);
         return;
     }
     result = join_group(session, wish);

@@ -56,9 +56,10 @@ static const char usage[] =
     "  --log-level error|warning|notice|info|debug  (default: info)\n"
     "  --version, --help\n"
     "\n"
-    "Environment: GPUSHARE_ACTIVE_THREAD_PERCENTAGE, GPUSHARE_PINNED_DEVICE_MEM_LIMIT,\n"
-    "GPUSHARE_PINNED_HOST_MEM_LIMIT, GPUSHARE_TIME_LIMIT, GPUSHARE_FRACTION,\n"
-    "GPUSHARE_CLIENT_PRIORITY are defaults and ceilings of every client;\n"
+    "Environment: GPUSHARE_THREADS_LIMIT, GPUSHARE_TIME_LIMIT, GPUSHARE_MEMORY_LIMIT,\n"
+    "GPUSHARE_HOST_MEMORY_LIMIT (or GPUSHARE_ACTIVE_THREAD_PERCENTAGE,\n"
+    "GPUSHARE_PINNED_DEVICE_MEM_LIMIT, GPUSHARE_PINNED_HOST_MEM_LIMIT),\n"
+    "GPUSHARE_FRACTION and GPUSHARE_CLIENT_PRIORITY are defaults and ceilings of every client;\n"
     "GPUSHARE_THREADS_REQUEST, GPUSHARE_TIME_REQUEST, GPUSHARE_MEMORY_REQUEST and\n"
     "GPUSHARE_HOST_MEMORY_REQUEST are given to every client;\n"
     "GPUSHARE_VISIBLE_DEVICES says which devices are served.\n";

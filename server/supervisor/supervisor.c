@@ -81,6 +81,9 @@ static void wish_limits(const struct limits_wish *wish, struct config_limits *li
     limits->threads = wish->thread_percentage;
     limits->time = wish->time_limit;
     limits->memory_share = wish->fraction;
+    if (wish->memory_limit.unit == DIALECT_SHARE)
+        limits->memory_share =
+            limits_tighter_percentage(wish->fraction, (uint32_t)wish->memory_limit.value);
     limits->priority = wish->priority;
     if (wish->thread_request)
         limits->thread_request = wish->thread_request;
@@ -98,6 +101,7 @@ static int set_limits(struct supervisor *supervisor, const struct discovery *dis
                       size_t text_bytes)
 {
     const struct settings *settings = supervisor->settings;
+    const struct dialect_amount most = settings->limits.memory_limit;
     unsigned indices[LIMITS_DEVICES_MAX];
     uint64_t bytes[LIMITS_DEVICES_MAX];
     for (uint32_t i = 0; i < discovery->count; i++) {
@@ -114,6 +118,8 @@ static int set_limits(struct supervisor *supervisor, const struct discovery *dis
             (struct admission){.limits = config_limits_none, .max_window = settings->max_window};
         wish_limits(&settings->limits, &admission->limits);
         admission->limits.memory = bytes[i];
+        if (most.unit == DIALECT_BYTES)
+            admission->limits.memory = limits_tighter(bytes[i], most.value);
         admission->limits.host_memory = settings->host_client;
     }
     return 0;

@@ -29,6 +29,9 @@ static const char *const names[] = {
     "GPUSHARE_FRACTION",
     "GPUSHARE_MEMORY_REQUEST",
     "GPUSHARE_HOST_MEMORY_REQUEST",
+    "GPUSHARE_THREADS_LIMIT",
+    "GPUSHARE_MEMORY_LIMIT",
+    "GPUSHARE_HOST_MEMORY_LIMIT",
 };
 #define VARIABLES (sizeof names / sizeof names[0])
 

@@ -575,6 +575,19 @@ class Info(WithServer):
         for words in ("25 %", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "64 MiB", "none yet (one address space)"):
             self.assertIn(words, text)
 
+    def test_limits_by_the_names_of_the_dialect(self):
+        env = {"GPUSHARE_THREADS_LIMIT": "25%", "GPUSHARE_MEMORY_LIMIT": "0.5", "GPUSHARE_HOST_MEMORY_LIMIT": "1M",
+               "GPUSHARE_FRACTION": "0.75"}
+        answer = json.loads(self.info("--json", **env).stdout)
+        json_check.check("gpushare-info", answer)
+        limits, half = answer["limits"], answer["device"]["memory_bytes"] // 2
+        self.assertEqual(limits["threads"]["limit"], {"asked_percent": 25, "asked_by": "GPUSHARE_THREADS_LIMIT", "granted_percent": 25})
+        self.assertEqual(limits["memory"]["limit"], {"asked_bytes": half, "asked_by": "GPUSHARE_MEMORY_LIMIT", "granted_bytes": half})
+        self.assertEqual(limits["host_memory"]["limit"],
+                         {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_HOST_MEMORY_LIMIT", "granted_bytes": 1 << 20})
+        self.assertIn("GPUSHARE_MEMORY_REQUEST requests 64M of device 0, and GPUSHARE_MEMORY_LIMIT limits it to 32M",
+                      self.info(GPUSHARE_MEMORY_REQUEST="64M", GPUSHARE_MEMORY_LIMIT="32M").stderr)
+
     @CHANGES
     def test_requests_and_shares_of_time(self):
         env = {"GPUSHARE_THREADS_REQUEST": "25%", "GPUSHARE_ACTIVE_THREAD_PERCENTAGE": "50", "GPUSHARE_FRACTION": "0.25",

@@ -335,6 +335,21 @@ rules:
             for name in variables:
                 del ENV[name]
 
+    def test_the_servers_own_limits_have_the_names_of_the_dialect(self):
+        for variables, memory in (({"GPUSHARE_THREADS_LIMIT": "50%", "GPUSHARE_MEMORY_LIMIT": "64M"}, lambda whole: 64 * MIB),
+                                  ({"GPUSHARE_THREADS_LIMIT": "50%", "GPUSHARE_MEMORY_LIMIT": "12.5%", "GPUSHARE_FRACTION": "0.5"},
+                                   lambda whole: whole // 8)):
+            ENV.update(variables)
+            try:
+                with self.configured("") as it:
+                    status = run(GPUSHARECTL, "--socket", it.server.admin, "--json", "status").stdout
+                    whole = json.loads(status)["devices"][0]["memory_bytes"]
+                    for told in (it.granted(), it.granted(memory_limit=whole, thread_percentage=9000)):
+                        self.assertEqual((told["thread_percentage"], told["memory_limit"]), (5000, memory(whole)))
+            finally:
+                for name in variables:
+                    del ENV[name]
+
     def test_nvidias_block(self):
         with self.configured("sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n") as it:
             quarter = it.granted()

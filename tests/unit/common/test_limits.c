@@ -132,6 +132,51 @@ static void a_request_above_its_limit_names_both(void **state)
     assert_non_null(strstr(why, "GPUSHARE_FRACTION requests 50 %"));
 }
 
+static void limits_have_the_names_of_the_dialect_too(void **state)
+{
+    (void)state;
+    struct limits_wish wish;
+    char why[400];
+    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_LIMIT", "12.5%", "GPUSHARE_MEMORY_LIMIT",
+                          "0.25", "GPUSHARE_HOST_MEMORY_LIMIT", "2M"),
+                     0);
+    assert_int_equal(wish.thread_percentage, 1250);
+    assert_string_equal(wish.thread_percentage_from, "GPUSHARE_THREADS_LIMIT");
+    assert_int_equal(limits_tighter_amount(PROTO_UNSET, wish.memory_limit, 1000), 250);
+    assert_int_equal(limits_tighter_amount(100, wish.memory_limit, 1000), 100);
+    assert_string_equal(wish.memory_limit_from, "GPUSHARE_MEMORY_LIMIT");
+    assert_int_equal(wish.host_memory, 2 << 20);
+    assert_string_equal(wish.host_memory_from, "GPUSHARE_HOST_MEMORY_LIMIT");
+    /* The tighter one of both; MPS's own gives way. */
+    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_LIMIT", "50%",
+                          "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "40", "GPUSHARE_HOST_MEMORY_LIMIT",
+                          "2M", "GPUSHARE_PINNED_HOST_MEM_LIMIT", "1M"),
+                     0);
+    assert_int_equal(wish.thread_percentage, 4000);
+    assert_string_equal(wish.thread_percentage_from, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE");
+    assert_int_equal(wish.host_memory, 1 << 20);
+    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_LIMIT", "50%",
+                          "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "40"),
+                     0);
+    assert_int_equal(wish.thread_percentage, 5000);
+    assert_int_equal(READ(&wish, why, "GPUSHARE_CLIENT_NAME", "a"), 0);
+    assert_int_equal(limits_tighter_amount(PROTO_UNSET, wish.memory_limit, 1000), PROTO_UNSET);
+    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_LIMIT", "25"), -EINVAL);
+    assert_string_equal(why,
+                        "GPUSHARE_THREADS_LIMIT=\"25\" is not a share above 0, like 25% or 0.25, "
+                        "up to 100% or 1.0");
+    assert_int_equal(READ(&wish, why, "GPUSHARE_MEMORY_LIMIT", "4"), -EINVAL);
+    assert_int_equal(READ(&wish, why, "GPUSHARE_HOST_MEMORY_LIMIT", "5%"), -EINVAL);
+    assert_int_equal(
+        READ(&wish, why, "GPUSHARE_THREADS_REQUEST", "50%", "GPUSHARE_THREADS_LIMIT", "30%"),
+        -EINVAL);
+    assert_non_null(strstr(why, "GPUSHARE_THREADS_LIMIT limits it to 30 %"));
+    assert_int_equal(
+        READ(&wish, why, "GPUSHARE_MEMORY_REQUEST", "50%", "GPUSHARE_MEMORY_LIMIT", "30%"),
+        -EINVAL);
+    assert_non_null(strstr(why, "GPUSHARE_MEMORY_LIMIT limits it to 30 %"));
+}
+
 static void a_request_of_memory_is_a_size_or_a_share(void **state)
 {
     (void)state;
@@ -506,6 +551,7 @@ int main(void)
         cmocka_unit_test(every_variable_is_read),
         cmocka_unit_test(shares_are_read_and_a_fraction_is_memory_and_time),
         cmocka_unit_test(a_request_above_its_limit_names_both),
+        cmocka_unit_test(limits_have_the_names_of_the_dialect_too),
         cmocka_unit_test(a_request_of_memory_is_a_size_or_a_share),
         cmocka_unit_test(a_namesake_counts_where_ours_is_unset),
         cmocka_unit_test(malformed_values_are_refused_in_words),
