@@ -3,6 +3,7 @@
 #include "server/scheduler/refusal.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "server/scheduler/lane.h"
 #include "server/scheduler/plan.h"
@@ -19,10 +20,23 @@ static const char *percent(char text[16], uint32_t hundredths)
     return text;
 }
 
+/* What helps; room: how much could still be had, as text, or NULL. */
+static void remedy(const char *room, char *why, size_t why_size)
+{
+    size_t used = strlen(why);
+    if (room)
+        snprintf(why + used, why_size - used, "ask for %s at most, or lower another request", room);
+    else
+        snprintf(why + used, why_size - used,
+                 "nothing is left to ask for; an administrator can lower another request");
+}
+
 void refusal_time(const struct lane_sum *sum, uint32_t asked, char *why, size_t why_size)
 {
-    char terms[96] = "", a[16], b[16], c[16], d[16];
+    char terms[96] = "", a[16], b[16], c[16];
     size_t used = 0;
+    if (why_size == 0)
+        return;
     for (uint32_t i = 0; i < sum->clients && i < 4; i++)
         used += (size_t)snprintf(terms + used, sizeof terms - used, "%s%s", i ? " + " : "",
                                  percent(a, sum->some[i]));
@@ -32,19 +46,24 @@ void refusal_time(const struct lane_sum *sum, uint32_t asked, char *why, size_t 
         snprintf(terms + used, sizeof terms - used, " = %s", percent(a, sum->requests));
     snprintf(why, why_size,
              "time: the requests of %u other client%s there are %s; with the %s asked for that "
-             "makes %s, more than 100 %%: ask for %s at most, or lower another request",
+             "makes %s, more than 100 %%: ",
              sum->clients, sum->clients == 1 ? "" : "s", terms, percent(b, asked),
-             percent(c, sum->requests + asked),
-             percent(d, sum->requests < PLAN_WHOLE ? PLAN_WHOLE - sum->requests : 0));
+             percent(c, sum->requests + asked));
+    remedy(sum->requests < PLAN_WHOLE ? percent(a, PLAN_WHOLE - sum->requests) : NULL, why,
+           why_size);
 }
 
 void refusal_threads(uint32_t others, uint32_t other_atoms, uint32_t asked, uint32_t atoms,
                      uint32_t atom_size, char *why, size_t why_size)
 {
+    char room[16];
+    if (why_size == 0)
+        return;
     snprintf(why, why_size,
              "threads: %u other client%s there %s %u of the device's %u groups of %u "
-             "multiprocessors of their own; with the %u asked for that makes %u: ask for %u at "
-             "most, or lower another request",
+             "multiprocessors of their own; with the %u asked for that makes %u: ",
              others, others == 1 ? "" : "s", others == 1 ? "has" : "have", other_atoms, atoms,
-             atom_size, asked, other_atoms + asked, atoms - other_atoms);
+             atom_size, asked, other_atoms + asked);
+    snprintf(room, sizeof room, "%u", atoms - other_atoms);
+    remedy(atoms > other_atoms ? room : NULL, why, why_size);
 }

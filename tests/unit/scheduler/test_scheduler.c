@@ -64,6 +64,19 @@ static double share_of(const struct device_client *client, uint64_t before, uint
     return 100.0 * (double)(device_had(&device, client) - before) / (double)span;
 }
 
+static void where_nothing_is_left_nobody_is_told_to_ask_for_it(void **state)
+{
+    (void)state;
+    open_mode(SCHEDULER_STRICT);
+    arrive_on(5000, NULL, 0);
+    arrive_on(5000, NULL, 0);
+    assert_int_equal(try_request(1, PLAN_WHOLE, NULL), SCHEDULER_OVERCOMMITTED);
+    assert_string_equal(why, "time: the requests of 2 other clients there are 50 % + 50 % = 100 %; "
+                             "with the 0.01 % asked for that makes 100.01 %, more than 100 %: "
+                             "nothing is left to ask for; an administrator can lower another "
+                             "request");
+}
+
 static void sums_above_one_are_refused_with_the_arithmetic(void **state)
 {
     (void)state;
@@ -602,6 +615,7 @@ static void the_next_event_is_never_missed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(where_nothing_is_left_nobody_is_told_to_ask_for_it),
         cmocka_unit_test(sums_above_one_are_refused_with_the_arithmetic),
         cmocka_unit_test(limits_out_of_range_are_refused),
         cmocka_unit_test(settings_out_of_range_are_refused),
