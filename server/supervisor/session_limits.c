@@ -157,6 +157,14 @@ static uint32_t check_guarantees(struct session *session, const struct superviso
 {
     const struct grant *grant = &session->grant;
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
+    bool asks =
+        request_wanted(session, change) != PROTO_UNSET || change->host_request != PROTO_UNSET;
+    if (asks && session->sharing) {
+        /* Which of two guarantees is left would depend on whose answer comes last. */
+        snprintf(why, why_size, "another change of client %u is under way: try again",
+                 session->number);
+        return PROTO_ERROR_NOT_READY;
+    }
     uint32_t error =
         check_request(session, "memory", either(request_wanted(session, change), memory),
                       either(memory_wanted(session, change), grant->memory_limit), why, why_size);

@@ -280,6 +280,13 @@ static void guarantees_hold_and_come_back(void **state)
     change.memory_request = 16 * MIB;
     change.thread_request = 9000;
     assert_int_equal(set(a.client, change), 0);
+    /* Which of two would hold in the end? */
+    change = nothing;
+    change.memory_request = 32 * MIB;
+    refused(a.client, change, PROTO_ERROR_NOT_READY, "another change of client");
+    change = nothing;
+    change.host_request = 1 * MIB;
+    refused(a.client, change, PROTO_ERROR_NOT_READY, "another change of client");
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     struct proto_failed failed = {.error = PROTO_ERROR_INVALID_VALUE, .text = "140%"};
     fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_FAILED, &failed, NULL, 0);

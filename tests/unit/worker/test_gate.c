@@ -430,6 +430,42 @@ static void who_moves_apart_has_leases_of_its_own(void **state)
     assert_ptr_equal(lane_of(1), lane_of(2));
 }
 
+static bool borrows(uint32_t number)
+{
+    struct gate *gate = &harness.worker.gate;
+    pthread_mutex_lock(&gate->lock);
+    bool does = worker_find_client(&harness.worker, number)->gate.scheduled.borrows;
+    pthread_mutex_unlock(&gate->lock);
+    return does;
+}
+
+/* Works for a client until the gate takes it for a borrower, or does no more. */
+static void work_until_it(uint32_t number, bool is)
+{
+    for (uint64_t end = timeline_now() + 20000 * (uint64_t)MS; borrows(number) != is;) {
+        assert_true(timeline_now() < end);
+        push_kernels(number, 1);
+        wait_all(number, number);
+    }
+}
+
+/* What runs on lent multiprocessors must be away soon: the gate keeps less of it in flight. */
+static void the_gate_knows_who_runs_on_lent_multiprocessors(void **state)
+{
+    (void)state;
+    struct proto_worker_limits limits = {
+        .thread_percentage = 10000, .thread_request = 5000, .time_limit = 10000};
+    begin_holding();
+    arrive(1, 0, 10000);
+    arrive(2, 0, 10000);
+    work_until_it(2, false);
+    harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
+    work_until_it(2, true);
+    limits.thread_request = 0;
+    harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
+    work_until_it(2, false);
+}
+
 /* Threads are changed first, and put back if the rest is refused. */
 static void what_is_refused_leaves_threads_and_time_as_they_were(void **state)
 {
@@ -558,6 +594,7 @@ int main(void)
         T(requests_that_do_not_fit_are_refused),
         T(a_schedule_arrives_whole),
         T(who_moves_apart_has_leases_of_its_own),
+        T(the_gate_knows_who_runs_on_lent_multiprocessors),
         T(what_is_refused_leaves_threads_and_time_as_they_were),
         T(lower_clients_stay_behind),
         T(levels_divide_the_devices_range),
