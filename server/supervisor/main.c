@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* gpushared: parses, sets up, runs. */
+/* gpushared: parses, sets up, runs; or looks for mistakes in its configuration. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 
 #include "common/log.h"
 #include "server/supervisor/admin.h"
+#include "server/supervisor/config.h"
 #include "server/supervisor/discovery.h"
 #include "server/supervisor/listener.h"
 #include "server/supervisor/notify.h"
@@ -166,6 +167,21 @@ static int serve(struct server *server)
     return server->status;
 }
 
+/* What needs the devices is left to the start and to a reload. */
+static int check_config(const struct settings *settings)
+{
+    struct config *config;
+    char why[1024];
+    if (config_load(&config, settings->config, why, sizeof why) < 0) {
+        log_error("%s", why);
+        return 1;
+    }
+    config_free(config);
+    printf("%s: no mistake found; whether its GPUs are there was not looked at\n",
+           settings->config);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     static struct server server;
@@ -180,6 +196,8 @@ int main(int argc, char **argv)
         log_error("%s", text);
         return 2;
     }
+    if (server.settings.check_config)
+        return check_config(&server.settings);
     log_open("gpushared", server.settings.log_level, server.settings.journal);
     result = discovery_run(&server.discovery, &server.settings, text, sizeof text);
     if (result < 0) {

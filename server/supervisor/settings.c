@@ -34,6 +34,7 @@ static const char usage[] =
     "  --config PATH                  rules and profiles, read again on SIGHUP and on\n"
     "                                 gpusharectl reload\n"
     "                                 (default: " CONFIG_PATH ", if it exists)\n"
+    "  --check-config                 read that file, say what is wrong with it, and end\n"
     "  --socket PATH                  where clients connect (default: in the runtime directory,\n"
     "                                 or GPUSHARE_SOCKET)\n"
     "  --admin-socket PATH            where administrators connect\n"
@@ -171,6 +172,7 @@ static int add_admin(struct settings *settings, const char *value, char *text, s
 enum option_name {
     OPTION_DRIVER = 256,
     OPTION_CONFIG,
+    OPTION_CHECK_CONFIG,
     OPTION_SOCKET,
     OPTION_ADMIN_SOCKET,
     OPTION_ADMIN_UID,
@@ -194,6 +196,7 @@ enum option_name {
 static const struct option options[] = {
     {"driver", required_argument, NULL, OPTION_DRIVER},
     {"config", required_argument, NULL, OPTION_CONFIG},
+    {"check-config", no_argument, NULL, OPTION_CHECK_CONFIG},
     {"socket", required_argument, NULL, OPTION_SOCKET},
     {"admin-socket", required_argument, NULL, OPTION_ADMIN_SOCKET},
     {"admin-uid", required_argument, NULL, OPTION_ADMIN_UID},
@@ -226,6 +229,9 @@ static int set_option(struct settings *s, int option, const char *value, char so
     case OPTION_CONFIG:
         s->config_named = true;
         return set_path(s->config, "--config", value, text, bytes);
+    case OPTION_CHECK_CONFIG:
+        s->check_config = true;
+        return 0;
     case OPTION_SOCKET:
         return set_path(s->socket, "--socket", value, text, bytes);
     case OPTION_ADMIN_SOCKET:

@@ -27,6 +27,7 @@ struct settings {
     char admin_socket[PATH_MAX];       /* administrators */
     char config[PATH_MAX];             /* the administrator's file; "": none */
     bool config_named;                 /* by --config: then it must exist */
+    bool check_config;                 /* only look for mistakes in it */
     int socket_fd;                     /* passed by systemd as "client"; -1: make our own */
     int admin_socket_fd;               /* passed by systemd as "admin"; -1: make our own */
     uid_t admins[SETTINGS_ADMINS_MAX]; /* who may change things, besides root */

@@ -546,6 +546,16 @@ rules:
                          "--admin-socket", os.path.join(self.folder, "a"))
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(words, result.stderr)
+            checked = run(GPUSHARED, "--check-config", "--config", named)
+            self.assertEqual(checked.returncode, 1)
+            self.assertIn(words, checked.stderr)
+            self.assertEqual(checked.stdout, "")
+
+    def test_a_file_is_checked_without_a_server_or_a_gpu(self):
+        example = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../docs/gpushared.yaml"))
+        checked = run(GPUSHARED, "--driver", "/nowhere/libcuda.so.1", "--check-config", "--config", example)
+        self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+        self.assertTrue(checked.stdout.startswith(example + ": no mistake found"))
 
 
 # JSON is YAML: what the schema takes and what the server takes, held against each other.
