@@ -7,7 +7,7 @@
 MUTANTS_ONLY := $(BUILD)/tests/mutants/only.so
 # A sanitizer would have to be preloaded before it.
 $(MUTANTS_ONLY): private override SAN =
-$(MUTANTS_ONLY): tests/mutants/only.c $(BUILD)/flags
+$(MUTANTS_ONLY): tests/mutants/only.c make/66-mutants.mk $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -shared -o $@ $< -lcmocka
 # tests/unit/mutants has the runner judge mutants of its own.
