@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "../.."))
 sys.path[:0] = [os.path.join(HERE, "../support"), HERE]
 from raw_client import RawClient  # noqa: E402
-from test_admin import GPUSHARE, GPUSHARECTL, run  # noqa: E402
+from test_admin import GPUSHARE, GPUSHARECTL, Server, run  # noqa: E402
 from test_config import Case, Configured  # noqa: E402
 
 UNITS = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
@@ -149,6 +149,114 @@ class SharingPage(Case):
         self.assertEqual(len(re.findall(r"^!\[.+\]\(pictures/\w+\.svg\)$", PAGE, re.M)), 5)
         for path in re.findall(r"\]\((?!https?:|#)([^)#]+)", PAGE):
             self.assertTrue(os.path.exists(os.path.join(ROOT, "docs", path)), path)
+
+
+def backticked(cell):
+    return re.findall(r"`([^`]+)`", cell)
+
+
+ROWS = {there: here for there, here in (row.strip("|").rsplit("|", 1) for row in re.split(
+    "\n\\|", PAGE.split("\n## Coming from another way\n", 1)[1].split("\n## ", 1)[0].rstrip())[3:])}
+# Of a server with two devices: the second one.
+MPS = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=64M",
+       "CUDA_MPS_CLIENT_PRIORITY": "1", "CUDA_VISIBLE_DEVICES": "1"}
+
+
+class ComingFromAnotherWay(Case):
+    """Each row of the table of that name, as it is written there: what it says is granted."""
+
+    def info(self, server, **variables):
+        done = run(GPUSHARE, "--socket", server.client, "--json", "info", **variables)
+        self.assertEqual(done.returncode, 0, f"{variables}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout)
+
+    def file(self, text):
+        """What a client that asks for nothing is granted, and how GPU 0 is shared, under this file."""
+        if not hasattr(self, "one"):
+            self.one = Configured(self, "")
+            self.addCleanup(self.one.server.stop)
+            self.whole = self.info(self.one.server)
+        self.one.write(text)
+        done = self.one.reload()
+        self.assertEqual(done.returncode, 0, f"{text}: {done.stdout}")
+        done = run(GPUSHARECTL, "--socket", self.one.server.admin, "--json", "get", "gpu", "0")
+        return self.info(self.one.server)["limits"], json.loads(done.stdout)["gpus"][0]["schedule"]
+
+    def variable(self, words):
+        """What is granted to a client that says this, by this variable."""
+        name, value = words.split("=", 1)
+        limits = self.info(self.one.server, **{name: value})["limits"]
+        self.assertIn(f'"{name}"', json.dumps(limits))
+        return limits
+
+    def test_mps_variables_as_they_are(self):
+        there = next(row for row in ROWS if "CUDA_MPS_CLIENT_PRIORITY" in row)
+        self.assertEqual(backticked(there), list(MPS))
+        self.assertEqual(ROWS[there].strip(), "as they are, for a client, and for the server as default and ceiling of all")
+        for of_server in (False, True):
+            server = Server(env={"SOFTGPU_DEVICES": "2", **(MPS if of_server else {})})
+            try:
+                other = {**MPS, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=128M",
+                         "CUDA_MPS_CLIENT_PRIORITY": "0", "CUDA_VISIBLE_DEVICES": "0"}
+                for told in [self.info(server), self.info(server, **other)] if of_server else [self.info(server, **MPS)]:
+                    limits = told["limits"]
+                    self.assertEqual(limits["threads"]["limit"]["granted_percent"], 25)
+                    self.assertEqual(limits["threads"]["multiprocessors"], 32)
+                    self.assertEqual(limits["memory"]["limit"]["granted_bytes"], 64 << 20)
+                    self.assertEqual(limits["priority"]["granted"], 1)
+                    self.assertEqual(told["visible_devices"], 1)
+                    self.assertTrue(told["device"]["uuid"].endswith("1"), told)
+            finally:
+                server.stop()
+
+    def test_every_other_row(self):
+        _, plain = self.file("")
+        whole = self.whole["device"]["memory_bytes"]
+        tested = set()
+
+        def row(words):
+            there = [one for one in ROWS if words in one]
+            self.assertEqual(len(there), 1, words)
+            tested.add(there[0])
+            return backticked(ROWS[there[0]])
+
+        threads, = row("set_default_active_thread_percentage 25")
+        self.assertEqual(self.file(threads)[0]["threads"]["limit"], {"asked_percent": None, "asked_by": None, "granted_percent": 25})
+        memory, = row("set_default_device_pinned_mem_limit 0 4G")
+        self.assertEqual(self.file(memory)[0]["memory"]["limit"]["granted_bytes"], 4 << 30)
+
+        self.assertFalse(row("NVIDIA's device plugin"))
+        block = re.search(r"^```yaml\n(sharing:\n.*?)^```$", read("docs/configuration.md"), re.M | re.S).group(1)
+        self.assertIn("replicas: 4", block)
+        limits, schedule = self.file(block)
+        self.assertEqual((limits["threads"]["limit"]["granted_percent"], limits["memory"]["limit"]["granted_bytes"], schedule),
+                         (25, whole // 4, plain))
+        limits, schedule = self.file(block.replace("mps:", "timeSlicing:"))
+        self.assertEqual((limits["threads"]["limit"]["granted_percent"], limits["memory"]["limit"]["granted_bytes"]), (100, whole))
+        self.assertEqual(schedule, {**plain, "mode": "fair", "time_enforced": True})
+
+        slices, = row("nvidia-smi compute-policy --set-timeslice=short")
+        for name, _, length in table("| `lease` | number | length |"[2:]):
+            schedule = self.file(slices.replace("short", name))[1]
+            self.assertEqual((schedule["mode"], schedule["lease_seconds"]), ("fair", nanoseconds(length) / 1e9))
+
+        fraction, in_file, mebibytes = row('Run:ai: `gpu-fraction: "0.5"`; `gpu-memory: "4096"` (MiB)')
+        for limits in (self.file("clients: {%s}" % in_file)[0], self.file("")[0] and self.variable(fraction)):
+            self.assertEqual((limits["memory"]["limit"]["granted_bytes"], limits["time"]["request"]["granted_percent"],
+                              limits["time"]["limit"]["granted_percent"]), (whole // 2, 50, 100))
+        self.assertEqual(self.variable(mebibytes)["memory"]["limit"]["granted_bytes"], 4096 << 20)
+
+        mebibytes, share = row("nvidia.com/gpumem-percentage: 25")
+        self.assertEqual(self.variable(mebibytes)["memory"]["limit"]["granted_bytes"], 3000 << 20)
+        self.assertEqual(self.variable(share)["memory"]["limit"]["granted_bytes"], whole // 4)
+
+        threads, time, mode = row("nvidia.com/gpucores: 30")
+        limits = self.variable(threads)["threads"]
+        self.assertEqual((limits["limit"]["granted_percent"], limits["multiprocessors"]), (30, 36))  # four groups of 8 and that of 4, of 39.6
+        self.file("gpus: [{gpu: 0, mode: %s}]" % mode)
+        limits = self.variable(time)["time"]
+        self.assertEqual((limits["limit"]["granted_percent"], limits["mode"], limits["enforced"]), (30, "fair", True))
+        self.assertEqual({one for one in ROWS if one not in tested}, {one for one in ROWS if "CUDA_MPS_CLIENT_PRIORITY" in one})
 
 
 if __name__ == "__main__":
