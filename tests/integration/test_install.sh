@@ -4,7 +4,8 @@
 #
 # make install into a root of the test's own: a program is built against what was
 # installed with nothing but pkg-config's word, in C and in C++; the header needs
-# nothing of the source tree; uninstall leaves no file.
+# nothing of the source tree; uninstall leaves no file. README's client is built and
+# run as README says, against an installed server.
 set -u
 shopt -s extglob
 cd "$(dirname "$0")/../.." || exit 1
@@ -17,24 +18,60 @@ fail() {
     failures=$((failures + 1))
 }
 # The tests' make is not waiting for jobs of ours.
+# Nor is what the caller says to clients and servers for ours.
+# shellcheck disable=SC2046 # one word a variable
+unset $(env | sed -n "s/^\(\(GPUSHARE\|CUDA\|SOFTGPU\|LISTEN\|NOTIFY\)_[A-Z_]*\|RUNTIME_DIRECTORY\)=.*/\1/p")
 MAKEFLAGS=${MAKEFLAGS-}
 export MAKEFLAGS=${MAKEFLAGS//--jobserver-auth=*([^ ])/}
+# install TARGET VARIABLE=VALUE...
 install() {
-    make --no-print-directory -j1 "$1" BUILD="$build" DESTDIR="$root" PREFIX=/usr >"$TMPDIR/$1.log" 2>&1 || {
-        cat "$TMPDIR/$1.log"
+    make --no-print-directory -j1 "$1" BUILD="$build" "${@:2}" >"$TMPDIR/$1.log" 2>&1 || {
         fail "make $1: exit status $?"
+        cat "$TMPDIR/$1.log"
     }
 }
+# README's first block that begins with this line, under "A client".
+readme() {
+    awk -v fence="$1" '$0 == "## A client" { under = 1 } !under { next }
+        /^```/ { if (inside) exit; open = !open; inside = open && $0 == fence; next } inside { print }' README.md
+}
+# What README prints, and no more than makes it a program that shows a sum.
+client() {
+    printf '#include <gpushare.h>\n#include <stdio.h>\nint main(void)\n{\n'
+    readme '```c'
+    cat <<'EOF'
+    float a = 40, b = 2, c = 0;
+    unsigned count = 1;
+    gpushare_address in_a, in_b, out;
+    gpushare_memory_alloc(gpu, sizeof a, &in_a);
+    gpushare_memory_alloc(gpu, sizeof b, &in_b);
+    gpushare_memory_alloc(gpu, sizeof c, &out);
+    gpushare_copy_to_device(gpu, in_a, &a, sizeof a);
+    gpushare_copy_to_device(gpu, in_b, &b, sizeof b);
+    struct gpushare_dim one = {1, 1, 1};
+    void *parameters[] = {&in_a, &in_b, &out, &count};
+    gpushare_launch(add, one, one, 0, NULL, parameters);
+    gpushare_copy_from_device(gpu, &c, out, sizeof c);
+    printf("%g\n", c);
+    gpushare_close(&gpu);
+}
+EOF
+}
 
+client >"$TMPDIR/mine.c"
+cc=$(readme '```' | sed -n 's/ *#.*//; /^cc /p')
+[ -n "$cc" ] || fail "README does not say how to compile a client"
+cp examples/kernels/vector-add.ptx "$TMPDIR/" || exit 1
 
-install install
+install install DESTDIR="$root" PREFIX=/usr
 cd "$TMPDIR" || exit 1
 for file in bin/gpushared bin/gpusharectl bin/gpushare libexec/gpushare-worker; do
     [ -x "root/usr/$file" ] || fail "no program $file"
 done
 for file in lib/gpushare/softgpu/libcuda.so.1 lib/systemd/system/gpushared.service \
     lib/systemd/system/gpushared.socket lib/systemd/system/gpushared-admin.socket \
-    lib/sysusers.d/gpushare.conf lib/libgpushare-client.a lib/libgpushare-client.so; do
+    lib/sysusers.d/gpushare.conf lib/libgpushare-client.a lib/libgpushare-client.so \
+    share/doc/gpushare/gpushared.yaml share/doc/gpushare/gpushared-config.schema.json; do
     [ -s "root/usr/$file" ] || fail "no file $file"
 done
 grep -qx 'ExecStart=/usr/bin/gpushared' root/usr/lib/systemd/system/gpushared.service ||
@@ -82,7 +119,38 @@ if [ -z "$(nm -D "root/usr/lib/libgpushare-client.so.0" | grep -E '__(asan|tsan|
 fi
 
 cd "$OLDPWD" || exit 1
-install uninstall
+install uninstall DESTDIR="$root" PREFIX=/usr
 left=$(find "$root" -not -type d)
 [ -z "$left" ] || fail "uninstall left: $left"
+
+# Elsewhere, by PREFIX alone, with the two variables that README names and its command.
+prefix=$TMPDIR/opt
+unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR
+install install PREFIX="$prefix"
+# A file of somebody's own in a folder of ours is to stay.
+echo "mine" >"$prefix/share/doc/gpushare/notes" || exit 1
+cd "$TMPDIR" || exit 1
+export XDG_RUNTIME_DIR=$TMPDIR/run
+mkdir -m 700 run || exit 1
+opt/bin/gpushared --driver softgpu >server.log 2>&1 &
+server=$!
+trap 'kill $server 2>/dev/null' EXIT
+for ((i = 0; i < 1200; i++)); do
+    grep -q "ready: clients connect" server.log && break
+    kill -0 $server 2>/dev/null || break
+    sleep 0.05
+done
+opt/bin/gpusharectl ping >/dev/null || fail "the installed server does not answer: $(cat server.log)"
+if [ -z "$(nm -D opt/lib/libgpushare-client.so.0 | grep -E '__(asan|tsan|ubsan)_')" ]; then
+    (export PKG_CONFIG_PATH="$prefix/lib/pkgconfig" && eval "$cc -Wall -Wextra -Werror") || fail "README's client: $cc"
+    sum=$(LD_LIBRARY_PATH=$prefix/lib ./mine)
+    [ "$sum" = 42 ] || fail "README's client says \"$sum\", not 42"
+fi
+kill $server
+wait $server || fail "the installed server: exit status $?: $(cat server.log)"
+trap - EXIT
+cd "$OLDPWD" || exit 1
+install uninstall PREFIX="$prefix"
+left=$(find "$prefix" -not -type d)
+[ "$left" = "$prefix/share/doc/gpushare/notes" ] || fail "uninstall elsewhere left: $left"
 exit $((failures != 0))
