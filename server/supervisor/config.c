@@ -514,15 +514,16 @@ int config_load(struct config **out, const char *path, char *why, size_t why_siz
     return result;
 }
 
-int config_resolve(struct config *config, const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
-                   char *why, size_t why_size)
+int config_resolve(struct config *config, const struct schedule *unsaid,
+                   const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count, char *why,
+                   size_t why_size)
 {
     unsigned named[LIMITS_DEVICES_MAX] = {0}, index[LIMITS_DEVICES_MAX];
     config->device_count = count;
     for (unsigned i = 0; i < count; i++) {
         config->ceilings[i] = config->clients;
         config_limits_tighten(&config->ceilings[i], &config->shared);
-        config->schedules[i] = schedule_default();
+        config->schedules[i] = *unsaid;
         if (config->time_sliced) {
             config->schedules[i].mode = SCHEDULE_FAIR;
             config->schedule_parts[i] = SCHEDULE_MODE;

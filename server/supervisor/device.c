@@ -30,7 +30,7 @@ void device_open(struct device *device, struct supervisor *supervisor, uint32_t 
                               .index = index,
                               .ordinal = ordinal,
                               .state = SUPERVISOR_DEVICE_WAITING,
-                              .schedule = schedule_default()};
+                              .schedule = supervisor->settings->schedule};
     device->admission.limits = config_limits_none;
     quota_open(&device->memory, "device memory of all clients together", 0, NULL);
     uv_timer_init(supervisor->loop, &device->timer);

@@ -161,9 +161,10 @@ static void share(struct reload *reload, const struct change *change, struct ses
     ask_client(reload, session, &wanted);
 }
 
-static struct schedule schedule_under(const struct config *config, uint32_t device)
+static struct schedule schedule_under(const struct reload *reload, const struct config *config,
+                                      uint32_t device)
 {
-    return config ? config->schedules[device] : schedule_default();
+    return config ? config->schedules[device] : reload->supervisor->settings->schedule;
 }
 
 static unsigned parts_that_differ(const struct schedule *a, const struct schedule *b)
@@ -178,8 +179,8 @@ static void schedule(struct reload *reload, uint32_t index)
 {
     struct supervisor *supervisor = reload->supervisor;
     struct device *device = &supervisor->devices[index];
-    struct schedule old = schedule_under(supervisor->config, index);
-    struct schedule new = schedule_under(reload->config, index);
+    struct schedule old = schedule_under(reload, supervisor->config, index);
+    struct schedule new = schedule_under(reload, reload->config, index);
     unsigned parts = parts_that_differ(&old, &new);
     if (!parts)
         return;

@@ -63,6 +63,8 @@ static const char usage[] =
     "GPUSHARE_FRACTION and GPUSHARE_CLIENT_PRIORITY are defaults and ceilings of every client;\n"
     "GPUSHARE_THREADS_REQUEST, GPUSHARE_TIME_REQUEST, GPUSHARE_MEMORY_REQUEST and\n"
     "GPUSHARE_HOST_MEMORY_REQUEST are given to every client;\n"
+    "GPUSHARE_MODE, GPUSHARE_LEASE, GPUSHARE_PRECISION and GPUSHARE_QUANTUM say how GPUs are\n"
+    "shared of which the configuration says nothing;\n"
     "GPUSHARE_VISIBLE_DEVICES says which devices are served.\n";
 
 void settings_default(struct settings *settings)
@@ -78,7 +80,8 @@ void settings_default(struct settings *settings)
                                   .host_total = memory / 4,
                                   .host_client = memory / 16,
                                   .hello_timeout_ms = HELLO_TIMEOUT_MS,
-                                  .log_level = LOG_LEVEL_INFO};
+                                  .log_level = LOG_LEVEL_INFO,
+                                  .schedule = schedule_default()};
     settings->limits.host_memory = PROTO_UNSET;
 }
 
@@ -341,10 +344,33 @@ static const char *from_environment(const char *name, void *context)
     return getenv(name);
 }
 
+static int read_schedule(struct settings *settings, char *text, size_t bytes)
+{
+    static const struct {
+        const char *name;
+        enum schedule_part part;
+    } variables[] = {{"GPUSHARE_MODE", SCHEDULE_MODE},
+                     {"GPUSHARE_LEASE", SCHEDULE_LEASE},
+                     {"GPUSHARE_PRECISION", SCHEDULE_PRECISION},
+                     {"GPUSHARE_QUANTUM", SCHEDULE_QUANTUM}};
+    char why[SCHEDULE_WHY];
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = getenv(variables[i].name);
+        if (value && schedule_set(&settings->schedule, variables[i].part, value, strlen(value), why,
+                                  sizeof why) < 0) {
+            snprintf(text, bytes, "%s: %s", variables[i].name, why);
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
 static int read_environment(struct settings *settings, char *text, size_t bytes)
 {
     struct notify_sockets sockets = {.client = -1, .admin = -1};
     int result = limits_wish_read(&settings->limits, from_environment, NULL, text, bytes);
+    if (result == 0)
+        result = read_schedule(settings, text, bytes);
     if (result == 0)
         result = notify_take_sockets(&sockets, getenv("LISTEN_PID"), getenv("LISTEN_FDS"),
                                      getenv("LISTEN_FDNAMES"), getpid(), text, bytes);

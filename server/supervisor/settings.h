@@ -15,6 +15,7 @@
 
 #include "common/limits.h"
 #include "common/log.h"
+#include "server/supervisor/schedule.h"
 
 #define SETTINGS_DEVICES_MAX 32
 #define SETTINGS_ADMINS_MAX  64
@@ -42,6 +43,7 @@ struct settings {
     uint64_t image_memory;     /* a worker's own for clients' code, bytes; 0: its default */
     uint64_t host_total;       /* pinned host memory of all clients, bytes */
     struct limits_wish limits; /* defaults and ceilings of every client */
+    struct schedule schedule;  /* of every device, where the configuration says nothing */
     uint64_t host_client;      /* pinned host memory of one client, bytes */
     uint32_t hello_timeout_ms; /* for a client to attach after it connected */
     const char *notify_socket; /* NOTIFY_SOCKET's value, or NULL; the environment's memory */

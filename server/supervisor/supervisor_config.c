@@ -28,8 +28,8 @@ static int load(const struct supervisor *supervisor, struct config **config, cha
                  ": it was in force; to lift all limits, empty it");
     }
     if (result == 0)
-        result =
-            config_resolve(*config, supervisor->uuids, supervisor->device_count, text, text_bytes);
+        result = config_resolve(*config, &settings->schedule, supervisor->uuids,
+                                supervisor->device_count, text, text_bytes);
     return result;
 }
 

@@ -93,7 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         expect(!strncmp(end, ": ", 2) && end[2]);
         return 0;
     }
-    if (config_resolve(config, uuids, 2, why, sizeof why) == 0) {
+    const struct schedule unsaid = schedule_default();
+    if (config_resolve(config, &unsaid, uuids, 2, why, sizeof why) == 0) {
         choose(config, 0);
         choose(config, 1);
         total(config);

@@ -335,6 +335,22 @@ rules:
             for name in variables:
                 del ENV[name]
 
+    def test_the_servers_environment_says_how_gpus_are_shared_where_the_file_does_not(self):
+        variables = {"GPUSHARE_MODE": "fair", "GPUSHARE_LEASE": "10ms"}
+        ENV.update(variables)
+        try:
+            with self.configured("") as it:
+                self.assertEqual(it.granted()["mode"], 2)
+                status = json.loads(run(GPUSHARECTL, "--socket", it.server.admin, "--json", "status").stdout)
+                self.assertEqual(status["devices"][0]["schedule"]["lease_seconds"], 0.01)
+                for text, mode in (("gpus: [{gpu: 0, mode: strict}]\n", 1), ("gpus: [{gpu: 0, lease: 1s}]\n", 2), ("", 2)):
+                    it.write(text)
+                    self.assertEqual(it.reload().returncode, 0)
+                    self.assertEqual(it.granted()["mode"], mode, text)
+        finally:
+            for name in variables:
+                del ENV[name]
+
     def test_the_servers_own_limits_have_the_names_of_the_dialect(self):
         for variables, memory in (({"GPUSHARE_THREADS_LIMIT": "50%", "GPUSHARE_MEMORY_LIMIT": "64M"}, lambda whole: 64 * MIB),
                                   ({"GPUSHARE_THREADS_LIMIT": "50%", "GPUSHARE_MEMORY_LIMIT": "12.5%", "GPUSHARE_FRACTION": "0.5"},

@@ -26,7 +26,8 @@ static struct config *accept(const char *text)
     char why[600] = "";
     if (config_parse(&config, "file", text, strlen(text), why, sizeof why) != 0)
         fail_msg("refused: %s", why);
-    if (config_resolve(config, uuids, 2, why, sizeof why) != 0)
+    const struct schedule unsaid = schedule_default();
+    if (config_resolve(config, &unsaid, uuids, 2, why, sizeof why) != 0)
         fail_msg("not resolved: %s", why);
     return config;
 }
@@ -395,7 +396,8 @@ static void unresolved(const char *text, const char *words)
     struct config *config;
     char why[600] = "";
     assert_int_equal(config_parse(&config, "file", text, strlen(text), why, sizeof why), 0);
-    assert_int_equal(config_resolve(config, uuids, 2, why, sizeof why), -EINVAL);
+    const struct schedule unsaid = schedule_default();
+    assert_int_equal(config_resolve(config, &unsaid, uuids, 2, why, sizeof why), -EINVAL);
     if (!strstr(why, words))
         fail_msg("\"%s\" lacks \"%s\"", why, words);
     config_free(config);

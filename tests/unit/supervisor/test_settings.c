@@ -139,6 +139,24 @@ static void the_environment_sets_defaults(void **state)
     assert_non_null(strstr(text, "150"));
 }
 
+static void the_environment_says_how_gpus_are_shared(void **state)
+{
+    (void)state;
+    struct schedule schedule = schedule_default();
+    assert_int_equal(READ(NULL), 0);
+    assert_true(schedule_equal(&settings.schedule, &schedule));
+    setenv("GPUSHARE_MODE", "fair", 1);
+    setenv("GPUSHARE_LEASE", "short", 1);
+    setenv("GPUSHARE_PRECISION", "2.5%", 1);
+    setenv("GPUSHARE_QUANTUM", "2s", 1);
+    schedule = (struct schedule){SCHEDULE_FAIR, 250, 10000000, 2000000000};
+    assert_int_equal(READ(NULL), 0);
+    assert_true(schedule_equal(&settings.schedule, &schedule));
+    setenv("GPUSHARE_LEASE", "1ms", 1);
+    assert_int_equal(READ(NULL), -EINVAL);
+    assert_string_equal(text, "GPUSHARE_LEASE: lease: \"1ms\" is not " SCHEDULE_FORM_LEASE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +164,7 @@ int main(void)
         cmocka_unit_test_setup(options_are_taken, clear),
         cmocka_unit_test_setup(what_is_wrong_is_named_with_its_form, clear),
         cmocka_unit_test_setup(the_environment_sets_defaults, clear),
+        cmocka_unit_test_setup(the_environment_says_how_gpus_are_shared, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
