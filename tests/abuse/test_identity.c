@@ -167,12 +167,14 @@ static size_t fewest_fds(pid_t pid)
     return fewest;
 }
 
-/* Whether a fresh client gets this window and, in it, this address for 4 MiB. */
+/* Whether a fresh client gets this window, or a lower one that a client of before had while this was
+ * given, and in it this address for 4 MiB. */
 static bool gets(uint64_t window, uint64_t address)
 {
     struct raw raw;
     raw_attach(&raw, server, PROTO_UNSET);
-    bool same = raw.attached.device_base == window && raw_alloc(&raw, 4 << 20) == address;
+    uint64_t base = raw.attached.device_base;
+    bool same = base <= window && raw_alloc(&raw, 4 << 20) - base == address - window;
     raw_close(&raw);
     return same;
 }
