@@ -429,6 +429,39 @@ static void a_peer_that_never_reads_is_not_read_from(void **state)
     close(fd);
 }
 
+struct due {
+    uv_timer_t *timer;
+    uint64_t ms;
+};
+
+static void find_due(uv_handle_t *handle, void *context)
+{
+    struct due *due = context;
+    if (handle->type == UV_TIMER && uv_is_active(handle)) {
+        assert_null(due->timer);
+        due->timer = (uv_timer_t *)handle;
+        due->ms = uv_timer_get_due_in(due->timer);
+    }
+}
+
+/* The minute is not waited for: the one timer that runs is due in so long, and is made due now. */
+static void a_peer_that_is_silent_for_a_minute_is_closed(void **state)
+{
+    (void)state;
+    int fd = connect_to();
+    json_decref(ask_on(fd, "{\"request\":\"ping\"}"));
+    for (int i = 0; i < 10; i++)
+        turn();
+    struct due due = {0};
+    uv_walk(&supervisor.loop, find_due, &due);
+    assert_non_null(due.timer);
+    assert_in_range(due.ms, 50000, 60000);
+    uv_timer_set_repeat(due.timer, 1);
+    assert_int_equal(uv_timer_again(due.timer), 0);
+    assert_null(read_line(fd));
+    close(fd);
+}
+
 static void a_living_servers_socket_is_not_taken(void **state)
 {
     (void)state;
@@ -503,6 +536,7 @@ int main(void)
         CASE(others_may_look_but_not_kill),
         CASE(connections_are_limited),
         CASE(a_peer_that_never_reads_is_not_read_from),
+        CASE(a_peer_that_is_silent_for_a_minute_is_closed),
         CASE(a_living_servers_socket_is_not_taken),
         CASE(a_dead_servers_socket_is_replaced_and_a_file_is_not),
         CASE(another_servers_socket_is_left_at_the_end),

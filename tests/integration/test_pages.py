@@ -1,0 +1,379 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""README.md, docs/gpusharectl.md and docs/configuration.md do what they say, where no test of
+the thing itself shows it: commands and answers that a page prints are taken from the page."""
+import contextlib
+import fcntl
+import glob
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+from private_server import BUILD, ENV, SECONDS, Server  # noqa: E402
+from raw_client import RawClient  # noqa: E402
+
+GPUSHARED, GPUSHARECTL, GPUSHARE = (os.path.join(BUILD, "bin", name) for name in ("gpushared", "gpusharectl", "gpushare"))
+STRANGER = 4712
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def section(page, heading):
+    """Until the next heading that is no deeper."""
+    level = heading.split(" ", 1)[0]
+    return re.split(rf"^#{{1,{len(level)}}} ", page.split(f"\n{heading}\n", 1)[1], maxsplit=1, flags=re.M)[0]
+
+
+def run(*command, **options):
+    env = {**ENV, **options.pop("env", {})}
+    return subprocess.run(command, capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=SECONDS,
+                          check=False, **options)
+
+
+class Case(unittest.TestCase):
+    def served(self, *options, **env):
+        server = Server(*options, env=env)
+        self.addCleanup(server.stop)
+        return server
+
+    def attached(self, server, **wishes):
+        client = RawClient(server.client)
+        self.addCleanup(client.close)
+        return client, client.attach(**wishes)
+
+    def json(self, server, *words):
+        done = server.ctl("--json", *words)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def info(self, server, *options, **env):
+        return run(GPUSHARE, "--socket", server.client, "--json", *options, "info", env=env)
+
+    def folder(self):
+        made = tempfile.TemporaryDirectory(prefix="gpushare-pages-", dir="/tmp")
+        self.addCleanup(made.cleanup)
+        return made.name
+
+
+class Readme(Case):
+    PAGE = read("README.md")
+
+    def test_a_server_by_hand(self):
+        block = next(block for block in re.findall(r"^```\n(.*?)^```$", section(self.PAGE, "## A server"), re.M | re.S)
+                     if block.startswith("make\n"))
+        lines = [line.split(" #", 1)[0].strip() for line in block.splitlines()[1:]]
+        self.assertTrue(lines[0].endswith(" &"), lines)
+        folder = self.folder()
+        env = {"XDG_RUNTIME_DIR": folder}
+        lines = [line.replace("build/", BUILD + "/") for line in lines]
+        with open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:
+            server = subprocess.Popen(lines[0][:-2].split(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**ENV, **env})
+            try:
+                end = time.monotonic() + SECONDS
+                while "ready: clients connect" not in read(log.name):
+                    self.assertTrue(server.poll() is None and time.monotonic() < end, read(log.name))
+                    time.sleep(0.01)
+                said = {line: run("sh", "-c", line, env=env) for line in lines[1:]}
+                for line, done in said.items():
+                    self.assertEqual(done.returncode, 0, f"{line}: {done.stdout}{done.stderr}")
+                self.assertIn("driver: softgpu (", said[lines[-1]].stdout)
+                self.assertEqual(len(said), 3)
+            finally:
+                server.terminate()
+                server.wait(SECONDS)
+
+    def test_every_variable_is_on_a_page_and_every_limit_in_the_table(self):
+        def literals(pattern):
+            return set(re.findall(r'"(GPUSHARE_[A-Z_]+)"', "".join(read(path) for path in glob.glob(os.path.join(ROOT, pattern)))))
+
+        table = set(re.findall(r"\b(?:GPUSHARE|CUDA)_[A-Z_]+", section(self.PAGE, "## Limits")))
+        self.assertEqual({name for name in table if name.startswith("GPUSHARE_")}, literals("common/limits.c"))
+        namesakes = set(re.findall(r'"(CUDA_[A-Z_]+)"', read("common/limits.c")))
+        self.assertEqual({name for name in table if name.startswith("CUDA_")}, namesakes - {"CUDA_"})
+        pages = self.PAGE + "".join(read(path) for path in glob.glob(os.path.join(ROOT, "docs/*.md")))
+        for name in literals("common/*.c") | literals("server/*/*.c"):
+            self.assertTrue(re.search(rf"`{name}\b", pages), f"{name} is on no page")
+
+    def test_pinned_memory_is_a_quarter_of_a_quarter(self):
+        self.assertTrue("a quarter of RAM in total, a quarter of that per client" in self.PAGE)
+        server = self.served()
+        total = self.json(server, "status")["host_memory_limit_bytes"]
+        ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        self.assertAlmostEqual(total, ram // 4, delta=1 << 20)
+        granted = json.loads(self.info(server).stdout)["limits"]["host_memory"]["limit"]["granted_bytes"]
+        self.assertAlmostEqual(granted, total // 4, delta=1 << 20)
+
+    def test_below_one_partition_one_is_granted(self):
+        server = self.served()
+        for asked, sms in (("1%", 8), ("12%", 12), ("25%", 32), ("100%", 132)):
+            threads = json.loads(self.info(server, GPUSHARE_THREADS_LIMIT=asked).stdout)["limits"]["threads"]
+            self.assertEqual(threads["multiprocessors"], sms, asked)
+
+
+class Gpusharectl(Case):
+    PAGE = read("docs/gpusharectl.md")
+
+    def test_who_may(self):
+        if os.getuid():
+            self.skipTest("needs root to become another user")
+        server = self.served("--admin-uid", str(STRANGER + 1))
+        os.chmod(server.folder, 0o755)
+        os.chmod(server.admin, 0o666)
+        tool = shutil.copy(GPUSHARECTL, server.folder)
+        self.addCleanup(os.unlink, tool)
+        _, told = self.attached(server)
+        number = str(told["client"])
+        words = {"get WHOM": ("get", number), "set WHOM NAME=VALUE...": ("set", number, "priority=1"), "kill CLIENT": ("kill", number),
+                 "trace -o FILE [--seconds N] [--gpu N]": ("trace", "-o", "/dev/null", "--seconds", "0.001")}
+        looks, rest = set(), set()
+        for row in re.findall(r"^\| `.*", section(self.PAGE, "## gpusharectl").split("\n### ", 1)[0], re.M):
+            cells = [cell.strip() for cell in row.strip("|").split(" | ")]
+            name = cells[0].strip("`")
+            if not re.match("[a-z]", name):
+                continue
+            may = cells[-1].startswith(("whoever", "the same")) and "kill" not in cells[-1]
+            (looks if may else rest).add(name.split()[0])
+            command = [tool, "--socket", server.admin, *words.get(name, (name,))]
+            done = run(*command, user=STRANGER, group=STRANGER, extra_groups=[])
+            self.assertEqual(done.returncode, 0 if may else 1, f"{command}: {done.stdout}{done.stderr}")
+            if not may:
+                self.assertIn("--admin-uid", done.stderr, name)
+                done = run(*command[:3], *("get", number), user=STRANGER + 1, group=STRANGER, extra_groups=[])
+                self.assertEqual(done.returncode, 0, "it is still there")
+        self.assertEqual((looks, rest), ({"ping", "status", "clients", "get", "version"}, {"set", "kill", "reload", "trace"}))
+        for command in (("set", number, "priority=1"), ("reload",), ("kill", number)):
+            done = run(tool, "--socket", server.admin, *command, user=STRANGER + 1, group=STRANGER, extra_groups=[])
+            # No file has been given to it: that is said to who may ask.
+            self.assertTrue(done.returncode == 0 or "no configuration file" in done.stderr, f"{command}: {done.stderr}")
+
+    def on_a_terminal(self, server, columns, *words):
+        main_end, child_end = pty.openpty()
+        fcntl.ioctl(child_end, termios.TIOCSWINSZ, struct.pack("HHHH", 25, columns, 0, 0))
+        tool = subprocess.Popen(server.command(*words), stdout=child_end, stdin=subprocess.DEVNULL, env={**ENV, "NO_COLOR": "1"})
+        os.close(child_end)
+        text = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while more := os.read(main_end, 65536):
+                text += more
+        os.close(main_end)
+        self.assertEqual(tool.wait(SECONDS), 0)
+        return [line for line in text.decode().replace("\r", "").splitlines() if line]
+
+    def test_a_table_has_blocks_on_a_narrow_terminal_and_lines_elsewhere(self):
+        server = self.served()
+        told = [self.attached(server, name=name)[1]["client"] for name in ("first", "second")]
+        narrow, wide = (self.on_a_terminal(server, columns, "clients") for columns in (80, 1000))
+        self.assertLessEqual(max(map(len, narrow)), 80)
+        self.assertGreater(len(narrow), 6)
+        for lines in (narrow, wide, server.ctl("clients").stdout.splitlines()):
+            blocks = sum(line.split()[:2] == ["CLIENT", "NAME"] for line in lines)
+            self.assertEqual(blocks > 1, lines is narrow)
+            for number, name in zip(told, ("first", "second")):
+                self.assertEqual(sum(line.split()[:2] == [str(number), name] for line in lines), blocks, lines)
+        heading = [word for line in narrow if line.split()[:2] == ["CLIENT", "NAME"] for word in re.split("  +", line.strip())]
+        self.assertEqual([word for word in heading if word not in ("CLIENT", "NAME")],
+                         [word for word in re.split("  +", wide[0].strip()) if word not in ("CLIENT", "NAME")])
+
+    def test_requests_and_limits_in_words(self):
+        server = self.served()
+        _, told = self.attached(server, thread_request=3000)
+        number = str(told["client"])
+        for words, shown in ((("threads.limit=60%",), "30 % to any"),  # as it asked
+                             (("threads.limit=50%",), "30 to 50 %"), (("threads.request=0",), "50 %"),
+                             (("memory.request=1G", "memory.limit=4G"), "1 GiB to 4 GiB")):
+            self.assertTrue(f"`{shown}`" in self.PAGE, shown)
+            self.assertEqual(server.ctl("set", number, *words).returncode, 0)
+            for command in (("get", number), ("clients",), ("get", "user", str(os.getuid()))):
+                self.assertIn(shown, re.split("  +", server.ctl(*command).stdout.strip()), f"{words} {command}")
+
+    def test_the_example_of_the_protocol(self):
+        asked, answer = re.search(r"^    \$ printf '(.*)\\n' \| nc -NU .*\n    (.*)$", self.PAGE, re.M).groups()
+        server = self.served()
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.settimeout(SECONDS)
+            peer.connect(server.admin)
+            peer.sendall(asked.encode() + b"\n")
+            peer.shutdown(socket.SHUT_WR)  # nc -N
+            said = b""
+            while more := peer.recv(4096):
+                said += more
+        self.assertEqual(said.decode(), answer + "\n")
+
+    def test_a_worker_that_hangs_leaves_null_after_a_second(self):
+        server = self.served()
+        _, told = self.attached(server)
+        worker = self.json(server, "status")["devices"][0]["worker_pid"]
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            begin = time.monotonic()
+            row = self.json(server, "clients")["clients"][0]
+            self.assertGreaterEqual(time.monotonic() - begin, 0.9)
+        finally:
+            os.kill(worker, signal.SIGCONT)
+        self.assertEqual((row["client"], row["gpu_time_seconds"], row["launches"]), (told["client"], None, None))
+        self.assertEqual(self.json(server, "clients")["clients"][0]["launches"], 0)
+
+    def test_what_a_trace_is_asked_for_by_default(self):
+        self.assertTrue("(default 5; 0.001 to 600) what runs on GPU 0 (the default)" in self.PAGE)
+        folder = self.folder()
+        path = os.path.join(folder, "admin.sock")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            listener.settimeout(SECONDS)
+            for words, wanted in (((), (0, 5)), (("--seconds", "0.001", "--gpu", "3"), (3, 0.001)), (("--seconds", "600"), (0, 600))):
+                tool = subprocess.Popen([GPUSHARECTL, "--socket", path, "trace", "-o", os.path.join(folder, "x"), *words],
+                                        stderr=subprocess.DEVNULL, env=ENV)
+                peer, _ = listener.accept()
+                with peer, peer.makefile() as lines:
+                    request = json.loads(lines.readline())
+                    self.assertEqual((request["gpu"], request["seconds"]), wanted)
+                self.assertEqual(tool.wait(SECONDS), 3, "no answer")
+        for seconds in ("0.0009", "601", "0"):
+            done = run(GPUSHARECTL, "--socket", path, "trace", "-o", os.path.join(folder, "x"), "--seconds", seconds)
+            self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_info_of_another_device(self):
+        server = self.served(SOFTGPU_DEVICES="2")
+        uuids = [one["uuid"] for one in self.json(server, "status")["devices"]]
+        for number in (0, 1):
+            told = json.loads(self.info(server, "--device", str(number)).stdout)
+            self.assertEqual((told["device"]["device"], told["device"]["uuid"]), (number, uuids[number]))
+        self.assertEqual(self.info(server, "--device", "2").returncode, 1)
+
+    def test_a_worker_that_cannot_start_again_is_waited_for(self):
+        folder = self.folder()
+        link = os.path.join(folder, "gpushare-worker")
+        os.symlink(os.path.join(BUILD, "libexec/gpushare-worker"), link)
+        server = self.served("--worker", link)
+        device = self.json(server, "status")["devices"][0]
+        self.assertEqual(device["state"], "ready")
+        os.unlink(link)
+        os.kill(device["worker_pid"], signal.SIGKILL)
+        end = time.monotonic() + SECONDS
+        while (state := self.json(server, "status")["devices"][0])["state"] != "waiting" or state["worker_pid"]:
+            self.assertLess(time.monotonic(), end, state)
+            time.sleep(0.01)
+        self.assertIsNotNone(state["trouble"])
+        os.symlink(os.path.join(BUILD, "libexec/gpushare-worker"), link)
+        while self.json(server, "status")["devices"][0]["state"] != "ready":
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+
+class Configuration(Case):
+    PAGE = read("docs/configuration.md")
+
+    def in_an_etc_of_its_own(self, files):
+        """A private mount namespace in which /etc is a folder with these files."""
+        if os.getuid() or subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("needs root and mount namespaces")
+        etc = self.folder()
+        for path, text in files.items():
+            os.makedirs(os.path.dirname(os.path.join(etc, path)), exist_ok=True)
+            with open(os.path.join(etc, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        return ["unshare", "-m", "sh", "-c", f'mount --bind {etc} /etc && exec "$@"', "sh"]
+
+    def test_the_files_own_place(self):
+        self.assertTrue("by default `/etc/gpushare/gpushared.yaml` if that" in self.PAGE)
+        for files, status, words in (({"gpushare/gpushared.yaml": "clients: {threads: 3}\n"}, 1, "/etc/gpushare/gpushared.yaml:1: threads"),
+                                     ({"gpushare/gpushared.yaml": "clients: {priority: 3}\n"}, 0, "/etc/gpushare/gpushared.yaml: no mistake")):
+            done = run(*self.in_an_etc_of_its_own(files), GPUSHARED, "--check-config")
+            self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+            self.assertIn(words, done.stdout + done.stderr)
+
+    def test_the_admin_socket_is_the_groups(self):
+        """As docs/gpusharectl.md has it: where the system has one."""
+        folder = self.folder()
+        path = os.path.join(folder, "admin.sock")
+        for group, gid in (("gpushare:x:54321:\n", 54321), ("other:x:54321:\n", 0)):
+            command = self.in_an_etc_of_its_own({"group": "root:x:0:\n" + group, "passwd": "root:x:0:0::/:/bin/sh\n"})
+            server = subprocess.Popen([*command, GPUSHARED, "--driver", "softgpu", "--socket", os.path.join(folder, "s"),
+                                       "--admin-socket", path], env=ENV, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                end = time.monotonic() + SECONDS
+                while run(GPUSHARECTL, "--socket", path, "ping").returncode:
+                    self.assertTrue(server.poll() is None and time.monotonic() < end, "no server")
+                    time.sleep(0.01)
+                self.assertEqual((os.stat(path).st_gid, os.stat(path).st_mode & 0o7777), (gid, 0o660))
+            finally:
+                server.terminate()
+                server.wait(SECONDS)
+
+    def check(self, value):
+        """What --check-config says of this file; JSON is YAML."""
+        path = os.path.join(self.folder(), "gpushared.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(value if isinstance(value, str) else json.dumps(value))
+        done = run(GPUSHARED, "--check-config", "--config", path)
+        self.assertIn(done.returncode, (0, 1))
+        return done.stderr
+
+    def test_how_much_may_be_in_a_file(self):
+        depth, mebibytes = map(int, re.search(r"at most (\d+) deep, in at most (\d+) MiB", self.PAGE).groups())
+        self.assertEqual(self.check("#" * (mebibytes << 20)), "")
+        self.assertIn("more than", self.check("#" * ((mebibytes << 20) + 1)))
+        for deep in (depth, depth + 1):
+            said = self.check('{"rules": ' + "[" * (deep - 1) + "]" * (deep - 1) + "}")
+            self.assertEqual("nested more than" in said, deep > depth, said)
+        said = re.search(r"At most (\d+) profiles, (\d+) rules, (\d+) GPUs, (\d+) items in a list", self.PAGE)
+        profiles, rules, gpus, items = map(int, said.groups())
+        for most, made in ((profiles, lambda n: {"profiles": {f"p{i}": {} for i in range(n)}}), (rules, lambda n: {"rules": [{}] * n}),
+                           (gpus, lambda n: {"gpus": [{"gpu": i} for i in range(n)]}), (items, lambda n: {"users": [{}] * n}),
+                           (items, lambda n: {"rules": [{"match": {"uid": list(range(n))}}]}),
+                           (items, lambda n: {"rules": [{"match": {"name": ["a"] * n}}]})):
+            self.assertEqual(self.check(made(most)), "")
+            self.assertIn(f"more than {most} entries", self.check(made(most + 1)))
+
+    def test_ranges_of_the_tables(self):
+        least, most = re.search(r"\| `replicas` \| a number N, (\d+) to (\d+) \|", self.PAGE).groups()
+        for key, bounds in (("replicas", (int(least), int(most))),
+                            ("priority", map(int, re.search(r"\| `priority` \| (\d+) to (\d+) \|", self.PAGE).groups()))):
+            low, high = bounds
+            for value in (low, high):
+                self.assertEqual(self.check({"clients": {key: value}}), "")
+            for value in (low - 1, high + 1):
+                self.assertIn(f"from {low} to {high}", self.check({"clients": {key: value}}))
+        for name, right in (("a" * 63, True), ("a" * 64, False), ("A_0.-z", True), ("a b", False), ("a/b", False), ("", False)):
+            self.assertEqual(self.check({"profiles": {name: {}}}) == "", right, name)
+
+    def test_a_gpus_number_is_the_one_that_clients_see(self):
+        path = os.path.join(self.folder(), "gpushared.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("gpus: [{gpu: 0, priority: 7}]\n")
+        server = self.served("--config", path, SOFTGPU_DEVICES="2", GPUSHARE_VISIBLE_DEVICES="1")
+        self.assertEqual(self.json(server, "status")["devices"][0]["driver_ordinal"], 1)
+        self.assertEqual(self.attached(server)[1]["priority"], 7)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("gpus: [{gpu: 1, priority: 7}]\n")
+        self.assertIn("there is no such GPU", server.ctl("reload").stderr)
+
+    def test_the_options_of_the_server_are_a_ceiling(self):
+        path = os.path.join(self.folder(), "gpushared.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("clients: {host_memory: {limit: 4G}}\n")
+        server = self.served("--config", path, "--host-memory-total", "64M")
+        self.assertLessEqual(self.attached(server)[1]["host_memory_limit"], 64 << 20)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])
