@@ -108,6 +108,8 @@ if [ -z "$(nm -D "root/usr/lib/libgpushare-client.so.0" | grep -E '__(asan|tsan|
         [ -n "$output" ] || fail "$program printed nothing"
     done
     readelf -d shared | grep -q 'NEEDED.*libgpushare-client\.so\.0\]' || fail "the soname is not libgpushare-client.so.0"
+    # A client needs no driver, nor anything of CUDA.
+    readelf -d root/usr/lib/libgpushare-client.so.0 | grep -i 'NEEDED.*\(cuda\|nvidia\)' && fail "the library needs a driver"
     # Nothing but the interface is exported, and each name with its version.
     exported=$(nm -D --defined-only root/usr/lib/libgpushare-client.so.0 | awk '$2 != "A" { print $3 }' |
         grep -vE '^gpushare_[a-z0-9_]+@@GPUSHARE_[0-9.]+$')

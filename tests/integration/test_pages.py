@@ -127,6 +127,38 @@ class Readme(Case):
             threads = json.loads(self.info(server, GPUSHARE_THREADS_LIMIT=asked).stdout)["limits"]["threads"]
             self.assertEqual(threads["multiprocessors"], sms, asked)
 
+    def test_numbers_are_of_the_rows_that_there_are(self):
+        """Units, yardsticks and reaches are make bench's, and what a row says of itself follows from its numbers."""
+        rows = re.findall(r'\{"(\w+)", "([^"]+)", (?:NULL|"([^"]*)"),\s*(\w+), ([^,]+), ([^,]+),\s*bench_\w+\}',
+                          read("tests/bench/main.c"))
+        code = {row[0]: row[1:] for row in rows}
+        page = [[cell.strip() for cell in row.strip("|").split("|")]
+                for row in re.findall(r"^\| `\w+` .*", section(self.PAGE, "## Numbers"), re.M)]
+        self.assertEqual(sorted(row[0].strip("`") for row in page), sorted(code))
+        for name, _, value, yardstick, ratio, reach, met in page:
+            unit, beside, judged, *bounds = code[name.strip("`")]
+            low, high = (float(eval(bound, {})) for bound in bounds)  # such as 2 << 20
+            number, _, said = value.partition(" ")
+            self.assertEqual((said, met), (unit, "met"), name)
+            number = float(number)
+            if beside:
+                against, words = re.fullmatch(r"([\d.e+]+) \((.*)\)", yardstick).groups()
+                self.assertEqual(words, beside, name)
+                self.assertAlmostEqual(number / float(against), float(ratio), delta=0.05 * float(ratio) + 0.001, msg=name)  # medians
+                number = float(ratio)
+            else:
+                self.assertEqual((yardstick, ratio), ("-", "-"), name)
+            limits = [float(one.replace(",", "")) for one in re.findall(r"\d[\d.,e]*", reach)]
+            kind, _, how = judged.partition("_")
+            if kind == "STATED":
+                self.assertEqual(reach, "stated")
+                continue
+            self.assertEqual(reach.startswith("ratio"), kind == "RATIO", name)
+            wanted = {"AT_MOST": [high], "AT_LEAST": [low], "WITHIN": [low, high]}[how]
+            self.assertEqual(limits, wanted, name)
+            self.assertTrue(how == "WITHIN" or reach.endswith(how.lower().replace("_", " ")), name)
+            self.assertTrue((how == "AT_MOST" or number >= low) and (how == "AT_LEAST" or number <= high), name)
+
 
 class Gpusharectl(Case):
     PAGE = read("docs/gpusharectl.md")
@@ -203,6 +235,13 @@ class Gpusharectl(Case):
             self.assertEqual(server.ctl("set", number, *words).returncode, 0)
             for command in (("get", number), ("clients",), ("get", "user", str(os.getuid()))):
                 self.assertIn(shown, re.split("  +", server.ctl(*command).stdout.strip()), f"{words} {command}")
+
+    def test_partitions_are_distinct_sets_of_multiprocessors(self):
+        server = self.served()
+        for clients, sets in enumerate((1, 2, 3, 4, 4, 5), 1):  # the fifth quarter is one that there is; the last has all
+            self.attached(server, thread_percentage=2500 if clients < 6 else 10000)
+            device = self.json(server, "status")["devices"][0]
+            self.assertEqual((device["clients"], device["partitions"]), (clients, sets))
 
     def test_the_example_of_the_protocol(self):
         asked, answer = re.search(r"^    \$ printf '(.*)\\n' \| nc -NU .*\n    (.*)$", self.PAGE, re.M).groups()
@@ -296,7 +335,8 @@ class Configuration(Case):
     def test_the_files_own_place(self):
         self.assertTrue("by default `/etc/gpushare/gpushared.yaml` if that" in self.PAGE)
         for files, status, words in (({"gpushare/gpushared.yaml": "clients: {threads: 3}\n"}, 1, "/etc/gpushare/gpushared.yaml:1: threads"),
-                                     ({"gpushare/gpushared.yaml": "clients: {priority: 3}\n"}, 0, "/etc/gpushare/gpushared.yaml: no mistake")):
+                                     ({"gpushare/gpushared.yaml": "clients: {priority: 3}\n"}, 0, "/etc/gpushare/gpushared.yaml: no mistake"),
+                                     ({}, 1, "/etc/gpushare/gpushared.yaml: No such file")):
             done = run(*self.in_an_etc_of_its_own(files), GPUSHARED, "--check-config")
             self.assertEqual(done.returncode, status, done.stdout + done.stderr)
             self.assertIn(words, done.stdout + done.stderr)
@@ -343,6 +383,14 @@ class Configuration(Case):
                            (items, lambda n: {"rules": [{"match": {"name": ["a"] * n}}]})):
             self.assertEqual(self.check(made(most)), "")
             self.assertIn(f"more than {most} entries", self.check(made(most + 1)))
+
+    def test_of_a_size_what_is_less_than_a_byte_is_dropped(self):
+        self.assertTrue("of `0.1G` what is less than a byte is dropped" in self.PAGE)
+        path = os.path.join(self.folder(), "gpushared.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("clients: {memory: {limit: 0.1G}, host_memory: {limit: 0.1M}}\n")
+        _, told = self.attached(self.served("--config", path))
+        self.assertEqual((told["memory_limit"], told["host_memory_limit"]), ((1 << 30) // 10, (1 << 20) // 10))
 
     def test_ranges_of_the_tables(self):
         least, most = re.search(r"\| `replicas` \| a number N, (\d+) to (\d+) \|", self.PAGE).groups()
