@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""README.md, docs/gpusharectl.md and docs/configuration.md do what they say, where no test of
-the thing itself shows it: commands and answers that a page prints are taken from the page."""
+"""README.md and the pages of docs/ do what they say, where no test of the thing itself shows
+it: commands and answers that a page prints are taken from the page."""
 import contextlib
 import fcntl
 import glob
@@ -290,12 +290,58 @@ class Gpusharectl(Case):
             done = run(GPUSHARECTL, "--socket", path, "trace", "-o", os.path.join(folder, "x"), "--seconds", seconds)
             self.assertEqual(done.returncode, 2, done.stderr)
 
+    def test_what_a_trace_needs(self):
+        self.assertTrue("A trace needs 64 MiB of the server's memory, room for a million records" in self.PAGE)
+        server = self.served()
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.settimeout(SECONDS)
+            peer.connect(server.admin)
+            peer.sendall(b'{"request":"trace","gpu":0,"seconds":0.001}\n')
+            _, (fd,), _, _ = socket.recv_fds(peer, 1 << 16, 4)
+        with open(fd, "rb") as memory:
+            version, _, capacity = struct.unpack("IIQ", memory.read(16))
+            self.assertEqual((version, os.fstat(fd).st_size), (1, 64 << 20))
+            self.assertGreaterEqual(capacity, 10**6)
+
+    def test_why_a_client_was_not_let(self):
+        self.assertTrue("`lease`, `duty`, `priority` or `threads` (no multiprocessor was free for it)" in self.PAGE)
+        for reason, driver, guest, owner in (
+                ("priority", {}, {"GPUSHARE_CLIENT_PRIORITY": "5"}, {}), ("threads", {"SOFTGPU_SMS": "128"}, {}, {"GPUSHARE_THREADS_REQUEST": "100%"}),
+                ("lease", {"GPUSHARE_MODE": "strict", "GPUSHARE_LEASE": "5ms"}, {"GPUSHARE_TIME_REQUEST": "20%"}, {}),
+                ("duty", {"SOFTGPU_NO_GREEN": "1"}, {"GPUSHARE_THREADS_LIMIT": "25%"}, {})):
+            server = self.served(**driver)
+            with server.work("owner", 2000, 0.15, **owner) as first, server.work("guest", 2000, 0.15, **guest) as second:
+                first.go()
+                second.go()
+                held = second.row()["throttled_seconds"]
+                self.assertEqual(max(held, key=held.get), reason, held)
+                self.assertGreater(held[reason], 0.01)
+                line, = (line for line in server.ctl("clients").stdout.splitlines() if " guest " in line)
+                self.assertRegex(line, rf"  \d+\.\d{{3}} s, {reason}  ")
+
+    def test_the_smaller_group_is_nobodys_own(self):
+        self.assertTrue("of 132 multiprocessors a request of\n  100 % is 128" in read("docs/sharing.md"))
+        server = self.served()
+        with server.work("owner", 2000, 0.3, GPUSHARE_THREADS_REQUEST="100%") as owner, server.work("guest", 2000, 0.1) as guest:
+            owner.go()
+            end = time.monotonic() + SECONDS
+            while not (rows := {row["name"]: row for row in self.json(server, "clients")["clients"]})["owner"]["launches"]:
+                self.assertLess(time.monotonic(), end)
+            guest.go()
+            while not rows["guest"]["launches"]:
+                rows = {row["name"]: row for row in self.json(server, "clients")["clients"]}
+                self.assertLess(time.monotonic(), end)
+            self.assertEqual([rows[name]["multiprocessors_now"] for name in ("owner", "guest")], [132, 4])
+
     def test_info_of_another_device(self):
         server = self.served(SOFTGPU_DEVICES="2")
-        uuids = [one["uuid"] for one in self.json(server, "status")["devices"]]
+        uuids = []
         for number in (0, 1):
-            told = json.loads(self.info(server, "--device", str(number)).stdout)
-            self.assertEqual((told["device"]["device"], told["device"]["uuid"]), (number, uuids[number]))
+            told = json.loads(self.info(server, "--device", str(number)).stdout)["device"]
+            self.assertEqual(told["device"], number)
+            uuids.append(told["uuid"])
+        # Each is ready now, though at the start one of them was enough.
+        self.assertEqual([one["uuid"] for one in self.json(server, "status")["devices"]], uuids)
         self.assertEqual(self.info(server, "--device", "2").returncode, 1)
 
     def test_a_worker_that_cannot_start_again_is_waited_for(self):
