@@ -120,6 +120,7 @@ class Readme(Case):
         self.assertAlmostEqual(total, ram // 4, delta=1 << 20)
         granted = json.loads(self.info(server).stdout)["limits"]["host_memory"]["limit"]["granted_bytes"]
         self.assertAlmostEqual(granted, total // 4, delta=1 << 20)
+        self.assertIn("'gpushare' (pid ", server.text(), "unset, the name is the program's")
 
     def test_below_one_partition_one_is_granted(self):
         server = self.served()
@@ -438,6 +439,20 @@ class Configuration(Case):
         _, told = self.attached(self.served("--config", path))
         self.assertEqual((told["memory_limit"], told["host_memory_limit"]), ((1 << 30) // 10, (1 << 20) // 10))
 
+    def test_what_only_kubernetes_could_do_is_refused(self):
+        listed = self.PAGE.split("What only Kubernetes could do is refused with the reason:", 1)[1].split("\n\n", 1)[0]
+        one = {"name": "nvidia.com/gpu", "replicas": 2}
+        self.assertEqual(self.check({"sharing": {"mps": {"resources": [one]}}}), "")
+        for words, block in (("renameByDefault", {"mps": {"resources": [one], "renameByDefault": True}}),
+                             ("rename", {"mps": {"resources": [{**one, "rename": "x"}]}}),
+                             ("failRequestsGreaterThanOne", {"mps": {"resources": [one], "failRequestsGreaterThanOne": True}}),
+                             ("nvidia.com/gpu", {"mps": {"resources": [{**one, "name": "nvidia.com/mig-1g.5gb"}]}}),
+                             ("devices", {"mps": {"resources": [{**one, "devices": [0]}]}}),
+                             ("both", {"mps": {"resources": [one]}, "timeSlicing": {"resources": [one]}})):
+            self.assertTrue(words in listed, words)
+            said = self.check({"sharing": block})
+            self.assertRegex(said, rf":1: .*{words}")
+
     def test_ranges_of_the_tables(self):
         least, most = re.search(r"\| `replicas` \| a number N, (\d+) to (\d+) \|", self.PAGE).groups()
         for key, bounds in (("replicas", (int(least), int(most))),
@@ -460,6 +475,20 @@ class Configuration(Case):
         with open(path, "w", encoding="utf-8") as file:
             file.write("gpus: [{gpu: 1, priority: 7}]\n")
         self.assertIn("there is no such GPU", server.ctl("reload").stderr)
+
+    def test_a_gpu_that_is_not_there_is_no_start_and_no_mistake_beforehand(self):
+        folder = self.folder()
+        path = os.path.join(folder, "gpushared.yaml")
+        sockets = ("--socket", os.path.join(folder, "s"), "--admin-socket", os.path.join(folder, "a"))
+        for which in ("7", "GPU-dead"):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"gpus:\n  - {{gpu: {which}, mode: fair}}\n")
+            done = run(GPUSHARED, "--driver", "softgpu", "--config", path, *sockets)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f'{path}:2: there is no such GPU, or the UUID fits several: "{which}"', done.stderr)
+            done = run(GPUSHARED, "--check-config", "--config", path)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("whether its GPUs are there was not looked at", done.stdout)
 
     def test_the_options_of_the_server_are_a_ceiling(self):
         path = os.path.join(self.folder(), "gpushared.yaml")
