@@ -112,6 +112,37 @@ class Readme(Case):
         for name in literals("common/*.c") | literals("server/*/*.c"):
             self.assertTrue(re.search(rf"`{name}\b", pages), f"{name} is on no page")
 
+    def test_values_in_the_table_of_limits_are_taken(self):
+        """By the variable before them; MPS's way by MPS's."""
+        server, taken = self.served(SOFTGPU_DEVICES="2"), 0
+        for row in re.findall(r"^\| `GPUSHARE_.*", section(self.PAGE, "## Limits"), re.M):
+            names, what = row.strip("|").split("|")[:2]
+            ways = list(zip(names.split("MPS's way:"), what.split("MPS's way ")))
+            for names, what in ways:
+                values = re.findall(r"`(\d[^`]*)`", what)
+                for name in re.findall(r"`(\w+)`", names) if values else ():
+                    for value in values:
+                        done = self.info(server, **{name: value})
+                        self.assertEqual(done.returncode, 0, f"{name}={value}: {done.stdout}")
+                        self.assertIn(f'"asked_by": "{name}"', done.stdout, value)
+                        taken += 1
+        self.assertGreater(taken, 15)
+        one = json.loads(self.info(server, "--device", "1", GPUSHARE_PINNED_DEVICE_MEM_LIMIT="0=1G,1=512MB").stdout)
+        self.assertEqual(one["limits"]["memory"]["limit"]["granted_bytes"], 512 << 20)
+        by_uuid = json.loads(self.info(server, GPUSHARE_PINNED_DEVICE_MEM_LIMIT=one["device"]["uuid"] + "=256M").stdout)
+        self.assertIsNone(by_uuid["limits"]["memory"]["limit"]["asked_bytes"], "it is the other device's")
+
+    def test_links_lead_somewhere(self):
+        def anchors(text):
+            return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.*)", text, re.M)}
+
+        for page in ["README.md"] + ["docs/" + name for name in os.listdir(os.path.join(ROOT, "docs")) if name.endswith(".md")]:
+            for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", read(page)):
+                target = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+                self.assertTrue(os.path.exists(os.path.join(ROOT, target)), f"{page}: {path}")
+                if anchor:
+                    self.assertIn(anchor, anchors(read(target)), f"{page}: {path}#{anchor}")
+
     def test_pinned_memory_is_a_quarter_of_a_quarter(self):
         self.assertTrue("a quarter of RAM in total, a quarter of that per client" in self.PAGE)
         server = self.served()
