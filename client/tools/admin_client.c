@@ -214,13 +214,8 @@ static json_t *exchange(int fd, const char *path, json_t *request, int64_t milli
                               strerror(-result));
 }
 
-enum admin_outcome admin_client_ask(const char *path, json_t *request, json_t **answer)
-{
-    return admin_client_ask_long(path, request, 0, answer, NULL);
-}
-
-enum admin_outcome admin_client_ask_long(const char *path, json_t *request, double seconds,
-                                         json_t **answer, int *passed)
+enum admin_outcome admin_client_ask(const char *path, json_t *request, double seconds,
+                                    json_t **answer, int *passed)
 {
     *answer = NULL;
     if (passed)

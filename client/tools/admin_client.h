@@ -16,7 +16,10 @@
 /* Digits of a number that is no integer: a decimal fraction comes out as it went in. */
 #define ADMIN_CLIENT_DIGITS 15
 
-#define ADMIN_CLIENT_SECONDS 15 /* for the whole exchange; the server itself needs one at most */
+/* For the whole exchange: longer than the server lets any request wait but these, which wait for
+ * so many seconds more. */
+#define ADMIN_CLIENT_SECONDS        15
+#define ADMIN_CLIENT_RELOAD_SECONDS 30
 
 /* What became of it; also the exit statuses of gpusharectl. */
 enum admin_outcome {
@@ -27,18 +30,14 @@ enum admin_outcome {
 };
 
 /*
- * Sends request (borrowed) to the socket at path and waits for the answer. *answer is the
- * caller's whatever the outcome, or NULL where memory is short: where there was no server, it
- * is an error of the same form as the server's, with a sentence that names path and remedy.
+ * Sends request (borrowed) to the socket at path and waits for the answer, for so many seconds
+ * more than ADMIN_CLIENT_SECONDS. *answer is the caller's whatever the outcome, or NULL where
+ * memory is short: where there was no server, it is an error of the same form as the server's,
+ * with a sentence that names path and remedy. fd: NULL, or where the descriptor that comes with
+ * the answer is to be, the caller's then; -1 where none came.
  */
-enum admin_outcome admin_client_ask(const char *path, json_t *request, json_t **answer);
-
-/*
- * The same where the answer takes its time and comes with a descriptor: waits for so many seconds
- * more. *fd is the caller's then; -1 where none came.
- */
-enum admin_outcome admin_client_ask_long(const char *path, json_t *request, double seconds,
-                                         json_t **answer, int *fd);
+enum admin_outcome admin_client_ask(const char *path, json_t *request, double seconds,
+                                    json_t **answer, int *fd);
 
 /* The path to use where none was named: the user's own server's if it has a socket, else the
  * system's. runtime: $XDG_RUNTIME_DIR or NULL. Returns path. */

@@ -271,8 +271,9 @@ int main(int argc, char **argv)
     json_t *answer;
     options.trace.socket = options.socket;
     bool is_trace = is(options.command, "trace");
+    double more = is(options.command, "reload") ? ADMIN_CLIENT_RELOAD_SECONDS : 0;
     status = is_trace ? (int)tracing_run(&options.trace, &answer, &summary)
-                      : (int)admin_client_ask(options.socket, options.request, &answer);
+                      : (int)admin_client_ask(options.socket, options.request, more, &answer, NULL);
     if (options.json && answer)
         print_json(&options, answer);
     if (status != ADMIN_OK) {

@@ -90,7 +90,7 @@ enum admin_outcome tracing_run(const struct tracing_wish *wish, json_t **answer,
                                 "seconds", wish->seconds);
     int memory = -1;
     enum admin_outcome outcome =
-        request ? admin_client_ask_long(wish->socket, request, wish->seconds, answer, &memory)
+        request ? admin_client_ask(wish->socket, request, wish->seconds, answer, &memory)
                 : ADMIN_FAILED;
     if (outcome == ADMIN_OK)
         outcome = carry_over(wish, fd, memory, answer, summary);

@@ -322,6 +322,18 @@ class Gpusharectl(Case):
             done = run(GPUSHARECTL, "--socket", path, "trace", "-o", os.path.join(folder, "x"), "--seconds", seconds)
             self.assertEqual(done.returncode, 2, done.stderr)
 
+    def test_the_tool_waits_longer_than_the_server(self):
+        """Else it says that there was no answer, of a change that comes to be in force."""
+        def number(name, path):
+            return int(re.search(rf"^#define {name} +(\d+)", read(path), re.M).group(1))
+
+        tool = number("ADMIN_CLIENT_SECONDS", "client/tools/admin_client.h")
+        reload = tool + number("ADMIN_CLIENT_RELOAD_SECONDS", "client/tools/admin_client.h")
+        self.assertTrue(f"within {tool} s (`reload`: {reload} s; `trace`: {tool} s more than it lasts)" in self.PAGE)
+        self.assertGreater(1000 * tool, number("SET_MS", "server/supervisor/admin_change.c"))
+        self.assertGreater(1000 * tool, number("USAGE_MS", "server/supervisor/admin_gather.c"))
+        self.assertGreater(1000 * reload, number("RELOAD_MS", "server/supervisor/admin_reload.c"))
+
     def test_what_a_trace_needs(self):
         self.assertTrue("A trace needs 64 MiB of the server's memory, room for a million records" in self.PAGE)
         server = self.served()
