@@ -18,7 +18,7 @@
 
 /* For the whole exchange: longer than the server lets any request wait but these, which wait for
  * so many seconds more. */
-#define ADMIN_CLIENT_SECONDS        15
+#define ADMIN_CLIENT_SECONDS        20
 #define ADMIN_CLIENT_RELOAD_SECONDS 30
 
 /* What became of it; also the exit statuses of gpusharectl. */

@@ -332,6 +332,7 @@ class Gpusharectl(Case):
         self.assertTrue(f"within {tool} s (`reload`: {reload} s; `trace`: {tool} s more than it lasts)" in self.PAGE)
         self.assertGreater(1000 * tool, number("SET_MS", "server/supervisor/admin_change.c"))
         self.assertGreater(1000 * tool, number("USAGE_MS", "server/supervisor/admin_gather.c"))
+        self.assertGreater(1000 * tool, number("LATE_MS", "server/supervisor/admin_trace.c"))
         self.assertGreater(1000 * reload, number("RELOAD_MS", "server/supervisor/admin_reload.c"))
 
     def test_what_a_trace_needs(self):
