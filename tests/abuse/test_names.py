@@ -27,8 +27,7 @@ class Raw(str):
 
 class Names(unittest.TestCase):
     def test_nothing_of_a_name_is_a_control_character(self):
-        server = private_server.Server()
-        try:
+        with private_server.Server() as server:
             for sent, shown in (
                 (b"caf\xc3\xa9", "caf\u00e9"),
                 (b"\xc2\x9b31mC1", "??31mC1"),
@@ -45,8 +44,6 @@ class Names(unittest.TestCase):
             client = RawClient(server.client)
             self.assertRaises(RuntimeError, client.attach, name=Raw(b"\x1b[31m"))
             client.close()
-        finally:
-            server.stop()
 
 
 if __name__ == "__main__":

@@ -1,163 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""The admin socket, gpusharectl and gpushare against a private server; sockets through
-LISTEN_FDS and a NOTIFY_SOCKET of the test's own. Every --json output is held against its
-schema, the table of clients against what a client of the test's own was told."""
+"""The admin socket and gpusharectl against a private server: each command, who may use it, and
+how it looks on a terminal. The table of clients is held against what a client of the test's
+own was told."""
 import contextlib
 import copy
 import json
 import os
 import pty
 import re
-import shutil
-import signal
 import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import json_check  # noqa: E402
+from private_server import BUILD, ENV, GPUSHARECTL, SECONDS, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
-
-BUILD = os.environ.get("BUILD", os.path.abspath("build"))
-GPUSHARED, GPUSHARECTL, GPUSHARE = (os.path.join(BUILD, "bin", name) for name in ("gpushared", "gpusharectl", "gpushare"))
-PASSED = ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "LC_ALL")
-ENV = {key: os.environ[key] for key in PASSED if key in os.environ}
-SECONDS = float(os.environ.get("TEST_LIMIT", "180")) / 3
-NOBODY = 65534
-# Who stands for everybody is no administrator, named or not.
-CHANGES = unittest.skipIf(os.getuid() == NOBODY, "the user who stands for everybody may only look")
-
-# Runs a program with descriptors from 3 on, as systemd does.
-EXEC_WITH_FDS = """
-import os, sys
-fds, names, program = [int(fd) for fd in sys.argv[1].split(",")], sys.argv[2], sys.argv[3:]
-high = [os.dup2(fd, 100 + i) for i, fd in enumerate(fds)]
-for i, fd in enumerate(high):
-    os.dup2(fd, 3 + i, inheritable=True)
-os.closerange(3 + len(fds), 200)
-os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(fds)))
-if names:
-    os.environ["LISTEN_FDNAMES"] = names
-os.execv(program[0], program)
-"""
-
-
-class Server:
-    """A gpushared of the test's own; its folder can be entered by anybody."""
-
-    def __init__(self, *options, passed=None, names="", abstract=False, env=None):
-        self.folder = tempfile.mkdtemp(prefix="gpushare-admin-", dir="/tmp")
-        os.chmod(self.folder, 0o755)
-        self.client, self.admin = (os.path.join(self.folder, name) for name in ("gpushare.sock", "admin.sock"))
-        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        notify = f"gpushare-test-{os.getpid()}-{id(self)}" if abstract else os.path.join(self.folder, "notify")
-        self.notify.bind("\0" + notify if abstract else notify)
-        self.states, self.made = [], []
-        command = [GPUSHARED, "--driver", "softgpu", *options]
-        fds = []
-        if passed is None:
-            command += ["--socket", self.client, "--admin-socket", self.admin]
-        else:
-            fds = [one.fileno() for one in passed(self)]
-            command = [sys.executable, "-c", EXEC_WITH_FDS, ",".join(map(str, fds)), names] + command
-        self.log = open(os.path.join(self.folder, "log"), "w+", encoding="utf-8")
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, pass_fds=fds,
-                                        env={**ENV, "NOTIFY_SOCKET": ("@" if abstract else "") + notify, **(env or {})})
-        try:
-            self.hear("READY=1")
-        except BaseException:
-            self.give_up()
-            raise
-
-    def give_up(self):
-        self.process.kill()
-        self.process.wait()
-        self.notify.close()
-        self.log.close()
-        for one in self.made:
-            one.close()
-        shutil.rmtree(self.folder)
-
-    def hear(self, state):
-        """Reads what the server tells systemd until it says this."""
-        end = time.monotonic() + SECONDS
-        self.notify.settimeout(0.2)
-        while state not in self.states:
-            with contextlib.suppress(TimeoutError):
-                self.states.append(self.notify.recv(4096).decode())
-                continue
-            if self.process.poll() is not None or time.monotonic() > end:
-                raise AssertionError(f"no {state} (status {self.process.poll()}): {self.text()}")
-
-    def text(self):
-        with open(self.log.name, encoding="utf-8", errors="replace") as file:
-            return file.read()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(SECONDS)
-        with contextlib.suppress(TimeoutError):
-            self.hear("STOPPING=1")
-        self.notify.close()
-        self.log.close()
-        for one in self.made:
-            one.close()
-        text = self.text()
-        left = set(os.listdir(self.folder)) - {"log", "notify"}
-        shutil.rmtree(self.folder)
-        return status, left, text
-
-
-def run(*command, **env):
-    return subprocess.run(command, capture_output=True, text=True, env={**ENV, **env}, stdin=subprocess.DEVNULL,
-                          timeout=SECONDS, check=False)
-
-
-class WithServer(unittest.TestCase):
-    options = ()
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(*cls.options)
-
-    @classmethod
-    def tearDownClass(cls):
-        status, left, text = cls.server.stop()
-        assert status == 0, f"exit status {status}: {text}"
-        assert not left, f"left behind: {left}"
-
-    def ctl(self, *arguments, **env):
-        return run(GPUSHARECTL, "--socket", self.server.admin, *arguments, **env)
-
-    def json(self, command, *arguments, schema=None, status=0):
-        result = self.ctl("--json", command, *arguments)
-        self.assertEqual(result.returncode, status, result.stderr)
-        answer = json.loads(result.stdout)
-        json_check.check(schema or f"admin-{command}", answer)
-        return answer
-
-    def client_row(self, number):
-        return next((row for row in self.json("clients")["clients"] if row["client"] == number), None)
-
-    @contextlib.contextmanager
-    def attached(self, **wishes):
-        client = RawClient(self.server.client)
-        try:
-            yield client, client.attach(**wishes)
-        finally:
-            client.close()
+from server_case import CHANGES, NOBODY, WithServer  # noqa: E402
 
 
 class Commands(WithServer):
-    options = () if os.getuid() == 0 else ("--admin-uid", str(os.getuid()))
-
     def test_ping(self):
         self.assertEqual(self.ctl("ping").stdout, "gpushared answers\n")
         self.json("ping")
@@ -464,8 +332,6 @@ class Commands(WithServer):
 
 
 class Usage(WithServer):
-    options = Commands.options
-
     @contextlib.contextmanager
     def busy(self):
         """A program that launches without end, and its row once it has been served."""
@@ -510,9 +376,7 @@ class Usage(WithServer):
 
 
 class WithoutPartitions(WithServer):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(env={"SOFTGPU_NO_GREEN": "1"})
+    settings = {"env": {"SOFTGPU_NO_GREEN": "1"}}
 
     def test_a_duty_cycle_is_called_so(self):
         device = self.json("status")["devices"][0]
@@ -522,128 +386,13 @@ class WithoutPartitions(WithServer):
             self.assertFalse(self.client_row(told["client"])["threads"]["partitioned"])
             self.assertIn(", duty cycle", self.ctl("get", str(told["client"])).stdout)
         self.assertIn("  duty cycle  ", self.ctl("status").stdout)
-        text = run(GPUSHARE, "--socket", self.server.client, "info").stdout
+        text = self.server.info().stdout
         self.assertIn("its driver offers no partitions", text)
         self.assertIn(", duty cycle", text)
 
 
-class Info(WithServer):
-    options = Commands.options
-
-    def info(self, *arguments, **env):
-        return run(GPUSHARE, "--socket", self.server.client, *arguments, "info", **env)
-
-    def test_nothing_asked(self):
-        answer = json.loads(self.info("--json").stdout)
-        json_check.check("gpushare-info", answer)
-        limits = answer["limits"]
-        self.assertEqual([limits[name]["limit"]["asked_by"] for name in ("threads", "time", "memory", "host_memory")], [None] * 4)
-        self.assertIsNone(limits["priority"]["asked_by"])
-        with self.attached() as (_, told):
-            self.assertEqual((limits["memory"]["limit"]["granted_bytes"], limits["host_memory"]["limit"]["granted_bytes"],
-                              limits["streams"], limits["threads"]["multiprocessors"]),
-                             (told["memory_limit"], told["host_memory_limit"], told["streams"], told["multiprocessors"]))
-
-    def test_it_counts_as_one_client_and_a_look_as_none(self):
-        def served():
-            return json.loads(run(GPUSHARECTL, "--socket", self.server.admin, "--json", "status").stdout)["clients_served"]
-        before = served()
-        self.assertEqual(self.info().returncode, 0)
-        self.assertEqual(served(), before + 1)
-        self.assertEqual(self.info(GPUSHARE_PROFILE="none-of-this-name").returncode, 1)
-        self.assertEqual(served(), before + 1)
-
-    def test_each_limit_and_the_variable_that_asked(self):
-        env = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25", "GPUSHARE_PINNED_DEVICE_MEM_LIMIT": "0=64M",
-               "GPUSHARE_PINNED_HOST_MEM_LIMIT": "1M", "GPUSHARE_CLIENT_PRIORITY": "1", "CUDA_VISIBLE_DEVICES": "0"}
-        answer = json.loads(self.info("--json", **env).stdout)
-        json_check.check("gpushare-info", answer)
-        limits = answer["limits"]
-        self.assertEqual(limits["threads"]["limit"], {"asked_percent": 25, "asked_by": "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
-                                                      "granted_percent": 25})
-        # Rounded down to whole partitions of the device.
-        device = answer["device"]
-        atom = device["partition_multiprocessors"]
-        self.assertEqual(limits["threads"]["multiprocessors"], device["multiprocessors"] // 4 // atom * atom)
-        self.assertEqual(limits["memory"]["limit"], {"asked_bytes": 64 << 20, "asked_by": "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
-                                                     "granted_bytes": 64 << 20})
-        self.assertEqual(limits["host_memory"]["limit"], {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_PINNED_HOST_MEM_LIMIT",
-                                                          "granted_bytes": 1 << 20})
-        self.assertEqual(limits["priority"], {"asked": 1, "asked_by": "GPUSHARE_CLIENT_PRIORITY", "granted": 1})
-        self.assertEqual(answer["visible_by"], "CUDA_VISIBLE_DEVICES")
-        text = self.info(**env).stdout
-        for words in ("25 %", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "64 MiB", "none yet (one address space)"):
-            self.assertIn(words, text)
-
-    def test_limits_by_the_names_of_the_dialect(self):
-        env = {"GPUSHARE_THREADS_LIMIT": "25%", "GPUSHARE_MEMORY_LIMIT": "0.5", "GPUSHARE_HOST_MEMORY_LIMIT": "1M",
-               "GPUSHARE_FRACTION": "0.75"}
-        answer = json.loads(self.info("--json", **env).stdout)
-        json_check.check("gpushare-info", answer)
-        limits, half = answer["limits"], answer["device"]["memory_bytes"] // 2
-        self.assertEqual(limits["threads"]["limit"], {"asked_percent": 25, "asked_by": "GPUSHARE_THREADS_LIMIT", "granted_percent": 25})
-        self.assertEqual(limits["memory"]["limit"], {"asked_bytes": half, "asked_by": "GPUSHARE_MEMORY_LIMIT", "granted_bytes": half})
-        self.assertEqual(limits["host_memory"]["limit"],
-                         {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_HOST_MEMORY_LIMIT", "granted_bytes": 1 << 20})
-        self.assertIn("GPUSHARE_MEMORY_REQUEST requests 64M of device 0, and GPUSHARE_MEMORY_LIMIT limits it to 32M",
-                      self.info(GPUSHARE_MEMORY_REQUEST="64M", GPUSHARE_MEMORY_LIMIT="32M").stderr)
-
-    @CHANGES
-    def test_requests_and_shares_of_time(self):
-        env = {"GPUSHARE_THREADS_REQUEST": "25%", "GPUSHARE_ACTIVE_THREAD_PERCENTAGE": "50", "GPUSHARE_FRACTION": "0.25",
-               "GPUSHARE_TIME_LIMIT": "60%"}
-        answer = json.loads(self.info("--json", **env).stdout)
-        json_check.check("gpushare-info", answer)
-        limits = answer["limits"]
-        self.assertEqual(limits["threads"]["request"], {"asked_percent": 25, "asked_by": "GPUSHARE_THREADS_REQUEST",
-                                                        "granted_percent": 25})
-        self.assertEqual(limits["time"], {"request": {"asked_percent": 25, "asked_by": "GPUSHARE_FRACTION", "granted_percent": 25},
-                                          "limit": {"asked_percent": 60, "asked_by": "GPUSHARE_TIME_LIMIT", "granted_percent": 60},
-                                          "mode": "concurrent", "enforced": False})
-        self.assertEqual(limits["memory"]["limit"]["asked_by"], "GPUSHARE_FRACTION")
-        self.assertEqual(limits["memory"]["limit"]["granted_bytes"], answer["device"]["memory_bytes"] // 4)
-        self.assertIn("shared in mode concurrent: shares of time do not bind in it", self.info(**env).stdout)
-        env = {"GPUSHARE_MEMORY_REQUEST": "25%", "GPUSHARE_HOST_MEMORY_REQUEST": "1M"}
-        answer = json.loads(self.info("--json", **env).stdout)
-        json_check.check("gpushare-info", answer)
-        quarter = answer["device"]["memory_bytes"] // 4
-        self.assertEqual(answer["limits"]["memory"]["request"],
-                         {"asked_bytes": quarter, "asked_by": "GPUSHARE_MEMORY_REQUEST", "granted_bytes": quarter})
-        self.assertEqual(answer["limits"]["host_memory"]["request"],
-                         {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_HOST_MEMORY_REQUEST", "granted_bytes": 1 << 20})
-        self.assertRegex(self.info(**env).stdout, r"host_memory.request +1 MiB +GPUSHARE_HOST_MEMORY_REQUEST +1 MiB")
-        self.assertEqual(run(GPUSHARECTL, "--socket", self.server.admin, "set", "gpu:0", "mode=strict").returncode, 0)
-        self.assertIn("shared in mode strict\n", self.info(**env).stdout)
-        self.assertTrue(json.loads(self.info("--json", **env).stdout)["limits"]["time"]["enforced"])
-        self.assertEqual(run(GPUSHARECTL, "--socket", self.server.admin, "set", "gpu", "0", "mode=concurrent").returncode, 0)
-
-    def test_malformed_values(self):
-        for name, value, form in (("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "200", "up to 100"),
-                                  ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "1G", "0=1G,1=512MB"),
-                                  ("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "7=1G", "does not exist"),
-                                  ("GPUSHARE_CLIENT_PRIORITY", "high", "0 (normal)"),
-                                  ("CUDA_VISIBLE_DEVICES", "all", "device indices")):
-            with self.subTest(name):
-                result = self.info("--json", **{name: value})
-                self.assertEqual(result.returncode, 1, result.stderr)
-                answer = json.loads(result.stdout)
-                json_check.check("admin-error", answer)
-                self.assertEqual(answer["error"], "invalid_environment")
-                self.assertIn(name, answer["text"])
-                self.assertIn(form, answer["text"])
-
-    def test_no_visible_device(self):
-        result = self.info(CUDA_VISIBLE_DEVICES="")
-        self.assertEqual((result.returncode, result.stdout), (1, ""))
-        self.assertNotEqual(result.stderr, "")
-
-    def test_the_environments_socket(self):
-        result = run(GPUSHARE, "info", GPUSHARE_SOCKET=self.server.client)
-        self.assertEqual(result.returncode, 0, result.stderr)
-
-
 class Permissions(WithServer):
-    options = ("--admin-uid", "4711")
+    settings = {"admin": 4711}
 
     @unittest.skipIf(os.getuid() == 0, "root may always")
     def test_whoever_started_the_server_is_nobody_in_particular(self):
@@ -703,159 +452,6 @@ class Permissions(WithServer):
                 self.assertEqual(client.receive()[0], "ended")
         finally:
             os.chmod(self.server.admin, 0o660)
-
-
-class NoServer(unittest.TestCase):
-    def test_each_command_names_socket_and_remedy(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "admin.sock")
-            for command in ("ping", "status", "clients", "version", "kill 1"):
-                result = run(GPUSHARECTL, "--socket", path, *command.split())
-                self.assertEqual(result.returncode, 3, command)
-                self.assertIn(path, result.stderr)
-                self.assertIn("start gpushared", result.stderr)
-                result = run(GPUSHARECTL, "--json", "--socket", path, *command.split())
-                self.assertEqual(result.returncode, 3, command)
-                json_check.check("admin-error", json.loads(result.stdout))
-            result = run(GPUSHARE, "--socket", path, "info")
-            self.assertEqual(result.returncode, 3)
-            self.assertIn(path, result.stderr)
-
-    def test_a_closed_socket_says_to_whom_it_is_open(self):
-        if os.getuid():
-            self.skipTest("needs root to become another user")
-        # Where that user gets to, the tool too: neither $TMPDIR nor the build need be such a place.
-        with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as closed:
-            inner, tool = os.path.join(folder, "inner"), shutil.copy(GPUSHARECTL, folder)
-            path = os.path.join(inner, "admin.sock")
-            os.mkdir(inner, 0o700)
-            os.chmod(folder, 0o755)
-            closed.bind(path)
-            closed.listen()
-            os.chmod(path, 0o660)
-
-            def refusal():
-                done = subprocess.run([tool, "--socket", path, "ping"], stderr=subprocess.PIPE, text=True, env=ENV,
-                                      user=NOBODY, group=NOBODY, extra_groups=[], timeout=SECONDS)
-                self.assertEqual(done.returncode, 3)
-                return done.stderr
-
-            self.assertIn("a folder above it is closed to this user", refusal())
-            os.chmod(inner, 0o755)
-            self.assertIn("members of its group root may: use sudo", refusal())
-            os.chown(path, 0, 54321)
-            self.assertIn("members of its group 54321 may: use sudo", refusal())
-
-    def test_whom_is_asked_for_in_the_words_of_its_kind(self):
-        for words, sentence in (("get gpu GPU-1", '"GPU-1" is not the index of a GPU, as `gpusharectl status` shows it\n'),
-                                ("set gpu", "set: it needs the index of a GPU, as `gpusharectl status` shows it\n"),
-                                ("get user root", '"root" is not a uid, as id(1) shows it\n'),
-                                ("set gpu:x", '"x" is not the index of a GPU, as `gpusharectl status` shows it\n'),
-                                ("get client:", '"" is not the number of a client, as `gpusharectl clients` shows it\n'),
-                                ("set user:x", '"x" is not a uid, as id(1) shows it\n'),
-                                ("get seven", "shows it, or user and a uid, or gpu and an index\n"),
-                                ("kill user 3", '"user" is not the number of a client, as `gpusharectl clients` shows it\n'),
-                                ("kill client x", '"x" is not the number of a client')):
-            result = run(GPUSHARECTL, *words.split())
-            self.assertEqual(result.returncode, 2, words)
-            self.assertIn(sentence, result.stderr)
-
-    def test_what_listens_is_something_else(self):
-        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as other, \
-                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as clients:
-            path = os.path.join(folder, "s")
-            other.bind(path)
-            self.assertIn("has ended", run(GPUSHARECTL, "--socket", path, "ping").stderr)
-            other.listen()
-            asking = subprocess.Popen([GPUSHARECTL, "--socket", path, "ping"], stderr=subprocess.PIPE, text=True, env=ENV)
-            peer, _ = other.accept()
-            peer.recv(100)
-            peer.sendall(b"HTTP/1.1 400 Bad Request\r\n")
-            self.assertIn("is not of gpushared's form", asking.communicate(timeout=SECONDS)[1])
-            self.assertEqual(asking.returncode, 3)
-            peer.close()
-            clients.bind(path + "2")
-            clients.listen()
-            self.assertIn("that is no admin socket", run(GPUSHARECTL, "--socket", path + "2", "ping").stderr)
-            result = run(GPUSHARECTL, "--socket", "/" + "x" * 200, "ping")
-            self.assertEqual(result.returncode, 3)
-
-    def test_the_users_own_server_comes_first(self):
-        with tempfile.TemporaryDirectory() as folder:
-            os.mkdir(os.path.join(folder, "gpushare"))
-            path = os.path.join(folder, "gpushare/admin.sock")
-            with socket.socket(socket.AF_UNIX) as dead:
-                dead.bind(path)
-                self.assertIn(path, run(GPUSHARECTL, "ping", XDG_RUNTIME_DIR=folder).stderr)
-            self.assertIn("/run/gpushare/admin.sock", run(GPUSHARECTL, "ping", XDG_RUNTIME_DIR="/nonexistent").stderr)
-
-    def test_usage(self):
-        for tool, arguments in ((GPUSHARECTL, ("",)), (GPUSHARECTL, ("reboot",)), (GPUSHARECTL, ("ping", "1")),
-                                (GPUSHARECTL, ("kill",)), (GPUSHARECTL, ("kill", "x")), (GPUSHARECTL, ("kill", "-1")),
-                                (GPUSHARECTL, ("kill", "4294967296")), (GPUSHARECTL, ("kill", "1", "2")),
-                                (GPUSHARECTL, ("--nonsense",)), (GPUSHARECTL, ("--socket",)), (GPUSHARE, ()),
-                                (GPUSHARE, ("run",)), (GPUSHARE, ("info", "x")), (GPUSHARE, ("--device", "x", "info"))):
-            result = run(tool, *arguments)
-            self.assertEqual((result.returncode, result.stdout), (2, ""), arguments)
-            self.assertIn("--help", result.stderr)
-        for tool in (GPUSHARECTL, GPUSHARE):
-            result = run(tool, "--help")
-            self.assertEqual((result.returncode, result.stderr), (0, ""))
-            self.assertTrue(result.stdout.startswith("usage: "))
-            self.assertEqual(run(tool, "--version").returncode, 0)
-
-    def test_output_that_cannot_be_written(self):
-        with open("/dev/full", "w", encoding="utf-8") as full:
-            result = subprocess.run([GPUSHARECTL, "--help"], stdout=full, stderr=subprocess.PIPE, env=ENV, check=False)
-            self.assertEqual(result.returncode, 1)
-
-
-class Systemd(unittest.TestCase):
-    @staticmethod
-    def listening(server, kinds):
-        """Sockets as systemd would have made them."""
-        made = server.made
-        for kind in kinds:
-            one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET if kind == "client" else socket.SOCK_STREAM)
-            one.bind(getattr(server, kind))
-            one.listen()
-            made.append(one)
-        return made
-
-    def test_sockets_that_were_passed(self):
-        for kinds, names in ((("client", "admin"), "client:admin"), (("admin", "client"), "")):
-            with self.subTest(names):
-                server = Server(passed=lambda it, kinds=kinds: self.listening(it, kinds), names=names)
-                result = run(GPUSHARECTL, "--socket", server.admin, "ping")
-                self.assertEqual(result.returncode, 0, result.stderr)
-                result = run(GPUSHARE, "--socket", server.client, "info")
-                self.assertEqual(result.returncode, 0, result.stderr)
-                status, left, text = server.stop()
-                self.assertEqual(status, 0, text)
-                self.assertEqual(left, {"gpushare.sock", "admin.sock"}, "systemd's files are systemd's")
-                self.assertIn("STOPPING=1", server.states)
-
-    def test_a_socket_of_the_wrong_kind(self):
-        with self.assertRaises(AssertionError) as raised:
-            Server(passed=lambda it: self.listening(it, ("admin",)), names="client")
-        self.assertIn("SOCK_SEQPACKET", str(raised.exception))
-
-    def test_an_abstract_notify_socket_and_status(self):
-        server = Server(abstract=True)
-        status, _, text = server.stop()
-        self.assertEqual(status, 0, text)
-        self.assertTrue([state for state in server.states if state.startswith("STATUS=")], server.states)
-        self.assertLess(server.states.index("READY=1"), server.states.index("STOPPING=1"))
-
-    def test_two_servers_do_not_take_each_others_sockets(self):
-        server = Server()
-        second = run(GPUSHARED, "--driver", "softgpu", "--socket", os.path.join(server.folder, "other"), "--admin-socket",
-                     server.admin)
-        self.assertNotEqual(second.returncode, 0)
-        self.assertIn(server.admin, second.stderr)
-        self.assertEqual(run(GPUSHARECTL, "--socket", server.admin, "ping").returncode, 0)
-        status, left, text = server.stop()
-        self.assertEqual((status, left), (0, set()), text)
 
 
 class Terminal(WithServer):

@@ -8,16 +8,16 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../support"), HERE]
+sys.path.insert(0, os.path.join(HERE, "../support"))
 import json_check  # noqa: E402
+from configured_server import Case  # noqa: E402
+from private_server import BUILD, ENV, GPUSHARE, GPUSHARED, SECONDS, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
-from test_admin import BUILD, ENV, GPUSHARE, GPUSHARECTL, GPUSHARED, SECONDS, Server, run  # noqa: E402
 
 MIB = 1 << 20
 UID, GIDS = os.getuid(), sorted({os.getgid(), *os.getgroups()})
@@ -32,75 +32,6 @@ def cgroup():
         if number == "0" and not kind:
             return path
     return next((path for _, kind, path in lines if kind == "name=systemd"), None)
-
-
-class Configured:
-    """A server with a file of the test's own."""
-
-    def __init__(self, test, text):
-        self.test = test
-        self.folder = test.folder
-        self.path = os.path.join(self.folder, "gpushared.yaml")
-        self.write(text)
-        self.server = Server("--config", self.path, *(() if UID == 0 else ("--admin-uid", str(UID))))
-
-    def write(self, text):
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write(text)
-
-    def granted(self, **wishes):
-        client = RawClient(self.server.client)
-        try:
-            return client.attach(**wishes)
-        finally:
-            client.close()
-
-    def clients(self):
-        return json.loads(run(GPUSHARECTL, "--socket", self.server.admin, "--json", "clients").stdout)["clients"]
-
-    def wait_until_alone(self):
-        """Who hung up has what it had until the worker has let go of it."""
-        end = time.monotonic() + SECONDS
-        while self.clients():
-            self.test.assertLess(time.monotonic(), end, "clients that hung up stay")
-
-    def reload(self):
-        return run(GPUSHARECTL, "--socket", self.server.admin, "--json", "reload")
-
-    def hang_up(self):
-        """SIGHUP, and what the log says of it."""
-        before = self.server.text().count("SIGHUP:")
-        self.server.process.send_signal(1)
-        end = time.monotonic() + SECONDS
-        while self.server.text().count("SIGHUP:") == before:
-            self.test.assertLess(time.monotonic(), end, "no word of SIGHUP in the log")
-            time.sleep(0.01)
-        return self.server.text().rsplit("SIGHUP:", 1)[1]
-
-
-@contextlib.contextmanager
-def folder():
-    with tempfile.TemporaryDirectory(prefix="gpushare-config-", dir="/tmp") as path:
-        os.chmod(path, 0o755)
-        yield path
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        stack = contextlib.ExitStack()
-        self.addCleanup(stack.close)
-        self.folder = stack.enter_context(folder())
-
-    @contextlib.contextmanager
-    def configured(self, text):
-        one = Configured(self, text)
-        try:
-            yield one
-        except BaseException:
-            one.server.give_up()
-            raise
-        status, left, log = one.server.stop()
-        self.assertEqual((status, left), (0, set()), log)
 
 
 class Rules(Case):
@@ -321,50 +252,35 @@ rules:
     def test_the_servers_own_environment_is_default_and_ceiling(self):
         variables = {"GPUSHARE_FRACTION": "0.5", "GPUSHARE_THREADS_REQUEST": "20%", "GPUSHARE_TIME_LIMIT": "80%",
                      "GPUSHARE_MEMORY_REQUEST": "12.5%", "GPUSHARE_HOST_MEMORY_REQUEST": "3M"}
-        ENV.update(variables)
-        try:
-            with self.configured("") as it:
-                told = it.granted()
-                self.assertEqual((told["thread_request"], told["time_request"], told["time_limit"]), (2000, 5000, 8000))
-                self.assertEqual((told["memory_request"], told["host_memory_request"]), (told["memory_limit"] // 4, 3 * MIB))
-                told = it.granted(memory_request=MIB)
-                self.assertEqual((told["memory_request"], told["host_memory_request"]), (MIB, 3 * MIB))
-                told = it.granted(thread_request=3000, time_request=1000, time_limit=9000)
-                self.assertEqual((told["thread_request"], told["time_request"], told["time_limit"]), (2000, 1000, 8000))
-        finally:
-            for name in variables:
-                del ENV[name]
+        with self.configured("", env=variables) as it:
+            told = it.granted()
+            self.assertEqual((told["thread_request"], told["time_request"], told["time_limit"]), (2000, 5000, 8000))
+            self.assertEqual((told["memory_request"], told["host_memory_request"]), (told["memory_limit"] // 4, 3 * MIB))
+            told = it.granted(memory_request=MIB)
+            self.assertEqual((told["memory_request"], told["host_memory_request"]), (MIB, 3 * MIB))
+            told = it.granted(thread_request=3000, time_request=1000, time_limit=9000)
+            self.assertEqual((told["thread_request"], told["time_request"], told["time_limit"]), (2000, 1000, 8000))
 
     def test_the_servers_environment_says_how_gpus_are_shared_where_the_file_does_not(self):
         variables = {"GPUSHARE_MODE": "fair", "GPUSHARE_LEASE": "10ms"}
-        ENV.update(variables)
-        try:
-            with self.configured("") as it:
-                self.assertEqual(it.granted()["mode"], 2)
-                status = json.loads(run(GPUSHARECTL, "--socket", it.server.admin, "--json", "status").stdout)
-                self.assertEqual(status["devices"][0]["schedule"]["lease_seconds"], 0.01)
-                for text, mode in (("gpus: [{gpu: 0, mode: strict}]\n", 1), ("gpus: [{gpu: 0, lease: 1s}]\n", 2), ("", 2)):
-                    it.write(text)
-                    self.assertEqual(it.reload().returncode, 0)
-                    self.assertEqual(it.granted()["mode"], mode, text)
-        finally:
-            for name in variables:
-                del ENV[name]
+        with self.configured("", env=variables) as it:
+            self.assertEqual(it.granted()["mode"], 2)
+            status = json.loads(it.server.ctl("--json", "status").stdout)
+            self.assertEqual(status["devices"][0]["schedule"]["lease_seconds"], 0.01)
+            for text, mode in (("gpus: [{gpu: 0, mode: strict}]\n", 1), ("gpus: [{gpu: 0, lease: 1s}]\n", 2), ("", 2)):
+                it.write(text)
+                self.assertEqual(it.reload().returncode, 0)
+                self.assertEqual(it.granted()["mode"], mode, text)
 
     def test_the_servers_own_limits_have_the_names_of_the_dialect(self):
         for variables, memory in (({"GPUSHARE_THREADS_LIMIT": "50%", "GPUSHARE_MEMORY_LIMIT": "64M"}, lambda whole: 64 * MIB),
                                   ({"GPUSHARE_THREADS_LIMIT": "50%", "GPUSHARE_MEMORY_LIMIT": "12.5%", "GPUSHARE_FRACTION": "0.5"},
                                    lambda whole: whole // 8)):
-            ENV.update(variables)
-            try:
-                with self.configured("") as it:
-                    status = run(GPUSHARECTL, "--socket", it.server.admin, "--json", "status").stdout
-                    whole = json.loads(status)["devices"][0]["memory_bytes"]
-                    for told in (it.granted(), it.granted(memory_limit=whole, thread_percentage=9000)):
-                        self.assertEqual((told["thread_percentage"], told["memory_limit"]), (5000, memory(whole)))
-            finally:
-                for name in variables:
-                    del ENV[name]
+            with self.configured("", env=variables) as it:
+                status = it.server.ctl("--json", "status").stdout
+                whole = json.loads(status)["devices"][0]["memory_bytes"]
+                for told in (it.granted(), it.granted(memory_limit=whole, thread_percentage=9000)):
+                    self.assertEqual((told["thread_percentage"], told["memory_limit"]), (5000, memory(whole)))
 
     def test_nvidias_block(self):
         with self.configured("sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n") as it:
@@ -469,7 +385,7 @@ class Reload(Case):
                 number = client.attach()["client"]
                 before = client.ask("limits_query")
                 self.assertEqual((before["thread_percentage"], before["priority"]), (5000, 1))
-                result = run(GPUSHARECTL, "--socket", it.server.admin, "set", str(number), "memory=8M")
+                result = it.server.ctl("set", str(number), "memory=8M")
                 self.assertEqual(result.returncode, 0, result.stderr)
                 it.write(text % ("100%", "64M", 2))
                 self.assertEqual(it.reload().returncode, 0)

@@ -51,7 +51,7 @@ def run(*command, **options):
 class Case(unittest.TestCase):
     def served(self, *options, **env):
         server = Server(*options, env=env)
-        self.addCleanup(server.stop)
+        self.addCleanup(server.stop_well)
         return server
 
     def attached(self, server, **wishes):

@@ -4,6 +4,7 @@
 """docs/sharing.md does what it says: each example's file is accepted, each of its commands
 changes a running client or GPU, each of its variables is granted, and what the page says
 of lengths, defaults, rows and pictures is so."""
+import contextlib
 import json
 import os
 import re
@@ -12,12 +13,11 @@ import sys
 import unittest
 
 sys.dont_write_bytecode = True
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.abspath(os.path.join(HERE, "../.."))
-sys.path[:0] = [os.path.join(HERE, "../support"), HERE]
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+from configured_server import Case, Configured  # noqa: E402
+from private_server import Server  # noqa: E402
 from raw_client import RawClient  # noqa: E402
-from test_admin import GPUSHARE, GPUSHARECTL, Server, run  # noqa: E402
-from test_config import Case, Configured  # noqa: E402
 
 UNITS = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 
@@ -51,23 +51,23 @@ def examples():
 
 
 class SharingPage(Case):
-    def command(self, server, line, environment):
+    def command(self, it, line, environment):
         words = shlex.split(line)
         if words[0] == "export":
             name, value = words[1].split("=", 1)
             environment[name] = value
-            done = run(GPUSHARE, "--socket", server.server.client, "--json", "info", **environment)
+            done = it.server.info("--json", **environment)
             self.assertEqual(done.returncode, 0, f"{line}: {done.stdout}{done.stderr}")
             if name == "GPUSHARE_PROFILE":  # what it gives is told, not its name: so another one must be refused
                 environment = {**environment, name: "no-such"}
-                done = run(GPUSHARE, "--socket", server.server.client, "--json", "info", **environment)
+                done = it.server.info("--json", **environment)
                 self.assertNotEqual(done.returncode, 0, line)
                 self.assertIn("no-such", done.stdout + done.stderr)
             else:
                 self.assertIn(name, done.stdout, f"{line}: info does not name the variable")
             return
         self.assertEqual(words[0], "gpusharectl", line)
-        done = run(GPUSHARECTL, "--socket", server.server.admin, *words[1:])
+        done = it.server.ctl(*words[1:])
         self.assertEqual(done.returncode, 0, f"{line}: {done.stdout}{done.stderr}")
 
     def test_the_examples_run(self):
@@ -75,69 +75,58 @@ class SharingPage(Case):
         for title, files, lines in examples():
             with self.subTest(title):
                 self.assertLessEqual(len(files), 1)
-                server = Configured(self, files[0] if files else "")
-                client = RawClient(server.server.client)
-                try:
+                with self.configured(files[0] if files else "") as it, \
+                        contextlib.closing(RawClient(it.server.client)) as client:
                     self.assertEqual(client.attach()["client"], 1, "the examples say 1")
                     mode = re.search(r"mode: (\w+)", "".join(files))
-                    in_force = self.schedule(server)["mode"]
+                    in_force = self.schedule(it)["mode"]
                     self.assertEqual(in_force, mode.group(1) if mode else "concurrent")
                     environment = {}
                     for line in lines:
-                        self.command(server, line, environment)
+                        self.command(it, line, environment)
                         seen["variable" if line.startswith("export") else "command"] += 1
                     seen["file"] += len(files)
-                finally:
-                    client.close()
-                    server.server.stop()
         self.assertGreaterEqual(min(seen.values()), 4, seen)
 
     def test_all_fenced_text_is_in_an_example(self):
         before = PAGE.split("\n## Worked examples\n", 1)[0]
         self.assertNotIn("```", before)
 
-    def schedule(self, server):
-        done = run(GPUSHARECTL, "--socket", server.server.admin, "--json", "get", "gpu", "0")
+    def schedule(self, it):
+        done = it.server.ctl("--json", "get", "gpu", "0")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return json.loads(done.stdout)["gpus"][0]["schedule"]
 
     def test_defaults_ranges_and_classes_are_the_servers(self):
-        server = Configured(self, "")
-        try:
-            was = self.schedule(server)
+        with self.configured("") as it:
+            was = self.schedule(it)
             for name, default, bounds, _ in table("\n## Leases\n"):
                 least, most = bounds.split(" to ")
                 for value in (default, least, most):
                     word = f"{name}={value.replace(' ', '')}"
-                    done = run(GPUSHARECTL, "--socket", server.server.admin, "set", "gpu", "0", word)
+                    done = it.server.ctl("set", "gpu", "0", word)
                     self.assertEqual(done.returncode, 0, f"{word}: {done.stdout}{done.stderr}")
                 beyond = {"%": "0.5%"}.get(least[-1], "4ms")
-                done = run(GPUSHARECTL, "--socket", server.server.admin, "set", "gpu", "0", f"{name}={beyond}")
+                done = it.server.ctl("set", "gpu", "0", f"{name}={beyond}")
                 self.assertEqual(done.returncode, 1, f"{name}={beyond} is outside of {bounds}")
-                done = run(GPUSHARECTL, "--socket", server.server.admin, "set", "gpu", "0",
-                           f"{name}={default.replace(' ', '')}")
-                self.assertEqual(self.schedule(server), was, f"{default} is not the default of {name}")
+                done = it.server.ctl("set", "gpu", "0", f"{name}={default.replace(' ', '')}")
+                self.assertEqual(self.schedule(it), was, f"{default} is not the default of {name}")
             for name, number, length in table("| `lease` | number | length |"[2:]):
                 answers = []
                 for value in (name, number, length.replace(" ", "")):
-                    done = run(GPUSHARECTL, "--socket", server.server.admin, "set", "gpu", "0", f"lease={value}")
+                    done = it.server.ctl("set", "gpu", "0", f"lease={value}")
                     self.assertEqual(done.returncode, 0, f"lease={value}: {done.stdout}{done.stderr}")
-                    answers.append(self.schedule(server)["lease_seconds"])
+                    answers.append(self.schedule(it)["lease_seconds"])
                 self.assertEqual(answers, [nanoseconds(length) / 1e9] * 3)
-        finally:
-            server.server.stop()
 
     def test_every_mode_can_be_had(self):
         modes = [row[0].split("`")[0] for row in table("\n## Which mode\n")]
         self.assertEqual(modes, ["concurrent", "strict", "fair", "turns"])
-        server = Configured(self, "")
-        try:
+        with self.configured("") as it:
             for mode in modes:
-                done = run(GPUSHARECTL, "--socket", server.server.admin, "set", "gpu", "0", f"mode={mode}")
+                done = it.server.ctl("set", "gpu", "0", f"mode={mode}")
                 self.assertEqual(done.returncode, 0, f"{mode}: {done.stdout}{done.stderr}")
-                self.assertEqual(self.schedule(server)["mode"], mode)
-        finally:
-            server.server.stop()
+                self.assertEqual(self.schedule(it)["mode"], mode)
 
     def test_rows_and_pictures_are_there(self):
         rows = re.findall(r"`([a-z0-9]+_[a-z0-9_]*(?:points|error|ratio|loss|ms|p99|bytes))`", PAGE)
@@ -166,7 +155,7 @@ class ComingFromAnotherWay(Case):
     """Each row of the table of that name, as it is written there: what it says is granted."""
 
     def info(self, server, **variables):
-        done = run(GPUSHARE, "--socket", server.client, "--json", "info", **variables)
+        done = server.info("--json", **variables)
         self.assertEqual(done.returncode, 0, f"{variables}: {done.stdout}{done.stderr}")
         return json.loads(done.stdout)
 
@@ -174,12 +163,12 @@ class ComingFromAnotherWay(Case):
         """What a client that asks for nothing is granted, and how GPU 0 is shared, under this file."""
         if not hasattr(self, "one"):
             self.one = Configured(self, "")
-            self.addCleanup(self.one.server.stop)
+            self.addCleanup(self.one.server.stop_well)
             self.whole = self.info(self.one.server)
         self.one.write(text)
         done = self.one.reload()
         self.assertEqual(done.returncode, 0, f"{text}: {done.stdout}")
-        done = run(GPUSHARECTL, "--socket", self.one.server.admin, "--json", "get", "gpu", "0")
+        done = self.one.server.ctl("--json", "get", "gpu", "0")
         return self.info(self.one.server)["limits"], json.loads(done.stdout)["gpus"][0]["schedule"]
 
     def variable(self, words):
@@ -194,8 +183,7 @@ class ComingFromAnotherWay(Case):
         self.assertEqual(backticked(there), list(MPS))
         self.assertEqual(ROWS[there].strip(), "as they are, for a client, and for the server as default and ceiling of all")
         for of_server in (False, True):
-            server = Server(env={"SOFTGPU_DEVICES": "2", **(MPS if of_server else {})})
-            try:
+            with Server(env={"SOFTGPU_DEVICES": "2", **(MPS if of_server else {})}) as server:
                 other = {**MPS, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=128M",
                          "CUDA_MPS_CLIENT_PRIORITY": "0", "CUDA_VISIBLE_DEVICES": "0"}
                 for told in [self.info(server), self.info(server, **other)] if of_server else [self.info(server, **MPS)]:
@@ -206,8 +194,6 @@ class ComingFromAnotherWay(Case):
                     self.assertEqual(limits["priority"]["granted"], 1)
                     self.assertEqual(told["visible_devices"], 1)
                     self.assertTrue(told["device"]["uuid"].endswith("1"), told)
-            finally:
-                server.stop()
 
     def test_every_other_row(self):
         _, plain = self.file("")

@@ -75,7 +75,7 @@ class Traces(unittest.TestCase):
 
     def run_traced(self, server, seconds, *works):
         """Traces while the works run; returns the trace, and what the server says of each of them."""
-        path = os.path.join(server.folder, "trace.json")
+        path = server.file("trace.json")
         mark = len(server.text())
         tracer = server.start_ctl("trace", "-o", path, "--seconds", str(seconds))
         server.wait_log("a trace of", mark)
@@ -95,7 +95,7 @@ class Concurrent(Traces):
 
     @classmethod
     def tearDownClass(cls):
-        cls.server.stop()
+        cls.server.stop_well()
 
     def test_spans_of_a_client_alone_come_to_its_gpu_time(self):
         with self.server.work("alone \"1\"\\ \u00fc", 2000, 1, "--in-flight", 4) as work:
@@ -128,7 +128,7 @@ class Concurrent(Traces):
         self.assertEqual(max(value for _, value in trace.counters(GPU, "clients in flight")), 2)
 
     def test_who_left_meanwhile_keeps_its_name(self):
-        path = os.path.join(self.server.folder, "left.json")
+        path = self.server.file("left.json")
         mark = len(self.server.text())
         tracer = self.server.start_ctl("trace", "-o", path, "--seconds", "3")
         self.server.wait_log("a trace of", mark)
@@ -141,7 +141,7 @@ class Concurrent(Traces):
         self.assertTrue(trace.processes[row["client"] + 1].startswith("gone soon ("))
 
     def test_json_and_refusals(self):
-        path = os.path.join(self.server.folder, "json.json")
+        path = self.server.file("json.json")
         answer = json.loads(self.server.ctl("--json", "trace", "-o", path, "--seconds", "0.05").stdout)
         json_check.check("admin-trace", answer)
         self.check(Trace(path))
@@ -155,12 +155,12 @@ class Concurrent(Traces):
             self.assertIn(part, result.stderr)
         with open(path, encoding="utf-8") as file:
             self.assertTrue(file.read().startswith("{"), "a refusal leaves the file as it was")
-        other = os.path.join(self.server.folder, "none.json")
+        other = self.server.file("none.json")
         self.assertEqual(self.server.ctl("trace", "-o", other, "--gpu", "9").returncode, 1)
         self.assertFalse(os.path.exists(other), "nor makes one")
 
     def test_one_at_a_time_until_who_asked_is_gone(self):
-        path = os.path.join(self.server.folder, "first.json")
+        path = self.server.file("first.json")
         first = self.server.start_ctl("trace", "-o", path, "--seconds", "599")
         self.server.wait_log("a trace of 599.000 s")
         second = self.server.ctl("trace", "-o", path + "2", "--seconds", "1")
@@ -190,14 +190,12 @@ class Concurrent(Traces):
 
 class Restricted(Traces):
     def test_only_administrators_may(self):
-        server = private_server.Server(admin=False)
-        try:
+        with private_server.Server(admin=None) as server:
             if os.getuid() != 0:
-                result = server.ctl("trace", "-o", os.path.join(server.folder, "x"), "--seconds", "0.01")
+                result = server.ctl("trace", "-o", server.file("x"), "--seconds", "0.01")
                 self.assertEqual(result.returncode, 1)
                 self.assertIn("--admin-uid", result.stderr)
                 return
-            os.chmod(server.folder, 0o777)
             os.chmod(server.admin, 0o777)
             ask = ("import os,socket,sys\ns=socket.socket(socket.AF_UNIX)\nos.setgroups([])\nos.setgid(12345)\n"
                    "os.setuid(12345)\ns.connect(sys.argv[1])\n"
@@ -205,8 +203,6 @@ class Restricted(Traces):
             result = subprocess.run([sys.executable, "-c", ask, server.admin], capture_output=True, text=True,
                                     timeout=private_server.SECONDS, check=True)
             self.assertEqual(json.loads(result.stdout)["error"], "not_permitted")
-        finally:
-            server.stop()
 
 
 class Modes(Traces):
@@ -214,7 +210,7 @@ class Modes(Traces):
         self.server = private_server.Server()
 
     def tearDown(self):
-        self.server.stop()
+        self.server.stop_well()
 
     def set_gpu(self, *words):
         result = self.server.ctl("set", "gpu", "0", *words)
@@ -253,7 +249,7 @@ class Modes(Traces):
                                     f"work of {row['name']} at {middle} outside of its leases")
 
     def test_a_switch_of_mode_shows(self):
-        path = os.path.join(self.server.folder, "switch.json")
+        path = self.server.file("switch.json")
         tracer = self.server.start_ctl("trace", "-o", path, "--seconds", "1")
         self.server.wait_log("a trace of")
         self.set_gpu("mode=turns", "quantum=50ms")
@@ -282,7 +278,7 @@ class Faults(Traces):
     def test_a_worker_that_dies_leaves_what_it_wrote(self):
         server = private_server.Server()
         try:
-            path = os.path.join(server.folder, "cut.json")
+            path = server.file("cut.json")
             tracer = server.start_ctl("trace", "-o", path, "--seconds", "500")
             server.wait_log("a trace of 500.000 s")
             client = RawClient(server.client)
@@ -297,7 +293,7 @@ class Faults(Traces):
             self.assertIn("worker", trace.about["trouble"])
             self.assertTrue(any(name.startswith("survives in the trace") for name in trace.processes.values()))
         finally:
-            server.stop(checked=False)
+            server.stop()
 
 
 if __name__ == "__main__":

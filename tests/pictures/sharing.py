@@ -76,7 +76,7 @@ def draw(name, folder, build, keep=None):
     scene = SCENES[name]
     seconds = (scene.get("skipped", 0) + scene["shown"]) / 1e3 + 0.4
     server = private_server.Server()
-    trace = os.path.join(server.folder, "trace.json")
+    trace = server.file("trace.json")
     try:
         changed = server.ctl("set", "gpu", "0", *scene["gpu"].split())
         if changed.returncode:
@@ -99,7 +99,7 @@ def draw(name, folder, build, keep=None):
         if keep:
             os.replace(trace, os.path.join(keep, f"{name}.json"))
     finally:
-        server.stop(checked=False)
+        server.stop()
 
 
 def main():

@@ -9,13 +9,35 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 BUILD = os.environ.get("BUILD", os.path.abspath("build"))
+GPUSHARED, GPUSHARECTL, GPUSHARE = (os.path.join(BUILD, "bin", name) for name in ("gpushared", "gpusharectl", "gpushare"))
 PASSED = ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "LC_ALL")
 ENV = {key: os.environ[key] for key in PASSED if key in os.environ}
 SECONDS = float(os.environ.get("TEST_LIMIT", "180")) / 3
+
+# Runs a program with descriptors from 3 on, as systemd does.
+EXEC_WITH_FDS = """
+import os, sys
+fds, names, program = [int(fd) for fd in sys.argv[1].split(",")], sys.argv[2], sys.argv[3:]
+high = [os.dup2(fd, 100 + i) for i, fd in enumerate(fds)]
+for i, fd in enumerate(high):
+    os.dup2(fd, 3 + i, inheritable=True)
+os.closerange(3 + len(fds), 200)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(fds)))
+if names:
+    os.environ["LISTEN_FDNAMES"] = names
+os.execv(program[0], program)
+"""
+
+
+def run(*command, **env):
+    """To its end, in an environment that says nothing of gpushare but what `env` does."""
+    return subprocess.run(command, capture_output=True, text=True, env={**ENV, **env}, stdin=subprocess.DEVNULL,
+                          timeout=SECONDS, check=False)
 
 
 class Work:
@@ -51,27 +73,64 @@ class Work:
 
 
 class Server:
-    """Who runs the test may change things, unless admin is False."""
+    """Ready once it is made; its folder can be entered by anybody. In a `with` it must end well.
 
-    def __init__(self, *options, admin=True, env=None):
+    options  further ones of gpushared
+    admin    the uid that may change things besides root: who runs the test; None: nobody else
+    passed   kinds ("client", "admin") of the sockets that it inherits, as systemd makes them
+             and names them in LISTEN_FDNAMES by `names`; None: it makes its own
+    abstract its NOTIFY_SOCKET has no file
+    env      variables it is started with besides ENV"""
+
+    def __init__(self, *options, admin=os.getuid(), passed=None, names="", abstract=False, env=None):
         self.folder = tempfile.mkdtemp(prefix="gpushare-test-", dir="/tmp")
+        self.held = contextlib.ExitStack()
+        self.held.callback(shutil.rmtree, self.folder)
         self.client, self.admin = (os.path.join(self.folder, name) for name in ("gpushare.sock", "admin.sock"))
-        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        notify.bind(os.path.join(self.folder, "notify"))
-        notify.settimeout(0.2)
-        command = [os.path.join(BUILD, "bin/gpushared"), "--driver", "softgpu", "--socket", self.client,
-                   "--admin-socket", self.admin, *(("--admin-uid", str(os.getuid())) if admin and os.getuid() else ()), *options]
-        self.log = open(os.path.join(self.folder, "log"), "w", encoding="utf-8")
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                                        env={**ENV, "NOTIFY_SOCKET": os.path.join(self.folder, "notify"), **(env or {})})
-        end, ready = time.monotonic() + SECONDS, False
-        while not ready:
+        self.process, self.states, self.not_its = None, [], {"log", "notify"}
+        try:
+            os.chmod(self.folder, 0o755)
+            self.log = self.held.enter_context(open(os.path.join(self.folder, "log"), "w", encoding="utf-8"))
+            command = [GPUSHARED, "--driver", "softgpu", *(("--admin-uid", str(admin)) if admin else ()), *options]
+            self._start(command, passed, names, {**ENV, "NOTIFY_SOCKET": self._listen(abstract), **(env or {})})
+            self.hear("READY=1")
+        except BaseException:
+            self.give_up()
+            raise
+
+    def _listen(self, abstract):
+        """To what the server tells systemd; the name of the socket."""
+        self.notify = self.held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        name = f"gpushare-test-{os.getpid()}-{id(self)}" if abstract else os.path.join(self.folder, "notify")
+        self.notify.bind("\0" + name if abstract else name)
+        return "@" + name if abstract else name
+
+    def _start(self, command, passed, names, env):
+        fds = []
+        if passed is None:
+            command += ["--socket", self.client, "--admin-socket", self.admin]
+        else:
+            fds = [self._made_by_systemd(kind) for kind in passed]
+            command = [sys.executable, "-c", EXEC_WITH_FDS, ",".join(map(str, fds)), names] + command
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, pass_fds=fds, env=env)
+
+    def _made_by_systemd(self, kind):
+        form = socket.SOCK_SEQPACKET if kind == "client" else socket.SOCK_STREAM
+        one = self.held.enter_context(socket.socket(socket.AF_UNIX, form))
+        one.bind(getattr(self, kind))
+        one.listen()
+        return one.fileno()
+
+    def hear(self, state):
+        """Reads what the server tells systemd until it says this."""
+        end = time.monotonic() + SECONDS
+        self.notify.settimeout(0.2)
+        while state not in self.states:
             with contextlib.suppress(TimeoutError):
-                ready = b"READY=1" in notify.recv(4096)
-            if not ready and (self.process.poll() is not None or time.monotonic() > end):
-                self.process.kill()
-                raise AssertionError(f"the server did not come up: {self.text()}")
-        notify.close()
+                self.states += self.notify.recv(4096).decode().splitlines()
+                continue
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"no {state} (status {self.process.poll()}): {self.text()}")
 
     def text(self):
         with open(self.log.name, encoding="utf-8", errors="replace") as file:
@@ -85,27 +144,60 @@ class Server:
                 raise AssertionError(f"the log never said \"{words}\": {self.text()}")
             time.sleep(0.01)
 
-    def command(self, *words):
-        return [os.path.join(BUILD, "bin/gpusharectl"), "--socket", self.admin, *words]
+    def file(self, name):
+        """The path of a file in the server's folder that the test makes, not the server."""
+        self.not_its.add(name)
+        return os.path.join(self.folder, name)
 
-    def ctl(self, *words):
-        return subprocess.run(self.command(*words), capture_output=True, text=True, env=ENV, stdin=subprocess.DEVNULL,
-                              timeout=SECONDS, check=False)
+    def command(self, *words):
+        return [GPUSHARECTL, "--socket", self.admin, *words]
+
+    def ctl(self, *words, **env):
+        return run(*self.command(*words), **env)
 
     def start_ctl(self, *words):
         return subprocess.Popen(self.command(*words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, env=ENV)
+
+    def info(self, *options, **env):
+        return run(GPUSHARE, "--socket", self.client, *options, "info", **env)
 
     def work(self, name, kernel_us, seconds, *options, threads=None, **env):
         if threads:
             env["GPUSHARE_ACTIVE_THREAD_PERCENTAGE"] = threads
         return Work(self, name, kernel_us, seconds, *options, **env)
 
-    def stop(self, checked=True):
+    def give_up(self):
+        """Ends it whatever it is at."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        self.held.close()
+
+    def stop(self):
+        """Its exit status, the names of what it left in its folder, and its log."""
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(SECONDS)
-        self.log.close()
-        text = self.text()
-        shutil.rmtree(self.folder)
-        if checked and status:
-            raise AssertionError(f"exit status {status}: {text}")
+        try:
+            status = self.process.wait(SECONDS)
+        except subprocess.TimeoutExpired as hangs:
+            text = self.text()
+            self.give_up()
+            raise AssertionError(f"it does not stop: {text}") from hangs
+        self.notify.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.states += self.notify.recv(4096).decode().splitlines()
+        left, text = set(os.listdir(self.folder)) - self.not_its, self.text()
+        self.held.close()
+        return status, left, text
+
+    def stop_well(self):
+        status, left, text = self.stop()
+        if status or left or "STOPPING=1" not in self.states:
+            raise AssertionError(f"exit status {status}, left behind {left or 'nothing'}, told systemd {self.states}: {text}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop_well()

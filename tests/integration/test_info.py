@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""gpushare info against a private server: each limit, the variable that asked for it and what
+was granted; what is malformed is refused by name."""
+import json
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import json_check  # noqa: E402
+from private_server import GPUSHARE, run  # noqa: E402
+from server_case import CHANGES, WithServer  # noqa: E402
+
+
+class Info(WithServer):
+    def info(self, *arguments, **env):
+        return self.server.info(*arguments, **env)
+
+    def test_nothing_asked(self):
+        answer = json.loads(self.info("--json").stdout)
+        json_check.check("gpushare-info", answer)
+        limits = answer["limits"]
+        self.assertEqual([limits[name]["limit"]["asked_by"] for name in ("threads", "time", "memory", "host_memory")], [None] * 4)
+        self.assertIsNone(limits["priority"]["asked_by"])
+        with self.attached() as (_, told):
+            self.assertEqual((limits["memory"]["limit"]["granted_bytes"], limits["host_memory"]["limit"]["granted_bytes"],
+                              limits["streams"], limits["threads"]["multiprocessors"]),
+                             (told["memory_limit"], told["host_memory_limit"], told["streams"], told["multiprocessors"]))
+
+    def test_it_counts_as_one_client_and_a_look_as_none(self):
+        def served():
+            return json.loads(self.ctl("--json", "status").stdout)["clients_served"]
+        before = served()
+        self.assertEqual(self.info().returncode, 0)
+        self.assertEqual(served(), before + 1)
+        self.assertEqual(self.info(GPUSHARE_PROFILE="none-of-this-name").returncode, 1)
+        self.assertEqual(served(), before + 1)
+
+    def test_each_limit_and_the_variable_that_asked(self):
+        env = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25", "GPUSHARE_PINNED_DEVICE_MEM_LIMIT": "0=64M",
+               "GPUSHARE_PINNED_HOST_MEM_LIMIT": "1M", "GPUSHARE_CLIENT_PRIORITY": "1", "CUDA_VISIBLE_DEVICES": "0"}
+        answer = json.loads(self.info("--json", **env).stdout)
+        json_check.check("gpushare-info", answer)
+        limits = answer["limits"]
+        self.assertEqual(limits["threads"]["limit"], {"asked_percent": 25, "asked_by": "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                                                      "granted_percent": 25})
+        # Rounded down to whole partitions of the device.
+        device = answer["device"]
+        atom = device["partition_multiprocessors"]
+        self.assertEqual(limits["threads"]["multiprocessors"], device["multiprocessors"] // 4 // atom * atom)
+        self.assertEqual(limits["memory"]["limit"], {"asked_bytes": 64 << 20, "asked_by": "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
+                                                     "granted_bytes": 64 << 20})
+        self.assertEqual(limits["host_memory"]["limit"], {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_PINNED_HOST_MEM_LIMIT",
+                                                          "granted_bytes": 1 << 20})
+        self.assertEqual(limits["priority"], {"asked": 1, "asked_by": "GPUSHARE_CLIENT_PRIORITY", "granted": 1})
+        self.assertEqual(answer["visible_by"], "CUDA_VISIBLE_DEVICES")
+        text = self.info(**env).stdout
+        for words in ("25 %", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "64 MiB", "none yet (one address space)"):
+            self.assertIn(words, text)
+
+    def test_limits_by_the_names_of_the_dialect(self):
+        env = {"GPUSHARE_THREADS_LIMIT": "25%", "GPUSHARE_MEMORY_LIMIT": "0.5", "GPUSHARE_HOST_MEMORY_LIMIT": "1M",
+               "GPUSHARE_FRACTION": "0.75"}
+        answer = json.loads(self.info("--json", **env).stdout)
+        json_check.check("gpushare-info", answer)
+        limits, half = answer["limits"], answer["device"]["memory_bytes"] // 2
+        self.assertEqual(limits["threads"]["limit"], {"asked_percent": 25, "asked_by": "GPUSHARE_THREADS_LIMIT", "granted_percent": 25})
+        self.assertEqual(limits["memory"]["limit"], {"asked_bytes": half, "asked_by": "GPUSHARE_MEMORY_LIMIT", "granted_bytes": half})
+        self.assertEqual(limits["host_memory"]["limit"],
+                         {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_HOST_MEMORY_LIMIT", "granted_bytes": 1 << 20})
+        self.assertIn("GPUSHARE_MEMORY_REQUEST requests 64M of device 0, and GPUSHARE_MEMORY_LIMIT limits it to 32M",
+                      self.info(GPUSHARE_MEMORY_REQUEST="64M", GPUSHARE_MEMORY_LIMIT="32M").stderr)
+
+    @CHANGES
+    def test_requests_and_shares_of_time(self):
+        env = {"GPUSHARE_THREADS_REQUEST": "25%", "GPUSHARE_ACTIVE_THREAD_PERCENTAGE": "50", "GPUSHARE_FRACTION": "0.25",
+               "GPUSHARE_TIME_LIMIT": "60%"}
+        answer = json.loads(self.info("--json", **env).stdout)
+        json_check.check("gpushare-info", answer)
+        limits = answer["limits"]
+        self.assertEqual(limits["threads"]["request"], {"asked_percent": 25, "asked_by": "GPUSHARE_THREADS_REQUEST",
+                                                        "granted_percent": 25})
+        self.assertEqual(limits["time"], {"request": {"asked_percent": 25, "asked_by": "GPUSHARE_FRACTION", "granted_percent": 25},
+                                          "limit": {"asked_percent": 60, "asked_by": "GPUSHARE_TIME_LIMIT", "granted_percent": 60},
+                                          "mode": "concurrent", "enforced": False})
+        self.assertEqual(limits["memory"]["limit"]["asked_by"], "GPUSHARE_FRACTION")
+        self.assertEqual(limits["memory"]["limit"]["granted_bytes"], answer["device"]["memory_bytes"] // 4)
+        self.assertIn("shared in mode concurrent: shares of time do not bind in it", self.info(**env).stdout)
+        env = {"GPUSHARE_MEMORY_REQUEST": "25%", "GPUSHARE_HOST_MEMORY_REQUEST": "1M"}
+        answer = json.loads(self.info("--json", **env).stdout)
+        json_check.check("gpushare-info", answer)
+        quarter = answer["device"]["memory_bytes"] // 4
+        self.assertEqual(answer["limits"]["memory"]["request"],
+                         {"asked_bytes": quarter, "asked_by": "GPUSHARE_MEMORY_REQUEST", "granted_bytes": quarter})
+        self.assertEqual(answer["limits"]["host_memory"]["request"],
+                         {"asked_bytes": 1 << 20, "asked_by": "GPUSHARE_HOST_MEMORY_REQUEST", "granted_bytes": 1 << 20})
+        self.assertRegex(self.info(**env).stdout, r"host_memory.request +1 MiB +GPUSHARE_HOST_MEMORY_REQUEST +1 MiB")
+        self.assertEqual(self.ctl("set", "gpu:0", "mode=strict").returncode, 0)
+        self.assertIn("shared in mode strict\n", self.info(**env).stdout)
+        self.assertTrue(json.loads(self.info("--json", **env).stdout)["limits"]["time"]["enforced"])
+        self.assertEqual(self.ctl("set", "gpu", "0", "mode=concurrent").returncode, 0)
+
+    def test_malformed_values(self):
+        for name, value, form in (("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "200", "up to 100"),
+                                  ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "1G", "0=1G,1=512MB"),
+                                  ("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "7=1G", "does not exist"),
+                                  ("GPUSHARE_CLIENT_PRIORITY", "high", "0 (normal)"),
+                                  ("CUDA_VISIBLE_DEVICES", "all", "device indices")):
+            with self.subTest(name):
+                result = self.info("--json", **{name: value})
+                self.assertEqual(result.returncode, 1, result.stderr)
+                answer = json.loads(result.stdout)
+                json_check.check("admin-error", answer)
+                self.assertEqual(answer["error"], "invalid_environment")
+                self.assertIn(name, answer["text"])
+                self.assertIn(form, answer["text"])
+
+    def test_no_visible_device(self):
+        result = self.info(CUDA_VISIBLE_DEVICES="")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertNotEqual(result.stderr, "")
+
+    def test_the_environments_socket(self):
+        result = run(GPUSHARE, "info", GPUSHARE_SOCKET=self.server.client)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

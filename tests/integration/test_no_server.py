@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""gpusharectl and gpushare where nothing that they want answers, or their words are wrong: each
+says what is the matter and what helps."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import json_check  # noqa: E402
+from private_server import ENV, GPUSHARE, GPUSHARECTL, SECONDS, run  # noqa: E402
+from server_case import NOBODY  # noqa: E402
+
+
+class NoServer(unittest.TestCase):
+    def test_each_command_names_socket_and_remedy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "admin.sock")
+            for command in ("ping", "status", "clients", "version", "kill 1"):
+                result = run(GPUSHARECTL, "--socket", path, *command.split())
+                self.assertEqual(result.returncode, 3, command)
+                self.assertIn(path, result.stderr)
+                self.assertIn("start gpushared", result.stderr)
+                result = run(GPUSHARECTL, "--json", "--socket", path, *command.split())
+                self.assertEqual(result.returncode, 3, command)
+                json_check.check("admin-error", json.loads(result.stdout))
+            result = run(GPUSHARE, "--socket", path, "info")
+            self.assertEqual(result.returncode, 3)
+            self.assertIn(path, result.stderr)
+
+    def test_a_closed_socket_says_to_whom_it_is_open(self):
+        if os.getuid():
+            self.skipTest("needs root to become another user")
+        # Where that user gets to, the tool too: neither $TMPDIR nor the build need be such a place.
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as closed:
+            inner, tool = os.path.join(folder, "inner"), shutil.copy(GPUSHARECTL, folder)
+            path = os.path.join(inner, "admin.sock")
+            os.mkdir(inner, 0o700)
+            os.chmod(folder, 0o755)
+            closed.bind(path)
+            closed.listen()
+            os.chmod(path, 0o660)
+
+            def refusal():
+                done = subprocess.run([tool, "--socket", path, "ping"], stderr=subprocess.PIPE, text=True, env=ENV,
+                                      user=NOBODY, group=NOBODY, extra_groups=[], timeout=SECONDS)
+                self.assertEqual(done.returncode, 3)
+                return done.stderr
+
+            self.assertIn("a folder above it is closed to this user", refusal())
+            os.chmod(inner, 0o755)
+            self.assertIn("members of its group root may: use sudo", refusal())
+            os.chown(path, 0, 54321)
+            self.assertIn("members of its group 54321 may: use sudo", refusal())
+
+    def test_whom_is_asked_for_in_the_words_of_its_kind(self):
+        for words, sentence in (("get gpu GPU-1", '"GPU-1" is not the index of a GPU, as `gpusharectl status` shows it\n'),
+                                ("set gpu", "set: it needs the index of a GPU, as `gpusharectl status` shows it\n"),
+                                ("get user root", '"root" is not a uid, as id(1) shows it\n'),
+                                ("set gpu:x", '"x" is not the index of a GPU, as `gpusharectl status` shows it\n'),
+                                ("get client:", '"" is not the number of a client, as `gpusharectl clients` shows it\n'),
+                                ("set user:x", '"x" is not a uid, as id(1) shows it\n'),
+                                ("get seven", "shows it, or user and a uid, or gpu and an index\n"),
+                                ("kill user 3", '"user" is not the number of a client, as `gpusharectl clients` shows it\n'),
+                                ("kill client x", '"x" is not the number of a client')):
+            result = run(GPUSHARECTL, *words.split())
+            self.assertEqual(result.returncode, 2, words)
+            self.assertIn(sentence, result.stderr)
+
+    def test_what_listens_is_something_else(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as other, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as clients:
+            path = os.path.join(folder, "s")
+            other.bind(path)
+            self.assertIn("has ended", run(GPUSHARECTL, "--socket", path, "ping").stderr)
+            other.listen()
+            asking = subprocess.Popen([GPUSHARECTL, "--socket", path, "ping"], stderr=subprocess.PIPE, text=True, env=ENV)
+            peer, _ = other.accept()
+            peer.recv(100)
+            peer.sendall(b"HTTP/1.1 400 Bad Request\r\n")
+            self.assertIn("is not of gpushared's form", asking.communicate(timeout=SECONDS)[1])
+            self.assertEqual(asking.returncode, 3)
+            peer.close()
+            clients.bind(path + "2")
+            clients.listen()
+            self.assertIn("that is no admin socket", run(GPUSHARECTL, "--socket", path + "2", "ping").stderr)
+            result = run(GPUSHARECTL, "--socket", "/" + "x" * 200, "ping")
+            self.assertEqual(result.returncode, 3)
+
+    def test_the_users_own_server_comes_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "gpushare"))
+            path = os.path.join(folder, "gpushare/admin.sock")
+            with socket.socket(socket.AF_UNIX) as dead:
+                dead.bind(path)
+                self.assertIn(path, run(GPUSHARECTL, "ping", XDG_RUNTIME_DIR=folder).stderr)
+            self.assertIn("/run/gpushare/admin.sock", run(GPUSHARECTL, "ping", XDG_RUNTIME_DIR="/nonexistent").stderr)
+
+    def test_usage(self):
+        for tool, arguments in ((GPUSHARECTL, ("",)), (GPUSHARECTL, ("reboot",)), (GPUSHARECTL, ("ping", "1")),
+                                (GPUSHARECTL, ("kill",)), (GPUSHARECTL, ("kill", "x")), (GPUSHARECTL, ("kill", "-1")),
+                                (GPUSHARECTL, ("kill", "4294967296")), (GPUSHARECTL, ("kill", "1", "2")),
+                                (GPUSHARECTL, ("--nonsense",)), (GPUSHARECTL, ("--socket",)), (GPUSHARE, ()),
+                                (GPUSHARE, ("run",)), (GPUSHARE, ("info", "x")), (GPUSHARE, ("--device", "x", "info"))):
+            result = run(tool, *arguments)
+            self.assertEqual((result.returncode, result.stdout), (2, ""), arguments)
+            self.assertIn("--help", result.stderr)
+        for tool in (GPUSHARECTL, GPUSHARE):
+            result = run(tool, "--help")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertTrue(result.stdout.startswith("usage: "))
+            self.assertEqual(run(tool, "--version").returncode, 0)
+
+    def test_output_that_cannot_be_written(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run([GPUSHARECTL, "--help"], stdout=full, stderr=subprocess.PIPE, env=ENV, check=False)
+            self.assertEqual(result.returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
