@@ -167,8 +167,8 @@ static size_t fewest_fds(pid_t pid)
     return fewest;
 }
 
-/* Whether a fresh client gets this window, or a lower one that a client of before had while this was
- * given, and in it this address for 4 MiB. */
+/* Whether a fresh client gets this window, or a lower one that a client of before had while this
+ * was given, and in it this address for 4 MiB. */
 static bool gets(uint64_t window, uint64_t address)
 {
     struct raw raw;
