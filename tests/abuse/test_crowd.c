@@ -97,18 +97,9 @@ static void a_thousand_clients_at_once_each_get_their_64_mib(void **state)
 static void a_server_out_of_descriptors_refuses_and_recovers(void **state)
 {
     (void)state;
-    struct rlimit old, low;
-    getrlimit(RLIMIT_NOFILE, &old);
-    low = (struct rlimit){120, 120};
-    struct rlimit raised = {old.rlim_max, old.rlim_max};
-    if (setrlimit(RLIMIT_NOFILE, &low) < 0)
-        skip();
-    struct server *server = server_start(NULL, NULL); /* inherits the low limit, soft and hard */
-    if (setrlimit(RLIMIT_NOFILE, &raised) < 0) {
-        server_stop(server);
-        print_message("the limit can't be raised again without root\n");
-        skip();
-    }
+    server_limit_descriptors(120);
+    struct server *server = server_start(NULL, NULL);
+    server_limit_descriptors(0);
     struct neighbour *neighbour = neighbour_start(server);
     size_t before = server_fd_count(server_pid(server));
     enum { MANY = 60 };

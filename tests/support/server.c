@@ -79,13 +79,27 @@ static bool has_option(const char *const args[], const char *name)
     return false;
 }
 
+static unsigned descriptors;
+
+void server_limit_descriptors(unsigned most)
+{
+    descriptors = most;
+}
+
 static void spawn(struct server *server, const char *const args[], const char *const env[])
 {
-    char program[512], notify[128];
+    char program[512], notify[128], limited[64];
     const char *words[WORDS_MAX];
     const char *settings[WORDS_MAX];
     size_t n = 0, m = 0;
     server_build_path("bin/gpushared", program, sizeof program);
+    /* A process that lowers its own limit can't raise it again without the right to. */
+    snprintf(limited, sizeof limited, "ulimit -n %u && exec \"$0\" \"$@\"", descriptors);
+    if (descriptors) {
+        words[n++] = "/bin/sh";
+        words[n++] = "-c";
+        words[n++] = limited;
+    }
     words[n++] = program;
     words[n++] = "--socket";
     words[n++] = server->socket;
@@ -120,7 +134,7 @@ static void spawn(struct server *server, const char *const args[], const char *c
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, server->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    int error = posix_spawn(&server->pid, program, &actions, NULL, (char *const *)(uintptr_t)words,
+    int error = posix_spawn(&server->pid, words[0], &actions, NULL, (char *const *)(uintptr_t)words,
                             (char *const *)(uintptr_t)settings);
     posix_spawn_file_actions_destroy(&actions);
     if (error) {

@@ -25,6 +25,10 @@ struct server;
  */
 struct server *server_start(const char *const args[], const char *const env[]);
 
+/* Servers started from now on may have so many descriptors, and no more by asking; 0: as this
+ * program. */
+void server_limit_descriptors(unsigned most);
+
 /* Like server_start, for a server that is expected to refuse: returns its exit status; *log is
  * malloc'ed. */
 int server_start_refused(const char *const args[], const char *const env[], char **log);
