@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +125,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* As recv; a descriptor that comes along becomes *passed, unless that is NULL or holds one. */
+/* As recv; a descriptor that comes along becomes *passed, unless that holds one. */
 static ssize_t receive(int fd, void *bytes, size_t length, int *passed)
 {
     union {
@@ -143,18 +144,40 @@ static ssize_t receive(int fd, void *bytes, size_t length, int *passed)
         return got;
     int came;
     memcpy(&came, CMSG_DATA(header), sizeof came);
-    if (passed && *passed < 0)
+    if (*passed < 0)
         *passed = came;
     else
         close(came);
     return got;
 }
 
-/* Reads one line into *line (malloc'ed, without the newline). 0 or a negative errno. */
-static int read_line(int fd, int64_t milliseconds, char **line, size_t *length, int *passed)
+/* Until the server sends something: 0, or a negative errno. What says that it is enough moves *end
+ * nearer, and is looked at no more. */
+static int await(int fd, int64_t *end, int *enough)
 {
-    int64_t end = now_ms() + milliseconds;
+    for (;;) {
+        int64_t left = *end - now_ms();
+        struct pollfd waits[] = {{.fd = fd, .events = POLLIN}, {.fd = *enough, .events = POLLIN}};
+        int ready = poll(waits, 2, left > 0 ? (int)left : 0);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0)
+            return ready < 0 ? -errno : -ETIMEDOUT;
+        if (waits[0].revents)
+            return 0;
+        shutdown(fd, SHUT_WR);
+        *enough = -1;
+        if (*end > now_ms() + ADMIN_CLIENT_SECONDS * 1000)
+            *end = now_ms() + ADMIN_CLIENT_SECONDS * 1000;
+    }
+}
+
+/* Reads one line into *line (malloc'ed, without the newline). 0 or a negative errno. */
+static int read_line(int fd, struct admin_client_wait *wait, char **line, size_t *length)
+{
+    int64_t end = now_ms() + ADMIN_CLIENT_SECONDS * 1000 + (int64_t)(wait->seconds * 1e3);
     size_t used = 0, room = 0;
+    int enough = wait->enough;
     *line = NULL;
     for (;;) {
         if (used == room) {
@@ -164,14 +187,10 @@ static int read_line(int fd, int64_t milliseconds, char **line, size_t *length, 
                 return -ENOMEM;
             *line = more;
         }
-        int64_t left = end - now_ms();
-        struct pollfd wait = {.fd = fd, .events = POLLIN};
-        int ready = poll(&wait, 1, left > 0 ? (int)left : 0);
-        if (ready < 0 && errno == EINTR)
-            continue;
-        if (ready <= 0)
-            return ready < 0 ? -errno : -ETIMEDOUT;
-        ssize_t got = receive(fd, *line + used, room - used, passed);
+        int result = await(fd, &end, &enough);
+        if (result < 0)
+            return result;
+        ssize_t got = receive(fd, *line + used, room - used, &wait->fd);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
@@ -185,8 +204,7 @@ static int read_line(int fd, int64_t milliseconds, char **line, size_t *length, 
     }
 }
 
-static json_t *exchange(int fd, const char *path, json_t *request, int64_t milliseconds,
-                        int *passed)
+static json_t *exchange(int fd, const char *path, json_t *request, struct admin_client_wait *wait)
 {
     char *line = NULL;
     size_t length = 0;
@@ -198,7 +216,7 @@ static json_t *exchange(int fd, const char *path, json_t *request, int64_t milli
         result = send_all(fd, "\n", 1);
     free(asked);
     if (result == 0)
-        result = read_line(fd, milliseconds, &line, &length, passed);
+        result = read_line(fd, wait, &line, &length);
     json_t *answer = result == 0 ? json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
     free(line);
     if (answer && json_is_boolean(json_object_get(answer, "ok")))
@@ -214,18 +232,22 @@ static json_t *exchange(int fd, const char *path, json_t *request, int64_t milli
                               strerror(-result));
 }
 
-enum admin_outcome admin_client_ask(const char *path, json_t *request, double seconds,
-                                    json_t **answer, int *passed)
+enum admin_outcome admin_client_ask(const char *path, json_t *request, json_t **answer,
+                                    struct admin_client_wait *wait)
 {
+    struct admin_client_wait short_wait = {.enough = -1};
+    bool passes = wait != NULL;
     *answer = NULL;
-    if (passed)
-        *passed = -1;
+    if (!wait)
+        wait = &short_wait;
+    wait->fd = -1;
     int fd = connect_to(path, answer);
     if (fd < 0)
         return ADMIN_NO_SERVER;
-    int64_t milliseconds = ADMIN_CLIENT_SECONDS * 1000 + (int64_t)(seconds * 1e3);
-    *answer = exchange(fd, path, request, milliseconds, passed);
+    *answer = exchange(fd, path, request, wait);
     close(fd);
+    if (!passes && wait->fd >= 0)
+        close(wait->fd);
     if (json_is_true(json_object_get(*answer, "ok")))
         return ADMIN_OK;
     const char *error = json_string_value(json_object_get(*answer, "error"));

@@ -29,15 +29,22 @@ enum admin_outcome {
     ADMIN_NO_SERVER = 3 /* it could not be reached, or did not answer */
 };
 
+/* How to wait for an answer that takes long. */
+struct admin_client_wait {
+    double seconds; /* more than ADMIN_CLIENT_SECONDS */
+    int enough; /* a descriptor that becomes readable when the server is to come to an end, which
+                 * is told by closing the sending side; it is not read here. -1: none */
+    int fd;     /* out: the descriptor that came with the answer, the caller's; or -1 */
+};
+
 /*
- * Sends request (borrowed) to the socket at path and waits for the answer, for so many seconds
- * more than ADMIN_CLIENT_SECONDS. *answer is the caller's whatever the outcome, or NULL where
- * memory is short: where there was no server, it is an error of the same form as the server's,
- * with a sentence that names path and remedy. fd: NULL, or where the descriptor that comes with
- * the answer is to be, the caller's then; -1 where none came.
+ * Sends request (borrowed) to the socket at path and waits for the answer. *answer is the caller's
+ * whatever the outcome, or NULL where memory is short: where there was no server, it is an error of
+ * the same form as the server's, with a sentence that names path and remedy. wait: NULL for an
+ * answer that comes at once.
  */
-enum admin_outcome admin_client_ask(const char *path, json_t *request, double seconds,
-                                    json_t **answer, int *fd);
+enum admin_outcome admin_client_ask(const char *path, json_t *request, json_t **answer,
+                                    struct admin_client_wait *wait);
 
 /* The path to use where none was named: the user's own server's if it has a socket, else the
  * system's. runtime: $XDG_RUNTIME_DIR or NULL. Returns path. */

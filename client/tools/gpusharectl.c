@@ -43,7 +43,8 @@ static const char help[] =
     "               refused whole (root, and the users of --admin-uid)\n"
     "  trace -o FILE [--seconds N] [--gpu N]\n"
     "               writes down what runs when, for N seconds (5; 0.001 to 600), as a trace\n"
-    "               that ui.perfetto.dev opens (root, and the users of --admin-uid)\n"
+    "               that ui.perfetto.dev opens; Ctrl-C ends it earlier (root, and the users of\n"
+    "               --admin-uid)\n"
     "\n"
     "options:\n"
     "  --socket PATH  the server's admin socket (default: $XDG_RUNTIME_DIR/gpushare/admin.sock\n"
@@ -205,6 +206,8 @@ static void print_trace(const struct options *options, const json_t *answer,
     printf("%s: %.3f s of GPU %u, %llu records of %u clients; open it at https://ui.perfetto.dev\n",
            shown, summary->seconds, (unsigned)options->trace.gpu,
            (unsigned long long)summary->records, summary->clients);
+    if (summary->interrupted)
+        fputs("gpusharectl: a signal ended the trace before its time\n", stderr);
     if (summary->lost)
         fprintf(stderr,
                 "gpusharectl: there was no room for %llu records more: trace a shorter time\n",
@@ -271,9 +274,10 @@ int main(int argc, char **argv)
     json_t *answer;
     options.trace.socket = options.socket;
     bool is_trace = is(options.command, "trace");
-    double more = is(options.command, "reload") ? ADMIN_CLIENT_RELOAD_SECONDS : 0;
+    struct admin_client_wait reload = {.seconds = ADMIN_CLIENT_RELOAD_SECONDS, .enough = -1};
     status = is_trace ? (int)tracing_run(&options.trace, &answer, &summary)
-                      : (int)admin_client_ask(options.socket, options.request, more, &answer, NULL);
+                      : (int)admin_client_ask(options.socket, options.request, &answer,
+                                              is(options.command, "reload") ? &reload : NULL);
     if (options.json && answer)
         print_json(&options, answer);
     if (status != ADMIN_OK) {

@@ -4,10 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "client/tools/perfetto.h"
@@ -73,6 +76,36 @@ static enum admin_outcome carry_over(const struct tracing_wish *wish, int fd, in
     return result < 0 ? fail(answer, wish->file, -result) : ADMIN_OK;
 }
 
+/* Ctrl-C and a termination are no reason to lose the trace: they end it. A caller that has them
+ * ignored (nohup, a job in the background) goes on having them ignored. */
+static int catch_signals(sigset_t *before)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t caught;
+    sigemptyset(&caught);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        struct sigaction action;
+        if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&caught, signals[i]);
+    }
+    sigprocmask(SIG_BLOCK, &caught, before);
+    return signalfd(-1, &caught, SFD_CLOEXEC);
+}
+
+/* Whether one came. From here on they do what they always do. */
+static bool release_signals(int fd, const sigset_t *before)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    struct signalfd_siginfo info;
+    bool came = false;
+    while (fd >= 0 && poll(&poll_fd, 1, 0) > 0 && read(fd, &info, sizeof info) == sizeof info)
+        came = true;
+    if (fd >= 0)
+        close(fd);
+    sigprocmask(SIG_SETMASK, before, NULL);
+    return came;
+}
+
 enum admin_outcome tracing_run(const struct tracing_wish *wish, json_t **answer,
                                struct tracing_summary *summary)
 {
@@ -88,15 +121,17 @@ enum admin_outcome tracing_run(const struct tracing_wish *wish, json_t **answer,
         return fail(answer, wish->file, errno);
     json_t *request = json_pack("{s:s, s:I, s:f}", "request", "trace", "gpu", (json_int_t)wish->gpu,
                                 "seconds", wish->seconds);
-    int memory = -1;
+    sigset_t before;
+    struct admin_client_wait wait = {.seconds = wish->seconds, .fd = -1};
+    wait.enough = catch_signals(&before);
     enum admin_outcome outcome =
-        request ? admin_client_ask(wish->socket, request, wish->seconds, answer, &memory)
-                : ADMIN_FAILED;
+        request ? admin_client_ask(wish->socket, request, answer, &wait) : ADMIN_FAILED;
     if (outcome == ADMIN_OK)
-        outcome = carry_over(wish, fd, memory, answer, summary);
+        outcome = carry_over(wish, fd, wait.fd, answer, summary);
+    summary->interrupted = release_signals(wait.enough, &before);
     json_decref(request);
-    if (memory >= 0)
-        close(memory);
+    if (wait.fd >= 0)
+        close(wait.fd);
     close(fd);
     if (outcome != ADMIN_OK && made)
         unlink(wish->file);

@@ -202,6 +202,12 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 {
     struct admin_peer *peer = stream->data;
     (void)buffer;
+    if (count == UV_EOF && peer->work && peer->work->hurry) {
+        uv_read_stop(stream);
+        peer->last = true;
+        peer->work->hurry(peer->work);
+        return;
+    }
     if (count < 0) {
         admin_peer_close(peer);
         return;

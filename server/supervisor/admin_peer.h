@@ -47,6 +47,9 @@ struct admin_work {
     size_t outstanding;      /* callbacks that are still to come */
     /* Answers the peer, once: everything has come, or (late) time is up. */
     void (*answer)(struct admin_work *work, struct admin_peer *peer, bool late);
+    /* The peer will ask nothing more, and waits (or has gone without a word). May be NULL: then it
+     * counts as gone. */
+    void (*hurry)(struct admin_work *work);
     /* The peer has gone before its answer. May be NULL; may lower outstanding. */
     void (*left)(struct admin_work *work);
     /* Nobody calls back any more, and the peer has gone. */

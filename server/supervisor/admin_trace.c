@@ -38,6 +38,11 @@ static void give_up(struct admin_work *work)
         work->outstanding--;
 }
 
+static void hurry(struct admin_work *work)
+{
+    supervisor_trace_end(work->admin->supervisor, work);
+}
+
 static void tracing_answer(struct admin_work *work, struct admin_peer *peer, bool late)
 {
     struct tracing_work *tracing = (struct tracing_work *)work;
@@ -83,7 +88,8 @@ void admin_trace(struct admin_peer *peer, const struct admin_request *request)
         return;
     }
     *tracing = (struct tracing_work){
-        .work = {.answer = tracing_answer, .left = give_up, .free = tracing_free}, .memory = -1};
+        .work = {.answer = tracing_answer, .hurry = hurry, .left = give_up, .free = tracing_free},
+        .memory = -1};
     uint32_t error =
         supervisor_trace(supervisor, request->gpu, request->milliseconds,
                          admin_peer_name(peer, by, sizeof by), on_traced, tracing, why, sizeof why);

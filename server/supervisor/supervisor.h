@@ -294,6 +294,10 @@ uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t device, uint64
                           const char *by, supervisor_trace_done *done, void *context, char *why,
                           size_t why_size);
 
+/* Who asked with this context has enough: its trace ends as if its time were over, and done is
+ * called. Does nothing where there is none. */
+void supervisor_trace_end(struct supervisor *supervisor, const void *context);
+
 /* Who asked with this context is gone: its trace ends. Returns whether there was one: then done is
  * not called any more. */
 bool supervisor_trace_abandon(struct supervisor *supervisor, const void *context);

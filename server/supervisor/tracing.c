@@ -30,6 +30,7 @@ struct tracing {
     uv_timer_t timer;
     bool closed;          /* the timer is */
     unsigned outstanding; /* requests to the worker, and the job */
+    bool hurried;         /* it is to end before its time */
     struct shm memory;
     uint64_t milliseconds;
     uint64_t ends; /* CLOCK_MONOTONIC */
@@ -129,7 +130,7 @@ static void started(void *context, struct channel_message *answer)
         log_notice("device %u: a trace of %.3f s for %s", tracing->device->index,
                    (double)tracing->milliseconds / 1e3, tracing->by);
         tracing->ends = timeline_now() + tracing->milliseconds * 1000000;
-        uv_timer_start(&tracing->timer, on_time, tracing->milliseconds, 0);
+        uv_timer_start(&tracing->timer, on_time, tracing->hurried ? 0 : tracing->milliseconds, 0);
     } else if (tracing->state == TRACING_STARTING) {
         struct proto_failed failed = {.error = PROTO_ERROR_DEVICE_NOT_READY,
                                       .text = "the worker ended before the trace had begun"};
@@ -279,16 +280,33 @@ uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t index, uint64_
     return 0;
 }
 
-bool supervisor_trace_abandon(struct supervisor *supervisor, const void *context)
+static struct tracing *find(const struct supervisor *supervisor, const void *context)
 {
     for (uint32_t i = 0; i < supervisor->device_count; i++) {
         struct tracing *tracing = supervisor->devices[i].tracing;
-        if (!tracing || !tracing->done || tracing->context != context)
-            continue;
-        tracing->done = NULL;
-        device_request(tracing->device, PROTO_WORKER_TRACE_STOP, 0, NULL, NULL, 0, NULL, NULL);
-        finish(tracing, 0, NULL);
-        return true;
+        if (tracing && tracing->done && tracing->context == context)
+            return tracing;
     }
-    return false;
+    return NULL;
+}
+
+void supervisor_trace_end(struct supervisor *supervisor, const void *context)
+{
+    struct tracing *tracing = find(supervisor, context);
+    if (!tracing)
+        return;
+    tracing->hurried = true;
+    if (tracing->state == TRACING_RUNNING)
+        uv_timer_start(&tracing->timer, on_time, 0, 0);
+}
+
+bool supervisor_trace_abandon(struct supervisor *supervisor, const void *context)
+{
+    struct tracing *tracing = find(supervisor, context);
+    if (!tracing)
+        return false;
+    tracing->done = NULL;
+    device_request(tracing->device, PROTO_WORKER_TRACE_STOP, 0, NULL, NULL, 0, NULL, NULL);
+    finish(tracing, 0, NULL);
+    return true;
 }

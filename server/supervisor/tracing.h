@@ -5,7 +5,7 @@
  * were, those that left meanwhile included.
  *
  * At most one a device. It ends by itself after its time, when its worker is lost, or
- * when who asked for it is gone; a worker that does not answer is waited for a few
+ * when who asked for it says so or is gone; a worker that does not answer is waited for a few
  * seconds only. What supervisor.h declares of traces is carried out here. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_TRACING_H

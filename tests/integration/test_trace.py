@@ -173,6 +173,48 @@ class Concurrent(Traces):
             self.assertLess(time.monotonic(), end, "a dead tool's trace goes on")
         self.check(Trace(path))
 
+    def test_a_signal_ends_it_and_nothing_is_lost(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            path = self.server.file(f"{number.name}.json")
+            mark = len(self.server.text())
+            tracer = self.server.start_ctl("trace", "-o", path, "--seconds", "599")
+            self.server.wait_log("a trace of 599.000 s", mark)
+            with self.server.work("in time", 1000, 0.1) as work:
+                work.go()
+                row = work.row()
+                tracer.send_signal(number)
+                _, err = tracer.communicate(timeout=private_server.SECONDS)
+            self.assertEqual(tracer.returncode, 0, err)
+            self.assertIn("a signal ended the trace before its time", err)
+            trace = self.check(Trace(path))
+            self.assertLess(trace.about["seconds"], private_server.SECONDS)
+            (track,) = trace.spans(row["client"]).values()
+            self.assertGreaterEqual(sum(event["args"]["commands"] for event in track), work.launches)
+
+    def test_a_signal_that_is_ignored_ends_nothing(self):
+        path = self.server.file("ignored.json")
+        mark = len(self.server.text())
+        tracer = self.server.start_ctl("trace", "-o", path, "--seconds", "1",
+                                       preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        self.server.wait_log("a trace of 1.000 s", mark)
+        tracer.send_signal(signal.SIGINT)
+        _, err = tracer.communicate(timeout=private_server.SECONDS)
+        self.assertEqual((tracer.returncode, err), (0, ""))
+        self.assertGreaterEqual(self.check(Trace(path)).about["seconds"], 0.99)
+
+    def test_who_closes_its_sending_side_has_the_answer_at_once(self):
+        began = time.monotonic()
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.settimeout(private_server.SECONDS)
+            peer.connect(self.server.admin)
+            peer.sendall(b'{"request":"trace","gpu":0,"seconds":599}\n')
+            peer.shutdown(socket.SHUT_WR)
+            line, (fd,), _, _ = socket.recv_fds(peer, 1 << 16, 4)
+            os.close(fd)
+            self.assertTrue(json.loads(line)["ok"], line)
+            self.assertEqual(peer.recv(1), b"", "and no more is waited for")
+        self.assertLess(time.monotonic() - began, 300)
+
     def test_the_memory_can_only_be_read(self):
         with socket.socket(socket.AF_UNIX) as peer:
             peer.settimeout(private_server.SECONDS)

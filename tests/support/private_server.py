@@ -155,9 +155,9 @@ class Server:
     def ctl(self, *words, **env):
         return run(*self.command(*words), **env)
 
-    def start_ctl(self, *words):
+    def start_ctl(self, *words, **how):
         return subprocess.Popen(self.command(*words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, env=ENV)
+                                stderr=subprocess.PIPE, text=True, env=ENV, **how)
 
     def info(self, *options, **env):
         return run(GPUSHARE, "--socket", self.client, *options, "info", **env)
