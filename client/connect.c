@@ -13,6 +13,7 @@
 #include "client/device.h"
 #include "client/environment.h"
 #include "client/failure.h"
+#include "client/warning.h"
 #include "common/units.h"
 
 enum {
@@ -238,6 +239,7 @@ static gpushare_error establish(gpushare_connection *connection, struct way *way
     connection->default_stream = stream_new(connection, 0, 0);
     if (!connection->default_stream)
         return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+    warning_limits(environment, &connection->device, &connection->attached, way->index);
     return GPUSHARE_SUCCESS;
 }
 
@@ -253,6 +255,8 @@ gpushare_error gpushare_connect(const struct gpushare_options *options,
                     : failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
     if (error)
         goto free_both;
+    /* Before the server is looked for: the slip may be in its socket's variable. */
+    warning_variables(&way->environment);
     made->eventfd = -1;
     made->generation = connection_generation;
     made->ring_memory = made->status_memory = SHM_NONE;

@@ -192,6 +192,20 @@ static gpushare_error choose_sockets(struct environment *environment, const char
     return GPUSHARE_SUCCESS;
 }
 
+static gpushare_error choose_warnings(struct environment *environment,
+                                      const struct gpushare_options *options)
+{
+    const char *value = get("GPUSHARE_WARNINGS", NULL);
+    environment->warn = options->warn;
+    environment->warn_context = options->warn_context;
+    environment->quiet = value && !strcmp(value, "0");
+    if (!value || environment->quiet || !strcmp(value, "1"))
+        return GPUSHARE_SUCCESS;
+    return failure(
+        GPUSHARE_ERROR_INVALID_ENVIRONMENT,
+        "GPUSHARE_WARNINGS=%.40s: must be 1 (warnings to standard error) or 0 (none there)", value);
+}
+
 gpushare_error environment_read(struct environment *environment,
                                 const struct gpushare_options *options)
 {
@@ -206,6 +220,7 @@ gpushare_error environment_read(struct environment *environment,
     if ((error = merge(&environment->wish, &wished)) ||
         (error = merge_memory(environment, &wished)) ||
         (error = merge_shares(&environment->wish, &wished)) ||
+        (error = choose_warnings(environment, &wished)) ||
         (error = choose_name(&environment->wish, wished.name)) ||
         (error = choose_profile(&environment->wish, wished.profile)))
         return error;

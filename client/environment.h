@@ -8,6 +8,8 @@
 #ifndef GPUSHARE_CLIENT_ENVIRONMENT_H
 #define GPUSHARE_CLIENT_ENVIRONMENT_H
 
+#include <stdbool.h>
+
 #include "client/gpushare.h"
 #include "common/limits.h"
 
@@ -16,10 +18,13 @@ enum { ENVIRONMENT_STRUCT_MAX = 4096 };
 
 /* One wish, the stricter of options and environment in each respect. */
 struct environment {
-    struct limits_wish wish;                /* name and priority are final; socket is not */
-    uint32_t device;                        /* ordinal among the visible ones */
-    uint64_t memory_limit;                  /* the options' own; PROTO_UNSET: not asked */
-    uint64_t memory_request;                /* likewise; 0: not asked */
+    struct limits_wish wish; /* name and priority are final; socket is not */
+    uint32_t device;         /* ordinal among the visible ones */
+    uint64_t memory_limit;   /* the options' own; PROTO_UNSET: not asked */
+    uint64_t memory_request; /* likewise; 0: not asked */
+    gpushare_warn *warn;     /* NULL: to standard error, */
+    bool quiet;              /* unless it wants none there */
+    void *warn_context;
     char sockets[2][LIMITS_SOCKET_MAX + 1]; /* where the server may be, in this order; "" ends */
 };
 

@@ -178,6 +178,10 @@ struct gpushare_dim {
 
 /* ---- connections ------------------------------------------------------------- */
 
+/* One warning: a sentence without a newline, that is gone after the call. On the thread that
+ * connects, before gpushare_connect returns; must not call the library. */
+typedef void gpushare_warn(void *context, const char *text);
+
 /*
  * What a program may wish for. Initialise with {.size = sizeof(struct gpushare_options)}:
  * a member that is 0 or NULL is not wished for. Limits are wishes that can only tighten:
@@ -202,6 +206,8 @@ struct gpushare_options {
     double fraction;         /* up to 1: memory_limit as a part of the device's, and time_request */
     uint64_t memory_request; /* of device memory, that others leave free for it */
     uint64_t host_memory_request; /* of shared host buffers, likewise */
+    gpushare_warn *warn;          /* gets warnings of gpushare_connect; see there */
+    void *warn_context;
 };
 
 /*
@@ -232,6 +238,12 @@ struct gpushare_options {
  *   GPUSHARE_CLIENT_PRIORITY            0 normal, 1 and above lower (CUDA_MPS_CLIENT_PRIORITY)
  *   GPUSHARE_VISIBLE_DEVICES            0,1 or GPU-<uuid> or MIG-<uuid>: only these are seen,
  *                                       in this order (CUDA_VISIBLE_DEVICES)
+ *
+ *   GPUSHARE_WARNINGS                   0: no warnings to standard error; 1, the default
+ *
+ * Warnings are of what is no error and yet not what was wished for: a share of time on a
+ * device whose mode does not enforce it, a GPUSHARE_ variable that nothing reads. They go to
+ * options.warn, and where that is NULL to standard error, a line each.
  *
  * *connection is the caller's, to be closed with gpushare_close(). A process usually
  * has one a device; a second one to the same device is a client of its own, with

@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <uv.h>
 
 #include "common/log.h"
+#include "common/variables.h"
 #include "server/supervisor/admin.h"
 #include "server/supervisor/config.h"
 #include "server/supervisor/discovery.h"
@@ -182,6 +184,12 @@ static int check_config(const struct settings *settings)
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
+static void unknown_variable(void *context, const char *text)
+{
+    (void)context;
+    log_warning("%s", text);
+}
+
 int main(int argc, char **argv)
 {
     static struct server server;
@@ -199,6 +207,7 @@ int main(int argc, char **argv)
     if (server.settings.check_config)
         return check_config(&server.settings);
     log_open("gpushared", server.settings.log_level, server.settings.journal);
+    variables_check(environ, unknown_variable, NULL);
     result = discovery_run(&server.discovery, &server.settings, text, sizeof text);
     if (result < 0) {
         log_error("no device can be served with the driver %s: %s; it does not fall back to "

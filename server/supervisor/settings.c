@@ -65,7 +65,8 @@ static const char usage[] =
     "GPUSHARE_HOST_MEMORY_REQUEST are given to every client;\n"
     "GPUSHARE_MODE, GPUSHARE_LEASE, GPUSHARE_PRECISION and GPUSHARE_QUANTUM say how GPUs are\n"
     "shared of which the configuration says nothing;\n"
-    "GPUSHARE_VISIBLE_DEVICES says which devices are served.\n";
+    "GPUSHARE_VISIBLE_DEVICES says which devices are served.\n"
+    "A GPUSHARE_ variable that nothing reads is warned of in the log.\n";
 
 void settings_default(struct settings *settings)
 {

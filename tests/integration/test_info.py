@@ -118,6 +118,27 @@ class Info(WithServer):
                 self.assertIn(name, answer["text"])
                 self.assertIn(form, answer["text"])
 
+    def test_what_does_not_bind_is_warned_of(self):
+        def warnings(**env):
+            result = self.info(**env)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return result.stderr.splitlines()
+        fraction = "gpushare: warning: GPUSHARE_FRACTION asks for a share of time, which is not enforced: GPU 0 is shared in mode concurrent"
+        slip = "gpushare: warning: GPUSHARE_MEMROY_LIMIT is set, and nothing of gpushare reads it: it should perhaps be GPUSHARE_MEMORY_LIMIT"
+        self.assertEqual(warnings(), [])
+        (line,) = warnings(GPUSHARE_FRACTION="0.5")
+        self.assertTrue(line.startswith(fraction), line)
+        self.assertEqual(warnings(GPUSHARE_MEMROY_LIMIT="1G"), [slip])
+        self.assertEqual(len(warnings(GPUSHARE_MEMROY_LIMIT="1G", GPUSHARE_FRACTION="0.5", GPUSHARE_WARNINGS="1")), 2)
+        self.assertEqual(warnings(GPUSHARE_MEMROY_LIMIT="1G", GPUSHARE_FRACTION="0.5", GPUSHARE_WARNINGS="0"), [])
+        self.assertIn("GPUSHARE_WARNINGS=off: must be 1", self.info(GPUSHARE_WARNINGS="off").stderr)
+
+    @CHANGES
+    def test_what_binds_is_not(self):
+        self.assertEqual(self.ctl("set", "gpu", "0", "mode=fair").returncode, 0)
+        self.assertEqual(self.info(GPUSHARE_FRACTION="0.5").stderr, "")
+        self.assertEqual(self.ctl("set", "gpu", "0", "mode=concurrent").returncode, 0)
+
     def test_no_visible_device(self):
         result = self.info(CUDA_VISIBLE_DEVICES="")
         self.assertEqual((result.returncode, result.stdout), (1, ""))

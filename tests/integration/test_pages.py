@@ -108,8 +108,10 @@ class Readme(Case):
         self.assertEqual({name for name in table if name.startswith("GPUSHARE_")}, literals("common/limits.c"))
         namesakes = set(re.findall(r'"(CUDA_[A-Z_]+)"', read("common/limits.c")))
         self.assertEqual({name for name in table if name.startswith("CUDA_")}, namesakes - {"CUDA_"})
+        self.assertEqual(literals("common/variables.c"),
+                         literals("common/limits.c") | literals("client/environment.c") | literals("server/supervisor/settings.c"))
         pages = self.PAGE + "".join(read(path) for path in glob.glob(os.path.join(ROOT, "docs/*.md")))
-        for name in literals("common/*.c") | literals("server/*/*.c"):
+        for name in literals("common/*.c") | literals("client/environment.c") | literals("server/*/*.c"):
             self.assertTrue(re.search(rf"`{name}\b", pages), f"{name} is on no page")
 
     def test_values_in_the_table_of_limits_are_taken(self):

@@ -90,7 +90,7 @@ static void on_device_query(struct fake_server *server, struct fake_client *clie
         .memory = UINT64_C(8) << 30,
         .granularity = 2 << 20,
         .multiprocessors = 132,
-        .partition_multiprocessors = 8,
+        .partition_multiprocessors = server->options.no_partitions ? 0 : 8,
         .compute_major = 9,
         .warp_threads = 32,
         .block_threads = 1024,

@@ -26,6 +26,7 @@ struct fake_options {
     uint64_t host_limit;    /* bytes of host buffers a client; 0: 256 MiB */
     unsigned windows_taken; /* so many windows that are offered first are taken in this process */
     uint32_t mode;          /* of the device */
+    bool no_partitions;     /* the devices have none */
     bool manual;            /* rings are consumed by the test, not by the fake */
 };
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* variables: what is told of an environment. That the names known are those which the sources
+ * read is test_pages.py's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/variables.h"
+
+struct told {
+    unsigned count;
+    char text[20][VARIABLES_TEXT];
+};
+
+static void note(void *context, const char *text)
+{
+    struct told *told = context;
+    assert_true(told->count < 20);
+    assert_true(strlen(text) < VARIABLES_TEXT);
+    strcpy(told->text[told->count++], text);
+}
+
+static struct told look(const char *variable)
+{
+    char copy[300];
+    snprintf(copy, sizeof copy, "%s", variable);
+    char *environment[] = {copy, NULL};
+    struct told told = {0};
+    variables_check(environment, note, &told);
+    return told;
+}
+
+static void quiet(const char *variable)
+{
+    struct told told = look(variable);
+    if (told.count)
+        fail_msg("%s: %s", variable, told.text[0]);
+}
+
+static void meant(const char *variable, const char *text)
+{
+    struct told told = look(variable);
+    if (told.count != 1 || !strstr(told.text[0], text) ||
+        strncmp(told.text[0], variable, strcspn(variable, "=")) != 0)
+        fail_msg("%s: %u told, \"%s\"", variable, told.count, told.text[0]);
+}
+
+static void what_is_read_is_not_told(void **state)
+{
+    (void)state;
+    quiet("GPUSHARE_MEMORY_LIMIT=4G");
+    quiet("GPUSHARE_WARNINGS=1");
+    quiet("GPUSHARE_MODE=");
+    quiet("GPUSHARE_ACTIVE_THREAD_PERCENTAGE=25");
+}
+
+static void what_is_not_ours_is_not_told(void **state)
+{
+    (void)state;
+    quiet("PATH=/bin");
+    quiet("GPUSHARE=1");
+    quiet("gpushare_MEMORY_LIMIT=1G");
+    quiet("MY_GPUSHARE_MEMROY_LIMIT=1G");
+    quiet("SOFTGPU_SMS=GPUSHARE_X");
+}
+
+static void slips_are_told_with_what_was_meant(void **state)
+{
+    (void)state;
+    meant("GPUSHARE_MEMROY_LIMIT=4G", "perhaps be GPUSHARE_MEMORY_LIMIT");
+    meant("GPUSHARE_MEM_LIMIT=4G", "perhaps be GPUSHARE_MEMORY_LIMIT");
+    meant("GPUSHARE_THREAD_LIMIT=25%", "perhaps be GPUSHARE_THREADS_LIMIT");
+    meant("GPUSHARE_FRACTIONS=0.5", "perhaps be GPUSHARE_FRACTION");
+    meant("GPUSHARE_ACTIVE_THREADS_PERCENTAGE=5", "perhaps be GPUSHARE_ACTIVE_THREAD_PERCENTAGE");
+}
+
+static void a_beginning_of_a_known_name_is_told(void **state)
+{
+    (void)state;
+    meant("GPUSHARE_SOCKE=/x", "perhaps be GPUSHARE_SOCKET");
+    meant("GPUSHARE_=x", "is it misspelt");
+}
+
+static void names_far_off_are_told_without_a_guess(void **state)
+{
+    (void)state;
+    meant("GPUSHARE_COLOUR=red", "is it misspelt, or of another version?");
+    meant("GPUSHARE_TIME=1", "is it misspelt, or of another version?");
+}
+
+static void links_of_a_service_are_passed_over(void **state)
+{
+    (void)state;
+    quiet("GPUSHARE_SERVICE_HOST=10.0.0.1");
+    quiet("GPUSHARE_SERVICE_PORT=9400");
+    quiet("GPUSHARE_SERVICE_PORT_METRICS=9400");
+    quiet("GPUSHARE_PORT=tcp://10.0.0.1:9400");
+    quiet("GPUSHARE_PORT_9400_TCP_ADDR=10.0.0.1");
+    meant("GPUSHARE_PORTS=1", "misspelt");
+    meant("GPUSHARE_SERVICE_HOSTS=1", "misspelt");
+}
+
+static void long_and_strange_names_stay_a_sentence(void **state)
+{
+    (void)state;
+    char name[300] = "GPUSHARE_";
+    memset(name + 9, 'X', 250);
+    name[259] = 0;
+    struct told told = look(name);
+    assert_int_equal(told.count, 1);
+    assert_null(memchr(told.text[0], '=', strlen(told.text[0])));
+    told = look("GPUSHARE_\033[31m\nX=secret");
+    assert_int_equal(told.count, 1);
+    assert_non_null(strstr(told.text[0], "GPUSHARE_?[31m?X is set"));
+    assert_null(strstr(told.text[0], "secret"));
+}
+
+static void not_more_than_sixteen_are_told_in_order(void **state)
+{
+    (void)state;
+    char text[40][32];
+    char *environment[41];
+    for (int i = 0; i < 40; i++) {
+        snprintf(text[i], sizeof text[i], "GPUSHARE_NONE%d=1", i);
+        environment[i] = text[i];
+    }
+    environment[40] = NULL;
+    struct told told = {0};
+    variables_check(environment, note, &told);
+    assert_int_equal(told.count, 16);
+    assert_non_null(strstr(told.text[0], "GPUSHARE_NONE0 "));
+    assert_non_null(strstr(told.text[15], "GPUSHARE_NONE15 "));
+    told.count = 0;
+    variables_check(NULL, note, &told);
+    assert_int_equal(told.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_read_is_not_told),
+        cmocka_unit_test(what_is_not_ours_is_not_told),
+        cmocka_unit_test(slips_are_told_with_what_was_meant),
+        cmocka_unit_test(a_beginning_of_a_known_name_is_told),
+        cmocka_unit_test(names_far_off_are_told_without_a_guess),
+        cmocka_unit_test(links_of_a_service_are_passed_over),
+        cmocka_unit_test(long_and_strange_names_stay_a_sentence),
+        cmocka_unit_test(not_more_than_sixteen_are_told_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
