@@ -162,6 +162,45 @@ static void strict_leaves_the_rest_idle(void **state)
     assert_true(size_of(points(device_had(&device, rest[1]), 50000 * MS, 2500)) < 1.0);
 }
 
+/* Without a request there are leases of what the requests leave, in turn with all who share it (in
+ * fair, those with a request, too): a wait of sharers / rest leases at most. Nothing where
+ * nothing is left. */
+static void left_for(int mode, uint32_t rest, unsigned count)
+{
+    enum { LEASE_MS = 250, SECONDS = 100 };
+    struct device_client *none[3];
+    open_mode(mode, LEASE_MS * MS);
+    device_work(&device, arrive(5000, PLAN_WHOLE, MS, MS, 1), ANY);
+    device_work(&device, arrive(5000 - rest, PLAN_WHOLE, MS, MS, 2), ANY);
+    for (unsigned i = 0; i < count; i++) {
+        none[i] = arrive(0, PLAN_WHOLE, MS, MS, 3 + i);
+        device_work(&device, none[i], ANY);
+    }
+    device_run(&device, device.now + SECONDS * 1000 * MS);
+    unsigned sharers = mode == SCHEDULER_FAIR ? count + 2 : count;
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t had = device_had(&device, none[i]);
+        if (!rest) {
+            assert_int_equal(had, 0);
+            continue;
+        }
+        uint64_t most = ((uint64_t)sharers * PLAN_WHOLE + rest - 1) / rest * LEASE_MS;
+        if (none[i]->unserved_most > most * MS)
+            fail_msg("mode %d, %u without a request, %u of 10000 left: waits %lu ms and not %lu",
+                     mode, count, rest, none[i]->unserved_most / MS, most);
+        assert_true(size_of(points(had, SECONDS * 1000 * MS, rest / sharers)) < 0.3);
+    }
+}
+
+static void without_a_request_there_is_what_is_left(void **state)
+{
+    (void)state;
+    for (int mode = SCHEDULER_STRICT; mode <= SCHEDULER_FAIR; mode++)
+        for (uint32_t rest = 0; rest <= 3000; rest += 500)
+            for (unsigned count = 1; count <= 3; count++)
+                left_for(mode, rest, count);
+}
+
 /* Two equal clients; one starts a 300 ms kernel at the end of each of its leases. */
 static void overrun_is_debt(void **state)
 {
@@ -502,6 +541,7 @@ int main(void)
         cmocka_unit_test(strict_shares_hold_with_short_leases),
         cmocka_unit_test(strict_carries_remainders_over),
         cmocka_unit_test(strict_leaves_the_rest_idle),
+        cmocka_unit_test(without_a_request_there_is_what_is_left),
         cmocka_unit_test(overrun_is_debt),
         cmocka_unit_test(overrun_of_idle_time_is_paid_back),
         cmocka_unit_test(overrun_by_a_window_of_long_kernels_is_made_good),
