@@ -71,7 +71,7 @@ struct supervisor {
         uint64_t milliseconds;
         supervisor_trace_done *done; /* NULL: none is under way */
         void *context;
-        unsigned abandoned;
+        unsigned abandoned, ended;
     } trace;
 };
 
@@ -240,6 +240,11 @@ uint32_t supervisor_trace(struct supervisor *self, uint32_t device, uint64_t mil
     self->trace.done = done;
     self->trace.context = context;
     return 0;
+}
+
+void supervisor_trace_end(struct supervisor *self, const void *context)
+{
+    self->trace.ended += self->trace.done && self->trace.context == context;
 }
 
 bool supervisor_trace_abandon(struct supervisor *self, const void *context)

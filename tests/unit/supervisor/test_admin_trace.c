@@ -104,35 +104,71 @@ static void a_trace_that_fails_is_refused_in_words(void **state)
     assert_null(supervisor.trace.done);
 }
 
+static int trace_for_long(void)
+{
+    static const char line[] = "{\"request\":\"trace\",\"gpu\":0,\"seconds\":600}\n";
+    int fd = connect_to();
+    send_all(fd, line, sizeof line - 1);
+    for (int i = 0; i < 20000 && !supervisor.trace.done; i++)
+        turn();
+    assert_non_null(supervisor.trace.done);
+    return fd;
+}
+
+static void who_asks_nothing_more_ends_its_trace_and_has_the_answer(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+    int memory = memfd_create("trace", MFD_CLOEXEC);
+    char byte;
+    int fd = trace_for_long();
+    shutdown(fd, SHUT_WR);
+    for (int i = 0; i < 20000 && !supervisor.trace.ended; i++)
+        turn();
+    assert_int_equal(supervisor.trace.ended, 1);
+    trace_ends(memory, 0);
+    close(receive_fd(fd, &byte));
+    free(read_line(fd));
+    ssize_t got = -1;
+    for (int i = 0; i < 20000 && got < 0; i++) {
+        turn();
+        got = recv(fd, &byte, 1, MSG_DONTWAIT);
+    }
+    assert_int_equal(got, 0); /* it is not waited for */
+    assert_int_equal(supervisor.trace.abandoned, 0);
+    close(fd);
+    close(memory);
+}
+
 static void who_hangs_up_ends_its_trace(void **state)
 {
     (void)state;
     if (!become_administrator())
         skip();
-    static const char line[] = "{\"request\":\"trace\",\"gpu\":0,\"seconds\":600}\n";
-    for (int half = 0; half < 2; half++) {
-        int fd = connect_to();
-        send_all(fd, line, sizeof line - 1);
-        for (int i = 0; i < 20000 && !supervisor.trace.done; i++)
-            turn();
-        assert_non_null(supervisor.trace.done);
-        if (half)
-            shutdown(fd, SHUT_WR);
-        else
-            close(fd);
-        for (int i = 0; i < 20000 && supervisor.trace.done; i++)
-            turn();
-        assert_int_equal(supervisor.trace.abandoned, half + 1);
-        if (half)
-            close(fd);
-    }
-    /* One that is under way when the server ends. */
-    int fd = connect_to();
-    send_all(fd, line, sizeof line - 1);
-    for (int i = 0; i < 20000 && !supervisor.trace.done; i++)
+    int memory = memfd_create("trace", MFD_CLOEXEC);
+    close(trace_for_long());
+    for (int i = 0; i < 20000 && !supervisor.trace.ended; i++)
+        turn();
+    assert_int_equal(supervisor.trace.ended, 1);
+    trace_ends(memory, 0);
+    close(memory);
+    /* One that nobody waits for when the server ends, and one that somebody does. */
+    close(trace_for_long());
+    for (int i = 0; i < 20000 && supervisor.trace.ended < 2; i++)
         turn();
     admin_close(&admin);
-    assert_int_equal(supervisor.trace.abandoned, 3);
+    assert_int_equal(supervisor.trace.abandoned, 1);
+}
+
+static void a_server_that_ends_gives_a_trace_up(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+    int fd = trace_for_long();
+    admin_close(&admin);
+    assert_int_equal(supervisor.trace.abandoned, 1);
     close(fd);
 }
 
@@ -165,7 +201,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_trace_comes_with_its_memory),
         CASE(a_trace_that_fails_is_refused_in_words),
+        CASE(who_asks_nothing_more_ends_its_trace_and_has_the_answer),
         CASE(who_hangs_up_ends_its_trace),
+        CASE(a_server_that_ends_gives_a_trace_up),
         CASE(what_is_asked_ahead_of_a_trace_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

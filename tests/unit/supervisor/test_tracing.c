@@ -112,6 +112,37 @@ static void a_trace_lasts_as_long_as_asked_and_names_all_its_clients(void **stat
     fake_close(&fake);
 }
 
+/* Before the worker has begun, and after. */
+static void who_asked_has_enough_and_is_told_what_there_is(void **state)
+{
+    (void)state;
+    for (int early = 0; early < 2; early++) {
+        begin(1);
+        fake.worker[0].automatic = false;
+        started(0, 600000);
+        if (early)
+            supervisor_trace_end(fake.supervisor, &told[0]);
+        uint32_t *words = take_start(0);
+        words[0] = 19;
+        supervisor_trace_end(fake.supervisor, &told[1]); /* who asked nothing ends nothing */
+        fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
+        fake_settle(&fake);
+        if (!early)
+            supervisor_trace_end(fake.supervisor, &told[0]);
+        fake_worker_expect(&fake, 0, PROTO_WORKER_TRACE_STOP);
+        assert_int_equal(told[0].calls, 0);
+        fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
+        FAKE_WAIT(&fake, told[0].calls);
+        assert_int_equal(told[0].error, 0);
+        assert_string_equal(told[0].trouble, "");
+        assert_int_equal(told[0].version, 19);
+        munmap(words, PROTO_TRACE_BYTES);
+        supervisor_trace_end(fake.supervisor, &told[0]);
+        fake.worker[0].automatic = true;
+        fake_close(&fake);
+    }
+}
+
 static void a_second_trace_of_a_device_is_refused_with_who_has_the_first(void **state)
 {
     (void)state;
@@ -241,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trace_lasts_as_long_as_asked_and_names_all_its_clients),
+        cmocka_unit_test(who_asked_has_enough_and_is_told_what_there_is),
         cmocka_unit_test(a_second_trace_of_a_device_is_refused_with_who_has_the_first),
         cmocka_unit_test(a_worker_that_dies_leaves_what_it_has_written),
         cmocka_unit_test(a_worker_that_refuses_or_dies_at_the_start_leaves_none),
