@@ -25,13 +25,14 @@ __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t why_si
 
 /* ---- whom ---- */
 
-enum kind { CLIENT, USER, GPU, KINDS };
+enum kind { CLIENT, USER, GROUP, GPU, KINDS };
 
 static const struct {
     const char *name, *needs;
 } kinds[KINDS] = {
     [CLIENT] = {"client", "the number of a client, as `gpusharectl clients` shows it"},
     [USER] = {"user", "a uid, as id(1) shows it"},
+    [GROUP] = {"group", "a gid, as id(1) shows it"},
     [GPU] = {"gpu", "the index of a GPU, as `gpusharectl status` shows it"},
 };
 
@@ -41,7 +42,8 @@ int change_whom(json_t *request, int count, char *const words[], bool clients_on
     enum kind kind = CLIENT;
     const char *number = count ? words[0] : NULL;
     /* Whoever has named a kind knows them. */
-    const char *others = clients_only ? "" : ", or user and a uid, or gpu and an index";
+    const char *others =
+        clients_only ? "" : ", or user and a uid, or group and a gid, or gpu and an index";
     int used = 1;
     uint64_t value;
     for (enum kind i = CLIENT; number && used == 1 && i < (clients_only ? USER : KINDS); i++) {
@@ -68,52 +70,63 @@ int change_whom(json_t *request, int count, char *const words[], bool clients_on
 
 /* ---- what ---- */
 
-/* A name as people write it, and where its value goes. */
+/* A name as people write it, and where its value goes: "threads.limit" is a member of the object
+ * "threads". */
 struct place {
-    const char *name, *object, *member; /* object: NULL, in the request itself */
+    const char *name, *path;
 };
 
 static const struct place of_clients[] = {
-    {"threads", "threads", "limit"},
-    {"threads.limit", "threads", "limit"},
-    {"threads.request", "threads", "request"},
-    {"time", "time", "limit"},
-    {"time.limit", "time", "limit"},
-    {"time.request", "time", "request"},
-    {"memory", "memory", "limit"},
-    {"memory.limit", "memory", "limit"},
-    {"memory.request", "memory", "request"},
-    {"host_memory", "host_memory", "limit"},
-    {"host_memory.limit", "host_memory", "limit"},
-    {"host_memory.request", "host_memory", "request"},
-    {"priority", NULL, "priority"},
+    {"threads", "threads.limit"},
+    {"threads.limit", "threads.limit"},
+    {"threads.request", "threads.request"},
+    {"time", "time.limit"},
+    {"time.limit", "time.limit"},
+    {"time.request", "time.request"},
+    {"memory", "memory.limit"},
+    {"memory.limit", "memory.limit"},
+    {"memory.request", "memory.request"},
+    {"host_memory", "host_memory.limit"},
+    {"host_memory.limit", "host_memory.limit"},
+    {"host_memory.request", "host_memory.request"},
+    {"priority", "priority"},
     /* Both of these; must stand next to each other. */
-    {"fraction", "memory", "limit"},
-    {"fraction", "time", "request"},
+    {"fraction", "memory.limit"},
+    {"fraction", "time.request"},
+};
+static const struct place of_totals[] = {
+    {"total.memory", "total.memory.limit"},
+    {"total.memory.limit", "total.memory.limit"},
+    {"total.host_memory", "total.host_memory.limit"},
+    {"total.host_memory.limit", "total.host_memory.limit"},
 };
 static const struct place of_gpus[] = {
-    {"mode", NULL, "mode"},
-    {"lease", NULL, "lease"},
-    {"precision", NULL, "precision"},
-    {"quantum", NULL, "quantum"},
+    {"mode", "mode"},
+    {"lease", "lease"},
+    {"precision", "precision"},
+    {"quantum", "quantum"},
 };
 
+/* Takes value over. */
 static int put(json_t *request, const struct place *place, json_t *value, const char *word,
                char *why, size_t why_size)
 {
-    json_t *object = request;
-    if (place->object) {
-        object = json_object_get(request, place->object);
-        if (!object) {
-            object = json_object();
-            json_object_set_new(request, place->object, object);
+    const char *at = place->path;
+    json_t *object = request, *inner;
+    for (const char *dot; (dot = strchr(at, '.')); at = dot + 1, object = inner) {
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)(dot - at), at);
+        inner = json_object_get(object, name);
+        if (!inner) {
+            inner = json_object();
+            json_object_set_new(object, name, inner);
         }
     }
-    if (json_object_get(object, place->member)) {
+    if (json_object_get(object, at)) {
         json_decref(value);
         return refuse(why, why_size, "\"%s\" sets something twice", word);
     }
-    if (json_object_set_new(object, place->member, value) < 0)
+    if (json_object_set_new(object, at, value) < 0)
         return refuse(why, why_size, "\"%s\" is no text in UTF-8", word);
     return 0;
 }
@@ -121,7 +134,7 @@ static int put(json_t *request, const struct place *place, json_t *value, const 
 static json_t *value_of(const struct place *place, const char *text)
 {
     uint64_t number;
-    if (strcmp(place->member, "priority") != 0)
+    if (strcmp(place->path, "priority") != 0)
         return json_string(text);
     return units_parse_number(text, strlen(text), LIMITS_PRIORITY_MAX, &number) == 0
                ? json_integer((json_int_t)number)
@@ -132,7 +145,7 @@ static json_t *value_of(const struct place *place, const char *text)
 static const char *why_not_value(const struct place *place, const char *text, json_t *value)
 {
     struct dialect_amount share;
-    if (!value && strcmp(place->member, "priority") == 0)
+    if (!value && strcmp(place->path, "priority") == 0)
         return "a priority is a number from 0 (normal) to 1000";
     if (!value)
         return "this is no text in UTF-8";
@@ -142,15 +155,45 @@ static const char *why_not_value(const struct place *place, const char *text, js
     return NULL;
 }
 
-static int read_word(json_t *request, const char *word, const struct place *places, size_t count,
-                     char *why, size_t why_size)
+/* What can be set of whom. */
+static const struct {
+    const struct place *places, *more; /* more: NULL, none */
+    size_t count, more_count;
+    const char *example, *forms;
+} settable[KINDS] = {
+    [CLIENT] = {.places = of_clients,
+                .count = COUNT(of_clients),
+                .example = "threads=25%",
+                .forms = "threads=, time=, memory= or host_memory= (each with .request or .limit, "
+                         "or without), fraction= or priority="},
+    [USER] = {.places = of_clients,
+              .count = COUNT(of_clients),
+              .more = of_totals,
+              .more_count = COUNT(of_totals),
+              .example = "threads=25% or total.memory=40%",
+              .forms = "threads=, time=, memory= or host_memory= (each with .request or .limit, or "
+                       "without), fraction= or priority=, of each client, or total.memory= or "
+                       "total.host_memory="},
+    [GROUP] = {.places = of_totals,
+               .count = COUNT(of_totals),
+               .example = "total.memory=40%",
+               .forms = "total.memory= or total.host_memory="},
+    [GPU] = {.places = of_gpus,
+             .count = COUNT(of_gpus),
+             .example = "mode=fair",
+             .forms = "mode=, lease=, precision= or quantum="},
+};
+
+/* 1: it stands among these places, once or more; 0: it does not; or -1 with a sentence. */
+static int read_among(json_t *request, const char *word, const struct place *places, size_t count,
+                      char *why, size_t why_size)
 {
     size_t length = strcspn(word, "=");
-    bool known = false;
+    int known = 0;
     for (size_t i = 0; word[length] && i < count; i++) {
         if (strlen(places[i].name) != length || strncmp(word, places[i].name, length) != 0)
             continue;
-        known = true;
+        known = 1;
         const char *text = word + length + 1;
         json_t *value = value_of(&places[i], text);
         const char *wrong = why_not_value(&places[i], text, value);
@@ -161,23 +204,35 @@ static int read_word(json_t *request, const char *word, const struct place *plac
         if (put(request, &places[i], value, word, why, why_size) < 0)
             return -1;
     }
-    if (known)
-        return 0;
-    return refuse(why, why_size, "\"%s\" is not %s and a value", word,
-                  places == of_gpus ? "mode=, lease=, precision= or quantum="
-                                    : "threads=, time=, memory= or host_memory= (each with "
-                                      ".request or .limit, or without), fraction= or priority=");
+    return known;
+}
+
+static int read_word(json_t *request, const char *word, enum kind kind, char *why, size_t why_size)
+{
+    int known =
+        read_among(request, word, settable[kind].places, settable[kind].count, why, why_size);
+    if (known == 0)
+        known = read_among(request, word, settable[kind].more, settable[kind].more_count, why,
+                           why_size);
+    if (known == 0)
+        return refuse(why, why_size, "\"%s\" is not %s and a value", word, settable[kind].forms);
+    return known < 0 ? known : 0;
 }
 
 int change_read(json_t *request, int count, char *const words[], char *why, size_t why_size)
 {
-    bool gpu = json_object_get(request, "gpu") != NULL;
+    enum kind kind = CLIENT;
+    while (kind < GPU && !json_object_get(request, kinds[kind].name))
+        kind++;
     if (count == 0)
         return refuse(why, why_size, "set needs something to set, such as %s",
-                      gpu ? "mode=fair" : "threads=25%");
+                      settable[kind].example);
     for (int i = 0; i < count; i++)
-        if (read_word(request, words[i], gpu ? of_gpus : of_clients,
-                      gpu ? COUNT(of_gpus) : COUNT(of_clients), why, why_size) < 0)
+        if (read_word(request, words[i], kind, why, why_size) < 0)
             return -1;
+    if (json_object_get(request, "total") && json_object_size(request) != 3)
+        return refuse(why, why_size,
+                      "what clients have in total is set by itself, and the limits of each by "
+                      "themselves: give two commands");
     return 0;
 }

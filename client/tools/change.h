@@ -14,10 +14,11 @@
 #include <jansson.h>
 
 /* Room for any sentence of these. */
-#define CHANGE_WHY 320
+#define CHANGE_WHY 400
 
 /*
- * Whom: "7", "client 7" or "client:7", "user 1000" or "user:1000", "gpu 0" or "gpu:0".
+ * Whom: "7", "client 7" or "client:7", "user 1000" or "user:1000", "group 50" or "group:50",
+ * "gpu 0" or "gpu:0".
  * clients_only: of kill. Adds the member to request. Returns how many words that took; or a
  * negative number with a sentence in why.
  */
@@ -26,8 +27,9 @@ int change_whom(json_t *request, int count, char *const words[], bool clients_on
 
 /*
  * Adds "name=value" words: of clients threads, time, memory and host_memory, each with
- * .request or .limit (which is meant without), fraction and priority; of a GPU mode,
- * lease, precision and quantum. Returns 0; or a negative number with a sentence in why.
+ * .request or .limit (which is meant without), fraction and priority; of a user, in place of
+ * these, and of a group total.memory and total.host_memory; of a GPU mode, lease, precision
+ * and quantum. Returns 0; or a negative number with a sentence in why.
  */
 int change_read(json_t *request, int count, char *const words[], char *why, size_t why_size);
 

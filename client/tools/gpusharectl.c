@@ -27,7 +27,8 @@ static const char help[] =
     "  clients      who uses them: limits asked and granted, and what is used\n"
     "  version      of this tool and of the server\n"
     "  get WHOM     what is granted; WHOM is the number of a client in `clients`, or user and\n"
-    "               a uid for all clients of a user, or gpu and an index: get gpu 0\n"
+    "               a uid for all clients of a user, or group and a gid, or gpu and an index:\n"
+    "               get gpu 0\n"
     "  set WHOM LIMIT=VALUE...\n"
     "               change it, work in flight or not; what is not named stays\n"
     "               (root, and the users that gpushared was given with --admin-uid)\n"
@@ -35,6 +36,7 @@ static const char help[] =
     "               time.limit=50% memory.request=1G memory.limit=4G host_memory=1G\n"
     "               priority=3; threads=50% is its limit; fraction=0.5 is memory.limit and\n"
     "               time.request\n"
+    "               of a user or a group in total: total.memory=40G total.host_memory=8G\n"
     "               of a GPU: mode=concurrent|strict|fair|turns lease=50ms precision=5%\n"
     "               quantum=30s\n"
     "  kill CLIENT  end a client's connection; CLIENT is its number in `clients`\n"
@@ -219,6 +221,21 @@ static void print_trace(const struct options *options, const json_t *answer,
     }
 }
 
+/* Of GPUs; of clients; of a user, whose clients come before what they have in total; of a group. */
+static void print_limits(const json_t *answer, struct table_look look)
+{
+    const json_t *clients = json_object_get(answer, "clients");
+    bool total = json_object_get(answer, "total") != NULL;
+    if (json_object_get(answer, "gpus"))
+        show_gpus(stdout, answer, look);
+    if (json_array_size(clients) || (clients && !total))
+        show_limits(stdout, answer, look);
+    if (json_array_size(clients) && total)
+        putchar('\n');
+    if (total)
+        show_total(stdout, answer, look);
+}
+
 static void print_answer(const struct options *options, const json_t *answer)
 {
     struct table_look look = show_look(stdout, getenv("NO_COLOR"), getenv("TERM"));
@@ -232,7 +249,7 @@ static void print_answer(const struct options *options, const json_t *answer)
         printf("gpusharectl %s\ngpushared %s (protocol %s)\n", GPUSHARE_VERSION,
                version ? version : "-", protocol ? protocol : "-");
     else if (is(options->command, "get") || is(options->command, "set"))
-        (json_object_get(answer, "gpus") ? show_gpus : show_limits)(stdout, answer, look);
+        print_limits(answer, look);
     else if (is(options->command, "kill"))
         printf("client %lld is ended\n",
                (long long)json_integer_value(json_object_get(answer, "client")));

@@ -382,6 +382,35 @@ void show_limits(FILE *out, const json_t *answer, struct table_look look)
     table_free(table);
 }
 
+static void add_total(struct table *table, const char *whose, const char *what, const json_t *row)
+{
+    char limit[CELL], used[CELL];
+    table_add(table, "%s", whose);
+    table_add(table, "%s", what);
+    table_add(table, "%s", bytes_of(row, "limit_bytes", limit));
+    table_add(table, "%s", bytes_of(row, "used_bytes", used));
+}
+
+void show_total(FILE *out, const json_t *answer, struct table_look look)
+{
+    static const char *const headings[] = {"ALL CLIENTS OF", "IN TOTAL", ">LIMIT", ">USED"};
+    const json_t *total = json_object_get(answer, "total"), *row;
+    const json_t *memory = json_object_get(total, "memory");
+    const char *kind = json_object_get(total, "group") ? "group" : "user";
+    char whose[CELL + 8], number[CELL], what[CELL + 24];
+    struct table *table = table_new(headings, sizeof headings / sizeof headings[0], 1);
+    if (!table)
+        return;
+    snprintf(whose, sizeof whose, "%s %s", kind, integer_of(total, kind, number));
+    for (size_t i = 0; (row = json_array_get(memory, i)); i++) {
+        snprintf(what, sizeof what, "memory of GPU %s", integer_of(row, "gpu", number));
+        add_total(table, whose, what, row);
+    }
+    add_total(table, whose, "pinned host memory", json_object_get(total, "host_memory"));
+    table_print(table, out, look);
+    table_free(table);
+}
+
 struct table_look show_look(FILE *out, const char *no_color, const char *term)
 {
     struct winsize size;

@@ -17,6 +17,8 @@
 void show_status(FILE *out, const json_t *answer, struct table_look look);
 void show_clients(FILE *out, const json_t *answer, struct table_look look);
 void show_limits(FILE *out, const json_t *answer, struct table_look look);
+/* Of a user or a group: what all its clients have together. */
+void show_total(FILE *out, const json_t *answer, struct table_look look);
 void show_gpus(FILE *out, const json_t *answer, struct table_look look);
 
 /* How tables look on this stream. no_color, term: $NO_COLOR and $TERM. */

@@ -281,7 +281,14 @@ json_t *admin_answer_limits(const struct supervisor *supervisor,
     } else {
         supervisor_each_client(supervisor, list_limits, &listing);
     }
-    admin_json_put(&answer, request->whom == ADMIN_A_GPU ? "gpus" : "clients", listing.rows);
+    if (request->whom == ADMIN_A_GROUP)
+        json_decref(listing.rows); /* whose clients are shown with their users */
+    else
+        admin_json_put(&answer, request->whom == ADMIN_A_GPU ? "gpus" : "clients", listing.rows);
+    if (request->whom == ADMIN_A_USER || request->whom == ADMIN_A_GROUP) {
+        struct supervisor_whose whose = admin_request_whose(request);
+        admin_json_put(&answer, "total", admin_rows_total(supervisor, &whose));
+    }
     answer.failed |= listing.failed;
     return admin_json_finish(&answer);
 }

@@ -65,6 +65,32 @@ static void note_error(struct setting *setting, uint32_t error, const char *what
     snprintf(setting->text, sizeof setting->text, "%s %u: %.380s", what, number, text);
 }
 
+/* ---- a user or a group ---- */
+
+static void change_total(struct setting *setting)
+{
+    const struct admin_request *request = &setting->request;
+    struct supervisor_whose whose = admin_request_whose(request);
+    if (request->kind == ADMIN_SET)
+        setting->error =
+            supervisor_total_set(setting->work.admin->supervisor, &whose, &request->total,
+                                 setting->by, setting->text, sizeof setting->text);
+}
+
+static bool is_limited(const struct setting *setting)
+{
+    const struct supervisor *supervisor = setting->work.admin->supervisor;
+    struct supervisor_whose whose = admin_request_whose(&setting->request);
+    struct supervisor_total_view view;
+    supervisor_total_view(supervisor, &whose, SUPERVISOR_TOTAL_HOST, &view);
+    bool limited = view.limit != PROTO_UNSET;
+    for (uint32_t i = 0; i < supervisor_device_count(supervisor); i++) {
+        supervisor_total_view(supervisor, &whose, i, &view);
+        limited |= view.limit != PROTO_UNSET;
+    }
+    return limited;
+}
+
 /* ---- clients ---- */
 
 /* What brings the values of before back, of those that the change names. */
@@ -214,6 +240,10 @@ static void check_all(struct setting *setting)
                              &setting->request.change, setting->text, sizeof setting->text);
     if (setting->count)
         return;
+    /* What they may have once they come. */
+    if (setting->request.whom == ADMIN_A_USER && setting->request.kind == ADMIN_GET &&
+        is_limited(setting))
+        return;
     setting->error = PROTO_ERROR_NOT_FOUND;
     snprintf(setting->text, sizeof setting->text, "%s %u: \"clients\" shows those there are",
              setting->request.whom == ADMIN_A_USER ? "no client is attached of uid"
@@ -291,6 +321,8 @@ void admin_change(struct admin_peer *peer, const struct admin_request *request)
     admin_work_begin(&setting->work, peer);
     if (request->whom == ADMIN_A_GPU)
         change_gpu(setting);
+    else if (request->whom == ADMIN_A_GROUP || request->totals)
+        change_total(setting);
     else
         change_clients(setting);
     admin_work_wait(&setting->work, SET_MS);

@@ -33,6 +33,12 @@ bool admin_request_concerns(const struct admin_request *request,
            (request->whom == ADMIN_A_CLIENT && view->number == request->number);
 }
 
+struct supervisor_whose admin_request_whose(const struct admin_request *request)
+{
+    return (struct supervisor_whose){.group = request->whom == ADMIN_A_GROUP,
+                                     .id = request->number};
+}
+
 bool admin_kind_changes(enum admin_kind kind)
 {
     return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD || kind == ADMIN_TRACE;
@@ -83,8 +89,10 @@ static const struct {
     [HOST_MEMORY] = {"host_memory", dialect_parse_size, DIALECT_FORM_SIZE},
 };
 
-static const char *const whoms[] = {
-    [ADMIN_A_CLIENT] = "client", [ADMIN_A_USER] = "user", [ADMIN_A_GPU] = "gpu"};
+static const char *const whoms[] = {[ADMIN_A_CLIENT] = "client",
+                                    [ADMIN_A_USER] = "user",
+                                    [ADMIN_A_GROUP] = "group",
+                                    [ADMIN_A_GPU] = "gpu"};
 #define WHOMS (sizeof whoms / sizeof whoms[0])
 
 static bool may_be_about(enum admin_kind kind, enum admin_whom whom)
@@ -108,10 +116,24 @@ static bool has_member(enum admin_kind kind, enum admin_whom whom, const char *k
         return false;
     if (whom == ADMIN_A_GPU)
         return schedule_part_of(key, strlen(key)) != 0;
+    if ((whom == ADMIN_A_USER || whom == ADMIN_A_GROUP) && strcmp(key, "total") == 0)
+        return true;
+    if (whom == ADMIN_A_GROUP)
+        return false;
     for (size_t i = 0; i < RESOURCES; i++)
         if (strcmp(key, resources[i].name) == 0)
             return true;
     return strcmp(key, "priority") == 0;
+}
+
+/* What can be set depends on it. */
+static const char *of_whom(const struct admin_request *request)
+{
+    if (request->kind != ADMIN_SET)
+        return "";
+    return request->whom == ADMIN_A_GPU     ? " of a GPU"
+           : request->whom == ADMIN_A_GROUP ? " of a group"
+                                            : "";
 }
 
 static int check_members(const struct admin_request *request, json_t *root, char *why,
@@ -120,10 +142,7 @@ static int check_members(const struct admin_request *request, json_t *root, char
     for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at))
         if (!has_member(request->kind, request->whom, json_object_iter_key(at)))
             return refuse(-EINVAL, why, why_size, "\"%s\"%s has no member \"%.64s\"",
-                          kind_names[request->kind],
-                          request->kind == ADMIN_SET && request->whom == ADMIN_A_GPU ? " of a GPU"
-                                                                                     : "",
-                          json_object_iter_key(at));
+                          kind_names[request->kind], of_whom(request), json_object_iter_key(at));
     return 0;
 }
 
@@ -158,8 +177,8 @@ static int read_whom(struct admin_request *request, json_t *root, char *why, siz
                   kind_names[request->kind],
                   request->kind == ADMIN_KILL
                       ? ""
-                      : ", or \"user\", a uid, or \"gpu\", the index of a device, and only one "
-                        "of them");
+                      : ", or \"user\", a uid, or \"group\", a gid, or \"gpu\", the index of a "
+                        "device, and only one of them");
 }
 
 /* 0 for a request is said with a plain zero: nothing is guaranteed. */
@@ -254,6 +273,37 @@ static int read_change(struct supervisor_change *change, json_t *root, char *why
     return 0;
 }
 
+/* Of a user or a group. */
+static int read_total(struct admin_request *request, json_t *root, char *why, size_t why_size)
+{
+    json_t *total = json_object_get(root, "total");
+    struct pair memory, host;
+    size_t members = (json_object_get(total, "memory") != NULL) +
+                     (json_object_get(total, "host_memory") != NULL);
+    if (json_object_size(root) != 3)
+        return refuse(-EINVAL, why, why_size,
+                      total ? "\"total\" is set by itself, and limits of each client by themselves"
+                            : "\"set\" of a group needs \"total\"");
+    if (!members || json_object_size(total) != members)
+        return refuse(-EINVAL, why, why_size,
+                      "\"total\" is an object of \"memory\", \"host_memory\" or both");
+    int result = read_pair(total, MEMORY, &memory, why, why_size);
+    if (result == 0)
+        result = read_pair(total, HOST_MEMORY, &host, why, why_size);
+    if (result < 0)
+        return result;
+    if (memory.request.unit || host.request.unit)
+        return refuse(-EINVAL, why, why_size,
+                      "a request is of one client: clients in total have a limit only");
+    request->totals = true;
+    request->total =
+        (struct supervisor_total_change){.memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
+    take_share(memory.limit, &request->total.memory_share);
+    take_bytes(memory.limit, &request->total.memory_limit);
+    take_bytes(host.limit, &request->total.host_limit);
+    return 0;
+}
+
 /* Of a GPU. */
 static int read_schedule(struct admin_request *request, json_t *root, char *why, size_t why_size)
 {
@@ -296,6 +346,15 @@ static int read_trace(struct admin_request *request, json_t *root, char *why, si
     return 0;
 }
 
+static int read_setting(struct admin_request *request, json_t *root, char *why, size_t why_size)
+{
+    if (request->whom == ADMIN_A_GPU)
+        return read_schedule(request, root, why, why_size);
+    if (request->whom == ADMIN_A_GROUP || json_object_get(root, "total"))
+        return read_total(request, root, why, why_size);
+    return read_change(&request->change, root, why, why_size);
+}
+
 static int read_root(struct admin_request *request, json_t *root, char *why, size_t why_size)
 {
     const char *name = json_string_value(json_object_get(root, "request"));
@@ -318,8 +377,7 @@ static int read_root(struct admin_request *request, json_t *root, char *why, siz
     if (result == 0)
         result = check_members(request, root, why, why_size);
     if (result == 0 && request->kind == ADMIN_SET)
-        result = request->whom == ADMIN_A_GPU ? read_schedule(request, root, why, why_size)
-                                              : read_change(&request->change, root, why, why_size);
+        result = read_setting(request, root, why, why_size);
     if (result == 0 && request->kind == ADMIN_TRACE)
         result = read_trace(request, root, why, why_size);
     return result;

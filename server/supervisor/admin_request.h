@@ -31,17 +31,19 @@ enum admin_kind {
 };
 
 /* Whom a kill, get or set is about. */
-enum admin_whom { ADMIN_NOBODY, ADMIN_A_CLIENT, ADMIN_A_USER, ADMIN_A_GPU };
+enum admin_whom { ADMIN_NOBODY, ADMIN_A_CLIENT, ADMIN_A_USER, ADMIN_A_GROUP, ADMIN_A_GPU };
 
 struct admin_request {
     enum admin_kind kind;
     enum admin_whom whom;
-    uint32_t number; /* of the client, or the GPU's index; or the uid of all clients meant */
+    uint32_t number; /* of the client, or the GPU's index; or the uid or gid of all clients meant */
     struct supervisor_change change; /* of set */
-    struct schedule schedule;        /* of set, of a GPU... */
-    unsigned parts;                  /* ...these parts: bits of enum schedule_part */
-    uint32_t gpu;                    /* of trace */
-    uint32_t milliseconds;           /* likewise; 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
+    bool totals; /* of set: not each client's limits but what they have in total */
+    struct supervisor_total_change total; /* then */
+    struct schedule schedule;             /* of set, of a GPU... */
+    unsigned parts;                       /* ...these parts: bits of enum schedule_part */
+    uint32_t gpu;                         /* of trace */
+    uint32_t milliseconds;                /* likewise; 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
 };
 
 /* "ping", "version", ... Static. */
@@ -50,6 +52,9 @@ const char *admin_kind_name(enum admin_kind kind);
 /* Whether this client is one of those that a get or set is about; none is where it is a GPU. */
 bool admin_request_concerns(const struct admin_request *request,
                             const struct supervisor_client_view *view);
+
+/* The user or the group that it is about. */
+struct supervisor_whose admin_request_whose(const struct admin_request *request);
 
 /* Does it change anything, or show what other users' programs do? Then it needs more than being
  * allowed to connect. */

@@ -176,3 +176,29 @@ json_t *admin_rows_gpu(const struct supervisor_device_view *view)
     admin_rows_put_sharing(&gpu, view);
     return admin_json_finish(&gpu);
 }
+
+static json_t *total_json(const struct supervisor *supervisor, const struct supervisor_whose *whose,
+                          uint32_t device)
+{
+    struct admin_json total = admin_json_new();
+    struct supervisor_total_view view;
+    supervisor_total_view(supervisor, whose, device, &view);
+    if (device != SUPERVISOR_TOTAL_HOST)
+        admin_json_put(&total, "gpu", json_integer(device));
+    admin_json_put(&total, "limit_bytes", admin_json_amount(view.limit));
+    admin_json_put(&total, "used_bytes", admin_json_amount(view.used));
+    return admin_json_finish(&total);
+}
+
+json_t *admin_rows_total(const struct supervisor *supervisor, const struct supervisor_whose *whose)
+{
+    struct admin_json total = admin_json_new();
+    json_t *memory = json_array();
+    for (uint32_t i = 0; i < supervisor_device_count(supervisor); i++)
+        if (json_array_append_new(memory, total_json(supervisor, whose, i)) < 0)
+            total.failed = true;
+    admin_json_put(&total, whose->group ? "group" : "user", json_integer(whose->id));
+    admin_json_put(&total, "memory", memory);
+    admin_json_put(&total, "host_memory", total_json(supervisor, whose, SUPERVISOR_TOTAL_HOST));
+    return admin_json_finish(&total);
+}

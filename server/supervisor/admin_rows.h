@@ -20,6 +20,9 @@ json_t *admin_rows_limits(const struct supervisor_client_view *view);
 /* A GPU of get and set: how it is shared. */
 json_t *admin_rows_gpu(const struct supervisor_device_view *view);
 
+/* What a user or a group has in total, and may have: of each device and of pinned host memory. */
+json_t *admin_rows_total(const struct supervisor *supervisor, const struct supervisor_whose *whose);
+
 /* How a device is shared, and what enforces shares of its multiprocessors (null: not known yet). */
 void admin_rows_put_sharing(struct admin_json *object, const struct supervisor_device_view *view);
 

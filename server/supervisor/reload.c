@@ -383,6 +383,7 @@ static void take_effect(struct reload *reload)
     limit_memory(reload);
     supervisor->config = reload->config;
     reload->config = before;
+    total_settings_forget(&supervisor->total_settings, supervisor->config);
     log_new(supervisor);
 }
 

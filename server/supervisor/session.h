@@ -221,6 +221,10 @@ int session_quota_find_totals(struct session *session, const struct config *conf
 void session_quota_drop_totals(struct supervisor *supervisor, struct session_totals *totals);
 /* It is in these from now on, and *totals are those that it was in. */
 void session_quota_swap_totals(struct session *session, struct session_totals *totals);
+/* What these limits of a total come to on this device. */
+struct config_limits;
+uint64_t session_quota_total_memory(const struct device *device,
+                                    const struct config_limits *limits);
 /* Gives all totals their limits. */
 void session_quota_limit_totals(struct supervisor *supervisor, const struct config *config);
 /* Why so much more memory can't be charged. */

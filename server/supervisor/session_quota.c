@@ -14,22 +14,21 @@
 
 /* ---- totals ---- */
 
+uint64_t session_quota_total_memory(const struct device *device, const struct config_limits *limits)
+{
+    if (!limits->memory_share)
+        return limits->memory;
+    return limits_tighter(limits->memory, limits_share(device->info.memory, limits->memory_share));
+}
+
 static uint64_t limit_of(const struct config *config, const struct supervisor *supervisor,
                          const struct total *total)
 {
     struct config_limits limits;
-    if (!config)
-        return PROTO_UNSET;
-    if (total->kind == TOTAL_USER)
-        config_total_of(config->users, config->user_count, total->id, &limits);
-    else
-        config_total_of(config->groups, config->group_count, total->id, &limits);
+    total_settings_limits(&supervisor->total_settings, config, total->kind, total->id, &limits);
     if (total->device == TOTAL_HOST)
         return limits.host_memory;
-    if (!limits.memory_share)
-        return limits.memory;
-    uint64_t memory = supervisor->devices[total->device].info.memory;
-    return limits_tighter(limits.memory, limits_share(memory, limits.memory_share));
+    return session_quota_total_memory(&supervisor->devices[total->device], &limits);
 }
 
 void session_quota_limit_totals(struct supervisor *supervisor, const struct config *config)
@@ -38,13 +37,13 @@ void session_quota_limit_totals(struct supervisor *supervisor, const struct conf
         total->quota.limit = limit_of(config, supervisor, total);
 }
 
-static int join(struct session *session, enum total_kind kind, uint32_t id,
-                const struct config_total *entries, size_t count, struct session_totals *totals)
+static int join(struct session *session, const struct config *config, enum total_kind kind,
+                uint32_t id, struct session_totals *totals)
 {
     struct totals *all = &session->supervisor->totals;
     struct config_limits limits;
     int result = 0;
-    if (!config_total_of(entries, count, id, &limits))
+    if (!total_settings_limits(&session->supervisor->total_settings, config, kind, id, &limits))
         return 0;
     if (limits.memory != PROTO_UNSET || limits.memory_share)
         result = total_join(all, kind, id, session->device->index, &totals->memory);
@@ -58,16 +57,12 @@ int session_quota_find_totals(struct session *session, const struct config *conf
 {
     const struct identity *identity = &session->identity;
     *totals = (struct session_totals){0};
-    if (!config)
-        return 0;
     uint32_t uid = identity->known ? session->uid : CONFIG_ID_UNKNOWN;
-    int result = join(session, TOTAL_USER, uid, config->users, config->user_count, totals);
+    int result = join(session, config, TOTAL_USER, uid, totals);
     for (size_t i = 0; result == 0 && identity->gids && i < identity->gid_count; i++)
-        result = join(session, TOTAL_GROUP, identity->gids[i], config->groups, config->group_count,
-                      totals);
+        result = join(session, config, TOTAL_GROUP, identity->gids[i], totals);
     if (result == 0 && !identity->gids)
-        result = join(session, TOTAL_GROUP, CONFIG_ID_UNKNOWN, config->groups, config->group_count,
-                      totals);
+        result = join(session, config, TOTAL_GROUP, CONFIG_ID_UNKNOWN, totals);
     if (result < 0)
         session_quota_drop_totals(session->supervisor, totals);
     return result;

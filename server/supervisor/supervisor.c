@@ -63,6 +63,7 @@ void supervisor_free(struct supervisor *supervisor)
         return;
     assert(supervisor->sessions == 0);
     config_free(supervisor->config);
+    total_settings_free(&supervisor->total_settings);
     image_cache_close(&supervisor->cache);
     for (uint32_t i = 0; i < supervisor->device_count; i++)
         quota_close(&supervisor->devices[i].memory);

@@ -229,6 +229,40 @@ int supervisor_put_back(struct supervisor *supervisor, uint32_t client,
 int supervisor_schedule(struct supervisor *supervisor, uint32_t device, const struct schedule *to,
                         unsigned parts, const char *by, supervisor_set_done *done, void *context);
 
+/* All clients of a user, or of a group's members. */
+struct supervisor_whose {
+    bool group;
+    uint32_t id; /* uid or gid */
+};
+
+/* What they may have in total. */
+struct supervisor_total_change {
+    uint64_t memory_limit; /* bytes of each GPU; PROTO_UNSET: stays */
+    uint32_t memory_share; /* of each GPU's, hundredths of a per cent, instead; 0: none */
+    uint64_t host_limit;   /* bytes; PROTO_UNSET: stays */
+};
+
+/*
+ * Limits what they have in total from now on, in place of what the configuration says, until that
+ * says something else of them. A limit below what is in use takes nothing away. Returns 0; or a
+ * number of the error table with a sentence in why, and nothing has changed. by names who asked,
+ * for the log.
+ */
+uint32_t supervisor_total_set(struct supervisor *supervisor, const struct supervisor_whose *whose,
+                              const struct supervisor_total_change *change, const char *by,
+                              char *why, size_t why_size);
+
+#define SUPERVISOR_TOTAL_HOST UINT32_MAX /* in place of a device: pinned host memory */
+
+struct supervisor_total_view {
+    uint64_t limit; /* PROTO_UNSET: none */
+    uint64_t used;  /* or guaranteed, by those who can be seen */
+};
+
+void supervisor_total_view(const struct supervisor *supervisor,
+                           const struct supervisor_whose *whose, uint32_t device,
+                           struct supervisor_total_view *view);
+
 struct supervisor_config_view {
     const char *file; /* NULL: none is in force; true until the next reload */
     size_t profiles, rules;

@@ -17,6 +17,7 @@
 #include "server/supervisor/settings.h"
 #include "server/supervisor/supervisor.h"
 #include "server/supervisor/total.h"
+#include "server/supervisor/total_setting.h"
 
 struct session;
 struct reload;
@@ -40,6 +41,7 @@ struct supervisor {
     struct quota fds;     /* descriptors for handles and buffers */
     struct quota images;  /* bytes of module images */
     struct totals totals; /* of users and groups */
+    struct total_settings total_settings;
     struct image_cache cache;
     bool ready, stopping, stopped;
     uint64_t started_at;

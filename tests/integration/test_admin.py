@@ -304,12 +304,26 @@ class Commands(WithServer):
         requests = [{"request": "ping"}, {"request": "clients"}, {"request": "ping", "client": 1}, {"request": "kill"},
                     {"request": "kill", "client": -1}, {"request": "kill", "client": 1.5}, {"request": "kill", "client": "1"},
                     {"request": "kill", "client": 2**32}, {"request": "reboot"}, {}, [], 7, {"request": None}]
+        # Nobody has these numbers, and no request stays in force but the totals, of nobody.
+        limits = [{}, {"threads": {"limit": "25%"}}, {"time": {"request": "5%", "limit": "10%"}}, {"memory": {"request": "0"}},
+                  {"host_memory": {"limit": "1M"}}, {"priority": 3}, {"priority": 1001}, {"threads": {}}, {"threads": "25%"},
+                  {"threads": {"limit": "25%", "most": "30%"}}, {"mode": "fair"}, {"total": {"memory": {"limit": "1G"}}},
+                  {"total": {"memory": {"limit": "50%"}, "host_memory": {"limit": "1M"}}}, {"total": {}}, {"total": {"memory": {}}},
+                  {"total": {"threads": {"limit": "25%"}}}, {"total": {"memory": {"limit": "1G"}}, "priority": 1}]
+        requests += [{"request": "set", whom: 4294967000, **limit} for whom in ("client", "user", "group") for limit in limits]
+        requests += [{"request": "set", "gpu": 99, **how} for how in ({}, {"mode": "fair"}, {"lease": "50ms"}, {"lease": 50},
+                                                                      {"precision": "5%", "quantum": "1s"}, {"threads": {"limit": "5%"}})]
+        requests += [{"request": kind, whom: 4294967000} for kind in ("get", "kill", "status") for whom in ("client", "user", "group", "gpu")]
+        requests += [{"request": "get"}, {"request": "get", "client": 1, "user": 1}, {"request": "get", "gpu": "0"},
+                     {"request": "trace", "gpu": 99, "seconds": 1}, {"request": "trace", "gpu": 99, "seconds": 601},
+                     {"request": "trace", "gpu": 99}, {"request": "trace", "seconds": 1}, {"request": "reload", "gpu": 0}]
         with socket.socket(socket.AF_UNIX) as peer:
             peer.settimeout(SECONDS)
             peer.connect(self.server.admin)
             lines = peer.makefile(encoding="utf-8")
             for request in requests:
                 peer.sendall(json.dumps(request).encode() + b"\n")
+                # invalid_device: a trace of a GPU that there is not.
                 taken = json.loads(lines.readline()).get("error") not in ("invalid_value", "not_supported")
                 self.assertEqual(taken, json_check._fits(json_check.load("admin-request"), request, ""), request)
             lines.close()

@@ -331,6 +331,67 @@ class Totals(Case):
                 two.close()
                 self.come_back(one, 16 * MIB)
 
+    def test_a_total_is_set_while_clients_run(self):
+        def ctl(*words, schema, status=0):
+            result = it.server.ctl("--json", *words)
+            self.assertEqual(result.returncode, status, result.stderr)
+            answer = json.loads(result.stdout)
+            json_check.check(schema, answer)
+            return answer
+
+        with self.configured("users:\n  - {memory: {limit: 12M}}\n") as it:
+            user = ("user", str(UID))
+            one = RawClient(it.server.client)
+            with contextlib.closing(one):
+                one.attach()
+                one.ask("memory_alloc", count=12 * MIB)
+                with self.assertRaisesRegex(RuntimeError, f"of all clients of user {UID} together"):
+                    one.ask("memory_alloc", count=1)
+                total = ctl("set", *user, "total.memory=16M", "total.host_memory=2M", schema="admin-set")["total"]
+                self.assertEqual(total, {"user": UID, "memory": [{"gpu": 0, "limit_bytes": 16 * MIB, "used_bytes": 12 * MIB}],
+                                         "host_memory": {"limit_bytes": 2 * MIB, "used_bytes": 0}})
+                one.ask("memory_alloc", count=4 * MIB)
+                one.ask("host_alloc", count=2 * MIB)
+                with self.assertRaisesRegex(RuntimeError, "16 MiB of 16 MiB"):
+                    one.ask("memory_alloc", count=1)
+                with self.assertRaisesRegex(RuntimeError, f"pinned host memory limit of all clients of user {UID}"):
+                    one.ask("host_alloc", count=4096)
+                (client,) = ctl("get", *user, schema="admin-get")["clients"]
+                self.assertEqual(client["memory"]["used_bytes"], 16 * MIB)
+                text = it.server.ctl("get", *user).stdout
+                self.assertRegex(text, rf"user {UID} +memory of GPU 0 +16 MiB +16 MiB\n")
+                self.assertRegex(text, rf"user {UID} +pinned host memory +2 MiB +2 MiB\n")
+                self.assertIn("CLIENT", text)
+                # Its groups count it too; the strictest of both totals holds.
+                answer = ctl("set", f"group:{GIDS[-1]}", "total.memory.limit=50%", schema="admin-set")
+                self.assertNotIn("clients", answer)
+                self.assertEqual(answer["total"]["group"], GIDS[-1])
+                self.assertEqual(answer["total"]["memory"][0]["used_bytes"], 16 * MIB)
+                ctl("set", *user, "total.memory=100%", schema="admin-set")
+                one.ask("memory_alloc", count=64 * MIB)
+                ctl("set", "group", str(GIDS[-1]), "total.memory=8M", schema="admin-set")
+                with self.assertRaisesRegex(RuntimeError, f"of all clients of group {GIDS[-1]} together: 80 MiB of 8 MiB"):
+                    one.ask("memory_alloc", count=1)
+                self.assertIn("two commands", it.server.ctl("set", *user, "total.memory=1G", "threads=5%").stderr)
+                self.assertIn("total.host_memory=", it.server.ctl("set", "group", "5", "threads=5%").stderr)
+                ctl("set", *user, "total.memory=much", schema="admin-error", status=1)
+            it.wait_until_alone()
+            # Nobody is there: the next one finds it.
+            ctl("set", "group", str(GIDS[-1]), "total.memory=100%", schema="admin-set")
+            ctl("set", *user, "total.memory=6M", schema="admin-set")
+            self.assertIn("memory of GPU 0", it.server.ctl("get", *user).stdout)
+            one = RawClient(it.server.client)
+            with contextlib.closing(one):
+                one.attach()
+                with self.assertRaisesRegex(RuntimeError, "0 B of 6 MiB"):
+                    one.ask("memory_alloc", count=8 * MIB)
+                # The file speaks again.
+                it.write("users:\n  - {memory: {limit: 20M}}\n")
+                self.assertEqual(it.reload().returncode, 0)
+                one.ask("memory_alloc", count=20 * MIB)
+                with self.assertRaisesRegex(RuntimeError, "20 MiB of 20 MiB"):
+                    one.ask("memory_alloc", count=1)
+
     def test_a_groups_members_share_one_limit(self):
         text = f"groups:\n  - {{gid: {GIDS[-1]}, memory: {{limit: 4M}}}}\n  - {{gid: 4294967294, memory: {{limit: 2M}}}}\n"
         with self.configured(text) as it:

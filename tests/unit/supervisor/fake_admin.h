@@ -65,6 +65,12 @@ struct supervisor {
     unsigned parts;           /* of the latest change of it */
     supervisor_set_done *scheduled;
     void *scheduled_context;
+    struct {
+        struct supervisor_whose whose; /* of the latest change */
+        struct supervisor_total_change change;
+        unsigned changes;
+        const char *refused; /* why; NULL: it is carried out */
+    } total;
     const char *no_room; /* why supervisor_set refuses guarantees */
     struct {
         uint32_t device;
@@ -206,6 +212,34 @@ int supervisor_reload(struct supervisor *self, char *words, size_t bytes,
     self->reload_context = context;
     snprintf(words, bytes, "%s", self->broken ? "file:3: unknown key" : "");
     return self->broken ? -EINVAL : self->reload_later ? 0 : 1;
+}
+
+uint32_t supervisor_total_set(struct supervisor *self, const struct supervisor_whose *whose,
+                              const struct supervisor_total_change *change, const char *by,
+                              char *why, size_t why_size)
+{
+    (void)by;
+    if (self->total.refused) {
+        snprintf(why, why_size, "%s", self->total.refused);
+        return PROTO_ERROR_NOT_READY;
+    }
+    self->total.whose = *whose;
+    self->total.change = *change;
+    self->total.changes++;
+    return 0;
+}
+
+/* User 770 and group 780 are limited, on device 1 and in pinned memory. */
+void supervisor_total_view(const struct supervisor *self, const struct supervisor_whose *whose,
+                           uint32_t device, struct supervisor_total_view *view)
+{
+    (void)self;
+    bool limited = whose->id == (whose->group ? 780u : 770u);
+    *view = (struct supervisor_total_view){.limit = PROTO_UNSET, .used = device + 5};
+    if (limited && device == 1)
+        view->limit = 4096;
+    if (device == SUPERVISOR_TOTAL_HOST)
+        *view = (struct supervisor_total_view){.limit = limited ? 512 : PROTO_UNSET, .used = 64};
 }
 
 void supervisor_config_view(const struct supervisor *self, struct supervisor_config_view *view)

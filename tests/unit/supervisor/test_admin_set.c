@@ -266,6 +266,84 @@ static void set_waits_for_every_worker(void **state)
     workers_set(0);
 }
 
+static void totals_of_users_and_groups_are_set_and_shown(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+    add_client(5, true);
+    json_t *answer = ask("{\"request\":\"set\",\"user\":770,\"total\":{\"memory\":{\"limit\":"
+                         "\"25%\"},\"host_memory\":{\"limit\":\"1M\"}}}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    assert_int_equal(json_array_size(json_object_get(answer, "clients")), 0);
+    json_t *total = json_object_get(answer, "total");
+    json_t *memory = json_object_get(total, "memory"),
+           *host = json_object_get(total, "host_memory");
+    assert_true(number_of(total, "user") == 770);
+    assert_int_equal(json_array_size(memory), 2);
+    assert_true(json_is_null(json_object_get(json_array_get(memory, 0), "limit_bytes")));
+    assert_true(number_of(json_array_get(memory, 0), "used_bytes") == 5);
+    assert_true(number_of(json_array_get(memory, 1), "limit_bytes") == 4096);
+    assert_true(number_of(json_array_get(memory, 1), "gpu") == 1);
+    assert_true(number_of(host, "limit_bytes") == 512 && number_of(host, "used_bytes") == 64);
+    json_decref(answer);
+    assert_false(supervisor.total.whose.group);
+    assert_int_equal(supervisor.total.whose.id, 770);
+    assert_true(supervisor.total.change.memory_limit == PROTO_UNSET);
+    assert_int_equal(supervisor.total.change.memory_share, 2500);
+    assert_true(supervisor.total.change.host_limit == 1 << 20);
+    answer = ask("{\"request\":\"set\",\"group\":9,\"total\":{\"memory\":{\"limit\":\"4G\"}}}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    assert_null(json_object_get(answer, "clients"));
+    assert_true(number_of(json_object_get(answer, "total"), "group") == 9);
+    json_decref(answer);
+    assert_true(supervisor.total.whose.group);
+    assert_true(supervisor.total.change.memory_limit == UINT64_C(4) << 30);
+    assert_int_equal(supervisor.total.change.memory_share, 0);
+    assert_true(supervisor.total.change.host_limit == PROTO_UNSET);
+    answer = ask("{\"request\":\"get\",\"group\":780}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    answer = ask("{\"request\":\"get\",\"user\":770}"); /* limited, and nobody there */
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    answer = ask("{\"request\":\"get\",\"user\":1000}");
+    assert_int_equal(json_array_size(json_object_get(answer, "clients")), 1);
+    assert_non_null(json_object_get(answer, "total"));
+    json_decref(answer);
+    assert_int_equal(supervisor.total.changes, 2);
+    assert_int_equal(supervisor.change.memory_share, 0); /* no client's own limits */
+}
+
+static void totals_that_cannot_be_set_are_refused_in_words(void **state)
+{
+    (void)state;
+    if (!become_administrator())
+        skip();
+    add_client(5, true);
+#define TOTAL "{\"request\":\"set\",\"user\":1000,\"total\":"
+    refused_with(TOTAL "{}}", "invalid_value", "or both");
+    refused_with(TOTAL "\"4G\"}", "invalid_value", "or both");
+    refused_with(TOTAL "{\"memory\":{}}}", "invalid_value", "\"limit\": text}");
+    refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\"},\"threads\":{\"limit\":\"5%\"}}}",
+                 "invalid_value", "or both");
+    refused_with(TOTAL "{\"memory\":{\"request\":\"4G\"}}}", "invalid_value",
+                 "clients in total have a limit only");
+    refused_with(TOTAL "{\"host_memory\":{\"limit\":\"5%\"}}}", "invalid_value", "a size");
+    refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\"}},\"priority\":1}", "invalid_value",
+                 "is set by itself");
+    refused_with("{\"request\":\"set\",\"group\":5}", "invalid_value", "needs \"total\"");
+    refused_with("{\"request\":\"set\",\"group\":5,\"priority\":1}", "invalid_value",
+                 "of a group has no member \"priority\"");
+    refused_with("{\"request\":\"set\",\"client\":5,\"total\":{\"memory\":{\"limit\":\"4G\"}}}",
+                 "invalid_value", "no member \"total\"");
+    refused_with("{\"request\":\"kill\",\"group\":5}", "invalid_value", "no member \"group\"");
+    assert_int_equal(supervisor.total.changes, 0);
+    supervisor.total.refused = "not now";
+    refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\"}}}", "not_ready", "not now");
+#undef TOTAL
+}
+
 static void what_cannot_be_set_is_refused_in_words(void **state)
 {
     (void)state;
@@ -320,6 +398,8 @@ int main(void)
         CASE(a_guarantee_without_room_gives_the_first_ones_back),
         CASE(a_gpus_schedule_is_set_and_shown),
         CASE(numbers_have_no_tail),
+        CASE(totals_of_users_and_groups_are_set_and_shown),
+        CASE(totals_that_cannot_be_set_are_refused_in_words),
         CASE(what_cannot_be_set_is_refused_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -249,6 +249,153 @@ static void a_new_file_changes_totals_of_who_is_there(void **state)
     end();
 }
 
+/* ---- by an administrator ---- */
+
+static uint32_t set_total(bool group, uint32_t id, struct supervisor_total_change change, char *why,
+                          size_t why_size)
+{
+    struct supervisor_whose whose = {.group = group, .id = id};
+    return supervisor_total_set(fake.supervisor, &whose, &change, "a test", why, why_size);
+}
+
+static void may_have(uint64_t memory, uint64_t host)
+{
+    char why[300] = "";
+    struct supervisor_total_change change = {.memory_limit = memory, .host_limit = host};
+    if (set_total(false, getuid(), change, why, sizeof why))
+        fail_msg("%s", why);
+}
+
+static void shows(bool group, uint32_t id, uint32_t device, uint64_t limit, uint64_t used)
+{
+    struct supervisor_whose whose = {.group = group, .id = id};
+    struct supervisor_total_view view;
+    supervisor_total_view(fake.supervisor, &whose, device, &view);
+    if (view.limit != limit || view.used != used)
+        fail_msg("%u: limit %lu, used %lu, and not %lu and %lu", id, view.limit, view.used, limit,
+                 used);
+}
+
+static void a_total_is_set_for_who_is_there_and_who_comes(void **state)
+{
+    (void)state;
+    begin(2, "");
+    int a = attached(0, "a");
+    fake_alloc(&fake, a, 10 * MIB);
+    shows(false, getuid(), 0, PROTO_UNSET, 10 * MIB);
+    shows(false, getuid() + 1, 0, PROTO_UNSET, 0);
+    may_have(16 * MIB, MIB);
+    int b = attached(0, "b"), other = attached(1, "c");
+    fake_alloc(&fake, b, 6 * MIB);
+    fake_alloc_refused(&fake, a, 1, PROTO_ERROR_OUT_OF_MEMORY, "of user");
+    fake_alloc_refused(&fake, b, 1, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 16 MiB are in use");
+    fake_alloc(&fake, other, 16 * MIB); /* of each GPU */
+    shows(false, getuid(), 0, 16 * MIB, 16 * MIB);
+    shows(false, getuid(), 1, 16 * MIB, 16 * MIB);
+    struct proto_host_alloc alloc = {.count = MIB};
+    fake_send(&fake, b, PROTO_HOST_ALLOC, &alloc);
+    fake_expect(&fake, b, PROTO_HOST_ALLOCATED);
+    channel_close_fds(&fake.message);
+    alloc.count = 4096;
+    fake_send(&fake, a, PROTO_HOST_ALLOC, &alloc);
+    fake_expect_failed(&fake, a, PROTO_ERROR_OUT_OF_MEMORY, "of user");
+    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, MIB, MIB);
+    /* What is not named stays; below what is in use nothing is taken away. */
+    may_have(8 * MIB, PROTO_UNSET);
+    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, MIB, MIB);
+    fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 8 MiB are in use");
+    struct supervisor_total_change half = {
+        .memory_limit = PROTO_UNSET, .memory_share = 5000, .host_limit = PROTO_UNSET};
+    char why[300];
+    assert_int_equal(set_total(false, getuid(), half, why, sizeof why), 0);
+    shows(false, getuid(), 1, 32 * MIB, 16 * MIB);
+    fake_alloc(&fake, b, 16 * MIB);
+    fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "32 MiB of 32 MiB");
+    close(a);
+    close(b);
+    close(other);
+    end();
+}
+
+static void a_groups_total_is_set_likewise(void **state)
+{
+    (void)state;
+    char why[300];
+    begin(1, "");
+    int a = attached(0, "a");
+    struct supervisor_total_change change = {.memory_limit = 4 * MIB, .host_limit = PROTO_UNSET};
+    assert_int_equal(set_total(true, getgid() + 4321, change, why, sizeof why), 0);
+    fake_alloc(&fake, a, 6 * MIB); /* of another group */
+    assert_int_equal(set_total(true, getgid(), change, why, sizeof why), 0);
+    shows(true, getgid(), 0, 4 * MIB, 6 * MIB);
+    fake_alloc_refused(&fake, a, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "of group");
+    assert_int_equal(set_total(true, UINT32_MAX, change, why, sizeof why),
+                     PROTO_ERROR_INVALID_VALUE);
+    close(a);
+    end();
+}
+
+static void what_was_set_holds_until_the_file_says_something_else(void **state)
+{
+    (void)state;
+    char why[300];
+    begin(1, "users:\n  - {memory: {limit: 16M}}\n");
+    int a = attached(0, "a");
+    may_have(24 * MIB, PROTO_UNSET);
+    fake_alloc(&fake, a, 20 * MIB);
+    /* Another line of the file is no word about this user. */
+    assert_int_equal(fake_configure(&fake,
+                                    "users:\n  - {memory: {limit: 16M}}\n"
+                                    "groups:\n  - {gid: 4294967290, memory: {limit: 1M}}\n",
+                                    &reload),
+                     0);
+    shows(false, getuid(), 0, 24 * MIB, 20 * MIB);
+    fake_alloc(&fake, a, 4 * MIB);
+    fake_alloc_refused(&fake, a, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "24 MiB of 24 MiB");
+    /* A file that is refused says nothing. */
+    assert_int_not_equal(fake_configure(&fake,
+                                        "users:\n  - {memory: {limit: 17M}}\n"
+                                        "rules:\n  - {match: {}, memory: {request: 32M}}\n",
+                                        &reload),
+                         0);
+    shows(false, getuid(), 0, 24 * MIB, 24 * MIB);
+    assert_int_equal(fake_configure(&fake, "users:\n  - {memory: {limit: 48M}}\n", &reload), 0);
+    shows(false, getuid(), 0, 48 * MIB, 24 * MIB);
+    /* Nor does it come back with the words that it was set against. */
+    assert_int_equal(fake_configure(&fake, "users:\n  - {memory: {limit: 16M}}\n", &reload), 0);
+    shows(false, getuid(), 0, 16 * MIB, 24 * MIB);
+    struct supervisor_total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
+    fake_reload_begin(&fake, "rules:\n  - {match: {}, threads: {limit: 50%}}\n", &reload);
+    assert_false(reload.over);
+    assert_int_equal(set_total(false, getuid(), change, why, sizeof why), PROTO_ERROR_NOT_READY);
+    FAKE_WAIT(&fake, reload.over);
+    shows(false, getuid(), 0, PROTO_UNSET, 24 * MIB);
+    close(a);
+    end();
+}
+
+static void many_totals_are_refused_and_the_others_hold(void **state)
+{
+    (void)state;
+    char why[300];
+    struct supervisor_total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
+    begin(1, "");
+    int a = attached(0, "a");
+    for (uint32_t i = 0; i < TOTAL_SETTINGS_MAX; i++)
+        assert_int_equal(set_total(true, 100000 + i, change, why, sizeof why), 0);
+    assert_int_equal(set_total(false, getuid(), change, why, sizeof why),
+                     PROTO_ERROR_SERVER_RESOURCES);
+    assert_non_null(strstr(why, "1024 totals have been set"));
+    shows(true, 100000, 0, 8 * MIB, 0);
+    shows(true, 100000 + TOTAL_SETTINGS_MAX - 1, 0, 8 * MIB, 0);
+    change.memory_limit = 4 * MIB; /* one that is there may change */
+    assert_int_equal(set_total(true, 100000, change, why, sizeof why), 0);
+    shows(true, 100000, 0, 4 * MIB, 0);
+    fake_alloc(&fake, a, 32 * MIB);
+    close(a);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +407,10 @@ int main(void)
         cmocka_unit_test(all_clients_of_a_user_have_one_total),
         cmocka_unit_test(a_request_needs_room_in_the_total_and_holds_it),
         cmocka_unit_test(a_new_file_changes_totals_of_who_is_there),
+        cmocka_unit_test(a_total_is_set_for_who_is_there_and_who_comes),
+        cmocka_unit_test(a_groups_total_is_set_likewise),
+        cmocka_unit_test(what_was_set_holds_until_the_file_says_something_else),
+        cmocka_unit_test(many_totals_are_refused_and_the_others_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* What users and groups have in total, as an administrator sees and sets it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "common/log.h"
+#include "common/units.h"
+#include "server/supervisor/config_rules.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+static enum total_kind kind_of(const struct supervisor_whose *whose)
+{
+    return whose->group ? TOTAL_GROUP : TOTAL_USER;
+}
+
+/* Does this client count in that total? One that can't be seen counts in another. */
+static bool counts(const struct session *session, const struct supervisor_whose *whose)
+{
+    const struct identity *identity = &session->identity;
+    if (!session->memory.parent)
+        return false;
+    if (!whose->group)
+        return identity->known && session->uid == whose->id;
+    for (size_t i = 0; identity->gids && i < identity->gid_count; i++)
+        if (identity->gids[i] == whose->id)
+            return true;
+    return false;
+}
+
+static uint64_t held(const struct quota *quota)
+{
+    return quota->used > quota->guarantee ? quota->used : quota->guarantee;
+}
+
+void supervisor_total_view(const struct supervisor *supervisor,
+                           const struct supervisor_whose *whose, uint32_t device,
+                           struct supervisor_total_view *view)
+{
+    struct config_limits limits;
+    bool host = device == SUPERVISOR_TOTAL_HOST;
+    total_settings_limits(&supervisor->total_settings, supervisor->config, kind_of(whose),
+                          whose->id, &limits);
+    *view = (struct supervisor_total_view){
+        .limit = host ? limits.host_memory
+                      : session_quota_total_memory(&supervisor->devices[device], &limits)};
+    for (const struct session *session = supervisor->first; session; session = session->next)
+        if (counts(session, whose) && (host || session->device->index == device))
+            view->used += held(host ? &session->host : &session->memory);
+}
+
+/* ---- setting ---- */
+
+struct place {
+    struct session *session;
+    struct session_totals totals;
+};
+
+/* Where each client concerned is to count. 0 or -ENOMEM, with nothing to be given back. */
+static int find_places(struct supervisor *supervisor, const struct supervisor_whose *whose,
+                       struct place *places, size_t *count)
+{
+    int result = 0;
+    *count = 0;
+    for (struct session *session = supervisor->first; session && result == 0;
+         session = session->next) {
+        if (!counts(session, whose))
+            continue;
+        places[*count].session = session;
+        result = session_quota_find_totals(session, supervisor->config, &places[*count].totals);
+        *count += result == 0;
+    }
+    for (size_t i = 0; result < 0 && i < *count; i++)
+        session_quota_drop_totals(supervisor, &places[i].totals);
+    return result;
+}
+
+static int put_in_force(struct supervisor *supervisor, const struct supervisor_whose *whose)
+{
+    size_t count;
+    struct place *places = calloc((size_t)supervisor->sessions + 1, sizeof *places);
+    int result = places ? find_places(supervisor, whose, places, &count) : -ENOMEM;
+    if (result == 0) {
+        for (size_t i = 0; i < count; i++)
+            session_quota_swap_totals(places[i].session, &places[i].totals);
+        for (size_t i = 0; i < count; i++)
+            session_quota_drop_totals(supervisor, &places[i].totals);
+        session_quota_limit_totals(supervisor, supervisor->config);
+    }
+    free(places);
+    return result;
+}
+
+static void log_set(const struct supervisor *supervisor, const struct supervisor_whose *whose,
+                    const char *by)
+{
+    struct config_limits limits;
+    char memory[UNITS_TEXT + 24] = "-", host[UNITS_TEXT] = "-";
+    total_settings_limits(&supervisor->total_settings, supervisor->config, kind_of(whose),
+                          whose->id, &limits);
+    if (limits.memory_share) {
+        char share[UNITS_TEXT];
+        snprintf(memory, sizeof memory, "%s %% of each GPU's",
+                 units_format_percentage(limits.memory_share, share));
+    } else if (limits.memory != PROTO_UNSET) {
+        units_format_size(limits.memory, memory);
+    }
+    if (limits.host_memory != PROTO_UNSET)
+        units_format_size(limits.host_memory, host);
+    log_notice("%s %u may have in total by %s: device memory %s, pinned host memory %s",
+               whose->group ? "group" : "user", whose->id, by, memory, host);
+}
+
+uint32_t supervisor_total_set(struct supervisor *supervisor, const struct supervisor_whose *whose,
+                              const struct supervisor_total_change *change, const char *by,
+                              char *why, size_t why_size)
+{
+    struct config_limits limits = config_limits_none;
+    struct total_settings before = supervisor->total_settings;
+    limits.memory = change->memory_limit;
+    limits.memory_share = change->memory_share;
+    limits.host_memory = change->host_limit;
+    if (supervisor->reload) {
+        snprintf(why, why_size, "a reload of the configuration is under way: try again");
+        return PROTO_ERROR_NOT_READY;
+    }
+    if (whose->id == CONFIG_ID_UNKNOWN) {
+        snprintf(why, why_size, "no %s has the number %u", whose->group ? "group" : "user",
+                 whose->id);
+        return PROTO_ERROR_INVALID_VALUE;
+    }
+    int result = total_settings_with(&supervisor->total_settings, &before, supervisor->config,
+                                     kind_of(whose), whose->id, &limits);
+    if (result == 0)
+        result = put_in_force(supervisor, whose);
+    if (result == 0) {
+        total_settings_free(&before);
+        log_set(supervisor, whose, by);
+        return 0;
+    }
+    if (result == -ENOSPC)
+        snprintf(why, why_size,
+                 "%d totals have been set already: write more of them into the configuration",
+                 TOTAL_SETTINGS_MAX);
+    else
+        snprintf(why, why_size, "the server is short of memory");
+    if (supervisor->total_settings.items != before.items)
+        total_settings_free(&supervisor->total_settings);
+    supervisor->total_settings = before;
+    return PROTO_ERROR_SERVER_RESOURCES;
+}
