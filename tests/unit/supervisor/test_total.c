@@ -352,13 +352,19 @@ static void what_was_set_holds_until_the_file_says_something_else(void **state)
     shows(false, getuid(), 0, 24 * MIB, 20 * MIB);
     fake_alloc(&fake, a, 4 * MIB);
     fake_alloc_refused(&fake, a, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "24 MiB of 24 MiB");
-    /* A file that is refused says nothing. */
+    /* A file that is refused, by its own word about this user, says nothing. */
+    int b = attached(0, "b");
+    may_have(40 * MIB, PROTO_UNSET);
     assert_int_not_equal(fake_configure(&fake,
                                         "users:\n  - {memory: {limit: 17M}}\n"
-                                        "rules:\n  - {match: {}, memory: {request: 32M}}\n",
+                                        "rules:\n  - {match: {name: b}, memory: {request: 4M}}\n",
                                         &reload),
                          0);
-    shows(false, getuid(), 0, 24 * MIB, 24 * MIB);
+    assert_non_null(strstr(reload.text, "together"));
+    shows(false, getuid(), 0, 40 * MIB, 24 * MIB);
+    close(b);
+    FAKE_WAIT(&fake, fake.worker[0].detached == 1);
+    fake_settle(&fake);
     assert_int_equal(fake_configure(&fake, "users:\n  - {memory: {limit: 48M}}\n", &reload), 0);
     shows(false, getuid(), 0, 48 * MIB, 24 * MIB);
     /* Nor does it come back with the words that it was set against. */
