@@ -3,8 +3,8 @@
 /*
  * accounting_error: what the server says it charged each client, against the software GPU's own
  * busy counters of every multiprocessor (SOFTGPU_STATS), which know of no client. Three clients
- * with requests of 20, 30 and 50 % and kernels of 20 ms work for ten seconds in mode strict, then,
- * other three, in mode turns with a quantum of 1 s.
+ * with requests of 20, 30 and 50 % and kernels of 20 ms, 1 ms and 100 us work for ten seconds in
+ * mode strict, then, other three, in mode turns with a quantum of 1 s.
  *
  * In these modes one client runs at a time, and on an idle device blocks go to the first
  * multiprocessors. So with kernels of 1, 2 and 3 blocks multiprocessor 2 is busy for the third
@@ -53,6 +53,7 @@ static double run(const struct administer_mode *mode, char *note, size_t note_si
 {
     static const char *const requests[CLIENTS] = {
         "GPUSHARE_TIME_REQUEST=20%", "GPUSHARE_TIME_REQUEST=30%", "GPUSHARE_TIME_REQUEST=50%"};
+    static const uint64_t kernels[CLIENTS] = {20000000, 1000000, 100000};
     char path[] = "/tmp/gpushare-stats-XXXXXX", setting[64];
     int fd = mkstemp(path);
     if (fd < 0 || unlink(path) < 0)
@@ -69,9 +70,9 @@ static double run(const struct administer_mode *mode, char *note, size_t note_si
         const char *env[] = {requests[i], NULL};
         struct load_spec spec = {.name = requests[i],
                                  .env = env,
-                                 .kernel_ns = 20000000,
+                                 .kernel_ns = kernels[i],
                                  .blocks = i + 1,
-                                 .most = 1 << 14};
+                                 .most = 1 << 16};
         loads[i] = load_start(server, &spec);
     }
     fd = open(path, O_RDONLY | O_CLOEXEC);
