@@ -22,7 +22,7 @@ struct environment {
     uint32_t device;         /* ordinal among the visible ones */
     uint64_t memory_limit;   /* the options' own; PROTO_UNSET: not asked */
     uint64_t memory_request; /* likewise; 0: not asked */
-    gpushare_warn *warn;     /* NULL: to standard error, */
+    gpushare_warn warn;      /* NULL: to standard error, */
     bool quiet;              /* unless it wants none there */
     void *warn_context;
     char sockets[2][LIMITS_SOCKET_MAX + 1]; /* where the server may be, in this order; "" ends */

@@ -180,7 +180,7 @@ struct gpushare_dim {
 
 /* One warning: a sentence without a newline, that is gone after the call. On the thread that
  * connects, before gpushare_connect returns; must not call the library. */
-typedef void gpushare_warn(void *context, const char *text);
+typedef void (*gpushare_warn)(void *context, const char *text);
 
 /*
  * What a program may wish for. Initialise with {.size = sizeof(struct gpushare_options)}:
@@ -206,7 +206,7 @@ struct gpushare_options {
     double fraction;         /* up to 1: memory_limit as a part of the device's, and time_request */
     uint64_t memory_request; /* of device memory, that others leave free for it */
     uint64_t host_memory_request; /* of shared host buffers, likewise */
-    gpushare_warn *warn;          /* gets warnings of gpushare_connect; see there */
+    gpushare_warn warn;           /* gets warnings of gpushare_connect; see there */
     void *warn_context;
 };
 

@@ -66,8 +66,9 @@ class NoServer(unittest.TestCase):
                                 ("get user root", '"root" is not a uid, as id(1) shows it\n'),
                                 ("set gpu:x", '"x" is not the index of a GPU, as `gpusharectl status` shows it\n'),
                                 ("get client:", '"" is not the number of a client, as `gpusharectl clients` shows it\n'),
+                                ("set group:x", '"x" is not a gid, as id(1) shows it\n'),
                                 ("set user:x", '"x" is not a uid, as id(1) shows it\n'),
-                                ("get seven", "shows it, or user and a uid, or gpu and an index\n"),
+                                ("get seven", "shows it, or user and a uid, or group and a gid, or gpu and an index\n"),
                                 ("kill user 3", '"user" is not the number of a client, as `gpusharectl clients` shows it\n'),
                                 ("kill client x", '"x" is not the number of a client')):
             result = run(GPUSHARECTL, *words.split())
