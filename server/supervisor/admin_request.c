@@ -277,7 +277,7 @@ static int read_change(struct supervisor_change *change, json_t *root, char *why
 static int read_total(struct admin_request *request, json_t *root, char *why, size_t why_size)
 {
     json_t *total = json_object_get(root, "total");
-    struct pair memory, host;
+    struct pair memory = {0}, host = {0};
     size_t members = (json_object_get(total, "memory") != NULL) +
                      (json_object_get(total, "host_memory") != NULL);
     if (json_object_size(root) != 3)
