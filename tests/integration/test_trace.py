@@ -161,8 +161,9 @@ class Concurrent(Traces):
 
     def test_one_at_a_time_until_who_asked_is_gone(self):
         path = self.server.file("first.json")
+        mark = len(self.server.text())
         first = self.server.start_ctl("trace", "-o", path, "--seconds", "599")
-        self.server.wait_log("a trace of 599.000 s")
+        self.server.wait_log("a trace of 599.000 s", mark)
         second = self.server.ctl("trace", "-o", path + "2", "--seconds", "1")
         self.assertEqual(second.returncode, 1)
         self.assertIn(f"(pid {first.pid})", second.stderr)
