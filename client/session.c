@@ -183,7 +183,7 @@ static int dial(const char *path)
     if (strlen(path) >= sizeof address.sun_path)
         return -ENAMETOOLONG;
     strcpy(address.sun_path, path);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd = channel_above_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (fd < 0)
         return -errno;
     int result;

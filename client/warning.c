@@ -2,18 +2,43 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/warning.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/variables.h"
 
 /* Longer than any sentence here, and short enough that one write to a pipe is not torn. */
 enum { WARNING_TEXT = 512 };
+
+enum { WHOLE = 10000 }; /* hundredths of a per cent */
+
+/* A pipe that nobody reads any more must not end the program, nor one that is full stop it: then
+ * nobody is warned. */
+static void print(const char *line, size_t length)
+{
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    sigset_t broken, before, pending;
+    if (poll(&room, 1, 0) != 1 || room.revents != POLLOUT)
+        return;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken, &before);
+    bool others = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE);
+    /* One write, past the program's own buffer of stderr, which is not ours. */
+    if (write(STDERR_FILENO, line, length) < 0 && errno == EPIPE && !others)
+        sigtimedwait(&broken, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
 
 static void warn_text(const struct environment *environment, const char *text)
 {
@@ -22,9 +47,7 @@ static void warn_text(const struct environment *environment, const char *text)
     } else if (!environment->quiet) {
         char line[WARNING_TEXT + 32];
         int length = snprintf(line, sizeof line, "gpushare: warning: %s\n", text);
-        /* One write, past the program's own buffer of stderr, which is not ours. */
-        ssize_t written = write(STDERR_FILENO, line, (size_t)length);
-        (void)written; /* nobody to tell */
+        print(line, (size_t)length);
     }
 }
 
@@ -72,7 +95,9 @@ void warning_limits(const struct environment *environment, const struct gpushare
                     const struct proto_attached *granted, uint32_t index)
 {
     const struct limits_wish *wish = &environment->wish;
-    if ((wish->time_request || wish->time_limit) && !shares_time(granted->mode))
+    /* A limit of all of it is none. */
+    bool limits = wish->time_limit && wish->time_limit < WHOLE;
+    if ((wish->time_request || limits) && !shares_time(granted->mode))
         warn(environment,
              "%s asks for a share of time, which is not enforced: GPU %u is shared in mode %s; its "
              "administrator can change that (gpusharectl set gpu %u mode=fair)%s",

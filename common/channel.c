@@ -3,6 +3,7 @@
 #include "common/channel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,17 @@ int channel_take_fd(struct channel_message *message, unsigned i)
     return fd;
 }
 
+int channel_above_standard(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (above < 0)
+        return fd;
+    close(fd);
+    return above;
+}
+
 /* Descriptors are collected first and judged later, so that none can be lost on any path. */
 static void collect_fds(struct msghdr *header, struct channel_message *message, int *surplus)
 {
@@ -38,6 +50,7 @@ static void collect_fds(struct msghdr *header, struct channel_message *message, 
         for (size_t i = 0; i < count; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            fd = channel_above_standard(fd);
             if (message->fd_count < PROTO_FDS_MAX) {
                 message->fds[message->fd_count++] = fd;
             } else {

@@ -53,6 +53,13 @@ int channel_send_failed(int fd, uint32_t serial, uint32_t client, uint32_t error
 /* Closes what a message still holds and sets the slots to -1. */
 void channel_close_fds(struct channel_message *message);
 
+/*
+ * Takes a new descriptor over and returns the same file's above the three standard ones: a program
+ * that was started without standard error would else write its errors into it. Where there is no
+ * room, the descriptor as it was. Those that are received have been through this.
+ */
+int channel_above_standard(int fd);
+
 /* Takes descriptor i out of the message; the caller owns it then. */
 int channel_take_fd(struct channel_message *message, unsigned i);
 

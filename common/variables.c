@@ -46,20 +46,42 @@ static const char *const known[] = {
 };
 enum { KNOWN = sizeof known / sizeof known[0] };
 
-/* https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables
- * and the names of Docker's links, which it sets too. */
-static bool is_service_link(const char *name, size_t length)
+/* Where a part stands in a name, at an underscore and up to one or the end; NULL. */
+static const char *find_part(const char *name, const char *part)
 {
-    static const char *const rest[] = {"SERVICE_HOST", "SERVICE_PORT", "PORT"};
-    const char *behind = name + strlen(PREFIX);
-    size_t left = length - strlen(PREFIX);
-    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
-        size_t part = strlen(rest[i]);
-        if (left >= part && !strncmp(behind, rest[i], part) &&
-            (left == part || (i > 0 && behind[part] == '_')))
+    size_t length = strlen(part);
+    for (const char *at = name; (at = strchr(at, '_')); at++)
+        if (!strncmp(at + 1, part, length) && (!at[1 + length] || at[1 + length] == '_'))
+            return at + 1 + length;
+    return NULL;
+}
+
+/* NAME_SERVICE_HOST, NAME_SERVICE_PORT, NAME_SERVICE_PORT_<of a port's name>, NAME_PORT, and
+ * NAME_PORT_<number>_<protocol> with _PROTO, _PORT, _ADDR or without, as Docker names links: see
+ * "Environment variables" in Kubernetes' documentation of Services. */
+static bool is_service_link(const char *name)
+{
+    const char *rest = find_part(name, "SERVICE_HOST");
+    if (rest && !*rest)
+        return true;
+    if (find_part(name, "SERVICE_PORT"))
+        return true;
+    for (rest = name; (rest = find_part(rest, "PORT"));) {
+        if (!*rest || (rest[0] == '_' && isdigit((unsigned char)rest[1])))
             return true;
     }
     return false;
+}
+
+/* Longer names than this are of nobody's making but a tester's. */
+static bool service_link(const char *name, size_t length)
+{
+    char copy[256];
+    if (length >= sizeof copy)
+        return false;
+    memcpy(copy, name, length);
+    copy[length] = '\0';
+    return is_service_link(copy);
 }
 
 static size_t least(size_t a, size_t b)
@@ -128,7 +150,7 @@ void variables_check(char *const *environment, variables_unknown *unknown, void 
     for (; environment && *environment && told < TOLD_MOST; environment++) {
         size_t length = strcspn(*environment, "=");
         if (strncmp(*environment, PREFIX, strlen(PREFIX)) != 0 || is_known(*environment, length) ||
-            is_service_link(*environment, length))
+            service_link(*environment, length))
             continue;
         tell(*environment, length, unknown, context);
         told++;

@@ -21,8 +21,8 @@ typedef void variables_unknown(void *context, const char *text);
 /*
  * Tells every variable of an environment (as environ; NULL for none) whose name begins with
  * GPUSHARE_ and that nothing of gpushare reads, in order, sixteen at most. What Kubernetes sets
- * for a Service that is called gpushare (GPUSHARE_SERVICE_HOST, GPUSHARE_PORT and so on) is
- * passed over.
+ * for a Service whose name begins with gpushare (GPUSHARE_SERVICE_HOST, GPUSHARE_WEB_PORT and so
+ * on) is passed over.
  */
 void variables_check(char *const *environment, variables_unknown *unknown, void *context);
 

@@ -3,15 +3,17 @@
 # SPDX-FileCopyrightText: The gpushare authors
 """gpushare info against a private server: each limit, the variable that asked for it and what
 was granted; what is malformed is refused by name."""
+import contextlib
 import json
 import os
+import subprocess
 import sys
 import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import json_check  # noqa: E402
-from private_server import GPUSHARE, run  # noqa: E402
+from private_server import ENV, GPUSHARE, SECONDS, run  # noqa: E402
 from server_case import CHANGES, WithServer  # noqa: E402
 
 
@@ -132,6 +134,31 @@ class Info(WithServer):
         self.assertEqual(len(warnings(GPUSHARE_MEMROY_LIMIT="1G", GPUSHARE_FRACTION="0.5", GPUSHARE_WARNINGS="1")), 2)
         self.assertEqual(warnings(GPUSHARE_MEMROY_LIMIT="1G", GPUSHARE_FRACTION="0.5", GPUSHARE_WARNINGS="0"), [])
         self.assertIn("GPUSHARE_WARNINGS=off: must be 1", self.info(GPUSHARE_WARNINGS="off").stderr)
+
+    def test_a_warning_that_nobody_can_read_harms_nothing(self):
+        def closed(*fds):
+            return {"preexec_fn": lambda: [os.close(fd) for fd in fds], "close_fds": False}
+
+        def connects(**how):
+            done = subprocess.run([GPUSHARE, "--socket", self.server.client, "info"], timeout=SECONDS, check=False, stdout=subprocess.PIPE,
+                                  env={**ENV, "GPUSHARE_FRACTION": "0.5", "GPUSHARE_MEMROY_LIMIT": "1G"}, **how)
+            self.assertEqual(done.returncode, 0, how)
+            self.assertIn(b"GPUSHARE_FRACTION", done.stdout)
+        # What the library opens and is sent would else become standard error.
+        connects(**closed(2))
+        connects(**closed(0, 2))
+        reading, broken = os.pipe()
+        os.close(reading)
+        connects(stderr=broken, restore_signals=True)
+        os.close(broken)
+        reading, full = os.pipe2(os.O_NONBLOCK)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(full, bytes(4096))
+        os.set_blocking(full, True)
+        connects(stderr=full)
+        os.close(reading)
+        os.close(full)
 
     @CHANGES
     def test_what_binds_is_not(self):

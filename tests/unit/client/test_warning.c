@@ -92,6 +92,9 @@ static void each_way_to_ask_for_time_is_named(void **state)
     heard = in_mode(GPUSHARE_MODE_CONCURRENT);
     says(&heard, "GPUSHARE_TIME_REQUEST asks", "mode concurrent");
     clean(NULL);
+    setenv("GPUSHARE_TIME_LIMIT", "100%", 1); /* none */
+    assert_int_equal(in_mode(GPUSHARE_MODE_CONCURRENT).count, 0);
+    clean(NULL);
     heard = connect_and_hear(NULL, (struct gpushare_options){.time_request = 10});
     says(&heard, "the program asks for a share of time", "GPU 0");
 }

@@ -102,6 +102,16 @@ static void links_of_a_service_are_passed_over(void **state)
     quiet("GPUSHARE_SERVICE_PORT_METRICS=9400");
     quiet("GPUSHARE_PORT=tcp://10.0.0.1:9400");
     quiet("GPUSHARE_PORT_9400_TCP_ADDR=10.0.0.1");
+    quiet("GPUSHARE_SERVER_SERVICE_HOST=10.0.0.1");
+    quiet("GPUSHARE_SERVER_SERVICE_PORT=80");
+    quiet("GPUSHARE_SERVER_SERVICE_PORT_HTTP=80");
+    quiet("GPUSHARE_WEB_UI_PORT=tcp://10.0.0.1:80");
+    quiet("GPUSHARE_WEB_UI_PORT_80_TCP=tcp://10.0.0.1:80");
+    quiet("GPUSHARE_WEB_UI_PORT_80_TCP_PROTO=tcp");
+    quiet("GPUSHARE_WEB_UI_PORT_80_TCP_PORT=80");
+    quiet("GPUSHARE_WEB_UI_PORT_80_TCP_ADDR=10.0.0.1");
+    meant("GPUSHARE_PORT_NAME=x", "misspelt");
+    meant("GPUSHARE_TRANSPORT=x", "misspelt");
     meant("GPUSHARE_PORTS=1", "misspelt");
     meant("GPUSHARE_SERVICE_HOSTS=1", "misspelt");
 }
