@@ -208,8 +208,6 @@ static void print_trace(const struct options *options, const json_t *answer,
     printf("%s: %.3f s of GPU %u, %llu records of %u clients; open it at https://ui.perfetto.dev\n",
            shown, summary->seconds, (unsigned)options->trace.gpu,
            (unsigned long long)summary->records, summary->clients);
-    if (summary->interrupted)
-        fputs("gpusharectl: a signal ended the trace before its time\n", stderr);
     if (summary->lost)
         fprintf(stderr,
                 "gpusharectl: there was no room for %llu records more: trace a shorter time\n",

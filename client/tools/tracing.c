@@ -4,13 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "client/tools/perfetto.h"
@@ -76,34 +74,55 @@ static enum admin_outcome carry_over(const struct tracing_wish *wish, int fd, in
     return result < 0 ? fail(answer, wish->file, -result) : ADMIN_OK;
 }
 
-/* Ctrl-C and a termination are no reason to lose the trace: they end it. A caller that has them
- * ignored (nohup, a job in the background) goes on having them ignored. */
-static int catch_signals(sigset_t *before)
+/* Ctrl-C and a termination are no reason to lose the trace: the first one ends it. The second one
+ * ends the tool, as it would any. */
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { SIGNALS = sizeof signals / sizeof signals[0] };
+static int told_by = -1; /* the handler's end of a pipe */
+
+static void let_go(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    sigset_t caught;
-    sigemptyset(&caught);
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+    for (int i = 0; i < SIGNALS; i++) {
         struct sigaction action;
         if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            sigaddset(&caught, signals[i]);
+            signal(signals[i], SIG_DFL);
     }
-    sigprocmask(SIG_BLOCK, &caught, before);
-    return signalfd(-1, &caught, SFD_CLOEXEC);
 }
 
-/* Whether one came. From here on they do what they always do. */
-static bool release_signals(int fd, const sigset_t *before)
+static void on_signal(int number)
 {
-    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-    struct signalfd_siginfo info;
-    bool came = false;
-    while (fd >= 0 && poll(&poll_fd, 1, 0) > 0 && read(fd, &info, sizeof info) == sizeof info)
-        came = true;
-    if (fd >= 0)
-        close(fd);
-    sigprocmask(SIG_SETMASK, before, NULL);
-    return came;
+    int saved = errno;
+    (void)number;
+    let_go();
+    /* The pipe is empty: there is room. */
+    if (write(told_by, "", 1) < 0)
+        abort();
+    errno = saved;
+}
+
+/* Who has them ignored (nohup, a job in the background) goes on having them ignored. A pipe that
+ * can't be had is a trace that can't be ended early. */
+static int catch_signals(int pipe_fds[2])
+{
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return -1;
+    told_by = pipe_fds[1];
+    for (int i = 0; i < SIGNALS; i++) {
+        struct sigaction action;
+        if (sigaction(signals[i], NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
+            action = (struct sigaction){.sa_handler = on_signal};
+            sigaction(signals[i], &action, NULL);
+        }
+    }
+    return pipe_fds[0];
+}
+
+static void release_signals(const int pipe_fds[2])
+{
+    let_go();
+    for (int i = 0; i < 2; i++)
+        if (pipe_fds[i] >= 0)
+            close(pipe_fds[i]);
 }
 
 enum admin_outcome tracing_run(const struct tracing_wish *wish, json_t **answer,
@@ -121,14 +140,14 @@ enum admin_outcome tracing_run(const struct tracing_wish *wish, json_t **answer,
         return fail(answer, wish->file, errno);
     json_t *request = json_pack("{s:s, s:I, s:f}", "request", "trace", "gpu", (json_int_t)wish->gpu,
                                 "seconds", wish->seconds);
-    sigset_t before;
+    int pipe_fds[2] = {-1, -1};
     struct admin_client_wait wait = {.seconds = wish->seconds, .fd = -1};
-    wait.enough = catch_signals(&before);
+    wait.enough = catch_signals(pipe_fds);
     enum admin_outcome outcome =
         request ? admin_client_ask(wish->socket, request, answer, &wait) : ADMIN_FAILED;
+    release_signals(pipe_fds);
     if (outcome == ADMIN_OK)
         outcome = carry_over(wish, fd, wait.fd, answer, summary);
-    summary->interrupted = release_signals(wait.enough, &before);
     json_decref(request);
     if (wait.fd >= 0)
         close(wait.fd);

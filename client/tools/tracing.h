@@ -6,7 +6,6 @@
 #ifndef GPUSHARE_CLIENT_TOOLS_TRACING_H
 #define GPUSHARE_CLIENT_TOOLS_TRACING_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <jansson.h>
@@ -26,7 +25,6 @@ struct tracing_summary {
     uint64_t records, lost, damaged;
     double seconds; /* that the trace lasted */
     unsigned clients;
-    bool interrupted; /* a signal ended it before its time */
 };
 
 /* "2.5", "100": 0, or -EINVAL. */
@@ -34,9 +32,10 @@ int tracing_parse_seconds(const char *text, double *seconds);
 
 /*
  * Opens the file first, then traces, then writes; a file that was made for nothing is
- * removed. SIGINT, SIGTERM and SIGHUP end the trace, which is written then. *answer is the
- * server's, or one of its form that says what went wrong here; the caller's; NULL where memory is
- * short.
+ * removed. The first SIGINT, SIGTERM or
+ * SIGHUP ends the trace, which is written then; where these are ignored they stay so. *answer is
+ * the server's, or one of its form that says what went wrong here; the caller's; NULL where memory
+ * is short.
  */
 enum admin_outcome tracing_run(const struct tracing_wish *wish, json_t **answer,
                                struct tracing_summary *summary);

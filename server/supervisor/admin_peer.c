@@ -204,7 +204,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
     (void)buffer;
     if (count == UV_EOF && peer->work && peer->work->hurry) {
         uv_read_stop(stream);
-        peer->last = true;
+        peer->ended = true;
         peer->work->hurry(peer->work);
         return;
     }
@@ -236,6 +236,10 @@ void admin_peer_serve(struct admin_peer *peer)
 {
     uv_stream_t *stream = (uv_stream_t *)&peer->pipe;
     char *end = memchr(peer->input, '\n', peer->used);
+    if (!end && peer->ended) {
+        admin_peer_close(peer);
+        return;
+    }
     if (!end && peer->used < ADMIN_LINE_MAX) {
         uv_timer_start(&peer->timer, on_idle, IDLE_MS, 0);
         read_on(peer);

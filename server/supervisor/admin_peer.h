@@ -70,6 +70,7 @@ struct admin_peer {
     pid_t pid;
     unsigned handles;
     bool reading;
+    bool ended;   /* it sends nothing more */
     bool last;    /* close once the answer is out */
     bool closing; /* uv_close was called */
 };

@@ -33,7 +33,7 @@ struct tracing {
     bool hurried;         /* it is to end before its time */
     struct shm memory;
     uint64_t milliseconds;
-    uint64_t ends; /* CLOCK_MONOTONIC */
+    uint64_t began, ends; /* CLOCK_MONOTONIC */
     char by[64];
     supervisor_trace_done *done; /* NULL: nobody waits any more */
     void *context;
@@ -91,13 +91,29 @@ static void finish(struct tracing *tracing, uint32_t error, const char *text)
 
 /* ---- the worker ---- */
 
+/* The worker brought it to its end, in its time or earlier. */
+static void finish_well(struct tracing *tracing)
+{
+    char text[120];
+    if (!tracing->hurried) {
+        finish(tracing, 0, NULL);
+        return;
+    }
+    snprintf(text, sizeof text, "who asked for it ended it after %.3f of %.3f s",
+             (double)(tracing->ends - tracing->began) / 1e9, (double)tracing->milliseconds / 1e3);
+    log_notice("device %u: the trace for %s is over: %s", tracing->device->index, tracing->by,
+               text);
+    finish(tracing, 0, text);
+}
+
 static void stopped(void *context, struct channel_message *answer)
 {
     struct tracing *tracing = context;
     tracing->outstanding--;
-    if (tracing->state == TRACING_STOPPING)
-        finish(tracing, 0,
-               answer && answer->header.opcode == PROTO_DONE ? NULL : "the worker ended meanwhile");
+    if (tracing->state == TRACING_STOPPING && answer && answer->header.opcode == PROTO_DONE)
+        finish_well(tracing);
+    else if (tracing->state == TRACING_STOPPING)
+        finish(tracing, 0, "the worker ended meanwhile");
     free_if_over(tracing);
 }
 
@@ -129,7 +145,8 @@ static void started(void *context, struct channel_message *answer)
         tracing->state = TRACING_RUNNING;
         log_notice("device %u: a trace of %.3f s for %s", tracing->device->index,
                    (double)tracing->milliseconds / 1e3, tracing->by);
-        tracing->ends = timeline_now() + tracing->milliseconds * 1000000;
+        tracing->began = timeline_now();
+        tracing->ends = tracing->began + (tracing->hurried ? 0 : tracing->milliseconds * 1000000);
         uv_timer_start(&tracing->timer, on_time, tracing->hurried ? 0 : tracing->milliseconds, 0);
     } else if (tracing->state == TRACING_STARTING) {
         struct proto_failed failed = {.error = PROTO_ERROR_DEVICE_NOT_READY,
@@ -198,10 +215,14 @@ static uint32_t check(const struct supervisor *supervisor, uint32_t index, char 
     if (!device->tracing)
         return 0;
     uint64_t now = timeline_now();
-    uint64_t left = device->tracing->ends > now ? device->tracing->ends - now : 0;
-    snprintf(why, why_size,
-             "GPU %u is being traced for %s, for %.1f s more: one trace at a time, try again then",
-             index, device->tracing->by, (double)left / 1e9);
+    if (device->tracing->ends > now)
+        snprintf(why, why_size,
+                 "GPU %u is being traced for %s, for %.1f s more: one trace at a time, try again "
+                 "then",
+                 index, device->tracing->by, (double)(device->tracing->ends - now) / 1e9);
+    else
+        snprintf(why, why_size, "a trace of GPU %u for %s is just ending: try again", index,
+                 device->tracing->by);
     return PROTO_ERROR_TOO_MANY_OBJECTS;
 }
 
@@ -295,7 +316,10 @@ void supervisor_trace_end(struct supervisor *supervisor, const void *context)
     struct tracing *tracing = find(supervisor, context);
     if (!tracing)
         return;
+    if (tracing->state > TRACING_RUNNING)
+        return;
     tracing->hurried = true;
+    tracing->ends = timeline_now();
     if (tracing->state == TRACING_RUNNING)
         uv_timer_start(&tracing->timer, on_time, 0, 0);
 }

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -186,11 +187,44 @@ class Concurrent(Traces):
                 tracer.send_signal(number)
                 _, err = tracer.communicate(timeout=private_server.SECONDS)
             self.assertEqual(tracer.returncode, 0, err)
-            self.assertIn("a signal ended the trace before its time", err)
+            self.assertIn("the trace is cut short: who asked for it ended it after", err)
             trace = self.check(Trace(path))
             self.assertLess(trace.about["seconds"], private_server.SECONDS)
             (track,) = trace.spans(row["client"]).values()
             self.assertGreaterEqual(sum(event["args"]["commands"] for event in track), work.launches)
+
+    def test_a_second_signal_ends_the_tool(self):
+        """Of a server that has heard the first and says nothing."""
+        with socket.socket(socket.AF_UNIX) as silent, tempfile.TemporaryDirectory() as folder:
+            silent.bind(os.path.join(folder, "a"))
+            silent.listen()
+            silent.settimeout(private_server.SECONDS)
+            tracer = subprocess.Popen([private_server.GPUSHARECTL, "--socket", os.path.join(folder, "a"), "trace", "-o",
+                                       os.path.join(folder, "t"), "--seconds", "599"], stderr=subprocess.PIPE, env=private_server.ENV)
+            with tracer.stderr:
+                peer, _ = silent.accept()
+                with peer:
+                    peer.settimeout(private_server.SECONDS)
+                    line = b""
+                    while not line.endswith(b"\n"):
+                        line += peer.recv(4096)
+                    tracer.send_signal(signal.SIGINT)
+                    self.assertEqual(peer.recv(1), b"", "it says that it has enough")
+                    self.assertIsNone(tracer.poll())
+                    tracer.send_signal(signal.SIGTERM)
+                    self.assertEqual(tracer.wait(private_server.SECONDS), -signal.SIGTERM)
+
+    def test_a_trace_ended_early_is_so_in_json(self):
+        mark = len(self.server.text())
+        tracer = self.server.start_ctl("--json", "trace", "-o", self.server.file("early.json"), "--seconds", "599")
+        self.server.wait_log("a trace of 599.000 s", mark)
+        tracer.send_signal(signal.SIGINT)
+        out, err = tracer.communicate(timeout=private_server.SECONDS)
+        self.assertEqual(tracer.returncode, 0, err)
+        answer = json.loads(out)
+        json_check.check("admin-trace", answer)
+        self.assertRegex(answer["trouble"], r"^who asked for it ended it after \d+\.\d+ of 599\.000 s$")
+        self.assertIn(f"is over: {answer['trouble']}", self.server.text())
 
     def test_a_signal_that_is_ignored_ends_nothing(self):
         path = self.server.file("ignored.json")

@@ -123,6 +123,8 @@ static void who_asks_nothing_more_ends_its_trace_and_has_the_answer(void **state
     int memory = memfd_create("trace", MFD_CLOEXEC);
     char byte;
     int fd = trace_for_long();
+    static const char ahead[] = "{\"request\":\"ping\"}\n{\"request\":";
+    send_all(fd, ahead, sizeof ahead - 1);
     shutdown(fd, SHUT_WR);
     for (int i = 0; i < 20000 && !supervisor.trace.ended; i++)
         turn();
@@ -130,6 +132,9 @@ static void who_asks_nothing_more_ends_its_trace_and_has_the_answer(void **state
     trace_ends(memory, 0);
     close(receive_fd(fd, &byte));
     free(read_line(fd));
+    json_t *answer = read_answer(fd); /* what it asked before its end; the half line is none */
+    assert_string_equal(json_string_value(json_object_get(answer, "request")), "ping");
+    json_decref(answer);
     ssize_t got = -1;
     for (int i = 0; i < 20000 && got < 0; i++) {
         turn();

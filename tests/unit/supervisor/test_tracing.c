@@ -131,10 +131,14 @@ static void who_asked_has_enough_and_is_told_what_there_is(void **state)
             supervisor_trace_end(fake.supervisor, &told[0]);
         fake_worker_expect(&fake, 0, PROTO_WORKER_TRACE_STOP);
         assert_int_equal(told[0].calls, 0);
+        char why[300];
+        assert_int_equal(ask(0, 1, why, sizeof why), PROTO_ERROR_TOO_MANY_OBJECTS);
+        assert_non_null(strstr(why, "just ending"));
         fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
         FAKE_WAIT(&fake, told[0].calls);
         assert_int_equal(told[0].error, 0);
-        assert_string_equal(told[0].trouble, "");
+        assert_non_null(strstr(told[0].trouble, "who asked for it ended it after 0.0"));
+        assert_non_null(strstr(told[0].trouble, "of 600.000 s"));
         assert_int_equal(told[0].version, 19);
         munmap(words, PROTO_TRACE_BYTES);
         supervisor_trace_end(fake.supervisor, &told[0]);
