@@ -384,16 +384,18 @@ void show_limits(FILE *out, const json_t *answer, struct table_look look)
 
 static void add_total(struct table *table, const char *whose, const char *what, const json_t *row)
 {
-    char limit[CELL], used[CELL];
+    char limit[CELL], used[CELL], by[CELL];
     table_add(table, "%s", whose);
     table_add(table, "%s", what);
     table_add(table, "%s", bytes_of(row, "limit_bytes", limit));
+    table_add(table, "%s", text_of(row, "limited_by", by));
     table_add(table, "%s", bytes_of(row, "used_bytes", used));
 }
 
 void show_total(FILE *out, const json_t *answer, struct table_look look)
 {
-    static const char *const headings[] = {"ALL CLIENTS OF", "IN TOTAL", ">LIMIT", ">USED"};
+    static const char *const headings[] = {"ALL CLIENTS OF", "IN TOTAL", ">LIMIT", "LIMITED BY",
+                                           ">USED"};
     const json_t *total = json_object_get(answer, "total"), *row;
     const json_t *memory = json_object_get(total, "memory");
     const char *kind = json_object_get(total, "group") ? "group" : "user";

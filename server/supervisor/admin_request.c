@@ -273,13 +273,44 @@ static int read_change(struct supervisor_change *change, json_t *root, char *why
     return 0;
 }
 
+/* One member of "total": {"limit": text}. *amount stays unset where the configuration's word is to
+ * hold again. Returns 1 if it is there, 0 if not, or -EINVAL. */
+static int read_total_part(json_t *total, enum resource resource, struct dialect_amount *amount,
+                           char *why, size_t why_size)
+{
+    const char *name = resources[resource].name, *form = resources[resource].form;
+    json_t *part = json_object_get(total, name), *limit = json_object_get(part, "limit");
+    const char *text = json_string_value(limit);
+    *amount = (struct dialect_amount){0};
+    if (!part)
+        return 0;
+    if (json_object_get(part, "request"))
+        return refuse(-EINVAL, why, why_size,
+                      "\"total.%s.request\": a request is of one client, in total they have a "
+                      "limit only",
+                      name);
+    if (!limit || json_object_size(part) != 1)
+        return refuse(-EINVAL, why, why_size,
+                      "\"total.%s\" is an object {\"limit\": text}: %s, or default", name, form);
+    if (text && (strcmp(text, "default") == 0 ||
+                 resources[resource].parse(text, strlen(text), amount) == 0))
+        return 1;
+    return refuse(-EINVAL, why, why_size,
+                  "\"total.%s.limit\": \"%.64s\" is not %s, nor default, for what the "
+                  "configuration says",
+                  name, text ? text : "what is no text", form);
+}
+
 /* Of a user or a group. */
 static int read_total(struct admin_request *request, json_t *root, char *why, size_t why_size)
 {
     json_t *total = json_object_get(root, "total");
-    struct pair memory = {0}, host = {0};
+    struct dialect_amount amount;
     size_t members = (json_object_get(total, "memory") != NULL) +
                      (json_object_get(total, "host_memory") != NULL);
+    struct supervisor_total_change *change = &request->total;
+    *change =
+        (struct supervisor_total_change){.memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
     if (json_object_size(root) != 3)
         return refuse(-EINVAL, why, why_size,
                       total ? "\"total\" is set by itself, and limits of each client by themselves"
@@ -287,20 +318,16 @@ static int read_total(struct admin_request *request, json_t *root, char *why, si
     if (!members || json_object_size(total) != members)
         return refuse(-EINVAL, why, why_size,
                       "\"total\" is an object of \"memory\", \"host_memory\" or both");
-    int result = read_pair(total, MEMORY, &memory, why, why_size);
-    if (result == 0)
-        result = read_pair(total, HOST_MEMORY, &host, why, why_size);
-    if (result < 0)
-        return result;
-    if (memory.request.unit || host.request.unit)
-        return refuse(-EINVAL, why, why_size,
-                      "a request is of one client: clients in total have a limit only");
+    int memory = read_total_part(total, MEMORY, &amount, why, why_size);
+    take_share(amount, &change->memory_share);
+    take_bytes(amount, &change->memory_limit);
+    int host = memory < 0 ? memory : read_total_part(total, HOST_MEMORY, &amount, why, why_size);
+    take_bytes(amount, &change->host_limit);
+    if (host < 0)
+        return host;
+    change->memory = memory == 1;
+    change->host = host == 1;
     request->totals = true;
-    request->total =
-        (struct supervisor_total_change){.memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
-    take_share(memory.limit, &request->total.memory_share);
-    take_bytes(memory.limit, &request->total.memory_limit);
-    take_bytes(host.limit, &request->total.host_limit);
     return 0;
 }
 

@@ -187,6 +187,10 @@ static json_t *total_json(const struct supervisor *supervisor, const struct supe
         admin_json_put(&total, "gpu", json_integer(device));
     admin_json_put(&total, "limit_bytes", admin_json_amount(view.limit));
     admin_json_put(&total, "used_bytes", admin_json_amount(view.used));
+    admin_json_put(&total, "limited_by",
+                   view.set                    ? json_string("administrator")
+                   : view.limit != PROTO_UNSET ? json_string("configuration")
+                                               : json_null());
     return admin_json_finish(&total);
 }
 

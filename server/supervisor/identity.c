@@ -74,9 +74,14 @@ static bool has_ended(int pidfd)
     return pidfd >= 0 && poll(&question, 1, 0) != 0;
 }
 
+bool identity_uid_is_seen(uint32_t uid)
+{
+    return uid != UID_OVERFLOW && uid != UID_NONE;
+}
+
 void identity_read(struct identity *identity, int fd, pid_t pid, uid_t uid, int pidfd)
 {
-    *identity = (struct identity){.known = pid > 0 && uid != UID_OVERFLOW && uid != UID_NONE};
+    *identity = (struct identity){.known = pid > 0 && identity_uid_is_seen(uid)};
     if (!identity->known)
         return;
     read_groups(identity, fd);

@@ -28,6 +28,9 @@ struct identity {
  */
 void identity_read(struct identity *identity, int fd, pid_t pid, uid_t uid, int pidfd);
 
+/* Can a client be seen to be this user's? Not where it stands for all who can't be seen. */
+bool identity_uid_is_seen(uint32_t uid);
+
 void identity_free(struct identity *identity);
 
 /* The path in a text like /proc/PID/cgroup's: of version 2, else of systemd's own hierarchy; a new

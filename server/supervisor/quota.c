@@ -27,6 +27,14 @@ static uint64_t room(const struct quota *quota)
     return quota->used < quota->limit ? quota->limit - quota->used : 0;
 }
 
+static const struct quota *find_full_above(const struct quota *quota, uint64_t more)
+{
+    for (const struct quota *q = quota->parent; q; q = q->parent)
+        if (more > room(q))
+            return q;
+    return NULL;
+}
+
 /* The account that lacks room for more of what this one holds: the nearest to the client, for that
  * is what its user can do something about. NULL: none. */
 static const struct quota *find_full(const struct quota *quota, uint64_t more)
@@ -34,10 +42,7 @@ static const struct quota *find_full(const struct quota *quota, uint64_t more)
     for (const struct quota_link *link = quota->totals; link; link = link->next)
         if (more > room(link->total))
             return link->total;
-    for (const struct quota *q = quota->parent; q; q = q->parent)
-        if (more > room(q))
-            return q;
-    return NULL;
+    return find_full_above(quota, more);
 }
 
 static void take_less(struct quota *quota, uint64_t less)
@@ -92,18 +97,36 @@ static int over(const struct quota *full, const struct quota **culprit)
     return QUOTA_OVER;
 }
 
-int quota_guarantee(struct quota *quota, uint64_t amount, const struct quota **culprit)
+/* How much more it would hold with this guarantee. */
+static uint64_t more_with(const struct quota *quota, uint64_t amount)
 {
     uint64_t before = held(quota), after = most(quota->used, amount);
-    if (after > before) {
-        const struct quota *full = find_full(quota, after - before);
-        if (full)
-            return over(full, culprit);
-        carry(quota, after - before, 0);
-    } else {
-        carry(quota, 0, before - after);
-    }
+    return after > before ? after - before : 0;
+}
+
+static void set_guarantee(struct quota *quota, uint64_t amount)
+{
+    uint64_t before = held(quota), after = most(quota->used, amount);
+    carry(quota, after > before ? after - before : 0, after < before ? before - after : 0);
     quota->guarantee = amount;
+}
+
+int quota_guarantee(struct quota *quota, uint64_t amount, const struct quota **culprit)
+{
+    uint64_t more = more_with(quota, amount);
+    const struct quota *full = more ? find_full(quota, more) : NULL;
+    if (full)
+        return over(full, culprit);
+    set_guarantee(quota, amount);
+    return 0;
+}
+
+int quota_restore(struct quota *quota, uint64_t amount)
+{
+    uint64_t more = more_with(quota, amount);
+    if (more && find_full_above(quota, more))
+        return QUOTA_OVER;
+    set_guarantee(quota, amount);
     return 0;
 }
 

@@ -64,6 +64,13 @@ void quota_leave(struct quota *quota, struct quota_link *link);
 int quota_guarantee(struct quota *quota, uint64_t amount, const struct quota **culprit);
 
 /*
+ * Guarantees it what it was guaranteed a moment ago. Totals are not asked, for their limits may
+ * have been set below what is held, and who is given back takes nothing new; those above are. 0 or
+ * QUOTA_OVER, and nothing changed.
+ */
+int quota_restore(struct quota *quota, uint64_t amount);
+
+/*
  * Charges amount to the account, to those above it and to its totals, or to none of them. The
  * charge must be empty. Returns 0; QUOTA_OVER with the account that lacks room in
  * *culprit (which may be NULL).

@@ -256,7 +256,6 @@ static void guarantee_as_before(struct reload *reload)
         for (size_t i = 0; i < reload->count; i++) {
             const struct change *change = &reload->changes[i];
             struct session *session = find(reload, change->client);
-            char why[400];
             if (!session)
                 continue;
             uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
@@ -264,7 +263,7 @@ static void guarantee_as_before(struct reload *reload)
                 memory = change->memory;
             if (rising || change->host < host)
                 host = change->host;
-            session_quota_guarantee(session, memory, host, why, sizeof why);
+            session_quota_restore(session, memory, host);
         }
 }
 
@@ -376,6 +375,16 @@ static void log_new(const struct supervisor *supervisor)
                        schedule_mode_name(supervisor->devices[i].schedule.mode));
 }
 
+static void log_forgotten(enum total_kind kind, uint32_t id, unsigned parts)
+{
+    log_notice("%s %u: what was set of its total%s%s%s holds no longer, for the configuration says "
+               "something else of that now",
+               kind == TOTAL_GROUP ? "group" : "user", id,
+               parts & TOTAL_MEMORY ? " device memory" : "",
+               parts == (TOTAL_MEMORY | TOTAL_HOST_MEMORY) ? " and" : "",
+               parts & TOTAL_HOST_MEMORY ? " pinned host memory" : "");
+}
+
 static void take_effect(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
@@ -383,7 +392,7 @@ static void take_effect(struct reload *reload)
     limit_memory(reload);
     supervisor->config = reload->config;
     reload->config = before;
-    total_settings_forget(&supervisor->total_settings, supervisor->config);
+    total_settings_forget(&supervisor->total_settings, supervisor->config, log_forgotten);
     log_new(supervisor);
 }
 

@@ -215,6 +215,9 @@ void session_quota_close(struct session *session);
 /* Guarantees it so much memory, device's and host's, or changes nothing: as session_quota_open. */
 uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host, char *why,
                                  size_t why_size);
+/* As it was a moment ago, whatever its totals say by now. False: others have taken some of it, and
+ * what they have taken stays as it is. */
+bool session_quota_restore(struct session *session, uint64_t memory, uint64_t host);
 /* The totals that it would be in under a configuration (NULL: in none). 0 or -ENOMEM. */
 int session_quota_find_totals(struct session *session, const struct config *config,
                               struct session_totals *totals);
@@ -239,6 +242,9 @@ uint32_t session_limits_check(struct session *session, const struct supervisor_c
 /* Changes what the client is granted; see supervisor_set. */
 int session_limits_set(struct session *session, const struct supervisor_change *change,
                        const char *by, supervisor_set_done *done, void *context);
+/* The same, of what it was granted a moment ago; see supervisor_put_back. */
+int session_limits_put_back(struct session *session, const struct supervisor_change *change,
+                            const char *by, supervisor_set_done *done, void *context);
 
 /* supervisor_config.c: what a client is granted under a configuration (NULL: under none). 0;
  * -ENOENT: the profile that it asks for does not exist. */

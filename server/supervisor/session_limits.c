@@ -277,12 +277,10 @@ static void share_changed(void *context, struct channel_message *answer)
     reload_look(supervisor);
 }
 
-int session_limits_set(struct session *session, const struct supervisor_change *change,
-                       const char *by, supervisor_set_done *done, void *context)
+/* The guarantees have been taken. */
+static int carry_out(struct session *session, const struct supervisor_change *change,
+                     const char *by, supervisor_set_done *done, void *context)
 {
-    char why[400];
-    if (take_guarantees(session, change, why, sizeof why))
-        return -ENOSPC;
     if (!changes_share(change)) {
         set_memory(session, change);
         log_change(session, by);
@@ -313,4 +311,29 @@ int session_limits_set(struct session *session, const struct supervisor_change *
     session->share = setting->share;
     session->sharing++;
     return 0;
+}
+
+int session_limits_set(struct session *session, const struct supervisor_change *change,
+                       const char *by, supervisor_set_done *done, void *context)
+{
+    char why[400];
+    if (take_guarantees(session, change, why, sizeof why))
+        return -ENOSPC;
+    return carry_out(session, change, by, done, context);
+}
+
+int session_limits_put_back(struct session *session, const struct supervisor_change *change,
+                            const char *by, supervisor_set_done *done, void *context)
+{
+    struct supervisor_change back = *change;
+    uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
+    if (!session_quota_restore(session,
+                               most(memory, either(request_wanted(session, change), memory)),
+                               most(host, either(change->host_request, host)))) {
+        log_error("client %u: what was guaranteed to it has gone to others meanwhile",
+                  session->number);
+        back.memory_request = back.host_request = PROTO_UNSET;
+        back.memory_request_share = 0;
+    }
+    return carry_out(session, &back, by, done, context);
 }

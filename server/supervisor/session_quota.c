@@ -43,8 +43,7 @@ static int join(struct session *session, const struct config *config, enum total
     struct totals *all = &session->supervisor->totals;
     struct config_limits limits;
     int result = 0;
-    if (!total_settings_limits(&session->supervisor->total_settings, config, kind, id, &limits))
-        return 0;
+    total_settings_limits(&session->supervisor->total_settings, config, kind, id, &limits);
     if (limits.memory != PROTO_UNSET || limits.memory_share)
         result = total_join(all, kind, id, session->device->index, &totals->memory);
     if (result == 0 && limits.host_memory != PROTO_UNSET)
@@ -143,10 +142,16 @@ uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint6
         return refuse(session, culprit, false, memory, why, why_size);
     if (quota_guarantee(&session->host, host, &culprit)) {
         uint32_t error = refuse(session, culprit, true, host, why, why_size);
-        quota_guarantee(&session->memory, before, NULL);
+        quota_restore(&session->memory, before);
         return error;
     }
     return 0;
+}
+
+bool session_quota_restore(struct session *session, uint64_t memory, uint64_t host)
+{
+    int lacks = quota_restore(&session->memory, memory);
+    return (quota_restore(&session->host, host) | lacks) == 0;
 }
 
 /* ---- life ---- */

@@ -551,7 +551,7 @@ int supervisor_put_back(struct supervisor *supervisor, uint32_t client,
                         supervisor_set_done *done, void *context)
 {
     struct session *session = find_attached(supervisor, client);
-    return session ? session_limits_set(session, change, by, done, context) : -ENOENT;
+    return session ? session_limits_put_back(session, change, by, done, context) : -ENOENT;
 }
 
 int supervisor_schedule(struct supervisor *supervisor, uint32_t device, const struct schedule *to,

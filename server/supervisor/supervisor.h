@@ -237,9 +237,11 @@ struct supervisor_whose {
 
 /* What they may have in total. */
 struct supervisor_total_change {
-    uint64_t memory_limit; /* bytes of each GPU; PROTO_UNSET: stays */
+    bool memory, host; /* what changes; the rest stays */
+    uint64_t
+        memory_limit; /* bytes of each GPU; PROTO_UNSET and no share: as the configuration says */
     uint32_t memory_share; /* of each GPU's, hundredths of a per cent, instead; 0: none */
-    uint64_t host_limit;   /* bytes; PROTO_UNSET: stays */
+    uint64_t host_limit;   /* bytes; PROTO_UNSET: as the configuration says */
 };
 
 /*
@@ -256,7 +258,8 @@ uint32_t supervisor_total_set(struct supervisor *supervisor, const struct superv
 
 struct supervisor_total_view {
     uint64_t limit; /* PROTO_UNSET: none */
-    uint64_t used;  /* or guaranteed, by those who can be seen */
+    uint64_t used;  /* or guaranteed */
+    bool set;       /* the limit is no word of the configuration */
 };
 
 void supervisor_total_view(const struct supervisor *supervisor,
@@ -328,8 +331,8 @@ uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t device, uint64
                           const char *by, supervisor_trace_done *done, void *context, char *why,
                           size_t why_size);
 
-/* Who asked with this context has enough: its trace ends as if its time were over, and done is
- * called. Does nothing where there is none. */
+/* Who asked with this context has enough: its trace ends now, and done is called, with that as its
+ * trouble. Does nothing where there is none. */
 void supervisor_trace_end(struct supervisor *supervisor, const void *context);
 
 /* Who asked with this context is gone: its trace ends. Returns whether there was one: then done is

@@ -18,15 +18,22 @@ static enum total_kind kind_of(const struct supervisor_whose *whose)
     return whose->group ? TOTAL_GROUP : TOTAL_USER;
 }
 
-/* Does this client count in that total? One that can't be seen counts in another. */
+static bool is_seen(const struct session *session, const struct supervisor_whose *whose)
+{
+    return whose->group ? session->identity.gids != NULL : session->identity.known;
+}
+
+/* Does this client count in that total? Those who can't be seen have one of their own. */
 static bool counts(const struct session *session, const struct supervisor_whose *whose)
 {
     const struct identity *identity = &session->identity;
-    if (!session->memory.parent)
+    if (!session->memory.parent) /* it has no accounts */
         return false;
+    if (!is_seen(session, whose) || whose->id == CONFIG_ID_UNKNOWN)
+        return !is_seen(session, whose) && whose->id == CONFIG_ID_UNKNOWN;
     if (!whose->group)
-        return identity->known && session->uid == whose->id;
-    for (size_t i = 0; identity->gids && i < identity->gid_count; i++)
+        return session->uid == whose->id;
+    for (size_t i = 0; i < identity->gid_count; i++)
         if (identity->gids[i] == whose->id)
             return true;
     return false;
@@ -43,9 +50,10 @@ void supervisor_total_view(const struct supervisor *supervisor,
 {
     struct config_limits limits;
     bool host = device == SUPERVISOR_TOTAL_HOST;
-    total_settings_limits(&supervisor->total_settings, supervisor->config, kind_of(whose),
-                          whose->id, &limits);
+    unsigned set = total_settings_limits(&supervisor->total_settings, supervisor->config,
+                                         kind_of(whose), whose->id, &limits);
     *view = (struct supervisor_total_view){
+        .set = (set & (host ? TOTAL_HOST_MEMORY : TOTAL_MEMORY)) != 0,
         .limit = host ? limits.host_memory
                       : session_quota_total_memory(&supervisor->devices[device], &limits)};
     for (const struct session *session = supervisor->first; session; session = session->next)
@@ -68,7 +76,8 @@ static int find_places(struct supervisor *supervisor, const struct supervisor_wh
     *count = 0;
     for (struct session *session = supervisor->first; session && result == 0;
          session = session->next) {
-        if (!counts(session, whose))
+        /* Who can't be seen is bound by the strictest of all. */
+        if (!counts(session, whose) && (!session->memory.parent || is_seen(session, whose)))
             continue;
         places[*count].session = session;
         result = session_quota_find_totals(session, supervisor->config, &places[*count].totals);
@@ -121,6 +130,7 @@ uint32_t supervisor_total_set(struct supervisor *supervisor, const struct superv
 {
     struct config_limits limits = config_limits_none;
     struct total_settings before = supervisor->total_settings;
+    unsigned parts = (change->memory ? TOTAL_MEMORY : 0) | (change->host ? TOTAL_HOST_MEMORY : 0);
     limits.memory = change->memory_limit;
     limits.memory_share = change->memory_share;
     limits.host_memory = change->host_limit;
@@ -128,13 +138,14 @@ uint32_t supervisor_total_set(struct supervisor *supervisor, const struct superv
         snprintf(why, why_size, "a reload of the configuration is under way: try again");
         return PROTO_ERROR_NOT_READY;
     }
-    if (whose->id == CONFIG_ID_UNKNOWN) {
-        snprintf(why, why_size, "no %s has the number %u", whose->group ? "group" : "user",
-                 whose->id);
-        return PROTO_ERROR_INVALID_VALUE;
+    if (whose->id == CONFIG_ID_UNKNOWN || (!whose->group && !identity_uid_is_seen(whose->id))) {
+        snprintf(why, why_size,
+                 "nobody can be seen to be of %s %u: the number stands for those who can't be seen",
+                 whose->group ? "group" : "user", whose->id);
+        return PROTO_ERROR_NOT_FOUND;
     }
     int result = total_settings_with(&supervisor->total_settings, &before, supervisor->config,
-                                     kind_of(whose), whose->id, &limits);
+                                     kind_of(whose), whose->id, parts, &limits);
     if (result == 0)
         result = put_in_force(supervisor, whose);
     if (result == 0) {

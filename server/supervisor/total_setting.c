@@ -18,20 +18,34 @@ static void file_says(const struct config *config, enum total_kind kind, uint32_
         config_total_of(config->groups, config->group_count, id, limits);
 }
 
-static bool same(const struct config_limits *a, const struct config_limits *b)
+static void copy(struct config_limits *to, const struct config_limits *from, unsigned parts)
 {
-    return a->memory == b->memory && a->memory_share == b->memory_share &&
-           a->host_memory == b->host_memory;
+    if (parts & TOTAL_MEMORY) {
+        to->memory = from->memory;
+        to->memory_share = from->memory_share;
+    }
+    if (parts & TOTAL_HOST_MEMORY)
+        to->host_memory = from->host_memory;
 }
 
-static void replace(struct config_limits *limits, const struct config_limits *by)
+/* The parts that are limits at all. */
+static unsigned limited(const struct config_limits *limits)
 {
-    if (by->memory != PROTO_UNSET || by->memory_share) {
-        limits->memory = by->memory;
-        limits->memory_share = by->memory_share;
-    }
-    if (by->host_memory != PROTO_UNSET)
-        limits->host_memory = by->host_memory;
+    unsigned memory = limits->memory != PROTO_UNSET || limits->memory_share ? TOTAL_MEMORY : 0;
+    unsigned host = limits->host_memory != PROTO_UNSET ? TOTAL_HOST_MEMORY : 0;
+    return memory | host;
+}
+
+/* The parts of a setting about which the configuration says what it said then. */
+static unsigned holds(const struct total_setting *setting, const struct config_limits *says)
+{
+    const struct config_limits *said = &setting->said;
+    unsigned same = 0;
+    if (said->memory == says->memory && said->memory_share == says->memory_share)
+        same |= TOTAL_MEMORY;
+    if (said->host_memory == says->host_memory)
+        same |= TOTAL_HOST_MEMORY;
+    return setting->parts & same;
 }
 
 static struct total_setting *find(const struct total_settings *settings, enum total_kind kind,
@@ -43,20 +57,41 @@ static struct total_setting *find(const struct total_settings *settings, enum to
     return NULL;
 }
 
-bool total_settings_limits(const struct total_settings *settings, const struct config *config,
-                           enum total_kind kind, uint32_t id, struct config_limits *limits)
+static unsigned tighten_by_all(const struct total_settings *settings, const struct config *config,
+                               enum total_kind kind, struct config_limits *limits)
 {
-    const struct total_setting *setting = find(settings, kind, id);
+    unsigned parts = 0;
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct total_setting *setting = &settings->items[i];
+        struct config_limits says, set = config_limits_none;
+        if (setting->kind != kind)
+            continue;
+        file_says(config, kind, setting->id, &says);
+        copy(&set, &setting->limits, holds(setting, &says));
+        config_limits_tighten(limits, &set);
+        parts |= holds(setting, &says);
+    }
+    return parts;
+}
+
+unsigned total_settings_limits(const struct total_settings *settings, const struct config *config,
+                               enum total_kind kind, uint32_t id, struct config_limits *limits)
+{
     file_says(config, kind, id, limits);
-    if (setting && same(&setting->said, limits))
-        replace(limits, &setting->limits);
-    return !same(limits, &config_limits_none);
+    if (id == CONFIG_ID_UNKNOWN)
+        return tighten_by_all(settings, config, kind, limits);
+    const struct total_setting *setting = find(settings, kind, id);
+    unsigned parts = setting ? holds(setting, limits) : 0;
+    if (parts)
+        copy(limits, &setting->limits, parts);
+    return parts;
 }
 
 int total_settings_with(struct total_settings *to, const struct total_settings *of,
                         const struct config *config, enum total_kind kind, uint32_t id,
-                        const struct config_limits *limits)
+                        unsigned parts, const struct config_limits *limits)
 {
+    struct config_limits says;
     *to = (struct total_settings){.items = calloc(of->count + 1, sizeof *to->items)};
     if (!to->items)
         return -ENOMEM;
@@ -64,27 +99,38 @@ int total_settings_with(struct total_settings *to, const struct total_settings *
         memcpy(to->items, of->items, of->count * sizeof *of->items);
     to->count = of->count;
     struct total_setting *setting = find(to, kind, id);
-    if (!setting && to->count == TOTAL_SETTINGS_MAX) {
-        total_settings_free(to);
-        return -ENOSPC;
-    }
     if (!setting) {
         setting = &to->items[to->count++];
-        *setting = (struct total_setting){.kind = kind, .id = id, .limits = config_limits_none};
+        *setting = (struct total_setting){
+            .kind = kind, .id = id, .limits = config_limits_none, .said = config_limits_none};
     }
-    replace(&setting->limits, limits);
-    file_says(config, kind, id, &setting->said);
-    return 0;
+    file_says(config, kind, id, &says);
+    copy(&setting->limits, limits, parts);
+    copy(&setting->said, &says, parts);
+    setting->parts = limited(&setting->limits);
+    if (!setting->parts)
+        *setting = to->items[--to->count];
+    if (to->count <= TOTAL_SETTINGS_MAX)
+        return 0;
+    total_settings_free(to);
+    return -ENOSPC;
 }
 
-void total_settings_forget(struct total_settings *settings, const struct config *config)
+void total_settings_forget(struct total_settings *settings, const struct config *config,
+                           void (*forgotten)(enum total_kind kind, uint32_t id, unsigned parts))
 {
     size_t kept = 0;
     for (size_t i = 0; i < settings->count; i++) {
+        struct total_setting setting = settings->items[i];
         struct config_limits says;
-        file_says(config, settings->items[i].kind, settings->items[i].id, &says);
-        if (same(&settings->items[i].said, &says))
-            settings->items[kept++] = settings->items[i];
+        file_says(config, setting.kind, setting.id, &says);
+        unsigned still = holds(&setting, &says);
+        if (still != setting.parts && forgotten)
+            forgotten(setting.kind, setting.id, setting.parts & ~still);
+        copy(&setting.limits, &config_limits_none, ~still);
+        setting.parts = still;
+        if (still)
+            settings->items[kept++] = setting;
     }
     settings->count = kept;
 }

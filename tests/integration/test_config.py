@@ -348,8 +348,9 @@ class Totals(Case):
                 with self.assertRaisesRegex(RuntimeError, f"of all clients of user {UID} together"):
                     one.ask("memory_alloc", count=1)
                 total = ctl("set", *user, "total.memory=16M", "total.host_memory=2M", schema="admin-set")["total"]
-                self.assertEqual(total, {"user": UID, "memory": [{"gpu": 0, "limit_bytes": 16 * MIB, "used_bytes": 12 * MIB}],
-                                         "host_memory": {"limit_bytes": 2 * MIB, "used_bytes": 0}})
+                self.assertEqual(total, {"user": UID, "memory": [{"gpu": 0, "limit_bytes": 16 * MIB, "used_bytes": 12 * MIB,
+                                                                  "limited_by": "administrator"}],
+                                         "host_memory": {"limit_bytes": 2 * MIB, "used_bytes": 0, "limited_by": "administrator"}})
                 one.ask("memory_alloc", count=4 * MIB)
                 one.ask("host_alloc", count=2 * MIB)
                 with self.assertRaisesRegex(RuntimeError, "16 MiB of 16 MiB"):
@@ -359,8 +360,8 @@ class Totals(Case):
                 (client,) = ctl("get", *user, schema="admin-get")["clients"]
                 self.assertEqual(client["memory"]["used_bytes"], 16 * MIB)
                 text = it.server.ctl("get", *user).stdout
-                self.assertRegex(text, rf"user {UID} +memory of GPU 0 +16 MiB +16 MiB\n")
-                self.assertRegex(text, rf"user {UID} +pinned host memory +2 MiB +2 MiB\n")
+                self.assertRegex(text, rf"user {UID} +memory of GPU 0 +16 MiB +administrator +16 MiB\n")
+                self.assertRegex(text, rf"user {UID} +pinned host memory +2 MiB +administrator +2 MiB\n")
                 self.assertIn("CLIENT", text)
                 # Its groups count it too; the strictest of both totals holds.
                 answer = ctl("set", f"group:{GIDS[-1]}", "total.memory.limit=50%", schema="admin-set")
@@ -375,6 +376,12 @@ class Totals(Case):
                 self.assertIn("two commands", it.server.ctl("set", *user, "total.memory=1G", "threads=5%").stderr)
                 self.assertIn("total.host_memory=", it.server.ctl("set", "group", "5", "threads=5%").stderr)
                 ctl("set", *user, "total.memory=much", schema="admin-error", status=1)
+                nobody = ctl("set", "user", "65534", "total.memory=1G", schema="admin-error", status=1)
+                self.assertEqual(nobody["error"], "not_found")
+                total = ctl("set", *user, "total.memory=default", schema="admin-set")["total"]
+                self.assertEqual(total["memory"], [{"gpu": 0, "limit_bytes": 12 * MIB, "used_bytes": 80 * MIB,
+                                                    "limited_by": "configuration"}])
+                self.assertIn(f"user {UID} may have in total by uid {UID} ", it.server.text())
             it.wait_until_alone()
             # Nobody is there: the next one finds it.
             ctl("set", "group", str(GIDS[-1]), "total.memory=100%", schema="admin-set")
@@ -388,6 +395,7 @@ class Totals(Case):
                 # The file speaks again.
                 it.write("users:\n  - {memory: {limit: 20M}}\n")
                 self.assertEqual(it.reload().returncode, 0)
+                self.assertIn(f"user {UID}: what was set of its total device memory holds no longer", it.server.text())
                 one.ask("memory_alloc", count=20 * MIB)
                 with self.assertRaisesRegex(RuntimeError, "20 MiB of 20 MiB"):
                     one.ask("memory_alloc", count=1)

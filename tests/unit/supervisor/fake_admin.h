@@ -229,17 +229,21 @@ uint32_t supervisor_total_set(struct supervisor *self, const struct supervisor_w
     return 0;
 }
 
-/* User 770 and group 780 are limited, on device 1 and in pinned memory. */
+/* User 770 and group 780 are limited on device 1, and in pinned memory by an administrator; user
+ * 771 on device 1 alone, user 772 in pinned memory alone. */
 void supervisor_total_view(const struct supervisor *self, const struct supervisor_whose *whose,
                            uint32_t device, struct supervisor_total_view *view)
 {
     (void)self;
-    bool limited = whose->id == (whose->group ? 780u : 770u);
+    bool both = whose->id == (whose->group ? 780u : 770u);
+    bool limited = both || (!whose->group && whose->id == 771);
+    bool pinned = both || (!whose->group && whose->id == 772);
     *view = (struct supervisor_total_view){.limit = PROTO_UNSET, .used = device + 5};
     if (limited && device == 1)
         view->limit = 4096;
     if (device == SUPERVISOR_TOTAL_HOST)
-        *view = (struct supervisor_total_view){.limit = limited ? 512 : PROTO_UNSET, .used = 64};
+        *view = (struct supervisor_total_view){
+            .limit = pinned ? 512 : PROTO_UNSET, .used = 64, .set = pinned};
 }
 
 void supervisor_config_view(const struct supervisor *self, struct supervisor_config_view *view)

@@ -286,9 +286,14 @@ static void totals_of_users_and_groups_are_set_and_shown(void **state)
     assert_true(number_of(json_array_get(memory, 1), "limit_bytes") == 4096);
     assert_true(number_of(json_array_get(memory, 1), "gpu") == 1);
     assert_true(number_of(host, "limit_bytes") == 512 && number_of(host, "used_bytes") == 64);
+    assert_true(json_is_null(json_object_get(json_array_get(memory, 0), "limited_by")));
+    assert_string_equal(json_string_value(json_object_get(json_array_get(memory, 1), "limited_by")),
+                        "configuration");
+    assert_string_equal(json_string_value(json_object_get(host, "limited_by")), "administrator");
     json_decref(answer);
     assert_false(supervisor.total.whose.group);
     assert_int_equal(supervisor.total.whose.id, 770);
+    assert_true(supervisor.total.change.memory && supervisor.total.change.host);
     assert_true(supervisor.total.change.memory_limit == PROTO_UNSET);
     assert_int_equal(supervisor.total.change.memory_share, 2500);
     assert_true(supervisor.total.change.host_limit == 1 << 20);
@@ -300,18 +305,31 @@ static void totals_of_users_and_groups_are_set_and_shown(void **state)
     assert_true(supervisor.total.whose.group);
     assert_true(supervisor.total.change.memory_limit == UINT64_C(4) << 30);
     assert_int_equal(supervisor.total.change.memory_share, 0);
+    assert_true(supervisor.total.change.memory && !supervisor.total.change.host);
+    assert_true(supervisor.total.change.host_limit == PROTO_UNSET);
+    answer = ask("{\"request\":\"set\",\"group\":9,\"total\":{\"host_memory\":{\"limit\":"
+                 "\"default\"}}}");
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    json_decref(answer);
+    assert_true(!supervisor.total.change.memory && supervisor.total.change.host);
     assert_true(supervisor.total.change.host_limit == PROTO_UNSET);
     answer = ask("{\"request\":\"get\",\"group\":780}");
     assert_true(json_is_true(json_object_get(answer, "ok")));
     json_decref(answer);
-    answer = ask("{\"request\":\"get\",\"user\":770}"); /* limited, and nobody there */
-    assert_true(json_is_true(json_object_get(answer, "ok")));
-    json_decref(answer);
+    /* Limited in one way or the other, and nobody there. */
+    for (int uid = 770; uid < 773; uid++) {
+        char line[64];
+        snprintf(line, sizeof line, "{\"request\":\"get\",\"user\":%d}", uid);
+        answer = ask(line);
+        assert_true(json_is_true(json_object_get(answer, "ok")));
+        json_decref(answer);
+    }
+    refused_with("{\"request\":\"get\",\"user\":773}", "not_found", "uid 773");
     answer = ask("{\"request\":\"get\",\"user\":1000}");
     assert_int_equal(json_array_size(json_object_get(answer, "clients")), 1);
     assert_non_null(json_object_get(answer, "total"));
     json_decref(answer);
-    assert_int_equal(supervisor.total.changes, 2);
+    assert_int_equal(supervisor.total.changes, 3);
     assert_int_equal(supervisor.change.memory_share, 0); /* no client's own limits */
 }
 
@@ -324,12 +342,16 @@ static void totals_that_cannot_be_set_are_refused_in_words(void **state)
 #define TOTAL "{\"request\":\"set\",\"user\":1000,\"total\":"
     refused_with(TOTAL "{}}", "invalid_value", "or both");
     refused_with(TOTAL "\"4G\"}", "invalid_value", "or both");
-    refused_with(TOTAL "{\"memory\":{}}}", "invalid_value", "\"limit\": text}");
+    refused_with(TOTAL "{\"memory\":{}}}", "invalid_value", "{\"limit\": text}");
+    refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\",\"most\":\"5G\"}}}", "invalid_value",
+                 "{\"limit\": text}");
+    refused_with(TOTAL "{\"memory\":{\"limit\":4}}}", "invalid_value", "total.memory.limit");
     refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\"},\"threads\":{\"limit\":\"5%\"}}}",
                  "invalid_value", "or both");
     refused_with(TOTAL "{\"memory\":{\"request\":\"4G\"}}}", "invalid_value",
-                 "clients in total have a limit only");
-    refused_with(TOTAL "{\"host_memory\":{\"limit\":\"5%\"}}}", "invalid_value", "a size");
+                 "total.memory.request");
+    refused_with(TOTAL "{\"host_memory\":{\"limit\":\"5%\"}}}", "invalid_value",
+                 "total.host_memory.limit\": \"5%\" is not a size");
     refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\"}},\"priority\":1}", "invalid_value",
                  "is set by itself");
     refused_with("{\"request\":\"set\",\"group\":5}", "invalid_value", "needs \"total\"");

@@ -141,6 +141,42 @@ static void a_guarantee_needs_room_and_gives_it_back(void **state)
     quota_close(&device);
 }
 
+static void what_was_guaranteed_comes_back_while_those_above_have_room(void **state)
+{
+    (void)state;
+    struct quota device, total, a, b;
+    struct quota_link link;
+    struct charge charge = CHARGE_NONE;
+    quota_open(&device, "device", 100, NULL);
+    quota_open(&total, "total", 100, NULL);
+    quota_open(&a, "a", 100, &device);
+    quota_open(&b, "b", 100, &device);
+    quota_join(&a, &link, &total);
+    assert_int_equal(quota_guarantee(&a, 60, NULL), 0);
+    total.limit = 10;
+    assert_int_equal(quota_guarantee(&a, 30, NULL), 0);
+    assert_int_equal(quota_guarantee(&a, 60, NULL), QUOTA_OVER);
+    assert_int_equal(quota_restore(&a, 60), 0);
+    assert_int_equal(a.guarantee, 60);
+    assert_int_equal(total.used, 60);
+    assert_int_equal(device.used, 60);
+    /* Others of the device have taken what was given up. */
+    assert_int_equal(quota_guarantee(&a, 30, NULL), 0);
+    assert_int_equal(quota_charge(&b, &charge, 50, NULL), 0);
+    assert_int_equal(quota_restore(&a, 60), QUOTA_OVER);
+    assert_int_equal(a.guarantee, 30);
+    assert_int_equal(device.used, 80);
+    assert_int_equal(quota_restore(&a, 50), 0);
+    assert_int_equal(quota_restore(&a, 0), 0);
+    assert_int_equal(total.used, 0);
+    charge_return(&charge);
+    quota_leave(&a, &link);
+    quota_close(&a);
+    quota_close(&b);
+    quota_close(&total);
+    quota_close(&device);
+}
+
 static void a_total_counts_all_who_joined_it(void **state)
 {
     (void)state;
@@ -497,6 +533,7 @@ int main(void)
         cmocka_unit_test(a_request_is_given_or_asked_for_and_lowered_by_what_is_given),
         cmocka_unit_test(what_is_guaranteed_is_nobody_elses),
         cmocka_unit_test(a_guarantee_needs_room_and_gives_it_back),
+        cmocka_unit_test(what_was_guaranteed_comes_back_while_those_above_have_room),
         cmocka_unit_test(a_total_counts_all_who_joined_it),
         cmocka_unit_test(sums_hold_whatever_happens),
     };

@@ -251,10 +251,13 @@ static void a_new_file_changes_totals_of_who_is_there(void **state)
 
 /* ---- by an administrator ---- */
 
+/* What is PROTO_UNSET stays. */
 static uint32_t set_total(bool group, uint32_t id, struct supervisor_total_change change, char *why,
                           size_t why_size)
 {
     struct supervisor_whose whose = {.group = group, .id = id};
+    change.memory |= change.memory_limit != PROTO_UNSET || change.memory_share;
+    change.host |= change.host_limit != PROTO_UNSET;
     return supervisor_total_set(fake.supervisor, &whose, &change, "a test", why, why_size);
 }
 
@@ -329,8 +332,10 @@ static void a_groups_total_is_set_likewise(void **state)
     assert_int_equal(set_total(true, getgid(), change, why, sizeof why), 0);
     shows(true, getgid(), 0, 4 * MIB, 6 * MIB);
     fake_alloc_refused(&fake, a, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "of group");
-    assert_int_equal(set_total(true, UINT32_MAX, change, why, sizeof why),
-                     PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(set_total(true, UINT32_MAX, change, why, sizeof why), PROTO_ERROR_NOT_FOUND);
+    assert_int_equal(set_total(false, UINT32_MAX, change, why, sizeof why), PROTO_ERROR_NOT_FOUND);
+    assert_int_equal(set_total(false, 65534, change, why, sizeof why), PROTO_ERROR_NOT_FOUND);
+    assert_non_null(strstr(why, "who can't be seen"));
     close(a);
     end();
 }
@@ -380,6 +385,141 @@ static void what_was_set_holds_until_the_file_says_something_else(void **state)
     end();
 }
 
+/* Each for itself: another word about pinned memory leaves what was set of device memory. */
+static void what_was_set_is_forgotten_by_parts(void **state)
+{
+    (void)state;
+    begin(1, "users:\n  - {memory: {limit: 16M}}\n");
+    int a = attached(0, "a");
+    may_have(24 * MIB, 2 * MIB);
+    assert_int_equal(
+        fake_configure(&fake, "users:\n  - {memory: {limit: 16M}, host_memory: {limit: 1M}}\n",
+                       &reload),
+        0);
+    shows(false, getuid(), 0, 24 * MIB, 0);
+    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, MIB, 0);
+    may_have(PROTO_UNSET, 3 * MIB);
+    assert_int_equal(fake_configure(&fake, "users:\n  - {host_memory: {limit: 1M}}\n", &reload), 0);
+    shows(false, getuid(), 0, PROTO_UNSET, 0);
+    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, 3 * MIB, 0);
+    close(a);
+    end();
+}
+
+static void a_default_is_what_the_configuration_says(void **state)
+{
+    (void)state;
+    char why[300];
+    struct supervisor_whose whose = {.id = getuid()};
+    struct supervisor_total_view view;
+    begin(1, "users:\n  - {memory: {limit: 16M}}\n");
+    int a = attached(0, "a");
+    may_have(24 * MIB, 2 * MIB);
+    supervisor_total_view(fake.supervisor, &whose, 0, &view);
+    assert_true(view.set);
+    struct supervisor_total_change memory = {
+        .memory = true, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
+    assert_int_equal(set_total(false, getuid(), memory, why, sizeof why), 0);
+    shows(false, getuid(), 0, 16 * MIB, 0);
+    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, 2 * MIB, 0);
+    supervisor_total_view(fake.supervisor, &whose, 0, &view);
+    assert_false(view.set);
+    fake_alloc(&fake, a, 16 * MIB);
+    fake_alloc_refused(&fake, a, 1, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 16 MiB");
+    /* Nothing of it is set any longer: its place is free. */
+    struct supervisor_total_change host = {
+        .host = true, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
+    assert_int_equal(set_total(false, getuid(), host, why, sizeof why), 0);
+    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, PROTO_UNSET, 0);
+    assert_int_equal(fake.supervisor->total_settings.count, 0);
+    close(a);
+    end();
+}
+
+/* Whoever it is, it is not let out of what was set for some. */
+static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
+{
+    (void)state;
+    char why[300];
+    begin(1, "");
+    int a = attached(0, "a"), b = attached(0, "b");
+    struct session *unseen = fake.supervisor->first;
+    unseen->identity.known = false;
+    fake_alloc(&fake, a, 2 * MIB);
+    fake_alloc(&fake, b, 20 * MIB);
+    struct supervisor_total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
+    assert_int_equal(set_total(false, getuid() + 1, change, why, sizeof why), 0);
+    change.memory_limit = 4 * MIB;
+    assert_int_equal(set_total(false, getuid() + 2, change, why, sizeof why), 0);
+    shows(false, UINT32_MAX, 0, 4 * MIB, 2 * MIB);
+    shows(false, getuid(), 0, PROTO_UNSET, 20 * MIB);
+    fake_alloc(&fake, a, 2 * MIB);
+    fake_alloc_refused(&fake, a, 1, PROTO_ERROR_OUT_OF_MEMORY, "users that can't be seen");
+    fake_alloc(&fake, b, 2 * MIB);
+    /* Groups of whom are not seen likewise. */
+    gid_t *gids = unseen->identity.gids;
+    unseen->identity.gids = NULL;
+    assert_int_equal(set_total(true, 77777, change, why, sizeof why), 0);
+    shows(true, UINT32_MAX, 0, 4 * MIB, 4 * MIB);
+    unseen->identity.gids = gids;
+    close(a);
+    close(b);
+    end();
+}
+
+static void guaranteed(int client, uint64_t memory)
+{
+    struct session *session = fake.supervisor->first;
+    for (; client > 0; client--)
+        session = session->next;
+    if (session->memory.guarantee != memory)
+        fail_msg("%lu are guaranteed and not %lu", session->memory.guarantee, memory);
+}
+
+/* A guarantee counts as held; a total below it takes nothing away, however often it is changed and
+ * put back. */
+static void a_total_below_a_guarantee_leaves_it(void **state)
+{
+    (void)state;
+    begin(1, "rules:\n  - {match: {name: a}, memory: {request: 20M}}\n");
+    int a = attached(0, "a"), b = attached(0, "b");
+    may_have(10 * MIB, PROTO_UNSET);
+    shows(false, getuid(), 0, 10 * MIB, 20 * MIB);
+    fake_alloc(&fake, a, 12 * MIB); /* of its guarantee */
+    fake_alloc_refused(&fake, b, 1, PROTO_ERROR_OUT_OF_MEMORY, "20 MiB of 10 MiB are in use or");
+    /* A reload that is refused after it was lowered. */
+    assert_int_not_equal(fake_configure(&fake,
+                                        "rules:\n  - {match: {name: a}, memory: {request: 15M}}\n"
+                                        "  - {match: {name: b}, memory: {request: 60M}}\n",
+                                        &reload),
+                         0);
+    guaranteed(0, 20 * MIB);
+    shows(false, getuid(), 0, 10 * MIB, 20 * MIB);
+    /* A change that is put back because another client's was refused. */
+    struct supervisor_change change = supervisor_change_none;
+    uint32_t number = fake.supervisor->first->number;
+    change.memory_request = 15 * MIB;
+    assert_int_equal(supervisor_set(fake.supervisor, number, &change, "a test", NULL, NULL), 1);
+    guaranteed(0, 15 * MIB);
+    change.memory_request = 20 * MIB;
+    assert_int_equal(supervisor_put_back(fake.supervisor, number, &change, "a test", NULL, NULL),
+                     1);
+    guaranteed(0, 20 * MIB);
+    /* Asking for as much anew is another matter. */
+    change.memory_request = 21 * MIB;
+    assert_int_equal(supervisor_set(fake.supervisor, number, &change, "a test", NULL, NULL),
+                     -ENOSPC);
+    /* Both kinds at once, the second of which does not fit. */
+    char why[400];
+    struct session *session = fake.supervisor->first;
+    assert_int_not_equal(session_quota_guarantee(session, 15 * MIB, 65 * MIB, why, sizeof why), 0);
+    guaranteed(0, 20 * MIB);
+    fake_alloc(&fake, a, 8 * MIB);
+    close(a);
+    close(b);
+    end();
+}
+
 static void many_totals_are_refused_and_the_others_hold(void **state)
 {
     (void)state;
@@ -416,6 +556,10 @@ int main(void)
         cmocka_unit_test(a_total_is_set_for_who_is_there_and_who_comes),
         cmocka_unit_test(a_groups_total_is_set_likewise),
         cmocka_unit_test(what_was_set_holds_until_the_file_says_something_else),
+        cmocka_unit_test(what_was_set_is_forgotten_by_parts),
+        cmocka_unit_test(a_default_is_what_the_configuration_says),
+        cmocka_unit_test(who_cannot_be_seen_is_bound_by_the_strictest),
+        cmocka_unit_test(a_total_below_a_guarantee_leaves_it),
         cmocka_unit_test(many_totals_are_refused_and_the_others_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
