@@ -443,6 +443,7 @@ static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
     char why[300];
     begin(1, "");
     int a = attached(0, "a"), b = attached(0, "b");
+    int greeted = fake_greet(&fake); /* is nobody's client yet, and has no accounts */
     struct session *unseen = fake.supervisor->first;
     unseen->identity.known = false;
     fake_alloc(&fake, a, 2 * MIB);
@@ -462,6 +463,7 @@ static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
     assert_int_equal(set_total(true, 77777, change, why, sizeof why), 0);
     shows(true, UINT32_MAX, 0, 4 * MIB, 4 * MIB);
     unseen->identity.gids = gids;
+    close(greeted);
     close(a);
     close(b);
     end();
