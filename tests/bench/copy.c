@@ -3,6 +3,10 @@
 /*
  * The copy rows: 64 MiB through a shared host buffer, on the null driver, which copies
  * inside the call on the worker's CPU; beside it, memcpy between two memfds there.
+ *
+ * Where the pages of a buffer happen to lie makes a few per cent of difference for as long as it
+ * lives (0.93 to 0.98 from server to server on one virtual machine, 3 % within each), to the
+ * yardstick's as to the server's: so the row is the median over several of both.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +15,7 @@
 
 #include "tests/bench/bench.h"
 
-enum { BYTES = 64 << 20, COPIES = 15 };
+enum { BYTES = 64 << 20, SERVERS = 9, COPIES = 31 };
 
 static void *prefaulted(void)
 {
@@ -36,9 +40,9 @@ static double yardstick(void *to, const void *from)
     return BYTES / took / 1e9;
 }
 
-static void copy_row(struct bench_result *result, int to_device)
+/* One server, and buffers of its own. */
+static void copy_through(int to_device, double values[COPIES], double yardsticks[COPIES])
 {
-    double values[COPIES], yardsticks[COPIES];
     struct server *server = bench_server_null(NULL);
     pid_t workers[4];
     if (server_workers(server, workers, 4) != 1)
@@ -69,7 +73,15 @@ static void copy_row(struct bench_result *result, int to_device)
     if (server_stop(server))
         bench_die("the server did not end well");
     bench_pin_self(-1);
-    bench_pairs(result, values, yardsticks, COPIES);
+}
+
+static void copy_row(struct bench_result *result, int to_device)
+{
+    static double values[SERVERS][COPIES], yardsticks[SERVERS][COPIES];
+    int servers = bench_short ? 1 : SERVERS;
+    for (int i = 0; i < servers; i++)
+        copy_through(to_device, values[i], yardsticks[i]);
+    bench_pairs(result, values[0], yardsticks[0], (size_t)servers * COPIES);
 }
 
 void bench_copy_h2d(struct bench_result *result)
