@@ -89,6 +89,10 @@ static void mark_watched(struct submitter *submitter, struct stream *stream)
     }
     bits_set(client->busy, stream->index);
     __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    /* The device was faster than this thread: waking the completer for it would cost the sleeper
+     * another 50 us. */
+    if (stream_reached(stream) >= stream_written(stream))
+        timeline_wake(timeline_word(stream->ring.ring.status));
     completer_note(&submitter->worker->completer, true);
 }
 

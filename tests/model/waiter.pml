@@ -19,6 +19,9 @@
  * no wake-up for a completion can hide behind it. A fault needs the bound: the fault
  * word is not the word that is slept on. The completer's own rest has no bound here.
  *
+ * What mark_watched wakes itself, where the device was faster than it, is left out: a wake-up
+ * more can't break what is proved, and nothing here may rely on it.
+ *
  * Polling appears as waiting for what is polled, or a poller that never finds
  * anything would look alive.
  *

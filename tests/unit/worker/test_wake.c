@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Who wakes a sleeper where the device was faster than the submitter. */
+#include "tests/unit/worker/harness.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+static struct peer *peer;
+
+static int setup(void **state)
+{
+    if (harness_setup(state) < 0)
+        return -1;
+    peer = peer_attach(1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    peer_detach(peer);
+    return harness_stop(state);
+}
+
+/* One thread sleeps; another pushes what it waits for, once it is asleep. */
+static pid_t sleeper;
+static bool about_to_sleep;
+
+static void *push_when_asleep(void *unused)
+{
+    char path[64], state = 0;
+    (void)unused;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)sleeper);
+    while (!__atomic_load_n(&about_to_sleep, __ATOMIC_SEQ_CST))
+        sched_yield();
+    while (state != 'S') {
+        FILE *file = fopen(path, "re");
+        if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+            abort();
+        fclose(file);
+    }
+    peer_push_nop(peer, 0);
+    return NULL;
+}
+
+static void test_a_sleeper_is_woken_by_who_sees_its_work_done_first(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    struct ring *ring = &peer->producers[0].ring;
+    struct timeline timeline = {.stream = ring->status,
+                                .status = ring_status_header(peer->status.base),
+                                .ring = ring->header,
+                                .header = ring_client_header(peer->rings.base),
+                                .index = 0,
+                                .eventfd = peer->doorbell};
+    completer_stop(&harness.worker.completer); /* there is nobody else to wake it */
+    sleeper = (pid_t)syscall(SYS_gettid);
+    about_to_sleep = false;
+    assert_int_equal(pthread_create(&thread, NULL, push_when_asleep, NULL), 0);
+    assert_false(timeline_wait_prepare(&timeline, 1));
+    __atomic_store_n(&about_to_sleep, true, __ATOMIC_SEQ_CST);
+    uint64_t start = timeline_now();
+    while (timeline_reached(&timeline) < 1) {
+        timeline_sleep(timeline_word(ring->status), 0, 5000000000);
+        assert_true(timeline_now() - start < 4000000000u);
+    }
+    timeline_wait_done(&timeline);
+    pthread_join(thread, NULL);
+    char why[100];
+    assert_int_equal(completer_start(&harness.worker.completer, &harness.worker, why, sizeof why),
+                     0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_sleeper_is_woken_by_who_sees_its_work_done_first,
+                                        setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
