@@ -88,7 +88,7 @@ void server_limit_descriptors(unsigned most)
 
 static void spawn(struct server *server, const char *const args[], const char *const env[])
 {
-    char program[512], notify[128], limited[64];
+    char program[512], notify[128], limited[64], uid[16];
     const char *words[WORDS_MAX];
     const char *settings[WORDS_MAX];
     size_t n = 0, m = 0;
@@ -108,6 +108,12 @@ static void spawn(struct server *server, const char *const args[], const char *c
     if (!has_option(args, "--driver")) {
         words[n++] = "--driver";
         words[n++] = server_driver();
+    }
+    /* Whoever runs the test may change what it is about. */
+    snprintf(uid, sizeof uid, "%u", getuid());
+    if (getuid() && !has_option(args, "--admin-uid")) {
+        words[n++] = "--admin-uid";
+        words[n++] = uid;
     }
     for (size_t i = 0; args && args[i] && n < WORDS_MAX - 1; i++)
         words[n++] = args[i];
