@@ -78,7 +78,8 @@ __attribute__((format(printf, 4, 5))) static int fail(char *why, size_t why_size
 typedef cuda_result (*get_proc_address_fn)(const char *, void **, int, uint64_t,
                                            cuda_proc_address_status *);
 
-static int resolve(struct cuda_driver *driver, const char *path, char *why, size_t why_size)
+static int resolve(struct cuda_driver *driver, const char *path, bool whole, char *why,
+                   size_t why_size)
 {
     get_proc_address_fn get;
     /* POSIX allows this cast in object form only: ISO C has no way from object to function pointer.
@@ -99,7 +100,7 @@ static int resolve(struct cuda_driver *driver, const char *path, char *why, size
 
         if (result != CUDA_OK || status != CUDA_PROC_ADDRESS_SUCCESS)
             address = NULL;
-        if (!address && entry->required)
+        if (!address && entry->required && whole)
             return fail(why, why_size, -ENOSYS,
                         "%s: the driver has no %s (CUDA %d.%d): install a newer driver", path,
                         entry->name, entry->version / 1000, entry->version % 1000 / 10);
@@ -108,8 +109,8 @@ static int resolve(struct cuda_driver *driver, const char *path, char *why, size
     return 0;
 }
 
-int cuda_driver_open(struct cuda_driver *driver, const char *absolute_path, char *why,
-                     size_t why_size)
+static int open_library(struct cuda_driver *driver, const char *absolute_path, bool whole,
+                        char *why, size_t why_size)
 {
     int result;
 
@@ -130,10 +131,22 @@ int cuda_driver_open(struct cuda_driver *driver, const char *absolute_path, char
                       "%s is gpushare's own drop-in, not a driver: name the real libcuda.so.1",
                       absolute_path);
     else
-        result = resolve(driver, absolute_path, why, why_size);
+        result = resolve(driver, absolute_path, whole, why, why_size);
     if (result < 0)
         cuda_driver_close(driver);
     return result;
+}
+
+int cuda_driver_open(struct cuda_driver *driver, const char *absolute_path, char *why,
+                     size_t why_size)
+{
+    return open_library(driver, absolute_path, true, why, why_size);
+}
+
+int cuda_driver_open_partly(struct cuda_driver *driver, const char *absolute_path, char *why,
+                            size_t why_size)
+{
+    return open_library(driver, absolute_path, false, why, why_size);
 }
 
 void cuda_driver_close(struct cuda_driver *driver)

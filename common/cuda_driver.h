@@ -583,6 +583,13 @@ struct cuda_driver {
 int cuda_driver_open(struct cuda_driver *driver, const char *absolute_path, char *why,
                      size_t why_size);
 
+/*
+ * The same for programs that examine a driver: a required entry that the library lacks is no
+ * error, its member is NULL.
+ */
+int cuda_driver_open_partly(struct cuda_driver *driver, const char *absolute_path, char *why,
+                            size_t why_size);
+
 /* Gives the library back; zeroes *driver. Idempotent; NULL is allowed. */
 void cuda_driver_close(struct cuda_driver *driver);
 

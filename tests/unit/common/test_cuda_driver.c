@@ -141,6 +141,21 @@ static void missing_required_entry_is_named(void **state)
     assert_null(driver.cuInit);
 }
 
+static void an_examiner_opens_a_driver_that_lacks_a_required_entry(void **state)
+{
+    struct cuda_driver driver;
+    char why[400];
+
+    (void)state;
+    assert_int_equal(
+        cuda_driver_open_partly(&driver, driver_lacking("cuLaunchKernel"), why, sizeof(why)), 0);
+    assert_null(driver.cuLaunchKernel);
+    assert_non_null(driver.cuInit);
+    cuda_driver_close(&driver);
+    assert_int_equal(cuda_driver_open_partly(&driver, "/nowhere/libcuda.so.1", why, sizeof(why)),
+                     -ENOENT);
+}
+
 static void missing_optional_entry_stays_null(void **state)
 {
     struct cuda_driver driver;
@@ -187,6 +202,7 @@ int main(void)
         cmocka_unit_test(library_that_is_no_driver_is_refused),
         cmocka_unit_test(own_dropin_is_refused),
         cmocka_unit_test(missing_required_entry_is_named),
+        cmocka_unit_test(an_examiner_opens_a_driver_that_lacks_a_required_entry),
         cmocka_unit_test(missing_optional_entry_stays_null),
         cmocka_unit_test(errors_have_names_and_sentences),
         cmocka_unit_test(only_errors_that_lose_the_context_are_sticky),
