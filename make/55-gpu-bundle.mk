@@ -2,16 +2,16 @@
 # SPDX-FileCopyrightText: The gpushare authors
 # make gpu-bundle: one folder to carry to a machine with a GPU and to run there.
 
-QUESTION_C := $(wildcard tests/gpu/question_*.c)
-QUESTIONS := $(patsubst %.c,$(BUILD)/%,$(QUESTION_C))
+GPU_CHECKS := $(BUILD)/tests/gpu/checks
 BUNDLE := $(BUILD)/gpu-bundle
 
-$(call obj,tests/gpu/question.c): tests/gpu/kernels/question.ptx
-$(QUESTIONS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,tests/gpu/question.c) $(A)/libcommon.a
+# What .incbin takes in is invisible to -MMD.
+$(call obj,tests/gpu/probe.c): tests/gpu/kernels/probe.ptx
+$(GPU_CHECKS): $(call obj,$(wildcard tests/gpu/*.c)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lzstd -llz4 -ldl
-CHECK_DEPS += $(QUESTIONS)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
+CHECK_DEPS += $(GPU_CHECKS)
 
 .PHONY: gpu-bundle
-gpu-bundle: all tests $(CHECK_DEPS) $(QUESTIONS) ## one folder that checks everything on a machine with a GPU
+gpu-bundle: all tests $(CHECK_DEPS) $(GPU_CHECKS) ## one folder that checks everything on a machine with a GPU
 	make/gpu-bundle.sh $(BUILD) $(BUNDLE)

@@ -19,9 +19,7 @@ for example in "$build"/examples/*; do
     [ -f "$example" ] && [ -x "$example" ] && cp "$example" "$bundle/examples/"
 done
 cp examples/data/*.csv "$bundle/examples/data/"
-for question in "$build"/tests/gpu/question_*; do
-    [ -x "$question" ] && cp "$question" "$bundle/gpu/"
-done
+cp "$build/tests/gpu/checks" "$bundle/gpu/"
 cp "$build/tests/corpus/corpus" "$build/tests/corpus/liboracle.so" tests/corpus/*.ptx "$bundle/tests/corpus/"
 for test in "$build"/tests/integration/test_*; do
     [ -x "$test" ] && cp "$test" "$bundle/tests/integration/"

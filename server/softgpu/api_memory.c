@@ -4,6 +4,7 @@
  * Memory: virtual memory management, plain and host allocations, copies, fills.
  */
 #include "server/softgpu/api.h"
+#include "server/softgpu/engine.h"
 #include "server/softgpu/memory.h"
 
 /* ---- virtual memory management: needs no context ------------------------------------- */
@@ -52,9 +53,20 @@ cuda_result cuMemMap(cuda_device_ptr ptr, size_t size, size_t offset, cuda_mem_h
     return flags == 0 ? memory_map(ptr, size, offset, handle) : CUDA_ERR_INVALID_VALUE;
 }
 
+/* A mapping does not say whose kernels use it: all devices become idle. */
+static void await_all_devices(void)
+{
+    engine_lock();
+    for (int i = 0; device_at(i); i++)
+        device_await(device_at(i));
+    engine_unlock();
+}
+
 cuda_result cuMemUnmap(cuda_device_ptr ptr, size_t size)
 {
     API_TRY(device_check());
+    if (device_settings()->unmap_waits)
+        await_all_devices();
     return memory_unmap(ptr, size);
 }
 

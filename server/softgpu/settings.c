@@ -65,6 +65,7 @@ int settings_read(struct settings *settings, char *why, size_t why_size)
         {"SOFTGPU_CONTEXT_DELAY_US", 0, 10000000, 0},
         {"SOFTGPU_NO_GREEN", 0, 1, 0},
         {"SOFTGPU_SERIALIZE", 0, 1, 0},
+        {"SOFTGPU_UNMAP_WAITS", 0, 1, 0},
         {"CUDA_DEVICE_MAX_CONNECTIONS", 1, 32, 8},
     };
     uint64_t values[sizeof(rows) / sizeof(rows[0])];
@@ -85,7 +86,8 @@ int settings_read(struct settings *settings, char *why, size_t why_size)
         .context_delay_us = (unsigned)values[9],
         .no_green = values[10] != 0,
         .serialize = values[11] != 0,
-        .connections = (unsigned)values[12],
+        .unmap_waits = values[12] != 0,
+        .connections = (unsigned)values[13],
     };
     if (read_path("SOFTGPU_STATE", settings->state_path, sizeof(settings->state_path), why,
                   why_size) < 0 ||

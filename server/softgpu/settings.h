@@ -27,6 +27,7 @@ struct settings {
     unsigned context_delay_us;
     bool no_green;
     bool serialize;
+    bool unmap_waits;
     char state_path[256]; /* "" = none; see ledger.h */
     char stats_path[256]; /* "" = none; see stats.h */
     unsigned connections; /* hardware queues */

@@ -3,12 +3,13 @@
 /*
  * corpus: runs every corpus kernel on a driver and on the host, and compares.
  *
- *   corpus --oracle LIBORACLE --ptx FOLDER --driver LIBCUDA [--match WORD] [--quiet]
+ *   corpus --oracle LIBORACLE --ptx FOLDER --driver LIBCUDA [--match WORD] [--quiet] [--seconds N]
  *   corpus --oracle LIBORACLE --self        the oracle against itself, threads in other orders
  *   corpus --oracle LIBORACLE --list        module and name of every kernel
  *
  * A verdict per kernel, then "N passed, N failed, N skipped". Each module has a
- * process of its own, so that a crash or a sticky error costs one kernel.
+ * process of its own, so that a crash or a sticky error costs one kernel. After --seconds no
+ * further module begins; its kernels count as not run, and the exit status is 3 if none failed.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cuda_driver.h"
@@ -46,6 +48,7 @@ struct oracle {
 struct options {
     const char *oracle, *driver, *ptx, *match;
     bool self, list, quiet;
+    unsigned seconds; /* 0: as long as it takes */
 };
 
 static struct oracle oracle;
@@ -399,7 +402,8 @@ static int run_module(const struct options *o, const struct corpus_kernel *k,
 
 static int run_all(const struct options *o)
 {
-    size_t count, passed = 0, failed = 0, skipped = 0;
+    size_t count, passed = 0, failed = 0, skipped = 0, late = 0;
+    time_t last = time(NULL) + (time_t)o->seconds;
     const struct corpus_kernel *k = oracle.kernels(&count);
     struct outcome *outcome = mmap(NULL, (count + 1) * sizeof *outcome, PROT_READ | PROT_WRITE,
                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -411,6 +415,10 @@ static int run_all(const struct options *o)
         for (end = first; end < count && strcmp(k[end].module, k[first].module) == 0; end++)
             if (strstr(k[end].module, o->match) || strstr(k[end].name, o->match))
                 todo[chosen++] = end;
+        if (o->seconds && time(NULL) >= last) {
+            late += chosen;
+            continue;
+        }
         if (run_module(o, k, outcome, todo, chosen) < 0)
             return 1;
         for (size_t i = first; i < end; i++) {
@@ -427,10 +435,13 @@ static int run_all(const struct options *o)
                        v == PASSED ? "" : outcome[i].text);
         }
     }
-    printf("%zu passed, %zu failed, %zu skipped\n", passed, failed, skipped);
+    printf("%zu passed, %zu failed, %zu skipped", passed, failed, skipped);
+    if (late)
+        printf(", %zu not run within %u s", late, o->seconds);
+    printf("\n");
     free(todo);
     munmap(outcome, (count + 1) * sizeof *outcome);
-    return failed || !passed;
+    return failed || !passed ? 1 : late ? 3 : 0;
 }
 
 static int list_all(void)
@@ -465,10 +476,15 @@ static int load_oracle(const char *path)
 int main(int argc, char **argv)
 {
     static const struct option longs[] = {
-        {"oracle", required_argument, NULL, 'o'}, {"driver", required_argument, NULL, 'd'},
-        {"ptx", required_argument, NULL, 'p'},    {"match", required_argument, NULL, 'm'},
-        {"self", no_argument, NULL, 's'},         {"quiet", no_argument, NULL, 'q'},
-        {"list", no_argument, NULL, 'l'},         {NULL, 0, NULL, 0},
+        {"oracle", required_argument, NULL, 'o'},
+        {"driver", required_argument, NULL, 'd'},
+        {"ptx", required_argument, NULL, 'p'},
+        {"match", required_argument, NULL, 'm'},
+        {"self", no_argument, NULL, 's'},
+        {"quiet", no_argument, NULL, 'q'},
+        {"list", no_argument, NULL, 'l'},
+        {"seconds", required_argument, NULL, 't'},
+        {NULL, 0, NULL, 0},
     };
     struct options o = {.match = ""};
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
@@ -494,6 +510,9 @@ int main(int argc, char **argv)
         case 'q':
             o.quiet = true;
             break;
+        case 't':
+            o.seconds = (unsigned)strtoul(optarg, NULL, 10);
+            break;
         default:
             return 2;
         }
@@ -502,7 +521,7 @@ int main(int argc, char **argv)
         fprintf(
             stderr,
             "usage: corpus --oracle LIBORACLE (--self | --list | --ptx FOLDER --driver LIBCUDA) "
-            "[--match WORD] [--quiet]\n");
+            "[--match WORD] [--quiet] [--seconds N]\n");
         return 2;
     }
     if (load_oracle(o.oracle) < 0)

@@ -119,9 +119,9 @@ static void spawn(struct server *server, const char *const args[], const char *c
         words[n++] = args[i];
     words[n] = NULL;
 
-    static const char *const passed[] = {"PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS",
-                                         "LSAN_OPTIONS"};
-    static char copies[5][512];
+    static const char *const passed[] = {"PATH",         "ASAN_OPTIONS", "UBSAN_OPTIONS",
+                                         "TSAN_OPTIONS", "LSAN_OPTIONS", "LD_LIBRARY_PATH"};
+    static char copies[6][512];
     for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
         const char *value = getenv(passed[i]);
         if (!value)

@@ -167,6 +167,30 @@ static void unmapping_under_a_kernel_is_a_fault(void **state)
     in_child(body_unmap);
 }
 
+/* A driver may wait instead: then the kernel has ended unharmed when the call returns. */
+static void body_waiting_unmap(void)
+{
+    cuda_mem_handle handle;
+    cuda_device_ptr ptr;
+
+    setenv("SOFTGPU_UNMAP_WAITS", "1", 1);
+    CHECK(kernels_open() == 0);
+    CHECK(cuMemCreate(&handle, 2 * MIB, &prop, 0) == CUDA_OK);
+    CHECK(cuMemAddressReserve(&ptr, 2 * MIB, 0, 0, 0) == CUDA_OK);
+    CHECK(cuMemMap(ptr, 2 * MIB, 0, handle, 0) == CUDA_OK);
+    CHECK(cuMemSetAccess(ptr, 2 * MIB, &read_write, 1) == CUDA_OK);
+    CHECK(launch_sleep(1, 1, 1000000, 100, NULL) == CUDA_OK);
+    CHECK(cuStreamQuery(NULL) == CUDA_ERR_NOT_READY);
+    CHECK(cuMemUnmap(ptr, 2 * MIB) == CUDA_OK);
+    CHECK(cuStreamQuery(NULL) == CUDA_OK);
+}
+
+static void unmapping_may_be_made_to_wait(void **state)
+{
+    (void)state;
+    in_child(body_waiting_unmap);
+}
+
 static void body_unregister(void)
 {
     void *host = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -319,6 +343,7 @@ int main(void)
         cmocka_unit_test(an_overrun_is_sticky),
         cmocka_unit_test(a_trap_is_sticky),
         cmocka_unit_test(unmapping_under_a_kernel_is_a_fault),
+        cmocka_unit_test(unmapping_may_be_made_to_wait),
         cmocka_unit_test(unregistering_under_a_kernel_is_a_fault),
         cmocka_unit_test(remapping_under_a_kernel_never_kills),
         cmocka_unit_test(launch_errors_are_not_sticky),

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * checks: examines a driver and gpushare on it, step by step (run-checks.sh starts it).
+ *
+ *   checks run --library LIBCUDA [--driver WORD] [--results FOLDER] [--budget SECONDS]
+ *              (--first | --rest | --all | --only STEP...)
+ *   checks list                     the steps
+ *   checks step NAME LIBCUDA        one step, in this process
+ *   checks part PART ARGUMENT LIBCUDA   a process of a step's own
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/gpu/probe.h"
+#include "tests/gpu/report.h"
+#include "tests/gpu/runner.h"
+#include "tests/gpu/step.h"
+
+/* A call on the GPU machine may last 600 s: what is read and copied afterwards needs some. */
+enum { BUDGET_S = 540, ONLY_MAX = 64, STATUS_USAGE = 2, STATUS_NO_FOLDER = 5 };
+/* No step can say anything in less. */
+static const double step_min_s = 2;
+
+struct options {
+    const char *library, *driver, *results;
+    double budget_s; /* 0: none */
+    bool first, rest;
+    const char *only[ONLY_MAX];
+    size_t only_count;
+};
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* ---- what steps find around them --------------------------------------------------------- */
+
+/* As the supervisor does for its workers (worker_process.c), so that steps see the same driver. */
+static void set_environment(const struct options *options)
+{
+    static const char *const dropped[] = {"CUDA_", "GPUSHARE_", "NOTIFY_SOCKET=", "LISTEN_",
+                                          "LD_PRELOAD="};
+    for (char **variable = environ; *variable;) {
+        bool drop = false;
+        for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+            drop = drop || !strncmp(*variable, dropped[i], strlen(dropped[i]));
+        if (!drop) {
+            variable++;
+            continue;
+        }
+        char name[200];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*variable, "="), *variable);
+        unsetenv(name);
+    }
+    setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 0);
+    setenv("BUILD", probe_folder, 1);
+    setenv("TEST_DRIVER", options->driver ? options->driver : options->library, 1);
+}
+
+static const char *find_folder(void)
+{
+    static char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length < 0)
+        return ".";
+    path[length] = 0;
+    /* FOLDER/gpu/checks */
+    for (int i = 0; i < 2; i++)
+        if (strrchr(path, '/'))
+            *strrchr(path, '/') = 0;
+    return path;
+}
+
+/* ---- running ------------------------------------------------------------------------------- */
+static bool is_done(const struct result *result)
+{
+    return result->json && result->outcome != OUTCOME_UNKNOWN && result->outcome != OUTCOME_NOT_RUN;
+}
+
+static bool is_wanted(const struct options *options, struct report *report, const struct step *step)
+{
+    for (size_t i = 0; i < options->only_count; i++)
+        if (!strcmp(options->only[i], step->name))
+            return true;
+    if (options->only_count)
+        return false;
+    if (options->first && step->set == STEP_FIRST)
+        return true;
+    /* Resumable: what has its verdict is not asked again. */
+    return options->rest && !is_done(report_result(report, step));
+}
+
+static void print_result(const struct result *result)
+{
+    printf("%-8s %s (%.1f s): %s\n", outcome_name(result->outcome), result->step->name,
+           json_real_value(json_object_get(result->json, "seconds")), result_verdict(result));
+    for (size_t i = 0; i < step_assumption_count; i++)
+        if (!strcmp(step_assumptions[i].step, result->step->name))
+            printf("         %s: stands on it: %s; if false: %s\n", step_assumptions[i].name,
+                   step_assumptions[i].depends, step_assumptions[i].if_false);
+    fflush(stdout);
+}
+
+static int run_step(const struct options *options, struct report *report, const struct step *step,
+                    double end_s)
+{
+    struct result *result = report_result(report, step);
+    double left = options->budget_s > 0 ? end_s - now_s() : step->limit_s;
+    if (runner_stopped()) {
+        result_not_run(result, step, "stopped from outside before it began");
+    } else if (left < step_min_s) {
+        result_not_run(result, step, "the budget of time was used up");
+    } else {
+        FILE *log = report_open_log(report, step);
+        if (!log)
+            return -1;
+        runner_run(step, options->library, left < step->limit_s ? left : step->limit_s, log,
+                   result);
+        fclose(log);
+    }
+    print_result(result);
+    return report_save(report, step);
+}
+
+static int run_steps(const struct options *options, struct report *report)
+{
+    unsigned counts[OUTCOMES] = {0}, ran = 0;
+    double end_s = now_s() + options->budget_s;
+    for (size_t i = 0; i < step_count; i++) {
+        if (!is_wanted(options, report, &step_table[i]))
+            continue;
+        if (run_step(options, report, &step_table[i], end_s) < 0)
+            return STATUS_NO_FOLDER;
+        counts[report_result(report, &step_table[i])->outcome]++;
+        ran++;
+    }
+    printf("%u steps:", ran);
+    for (int i = 0; i < OUTCOMES; i++)
+        if (counts[i])
+            printf(" %u %s", counts[i], outcome_name((enum outcome)i));
+    printf("; %s/page.md\n", report->folder);
+    return result_exit_status(counts);
+}
+
+/* Each step's sockets and files go there; the path is short, for a socket's name is. */
+static const char *make_temporary(void)
+{
+    static char folder[] = "/tmp/gpushare-checks-XXXXXX";
+    if (!mkdtemp(folder)) {
+        fprintf(stderr, "checks: %s: %s\n", folder, strerror(errno));
+        return NULL;
+    }
+    setenv("TMPDIR", folder, 1);
+    return folder;
+}
+
+static void remove_temporary(const char *folder)
+{
+    char command[80];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command) != 0)
+        fprintf(stderr, "checks: %s could not be removed\n", folder);
+}
+
+static int run(const struct options *options)
+{
+    struct report report;
+    set_environment(options);
+    bool resume = options->rest || options->only_count;
+    int status = STATUS_NO_FOLDER;
+    const char *temporary = NULL;
+    if (report_open(&report, options->results, resume, options->library) == 0)
+        temporary = make_temporary();
+    if (temporary) {
+        runner_open();
+        status = run_steps(options, &report);
+        remove_temporary(temporary);
+    }
+    report_close(&report);
+    return status;
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+static int list_steps(void)
+{
+    for (size_t i = 0; i < step_count; i++)
+        printf("%-6s %-32s %3u s  %s\n", step_table[i].set == STEP_FIRST ? "first" : "rest",
+               step_table[i].name, step_table[i].limit_s, step_table[i].title);
+    return 0;
+}
+
+static int refuse_usage(const char *why)
+{
+    fprintf(stderr,
+            "checks: %s\nusage: run-checks.sh [--driver nvidia|softgpu|/path/of/libcuda.so.1] "
+            "[--results FOLDER] [--budget SECONDS]\n"
+            "                     [--first | --rest | --only STEP... | --list]\n",
+            why);
+    return STATUS_USAGE;
+}
+
+static int run_command(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"library", required_argument, NULL, 'l'}, {"driver", required_argument, NULL, 'd'},
+        {"results", required_argument, NULL, 'r'}, {"budget", required_argument, NULL, 'b'},
+        {"first", no_argument, NULL, 'f'},         {"rest", no_argument, NULL, 'R'},
+        {"only", required_argument, NULL, 'o'},    {NULL, 0, NULL, 0},
+    };
+    struct options options = {0};
+    char *end = NULL;
+    double budget = -1;
+    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        if (c == 'l')
+            options.library = optarg;
+        else if (c == 'd')
+            options.driver = optarg;
+        else if (c == 'r')
+            options.results = optarg;
+        else if (c == 'f')
+            options.first = true;
+        else if (c == 'R')
+            options.rest = true;
+        else if (c == 'b')
+            budget = strtod(optarg, &end);
+        else if (c == 'o' && options.only_count < ONLY_MAX)
+            options.only[options.only_count++] = optarg;
+        else
+            return refuse_usage("what is meant?");
+    }
+    if (end && (*end || budget <= 0))
+        return refuse_usage("--budget takes a number of seconds above 0");
+    if (optind != argc || !options.library)
+        return refuse_usage("too many words, or no --library");
+    if (options.first + options.rest + (options.only_count > 0) > 1)
+        return refuse_usage("--first, --rest and --only exclude each other");
+    for (size_t i = 0; i < options.only_count; i++)
+        if (!step_find(options.only[i])) {
+            fprintf(stderr, "checks: there is no step '%s'; --list shows them\n", options.only[i]);
+            return STATUS_USAGE;
+        }
+    if (!options.first && !options.rest && !options.only_count)
+        options.first = options.rest = true;
+    options.budget_s = end ? budget : options.first && !options.rest ? BUDGET_S : 0;
+    return run(&options);
+}
+
+static int run_part(const char *name, const char *argument)
+{
+    int socket = fcntl(3, F_GETFD) < 0 ? -1 : 3;
+    for (size_t i = 0; i < step_part_count; i++)
+        if (!strcmp(step_parts[i].name, name))
+            return step_parts[i].run(argument, socket);
+    return refuse_usage("no such part");
+}
+
+int main(int argc, char **argv)
+{
+    probe_folder = find_folder();
+    if (argc == 2 && !strcmp(argv[1], "list"))
+        return list_steps();
+    if (argc == 5 && !strcmp(argv[1], "part")) {
+        probe_library = argv[4];
+        return run_part(argv[2], argv[3]);
+    }
+    if (argc == 4 && !strcmp(argv[1], "step")) {
+        const struct step *step = step_find(argv[2]);
+        if (!step)
+            return refuse_usage("no such step");
+        probe_library = argv[3];
+        step->run(step->argument);
+        fflush(stdout);
+        return 0;
+    }
+    if (argc >= 2 && !strcmp(argv[1], "run"))
+        return run_command(argc - 1, argv + 1);
+    return refuse_usage("a command is missing");
+}

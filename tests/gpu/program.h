@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * program: another program that a step runs and whose output it judges. The output goes to a file
+ * in the temporary folder, so that several can run at once and none waits for a reader.
+ */
+#ifndef GPUSHARE_TESTS_GPU_PROGRAM_H
+#define GPUSHARE_TESTS_GPU_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { PROGRAM_WORDS = 8 };
+
+struct program {
+    pid_t pid;
+    char path[256]; /* of the output */
+    char name[64];
+    char last[300]; /* the output's last line that is not empty; set by program_wait */
+    char line[300]; /* for program_line */
+};
+
+/* words end with NULL or at PROGRAM_WORDS; %F and %T at the beginning of one are this program's
+ * folder's parent and the temporary folder. env: further "NAME=value", ends with NULL; NULL: none.
+ * Ends the step if it can't be started. */
+void program_start(struct program *program, const char *const words[PROGRAM_WORDS],
+                   const char *const env[]);
+
+/* Returns once the output has a line that begins so, or the program has ended. */
+void program_read_until(struct program *program, const char *start);
+
+/* Its exit status; 128 and the signal's number if one ended it. */
+int program_wait(struct program *program);
+
+/* Whether the output holds this word. */
+bool program_said(const struct program *program, const char *word);
+
+/* The last line that holds it; "" if none does. */
+const char *program_line(struct program *program, const char *word);
+
+/* The last lines of the output, for the step's log. */
+void program_print(const struct program *program);
+
+#endif
