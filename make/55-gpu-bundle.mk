@@ -10,7 +10,15 @@ $(call obj,tests/gpu/probe.c): tests/gpu/kernels/probe.ptx
 $(GPU_CHECKS): $(call obj,$(wildcard tests/gpu/*.c)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
-CHECK_DEPS += $(GPU_CHECKS)
+$(BUILD)/tests/unit/gpu/%: $(BUILD)/obj/tests/unit/gpu/%.o $(call obj,$(filter-out tests/gpu/main.c,$(wildcard tests/gpu/*.c))) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
+# For its tests: a driver that hangs, crashes or lacks a call.
+GPU_BROKEN := $(BUILD)/tests/gpu/broken/libcuda.so.1
+$(GPU_BROKEN): $(call obj,tests/gpu/broken/driver.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -o $@ $^ -ldl
+CHECK_DEPS += $(GPU_CHECKS) $(GPU_BROKEN)
 
 .PHONY: gpu-bundle
 gpu-bundle: all tests $(CHECK_DEPS) $(GPU_CHECKS) ## one folder that checks everything on a machine with a GPU

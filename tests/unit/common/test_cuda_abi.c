@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/cuda_driver.h"
+#include "tests/gpu/extra.h"
 
 #if __has_include(<cuda.h>) && __has_include(<cudaTypedefs.h>)
 #include <cuda.h>
@@ -232,13 +233,43 @@ static void entry_points_agree(void **state)
 #undef X
 }
 
+/* The calls that only the steps of tests/gpu make. */
+static void extra_declarations_agree(void **state)
+{
+    (void)state;
+    assert_int_equal(EXTRA_JIT_INPUT_PTX, CU_JIT_INPUT_PTX);
+    SAME_SIZE(struct extra_kernel_node, CUDA_KERNEL_NODE_PARAMS_v2);
+    SAME_MEMBER(struct extra_kernel_node, function, CUDA_KERNEL_NODE_PARAMS_v2, func);
+    SAME_MEMBER(struct extra_kernel_node, grid_x, CUDA_KERNEL_NODE_PARAMS_v2, gridDimX);
+    SAME_MEMBER(struct extra_kernel_node, grid_z, CUDA_KERNEL_NODE_PARAMS_v2, gridDimZ);
+    SAME_MEMBER(struct extra_kernel_node, block_x, CUDA_KERNEL_NODE_PARAMS_v2, blockDimX);
+    SAME_MEMBER(struct extra_kernel_node, block_z, CUDA_KERNEL_NODE_PARAMS_v2, blockDimZ);
+    SAME_MEMBER(struct extra_kernel_node, shared_bytes, CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes);
+    SAME_MEMBER(struct extra_kernel_node, parameters, CUDA_KERNEL_NODE_PARAMS_v2, kernelParams);
+    SAME_MEMBER(struct extra_kernel_node, extra, CUDA_KERNEL_NODE_PARAMS_v2, extra);
+    SAME_MEMBER(struct extra_kernel_node, kernel, CUDA_KERNEL_NODE_PARAMS_v2, kern);
+    SAME_MEMBER(struct extra_kernel_node, context, CUDA_KERNEL_NODE_PARAMS_v2, ctx);
+#if CUDA_VERSION >= 13010
+    assert_int_equal(EXTRA_RESOURCE_WORKQUEUE_CONFIG, CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG);
+    assert_int_equal(EXTRA_WORKQUEUE_BALANCED, CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED);
+    SAME_SIZE(struct extra_workqueue, CUdevWorkqueueConfigResource);
+    SAME_MEMBER(struct extra_workqueue, concurrency, CUdevWorkqueueConfigResource,
+                wqConcurrencyLimit);
+    SAME_MEMBER(struct extra_workqueue, scope, CUdevWorkqueueConfigResource, sharingScope);
+#endif
+#define X(name, version, params)                                                                   \
+    assert_int_equal(sizeof(PFN_##name##_v##version), sizeof(void (*)(void)));
+    EXTRA_ENTRIES(X)
+#undef X
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_agree),      cmocka_unit_test(attributes_agree),
         cmocka_unit_test(flags_agree),        cmocka_unit_test(memory_values_agree),
         cmocka_unit_test(scalar_types_agree), cmocka_unit_test(structures_agree),
-        cmocka_unit_test(entry_points_agree),
+        cmocka_unit_test(entry_points_agree), cmocka_unit_test(extra_declarations_agree),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

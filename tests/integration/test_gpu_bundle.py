@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""The GPU bundle, made as a user makes it, on the software GPU and on drivers that misbehave.
+
+It runs from another folder, with an empty environment, from a folder that it can't write to; as root as user
+nobody too. Each verdict must be the one that the driver's settings call for.
+"""
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
+ENTRY = os.path.abspath("tests/gpu/results_entry.py")
+NOBODY = 65534
+# The software GPU has neither cubins nor graphs nor work queue resources.
+NOT_TO_BE_HAD = {"blocks-module-load-cubin", "queues-17-balanced", "queues-70-balanced", "graph-cost"}
+# The software GPU's cuMemFree waits, as NVIDIA documents of its own.
+FALSE = {"blocks-memory-free"}
+# What these say depends on the CPU time that they get; they must have a verdict.
+TIMED = {"gpushare-halves", "gpushare-strict-30-70", "completion-latency"}
+TOO_SLOW = "this host is too slow to tell"
+
+
+def under_sanitizer():
+    with open(os.path.join(BUILD, "bin/gpushared"), "rb") as file:
+        return re.search(rb"__(asan|tsan|ubsan)_", file.read()) is not None
+
+
+class Bundle(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.top = tempfile.mkdtemp(prefix="gpushare-bundle-", dir="/tmp")
+        os.chmod(cls.top, 0o755)
+        cls.bundle = os.path.join(cls.top, "bundle")
+        made = subprocess.run(["make/gpu-bundle.sh", BUILD, cls.bundle], capture_output=True, text=True, check=False)
+        if made.returncode:
+            raise AssertionError(made.stdout + made.stderr)
+        for folder, _, files in os.walk(cls.bundle, topdown=False):
+            for path in [folder] + [os.path.join(folder, file) for file in files]:
+                os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & ~0o222 | 0o444)
+        cls.softgpu = os.path.join(cls.bundle, "lib/softgpu/libcuda.so.1")
+
+    @classmethod
+    def tearDownClass(cls):
+        subprocess.run(["chmod", "-R", "u+w", cls.top], check=True)
+        shutil.rmtree(cls.top)
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="run-", dir=self.top)
+        self.user = NOBODY if os.getuid() == 0 else None
+        if self.user:
+            os.chown(self.folder, self.user, self.user)
+
+    def run_checks(self, *words, env=None, user=True, limit=170, folder=None):
+        """Exit status and output of run-checks.sh in a folder of its own, as nobody where that is possible."""
+        as_user = {"user": self.user, "group": self.user, "extra_groups": []} if user and self.user else {}
+        done = subprocess.run([os.path.join(self.bundle, "run-checks.sh"), *words], cwd=folder or self.folder, env=env or {},
+                              capture_output=True, text=True, timeout=limit, check=False, **as_user)
+        return done.returncode, done.stdout + done.stderr
+
+    def results(self, folder="results"):
+        found = {}
+        for name in os.listdir(os.path.join(self.folder, folder)):
+            if name.endswith(".json") and name != "results.json":
+                with open(os.path.join(self.folder, folder, name), encoding="utf-8") as file:
+                    found[name[:-5]] = json.load(file)
+        return found
+
+    def only(self, *steps, env=None, driver="softgpu", words=(), **options):
+        selected = [word for step in steps for word in ("--only", step)]
+        status, output = self.run_checks("--driver", driver, "--results", "results", *words, *selected, env=env, **options)
+        return status, output, self.results()
+
+    def broken(self, how, call):
+        library = os.path.join(BUILD, "tests/gpu/broken/libcuda.so.1")
+        copy = os.path.join(self.folder, "libcuda.so.1")
+        shutil.copy(library, copy)
+        os.chmod(copy, 0o755)
+        return copy, {"BROKEN_DRIVER": self.softgpu, "BROKEN_CALL": call, "BROKEN_HOW": how}
+
+    def verdicts(self, result):
+        return {row["name"]: row["verdict"] for row in result["assumptions"]}
+
+    # ---- the whole of it
+
+    def check_first(self, results):
+        listed = subprocess.run([os.path.join(self.bundle, "run-checks.sh"), "--list"], env={}, capture_output=True,
+                                text=True, check=True).stdout.splitlines()
+        first = {line.split()[1] for line in listed if line.startswith("first")}
+        self.assertGreater(len(first), 45)
+        self.assertEqual(set(results), first)
+        for name, result in results.items():
+            with self.subTest(step=name):
+                if name in NOT_TO_BE_HAD:
+                    expected = {"unknown"}
+                elif name in FALSE:
+                    expected = {"false"}
+                elif name in TIMED:
+                    expected = {"held", "passed", "not met", "false"}
+                elif TOO_SLOW in result["verdict"]:
+                    expected = {"unknown"}
+                else:
+                    expected = {"held", "passed", "measured"}
+                self.assertIn(result["outcome"], expected, result["verdict"])
+                self.assertTrue(result["verdict"])
+                self.assertIsNone(result["ended"] if result["outcome"] != "unknown" else None)
+
+    def test_first_on_the_software_gpu(self):
+        began = time.monotonic()
+        status, output = self.run_checks("--driver", "softgpu", "--first", "--results", "results")
+        self.assertLess(time.monotonic() - began, 170)
+        results = self.results()
+        self.check_first(results)
+        self.assertEqual(status, 1, output)  # something is false: never counted as passed
+        with open(os.path.join(self.folder, "results/page.md"), encoding="utf-8") as file:
+            page = file.read()
+        assumptions = [row for result in results.values() for row in result["assumptions"]]
+        for verdict in ("held", "false", "unknown"):
+            count = sum(row["verdict"] == verdict for row in assumptions)
+            self.assertRegex(page.splitlines()[-1], rf"\b{count} {verdict}\b")
+        for row in assumptions:
+            self.assertIn(row["text"].replace("|", "\\|"), page)
+        for name in results:
+            self.assertRegex(output, rf"(?m)^(held|passed|measured|unknown|false|not met) +{re.escape(name)} \(")
+        self.assertIn("what changes if it is false", page)
+        # The entry for the document, made from the folder alone.
+        entry = subprocess.run([sys.executable, ENTRY, os.path.join(self.folder, "results")], capture_output=True, text=True,
+                               check=True).stdout
+        for row in assumptions:
+            self.assertIn(f"| {row['name']} | {row['verdict']} |", entry)
+        self.assertIn(results["inventory"]["facts"]["device"], entry)
+        size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(self.bundle) for file in files)
+        self.assertLess(size, 64 << 20)
+        # What a program of the bundle needs beside glibc lies in it: the machine may have nothing.
+        for program in ("gpu/checks", "bin/gpushared", "libexec/gpushare-worker"):
+            needed = subprocess.run(["readelf", "-d", os.path.join(self.bundle, program)], capture_output=True, text=True,
+                                    check=True).stdout
+            for library in re.findall(r"NEEDED.*\[(.*?)\]", needed):
+                if not re.match(r"(libc|libm|libdl|libpthread|ld-linux-x86-64|libgcc_s)\.so", library):
+                    self.assertTrue(os.path.exists(os.path.join(self.bundle, "lib/needed", library)), library)
+
+    def test_as_this_user_too(self):
+        status, output, results = self.only("inventory", "registration", "gpushare-vector-add", user=False)
+        self.assertEqual(status, 0, output)
+        self.assertEqual({r["outcome"] for r in results.values()}, {"held", "passed"})
+        self.assertIn("NVIDIA" if "nvidia" in output else "softgpu", results["inventory"]["facts"]["library"])
+
+    # ---- drivers of several kinds
+
+    def test_a_driver_without_green_contexts(self):
+        env = {"SOFTGPU_NO_GREEN": "1"}
+        status, output, results = self.only("inventory", "completion-memop", "partition-sizes", "blocks-green-context-create",
+                                            "gpushare-vector-add", env=env)
+        self.assertEqual(status, 1, output)
+        self.assertEqual(self.verdicts(results["inventory"])["green-contexts"], "false")
+        self.assertEqual(self.verdicts(results["completion-memop"]), {"memop-on-green-stream": "unknown"})
+        self.assertEqual(set(self.verdicts(results["partition-sizes"]).values()), {"unknown"})
+        self.assertIn("no green contexts", results["partition-sizes"]["verdict"])
+        self.assertEqual(results["blocks-green-context-create"]["outcome"], "unknown")
+        self.assertEqual(results["gpushare-vector-add"]["outcome"], "passed")
+
+    def test_refused_hints(self):
+        status, output, results = self.only("arenas", env={"SOFTGPU_HINT_REFUSAL": "100"})
+        self.assertEqual(status, 1, output)
+        self.assertEqual(self.verdicts(results["arenas"]), {"host-arena": "held", "device-arena-before-context": "false",
+                                                            "device-arena-after-context": "false"})
+        self.assertTrue(any("none of those tried" in row["text"] for row in results["arenas"]["checks"]))
+        with open(os.path.join(self.folder, "results/arenas.log"), encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"(?m)^64 GiB at 0x1000000000: 8 times elsewhere, first at 0x")
+
+    def test_unmapping_that_waits_and_that_does_not(self):
+        _, output, results = self.only("blocks-memory-unmap", env={"SOFTGPU_UNMAP_WAITS": "1"})
+        self.assertEqual(results["blocks-memory-unmap"]["outcome"], "false", output)
+        self.assertIn("WAITS", results["blocks-memory-unmap"]["verdict"])
+        self.assertGreater(results["blocks-memory-unmap"]["measures"]["beside_ms"]["value"], 100)
+        _, output, results = self.only("blocks-memory-unmap")
+        if TOO_SLOW not in results["blocks-memory-unmap"]["verdict"]:
+            self.assertEqual(results["blocks-memory-unmap"]["outcome"], "held", output)
+        # Nothing is deleted.
+        with open(os.path.join(self.folder, "results/blocks-memory-unmap.json.1"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["outcome"], "false")
+
+    # ---- drivers that misbehave
+
+    def test_a_driver_that_hangs_costs_its_own_step(self):
+        driver, env = self.broken("hang", "cuMemExportToShareableHandle")
+        began = time.monotonic()
+        status, output, results = self.only("jit", "blocks-memory-export", "partition-blocks", driver=driver, env=env)
+        self.assertLess(time.monotonic() - began, 40)
+        self.assertEqual(status, 3, output)
+        hung = results["blocks-memory-export"]
+        self.assertEqual((hung["outcome"], self.verdicts(hung)), ("unknown", {"memory-export-does-not-wait": "unknown"}))
+        self.assertIn("killed after 12 s, in or after memory-export", hung["verdict"])
+        self.assertEqual((results["jit"]["outcome"], results["partition-blocks"]["outcome"]), ("held", "held"))
+
+    def test_a_hang_at_the_start_keeps_what_was_said(self):
+        driver, env = self.broken("hang", "cuMemExportToShareableHandle")
+        status, output, results = self.only("inventory", "survival-creator", driver=driver, env=env, words=("--budget", "8"))
+        self.assertEqual(status, 3, output)
+        self.assertEqual(results["inventory"]["outcome"], "held")
+        self.assertEqual(results["survival-creator"]["outcome"], "unknown")
+        left = subprocess.run(["pgrep", "-f", re.escape(driver)], capture_output=True, text=True, check=False).stdout
+        self.assertEqual(left, "", "a process of the step is left")
+
+    def test_a_driver_that_crashes(self):
+        driver, env = self.broken("crash", "cuCtxSynchronize")
+        status, output, results = self.only("inventory", "queues-17", "gpushare-fault", driver=driver, env=env)
+        self.assertEqual(results["inventory"]["outcome"], "held", output)
+        self.assertEqual(results["queues-17"]["outcome"], "unknown")
+        self.assertIn("signal 6", results["queues-17"]["verdict"])
+        self.assertIn("cuCtxSynchronize", results["queues-17"]["verdict"])
+        self.assertIn(status, (1, 3))
+
+    def test_a_driver_that_lacks_a_call(self):
+        driver, env = self.broken("lack", "cuStreamBatchMemOp")
+        status, output, results = self.only("completion-memop", "completion-batch-memop", "gpushare-vector-add",
+                                            driver=driver, env=env)
+        self.assertEqual(results["completion-memop"]["outcome"], "held", output)
+        self.assertEqual(results["completion-batch-memop"]["outcome"], "unknown")
+        self.assertIn("the driver has no cuStreamBatchMemOp", results["completion-batch-memop"]["verdict"])
+        # gpushare can't work without it: its own check has failed, and is not merely unknown.
+        self.assertEqual(results["gpushare-vector-add"]["outcome"], "failed")
+        self.assertEqual(status, 1)
+
+    def test_what_is_no_driver(self):
+        driver = os.path.join(self.bundle, "lib/libgpushare-client.so.0")
+        status, output, results = self.only("inventory", "jit", driver=driver)
+        self.assertEqual(status, 3, output)
+        self.assertEqual({r["outcome"] for r in results.values()}, {"unknown"})
+        self.assertIn("not a CUDA driver", results["jit"]["verdict"])
+
+    # ---- budget, resuming, usage
+
+    def test_budget_and_resuming(self):
+        status, output, results = self.only("jit", "inventory")
+        self.assertEqual(status, 0, output)
+        stamps = {name: os.stat(os.path.join(self.folder, f"results/{name}.json")).st_mtime_ns for name in ("jit", "inventory")}
+        status, output = self.run_checks("--driver", "softgpu", "--results", "results", "--rest", "--budget", "4")
+        results = self.results()
+        self.assertIn(status, (1, 3, 4), output)
+        self.assertEqual(results["row-accounting_error"]["outcome"], "not run")
+        self.assertIn("budget", results["row-accounting_error"]["verdict"])
+        self.assertIn(results["registration"]["outcome"], ("held", "unknown"))
+        for name, stamp in stamps.items():
+            self.assertEqual(os.stat(os.path.join(self.folder, f"results/{name}.json")).st_mtime_ns, stamp, name)
+        self.assertRegex(output.splitlines()[-1], r"^\d+ steps: .*\d+ not run")
+
+    def test_usage(self):
+        for words in (["--driver", "nonsense"], ["--frist"], ["--first", "--rest"], ["--only", "nothing"],
+                      ["--first", "--budget", "soon"]):
+            with self.subTest(words=words):
+                more = [] if words[0] == "--driver" else ["--driver", "softgpu"]
+                status, output = self.run_checks(*more, *words)
+                self.assertEqual(status, 2, output)
+        status, output = self.run_checks("--driver", "/nowhere/libcuda.so.1", "--first")
+        self.assertEqual(status, 5, output)
+        status, output = self.run_checks("--driver", "softgpu", "--first", folder=self.bundle,
+                                         user=True) if self.user else (5, "--results")
+        self.assertEqual(status, 5, output)
+        self.assertIn("--results", output)
+
+
+if __name__ == "__main__":
+    if under_sanitizer():
+        print("a bundle is made of a build without sanitizers")
+        sys.exit(77)
+    unittest.main(verbosity=2)
