@@ -130,13 +130,16 @@ static void write_row(FILE *page, const char *const cells[], size_t count)
 
 static void write_facts(const struct report *report, FILE *page)
 {
-    const char *name;
-    json_t *text;
     fputs("| | |\n|---|---|\n", page);
     write_row(page, (const char *[]){"driver", report->driver}, 2);
-    for (size_t i = 0; i < step_count; i++)
-        json_object_foreach(json_object_get(report->results[i].json, "facts"), name, text)
-            write_row(page, (const char *[]){name, json_string_value(text)}, 2);
+    for (size_t i = 0; i < step_count; i++) {
+        json_t *facts = json_object_get(report->results[i].json, "facts");
+        for (void *at = json_object_iter(facts); at; at = json_object_iter_next(facts, at))
+            write_row(page,
+                      (const char *[]){json_object_iter_key(at),
+                                       json_string_value(json_object_iter_value(at))},
+                      2);
+    }
 }
 
 static void write_steps(const struct report *report, FILE *page)
@@ -158,31 +161,33 @@ static void write_steps(const struct report *report, FILE *page)
 
 static void write_measures(const struct report *report, FILE *page)
 {
-    const char *name;
-    json_t *measure;
     fputs("\n## Measures\n\n| step | measure | value | unit |\n|---|---|---|---|\n", page);
-    for (size_t i = 0; i < step_count; i++)
-        json_object_foreach(json_object_get(report->results[i].json, "measures"), name, measure)
-        {
+    for (size_t i = 0; i < step_count; i++) {
+        json_t *measures = json_object_get(report->results[i].json, "measures");
+        for (void *at = json_object_iter(measures); at; at = json_object_iter_next(measures, at)) {
+            const json_t *measure = json_object_iter_value(at);
             char value[40];
             snprintf(value, sizeof value, "%.6g",
                      json_real_value(json_object_get(measure, "value")));
             write_row(page,
-                      (const char *[]){step_table[i].name, name, value,
+                      (const char *[]){step_table[i].name, json_object_iter_key(at), value,
                                        json_string_value(json_object_get(measure, "unit"))},
                       4);
         }
+    }
 }
 
 /* What was said of an assumption; NULL: nothing yet. */
 static const json_t *find_judgement(const struct report *report, const struct step_assumption *a)
 {
-    size_t i;
-    json_t *row;
     const struct step *step = step_find(a->step);
-    json_array_foreach(
-        json_object_get(report->results[step - step_table].json, "assumptions"), i,
-        row) if (!strcmp(json_string_value(json_object_get(row, "name")), a->name)) return row;
+    const json_t *rows =
+        step ? json_object_get(report->results[step - step_table].json, "assumptions") : NULL;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (!strcmp(json_string_value(json_object_get(row, "name")), a->name))
+            return row;
+    }
     return NULL;
 }
 

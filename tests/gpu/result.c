@@ -132,6 +132,13 @@ bool result_take_line(struct result *result, const char *line)
     return true;
 }
 
+/* A member of a row that this file has made. */
+static const char *text_of(const json_t *row, const char *member)
+{
+    const char *text = json_string_value(json_object_get(row, member));
+    return text ? text : "";
+}
+
 /* ---- the end ---------------------------------------------------------------------------- */
 static bool was_judged(const struct result *result, const char *assumption)
 {
@@ -181,16 +188,13 @@ static void keep_worst(enum outcome *worst, const char **text, enum outcome outc
     *text = said;
 }
 
-static void find_verdict(struct result *result, enum outcome *worst, const char **text)
+static void keep_worst_of(const struct result *result, const char *list, const char *member,
+                          enum outcome *worst, const char **text)
 {
-    size_t i;
-    json_t *row;
-    json_array_foreach(json_object_get(result->json, "assumptions"), i, row)
-        keep_worst(worst, text, outcome_of(json_string_value(json_object_get(row, "verdict"))),
-                   json_string_value(json_object_get(row, "text")));
-    json_array_foreach(json_object_get(result->json, "checks"), i, row)
-        keep_worst(worst, text, outcome_of(json_string_value(json_object_get(row, "outcome"))),
-                   json_string_value(json_object_get(row, "text")));
+    const json_t *rows = json_object_get(result->json, list);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        keep_worst(worst, text, outcome_of(text_of(json_array_get(rows, i), member)),
+                   text_of(json_array_get(rows, i), "text"));
 }
 
 void result_finish(struct result *result, double seconds, const char *ended)
@@ -206,7 +210,8 @@ void result_finish(struct result *result, double seconds, const char *ended)
     /* A step that died has said less than it would have. */
     if (ended && !find_reason(result))
         take_check(result, result->step->check ? OUTCOME_FAILED : OUTCOME_UNKNOWN, how);
-    find_verdict(result, &worst, &text);
+    keep_worst_of(result, "assumptions", "verdict", &worst, &text);
+    keep_worst_of(result, "checks", "outcome", &worst, &text);
     if (!text) {
         worst = result->step->check ? OUTCOME_FAILED : OUTCOME_UNKNOWN;
         text = "it said nothing";

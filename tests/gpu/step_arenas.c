@@ -252,8 +252,10 @@ void step_registration(const char *argument)
         probe_die("no memory");
     probe_open();
     probe_context();
-    if (!register_buffer(host))
+    if (!register_buffer(host)) {
+        free(back);
         return;
+    }
     cuda_device_ptr device, seen[REGISTRATIONS];
     for (unsigned i = 0; i < REGISTRATIONS; i++)
         CU(cu.cuMemHostGetDevicePointer(&seen[i], host + i * PROBE_REGISTER_STEP, 0));

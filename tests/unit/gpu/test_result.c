@@ -23,12 +23,12 @@ static void begin(const char *step)
 
 static const char *judgement(const char *assumption)
 {
-    size_t i;
-    json_t *row;
-    json_array_foreach(
-        json_object_get(result.json, "assumptions"), i,
-        row) if (!strcmp(json_string_value(json_object_get(row, "name")),
-                         assumption)) return json_string_value(json_object_get(row, "verdict"));
+    const json_t *rows = json_object_get(result.json, "assumptions");
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        if (!strcmp(json_string_value(json_object_get(row, "name")), assumption))
+            return json_string_value(json_object_get(row, "verdict"));
+    }
     return "none";
 }
 
