@@ -25,7 +25,7 @@
 #include "tests/gpu/step.h"
 
 /* A call on the GPU machine may last 600 s: what is read and copied afterwards needs some. */
-enum { BUDGET_S = 540, ONLY_MAX = 64, STATUS_USAGE = 2, STATUS_NO_FOLDER = 5 };
+enum { BUDGET_S = 540, ONLY_MAX = 64, SHORT_LIMIT_S = 6, STATUS_USAGE = 2, STATUS_NO_FOLDER = 5 };
 /* No step can say anything in less. */
 static const double step_min_s = 2;
 
@@ -49,7 +49,13 @@ static double now_s(void)
 /* As the supervisor does for its workers (worker_process.c), so that steps see the same driver. */
 static void set_environment(const struct options *options)
 {
-    static const char *const dropped[] = {"CUDA_", "GPUSHARE_", "NOTIFY_SOCKET=", "LISTEN_",
+    static const char *const dropped[] = {"CUDA_MPS_",
+                                          "CUDA_VISIBLE_DEVICES=",
+                                          "CUDA_DEVICE_MAX_CONNECTIONS=",
+                                          "CUDA_MODULE_",
+                                          "GPUSHARE_",
+                                          "NOTIFY_SOCKET=",
+                                          "LISTEN_",
                                           "LD_PRELOAD="};
     for (char **variable = environ; *variable;) {
         bool drop = false;
@@ -64,6 +70,7 @@ static void set_environment(const struct options *options)
         unsetenv(name);
     }
     setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
+    setenv("CUDA_MPS_LOG_DIRECTORY", "/nonexistent", 1);
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 0);
@@ -86,9 +93,12 @@ static const char *find_folder(void)
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
+/* A step that was killed may end well another time. */
 static bool is_done(const struct result *result)
 {
-    return result->json && result->outcome != OUTCOME_UNKNOWN && result->outcome != OUTCOME_NOT_RUN;
+    return result->json && result->outcome != OUTCOME_UNKNOWN &&
+           result->outcome != OUTCOME_NOT_RUN &&
+           json_is_null(json_object_get(result->json, "ended"));
 }
 
 static bool is_wanted(const struct options *options, struct report *report, const struct step *step)
@@ -115,36 +125,70 @@ static void print_result(const struct result *result)
     fflush(stdout);
 }
 
-static int run_step(const struct options *options, struct report *report, const struct step *step,
-                    double end_s)
+/* What several steps have in common may hang: after two that were killed in the same call, a step
+ * gets little time until one ends by itself. */
+struct patience {
+    char call[80];
+    unsigned killed;
+};
+
+static double limit_of(const struct step *step, const struct patience *patience)
+{
+    return patience->killed >= 2 && step->limit_s > SHORT_LIMIT_S ? SHORT_LIMIT_S : step->limit_s;
+}
+
+static void note_end(struct patience *patience, enum runner_end end, const struct result *result)
+{
+    if (end != RUNNER_OVERDUE)
+        patience->killed = 0;
+    else if (patience->killed && strcmp(patience->call, result->call) != 0)
+        patience->killed = 1;
+    else
+        patience->killed++;
+    snprintf(patience->call, sizeof patience->call, "%s", result->call);
+}
+
+/* A result that can't be written to the folder must not be lost with it. */
+static void save(struct report *report, const struct step *step)
+{
+    if (report_save(report, step) == 0)
+        return;
+    json_dumpf(report_result(report, step)->json, stdout, JSON_COMPACT);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void run_step(const struct options *options, struct report *report, const struct step *step,
+                     double end_s, struct patience *patience)
 {
     struct result *result = report_result(report, step);
-    double left = options->budget_s > 0 ? end_s - now_s() : step->limit_s;
+    double limit_s = limit_of(step, patience);
+    double left = options->budget_s > 0 ? end_s - now_s() : limit_s;
     if (runner_stopped()) {
         result_not_run(result, step, "stopped from outside before it began");
     } else if (left < step_min_s) {
         result_not_run(result, step, "the budget of time was used up");
     } else {
         FILE *log = report_open_log(report, step);
-        if (!log)
-            return -1;
-        runner_run(step, options->library, left < step->limit_s ? left : step->limit_s, log,
-                   result);
-        fclose(log);
+        enum runner_end end =
+            runner_run(step, options->library, left < limit_s ? left : limit_s, log, result);
+        note_end(patience, end, result);
+        if (log)
+            fclose(log);
     }
     print_result(result);
-    return report_save(report, step);
+    save(report, step);
 }
 
 static int run_steps(const struct options *options, struct report *report)
 {
     unsigned counts[OUTCOMES] = {0}, ran = 0;
+    struct patience patience = {0};
     double end_s = now_s() + options->budget_s;
     for (size_t i = 0; i < step_count; i++) {
         if (!is_wanted(options, report, &step_table[i]))
             continue;
-        if (run_step(options, report, &step_table[i], end_s) < 0)
-            return STATUS_NO_FOLDER;
+        run_step(options, report, &step_table[i], end_s, &patience);
         counts[report_result(report, &step_table[i])->outcome]++;
         ran++;
     }
@@ -156,22 +200,41 @@ static int run_steps(const struct options *options, struct report *report)
     return result_exit_status(counts);
 }
 
-/* Each step's sockets and files go there; the path is short, for a socket's name is. */
-static const char *make_temporary(void)
+/* Without persistence mode the last process that closes the GPU also shuts it down, and each step
+ * would start it again, for seconds. So the runner holds its nodes open; that changes no setting.
+ */
+static void hold_device_nodes(void)
 {
-    static char folder[] = "/tmp/gpushare-checks-XXXXXX";
-    if (!mkdtemp(folder)) {
-        fprintf(stderr, "checks: %s: %s\n", folder, strerror(errno));
-        return NULL;
+    static const char *const nodes[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"};
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+        if (open(nodes[i], O_RDWR | O_CLOEXEC) < 0 && errno != ENOENT)
+            fprintf(stderr, "checks: %s: %s\n", nodes[i], strerror(errno));
+}
+
+/* Each step's sockets and files go there; the path is short, for a socket's name is. */
+static const char *make_temporary(const struct report *report)
+{
+    static char folder[PATH_MAX];
+    const char *const places[] = {"/tmp", "/dev/shm", "/run", "/var/tmp", report->folder};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(folder, sizeof folder, "%s/gpushare-checks-XXXXXX", places[i]);
+        if (!mkdtemp(folder))
+            continue;
+        char *absolute = realpath(folder, NULL);
+        setenv("TMPDIR", absolute ? absolute : folder, 1);
+        /* The driver keeps compiled PTX there and not in somebody's home. */
+        setenv("CUDA_CACHE_PATH", absolute ? absolute : folder, 1);
+        free(absolute);
+        return folder;
     }
-    setenv("TMPDIR", folder, 1);
-    return folder;
+    fprintf(stderr, "checks: no folder for temporary files: neither /tmp nor the results\n");
+    return NULL;
 }
 
 static void remove_temporary(const char *folder)
 {
-    char command[80];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
+    char command[PATH_MAX + 20];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
     if (system(command) != 0)
         fprintf(stderr, "checks: %s could not be removed\n", folder);
 }
@@ -184,9 +247,10 @@ static int run(const struct options *options)
     int status = STATUS_NO_FOLDER;
     const char *temporary = NULL;
     if (report_open(&report, options->results, resume, options->library) == 0)
-        temporary = make_temporary();
+        temporary = make_temporary(&report);
     if (temporary) {
         runner_open();
+        hold_device_nodes();
         status = run_steps(options, &report);
         remove_temporary(temporary);
     }
@@ -283,8 +347,7 @@ int main(int argc, char **argv)
             return refuse_usage("no such step");
         probe_library = argv[3];
         step->run(step->argument);
-        fflush(stdout);
-        return 0;
+        probe_end(0);
     }
     if (argc >= 2 && !strcmp(argv[1], "run"))
         return run_command(argc - 1, argv + 1);

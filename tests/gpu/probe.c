@@ -85,7 +85,24 @@ void probe_die(const char *format, ...)
     va_start(arguments, format);
     say_line("cannot", NULL, format, arguments);
     va_end(arguments);
-    exit(1);
+    probe_end(1);
+}
+
+static void (*at_end)(void);
+
+void probe_at_end(void (*last_words)(void))
+{
+    at_end = last_words;
+}
+
+void probe_end(int status)
+{
+    void (*last_words)(void) = at_end;
+    at_end = NULL;
+    if (last_words)
+        last_words();
+    fflush(NULL);
+    _exit(status);
 }
 
 void probe_call(const char *call)

@@ -58,6 +58,13 @@ void probe_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the step: no verdict could be reached. */
 void probe_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
+/*
+ * Ends the process at once: a driver's destructors could hang or crash while a kernel or another
+ * thread still runs. The function given to probe_at_end() is called before.
+ */
+void probe_end(int status) __attribute__((noreturn));
+void probe_at_end(void (*last_words)(void));
+
 /* Tells the runner which call is being made, so that a hang or a crash has a name. */
 #define CU(call) (probe_call(#call), probe_check((call), #call))
 /* Without that, for calls that are timed or made often. */

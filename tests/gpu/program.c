@@ -44,16 +44,19 @@ void program_start(struct program *program, const char *const words[PROGRAM_WORD
     *program = (struct program){0};
     for (int i = 0; i < PROGRAM_WORDS && words[i]; i++)
         list[i] = expand(words[i]);
+    if (!list[0])
+        probe_die("a program without a name");
     const char *name = strrchr(list[0], '/');
     snprintf(program->name, sizeof program->name, "%s", name ? name + 1 : list[0]);
-    snprintf(program->path, sizeof program->path, "%s/output-%d-%u", temporary_folder(),
-             (int)getpid(), number++);
+    const char *outputs = getenv("CHECKS_OUTPUTS");
+    snprintf(program->path, sizeof program->path, "%s/%s-%d-%u.out",
+             outputs ? outputs : temporary_folder(), program->name, (int)getpid(), number++);
     fflush(stdout);
     program->pid = fork();
     if (program->pid < 0)
         probe_die("no process: %s", strerror(errno));
     if (program->pid == 0) {
-        int output = open(program->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        int output = open(program->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (output < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
             _exit(126);
         for (int i = 0; env && env[i]; i++)

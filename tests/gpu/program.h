@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * program: another program that a step runs and whose output it judges. The output goes to a file
- * in the temporary folder, so that several can run at once and none waits for a reader.
+ * of its own, so that several can run at once, none waits for a reader, and what one has said is
+ * there when the step is killed. $CHECKS_OUTPUTS, a folder in the results, holds these files.
  */
 #ifndef GPUSHARE_TESTS_GPU_PROGRAM_H
 #define GPUSHARE_TESTS_GPU_PROGRAM_H
@@ -15,7 +16,7 @@ enum { PROGRAM_WORDS = 8 };
 
 struct program {
     pid_t pid;
-    char path[256]; /* of the output */
+    char path[900]; /* of the output */
     char name[64];
     char last[300]; /* the output's last line that is not empty; set by program_wait */
     char line[300]; /* for program_line */

@@ -3,9 +3,11 @@
 #include "tests/gpu/report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,9 +61,25 @@ static void load_earlier(struct report *report)
     }
 }
 
+/* Two runs in one folder would write each other's results. */
+static int lock_folder(struct report *report)
+{
+    char outputs[PATH_SIZE];
+    report->lock = open(report->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (report->lock < 0 || flock(report->lock, LOCK_EX | LOCK_NB) < 0)
+        return fail(report->folder, ": another run uses it, or it can't be locked");
+    name_file(report, "outputs", "", outputs);
+    if (mkdir(outputs, 0755) < 0 && errno != EEXIST)
+        return fail(outputs, "");
+    char *absolute = realpath(outputs, NULL);
+    setenv("CHECKS_OUTPUTS", absolute ? absolute : outputs, 1);
+    free(absolute);
+    return 0;
+}
+
 int report_open(struct report *report, const char *folder, bool resume, const char *driver)
 {
-    *report = (struct report){.results = calloc(step_count, sizeof *report->results)};
+    *report = (struct report){.results = calloc(step_count, sizeof *report->results), .lock = -1};
     if (!report->results)
         return -ENOMEM;
     snprintf(report->driver, sizeof report->driver, "%s", driver);
@@ -73,6 +91,9 @@ int report_open(struct report *report, const char *folder, bool resume, const ch
         return fail(report->folder, ": name a folder that can be written with --results");
     if (access(report->folder, W_OK) < 0)
         return fail(report->folder, ": name a folder that can be written with --results");
+    int error = lock_folder(report);
+    if (error)
+        return error;
     load_earlier(report);
     return 0;
 }
@@ -241,15 +262,18 @@ static int write_page(const struct report *report)
     return 0;
 }
 
+/* Whole or not at all: a full disk leaves the earlier one. */
 static int write_json(json_t *json, const char *path)
 {
-    FILE *file = fopen(path, "we");
+    char temporary[PATH_SIZE + 8];
+    snprintf(temporary, sizeof temporary, "%s.new", path);
+    FILE *file = fopen(temporary, "we");
     if (!file)
-        return fail(path, "");
+        return fail(temporary, "");
     errno = 0;
     bool bad = json_dumpf(json, file, JSON_INDENT(1)) < 0 || fputc('\n', file) == EOF ||
                fflush(file) != 0 || fsync(fileno(file)) < 0;
-    if (fclose(file) != 0 || bad)
+    if (fclose(file) != 0 || bad || rename(temporary, path) < 0)
         return fail(path, "");
     return 0;
 }
@@ -279,12 +303,12 @@ int report_save(struct report *report, const struct step *step)
 {
     char path[PATH_SIZE];
     name_file(report, step->name, ".json", path);
+    /* One that fails says nothing of the others. */
     int error = keep_earlier(path);
     if (!error)
         error = write_json(report_result(report, step)->json, path);
-    if (!error)
-        error = write_index(report);
-    return error ? error : write_page(report);
+    int index_error = write_index(report), page_error = write_page(report);
+    return error ? error : index_error ? index_error : page_error;
 }
 
 void report_count(const struct report *report, unsigned counts[OUTCOMES])
@@ -300,5 +324,7 @@ void report_close(struct report *report)
     for (size_t i = 0; report->results && i < step_count; i++)
         result_clear(&report->results[i]);
     free(report->results);
+    if (report->lock >= 0)
+        close(report->lock);
     *report = (struct report){0};
 }

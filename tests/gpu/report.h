@@ -3,7 +3,8 @@
 /*
  * report: the results folder. Each step's result is written as soon as it ends: STEP.json, its
  * output STEP.log, then the page page.md and results.json of all that is known. Nothing is
- * deleted: a step that runs again leaves its earlier result as STEP.json.1, .2 and so on.
+ * deleted: a step that runs again leaves its earlier result as STEP.json.1, .2 and so on. The
+ * folder outputs/ in it, named by $CHECKS_OUTPUTS, takes what programs of steps print.
  */
 #ifndef GPUSHARE_TESTS_GPU_REPORT_H
 #define GPUSHARE_TESTS_GPU_REPORT_H
@@ -16,6 +17,7 @@ struct report {
     char folder[400];
     char driver[400];
     struct result *results; /* one for each step of the table */
+    int lock;               /* the folder, locked as long as this report is open */
 };
 
 /*

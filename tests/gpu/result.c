@@ -231,6 +231,26 @@ void result_finish(struct result *result, double seconds, const char *ended)
         json_object_set_new(result->json, "ended", json_string(how));
 }
 
+void result_cut_short(struct result *result, const char *how)
+{
+    char verdict[300];
+    const json_t *checks = json_object_get(result->json, "checks");
+    bool said = false;
+    for (size_t i = 0; i < json_array_size(checks); i++) {
+        enum outcome outcome = outcome_of(text_of(json_array_get(checks, i), "outcome"));
+        said = said || outcome == OUTCOME_NOT_MET ||
+               (outcome == OUTCOME_FAILED &&
+                strncmp(text_of(json_array_get(checks, i), "text"), how, strlen(how)) != 0);
+    }
+    if (result->outcome == OUTCOME_FALSE || said)
+        return;
+    const char *ended = json_string_value(json_object_get(result->json, "ended"));
+    snprintf(verdict, sizeof verdict, "cut short before its own limit: %s", ended ? ended : how);
+    result->outcome = OUTCOME_NOT_RUN;
+    json_object_set_new(result->json, "outcome", json_string(names[OUTCOME_NOT_RUN]));
+    json_object_set_new(result->json, "verdict", json_string(verdict));
+}
+
 void result_not_run(struct result *result, const struct step *step, const char *why)
 {
     result_begin(result, step);

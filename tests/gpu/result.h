@@ -50,6 +50,10 @@ bool result_take_line(struct result *result, const char *line);
  * Assumptions of the step that nothing was said of become unknown. */
 void result_finish(struct result *result, double seconds, const char *ended);
 
+/* For a finished step that was ended before its own limit: without a verdict that is worse than
+ * "unknown" it counts as not run. how: as result_finish. */
+void result_cut_short(struct result *result, const char *how);
+
 /* The step was not tried; why: for its verdict. */
 void result_not_run(struct result *result, const struct step *step, const char *why);
 

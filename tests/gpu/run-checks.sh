@@ -23,17 +23,22 @@
 # folder for the results.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-driver=nvidia list=
-for word in "$@"; do
-    [ "$word" != --help ] || { sed -n 's/^# \{0,1\}//; 5,29p' "$0"; exit 0; }
-    [ "$word" != --list ] || list=1
+driver=nvidia list='' words=$#
+while [ $words -gt 0 ]; do
+    word=$1 words=$((words - 1))
+    shift
+    case $word in
+    --help) sed -n 's/^# \{0,1\}//; 5,27p' "$0"; exit 0 ;;
+    --list) list=1 ;;
+    --driver)
+        [ $words -gt 0 ] || { echo "run-checks.sh: --driver needs a value: nvidia, softgpu or an absolute path" >&2; exit 2; }
+        driver=$1 words=$((words - 1))
+        shift ;;
+    *) set -- "$@" "$word" ;;
+    esac
 done
-if [ $# -ge 2 ] && [ "$1" = --driver ]; then
-    driver=$2
-    shift 2
-fi
-LD_LIBRARY_PATH="$here/lib/needed${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-export LD_LIBRARY_PATH
+needed="$here/lib/needed${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export LD_LIBRARY_PATH="$needed"
 [ -z "$list" ] || exec "$here/gpu/checks" list
 
 case $driver in
@@ -50,4 +55,6 @@ nvidia)
 *) echo "run-checks.sh: --driver takes nvidia, softgpu or an absolute path, not '$driver'" >&2; exit 2 ;;
 esac
 [ -e "$library" ] || { echo "run-checks.sh: there is no $library" >&2; exit 5; }
+# What a driver loads by name lies beside it: its compiler of PTX above all.
+LD_LIBRARY_PATH="$needed:$(dirname "$library")"
 exec "$here/gpu/checks" run --library "$library" --driver "$driver" "$@"

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_SIZE = 1400, REAP_MS = 2000, LOG_BYTES_MAX = 4 << 20 };
+enum { LINE_SIZE = 1400, REAP_MS = 2000, LOG_BYTES_MAX = 4 << 20, DRAIN_TURNS = 256 };
 
 static volatile sig_atomic_t stopped;
 
@@ -76,11 +76,12 @@ static void take_output(struct output *output, const char *bytes, size_t count)
     }
 }
 
-/* Reads what is there; false: nobody can write any more. */
+/* Reads what is there, so much at most: one that prints without end must not keep the runner from
+ * its clock. false: nobody can write any more. */
 static bool drain(struct output *output, int fd)
 {
     char buffer[4096];
-    for (;;) {
+    for (int turn = 0; turn < DRAIN_TURNS; turn++) {
         ssize_t got = read(fd, buffer, sizeof buffer);
         if (got == 0)
             return false;
@@ -88,6 +89,7 @@ static bool drain(struct output *output, int fd)
             return errno == EAGAIN || errno == EINTR;
         take_output(output, buffer, (size_t)got);
     }
+    return true;
 }
 
 /* ---- its processes ---------------------------------------------------------------------- */
@@ -131,10 +133,9 @@ static unsigned kill_rest(pid_t group)
     return left;
 }
 
-enum end { ENDED, OVERDUE, STOPPED };
-
 /* Until the step's process has ended, its time is over, or the runner is told to stop. */
-static enum end watch(pid_t child, int fd, double limit_s, struct output *output, int *status)
+static enum runner_end watch(pid_t child, int fd, double limit_s, struct output *output,
+                             int *status)
 {
     double end = now_s() + limit_s;
     bool open = true;
@@ -143,15 +144,15 @@ static enum end watch(pid_t child, int fd, double limit_s, struct output *output
         poll(&wait_for, open ? 1 : 0, 20);
         open = open && drain(output, fd);
         if (waitpid(child, status, WNOHANG) == child)
-            return ENDED;
+            return RUNNER_ENDED;
         if (now_s() >= end)
-            return OVERDUE;
+            return RUNNER_OVERDUE;
     }
-    return STOPPED;
+    return RUNNER_STOPPED;
 }
 
-void runner_run(const struct step *step, const char *library, double limit_s, FILE *log,
-                struct result *result)
+enum runner_end runner_run(const struct step *step, const char *library, double limit_s, FILE *log,
+                           struct result *result)
 {
     int pipe_fds[2], status = 0;
     char ended[160] = "";
@@ -160,25 +161,25 @@ void runner_run(const struct step *step, const char *library, double limit_s, FI
     struct output output = {.log = log, .result = result};
     if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
         result_finish(result, 0, "no pipe");
-        return;
+        return RUNNER_ENDED;
     }
     pid_t child = start(step, library, pipe_fds[1]);
     close(pipe_fds[1]);
     if (child < 0) {
         close(pipe_fds[0]);
         result_finish(result, 0, "no process");
-        return;
+        return RUNNER_ENDED;
     }
     fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK);
-    enum end end = watch(child, pipe_fds[0], limit_s, &output, &status);
+    enum runner_end end = watch(child, pipe_fds[0], limit_s, &output, &status);
     unsigned left = kill_rest(child);
     drain(&output, pipe_fds[0]);
     if (output.used)
         end_line(&output);
     close(pipe_fds[0]);
-    if (end == STOPPED)
+    if (end == RUNNER_STOPPED)
         snprintf(ended, sizeof ended, "stopped from outside");
-    else if (end == OVERDUE)
+    else if (end == RUNNER_OVERDUE)
         snprintf(ended, sizeof ended, "killed after %.0f s", limit_s);
     else if (WIFSIGNALED(status))
         snprintf(ended, sizeof ended, "ended by signal %d (%s)", WTERMSIG(status),
@@ -189,4 +190,8 @@ void runner_run(const struct step *step, const char *library, double limit_s, FI
         snprintf(ended + strlen(ended), sizeof ended - strlen(ended),
                  "%s%u of its processes could not be killed", *ended ? "; " : "", left);
     result_finish(result, now_s() - began, *ended ? ended : NULL);
+    /* Less than its own limit, or a stop from outside, says nothing of the step itself. */
+    if (end == RUNNER_STOPPED || (end == RUNNER_OVERDUE && limit_s < step->limit_s))
+        result_cut_short(result, ended);
+    return end;
 }

@@ -20,8 +20,11 @@
 void runner_open(void);
 bool runner_stopped(void);
 
-/* Runs the step on this driver; its lines go into result, its whole output into log. */
-void runner_run(const struct step *step, const char *library, double limit_s, FILE *log,
-                struct result *result);
+enum runner_end { RUNNER_ENDED, RUNNER_OVERDUE, RUNNER_STOPPED };
+
+/* Runs the step on this driver; its lines go into result, its whole output into log (NULL: none).
+ * Returns whether it came to an end by itself. */
+enum runner_end runner_run(const struct step *step, const char *library, double limit_s, FILE *log,
+                           struct result *result);
 
 #endif

@@ -6,10 +6,13 @@
  * host and device?
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +22,7 @@
 
 /* Ten processes show whether addresses are random; a context takes 0.3 to 3 s each, so time may
  * end the series sooner. */
-enum { TRIES = 10, RETRIES = 8 };
+enum { TRIES = 10, RETRIES = 8, ATTEMPT_S = 8, SILENT_MAX = 2 };
 static const uint64_t series_ns = UINT64_C(20) * 1000000000;
 
 struct attempt {
@@ -111,19 +114,38 @@ static void climb_down(void)
     probe_note("the largest range that can be reserved instead: %s", fits);
 }
 
-/* Runs one process and reads what it has found; false: it died without a word. */
+/* Runs one process and reads what it has found; false: it died, or hung, without a word. */
 static bool run_attempt(struct attempt *attempt)
 {
     int socket, status;
     int child = probe_spawn("arenas-attempt", "", &socket);
+    struct timeval patience = {.tv_sec = ATTEMPT_S};
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     bool told = recv(socket, attempt, sizeof *attempt, MSG_WAITALL) == (ssize_t)sizeof *attempt;
-    waitpid(child, &status, 0);
+    if (!told)
+        kill(child, SIGKILL);
+    /* One that sits in the kernel can't be waited for: the runner ends with it. */
+    waitpid(child, &status, told ? 0 : WNOHANG);
     close(socket);
     return told;
 }
 
+static void climb_host(void)
+{
+    static const uint64_t bases[] = {PROBE_HOST_BASE, UINT64_C(0x500000000000),
+                                     UINT64_C(0x100000000000), UINT64_C(0x3000000000)};
+    for (uint64_t bytes = PROBE_ARENA_BYTES; bytes >= UINT64_C(64) << 30; bytes /= 4)
+        for (size_t b = 0; b < sizeof bases / sizeof *bases; b++) {
+            int error = shm_reserve(bases[b], bytes);
+            printf("host: %llu GiB at 0x%llx: %s\n", (unsigned long long)(bytes >> 30),
+                   (unsigned long long)bases[b], error < 0 ? strerror(-error) : "reserved");
+            if (error == 0)
+                munmap((void *)(uintptr_t)bases[b], bytes); /* NOLINT(performance-no-int-to-ptr) */
+        }
+}
+
 struct series {
-    unsigned tried, host, before, use, after, retries_max;
+    unsigned tried, silent, host, before, use, after, retries_max;
     char host_text[160], before_text[160], use_text[160], after_text[160];
 };
 
@@ -152,10 +174,17 @@ void step_arenas(const char *argument)
     while (series.tried < TRIES && probe_ns() - began < series_ns) {
         struct attempt attempt = {0};
         series.tried++;
-        if (!run_attempt(&attempt))
-            probe_die("process %u of %d ended before it could answer", series.tried, TRIES);
-        count_attempt(&series, &attempt);
+        if (run_attempt(&attempt))
+            count_attempt(&series, &attempt);
+        else if (++series.silent == SILENT_MAX)
+            break;
     }
+    if (series.silent == series.tried)
+        probe_die("none of %u processes could answer", series.tried);
+    if (series.silent)
+        probe_note("%u of %u processes hung or died before they could answer", series.silent,
+                   series.tried);
+    series.tried -= series.silent;
     probe_measure("processes", series.tried, "-");
     probe_measure("ms_a_process", (double)(probe_ns() - began) / 1e6 / series.tried, "ms");
     probe_judge(series.host == series.tried, "host-arena",
@@ -170,8 +199,10 @@ void step_arenas(const char *argument)
     probe_judge(series.after == series.tried, "device-arena-after-context",
                 "%u of %u processes got it with a context%s", series.after, series.tried,
                 series.after_text);
-    if (series.before < series.tried)
+    if (series.before < series.tried || series.after < series.tried)
         climb_down();
+    if (series.host < series.tried)
+        climb_host();
 }
 
 /* ---- registered host memory -------------------------------------------------------- */

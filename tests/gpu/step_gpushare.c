@@ -23,17 +23,30 @@ static void check_ok(gpushare_error error, const char *call)
     if (error == GPUSHARE_SUCCESS)
         return;
     probe_failed("%s: %s: %s", call, gpushare_error_name(error), gpushare_error_text());
-    exit(1);
+    probe_end(1);
 }
 
-/* A server on this driver, with the settings of the software GPU that this process was given. */
+static struct server *running;
+
+/* At every end of the step: the server's reasons stand in its log. */
+static void print_log(void)
+{
+    char *log = running ? server_log(running) : NULL;
+    if (log)
+        printf("---- the server's log\n%s----\n", log);
+    free(log);
+    fflush(stdout);
+}
+
+/* A server on this driver, with the settings of the software GPU, or of a driver for
+ * tests, that this process was given. */
 static struct server *start_server(const char *setting, const char *other_setting)
 {
     enum { SETTINGS_MAX = 40 };
     static const char *env[SETTINGS_MAX + 1];
     size_t count = 0;
     for (char **variable = environ; *variable && count < SETTINGS_MAX - 2; variable++)
-        if (!strncmp(*variable, "SOFTGPU_", 8))
+        if (!strncmp(*variable, "SOFTGPU_", 8) || !strncmp(*variable, "BROKEN_", 7))
             env[count++] = *variable;
     if (setting)
         env[count++] = setting;
@@ -42,11 +55,15 @@ static struct server *start_server(const char *setting, const char *other_settin
     env[count] = NULL;
     struct server *server = server_start(NULL, env);
     setenv("GPUSHARE_SOCKET", server_socket(server), 1);
+    running = server;
+    probe_at_end(print_log);
     return server;
 }
 
 static void stop(struct server *server)
 {
+    print_log();
+    running = NULL;
     int status = server_stop(server);
     if (status)
         probe_failed("the server ended with status %d", status);
@@ -110,7 +127,7 @@ static const struct six {
     {{"%F/examples/vector-add", "-n", "16777216"},
      {"GPUSHARE_PINNED_DEVICE_MEM_LIMIT=0=48M"},
      REFUSED},
-    {{"%F/examples/sgemm", "-n", "192", "-r", "16"},
+    {{"%F/examples/sgemm", "-n", "192", "-r", "1000000"}, /* it is killed long before */
      {"GPUSHARE_ACTIVE_THREAD_PERCENTAGE=30", "GPUSHARE_PINNED_DEVICE_MEM_LIMIT=0=64M"},
      KILLED},
 };
@@ -159,8 +176,14 @@ struct span {
     uint32_t sm, pad;
 };
 
-/* argument: "SECONDS BLOCKS KERNEL_NS". Sends a byte when ready, waits for one, runs, sends the
- * number of its spans and them. */
+struct summary {
+    uint32_t blocks; /* that ran, those without room for their span too */
+    uint32_t spans;
+    double seconds;
+};
+
+/* argument: "SECONDS BLOCKS KERNEL_NS". Sends a byte when ready, waits for one, runs, sends its
+ * summary and its spans. */
 int step_client_part(const char *argument, int socket)
 {
     double seconds;
@@ -195,14 +218,15 @@ int step_client_part(const char *argument, int socket)
         OK(gpushare_event_record(events[i % IN_FLIGHT], NULL));
     }
     OK(gpushare_synchronize(gpu));
-    OK(gpushare_copy_from_device(gpu, &count, counter, sizeof count));
-    count = count < room ? count : room;
+    struct summary summary = {.seconds = (double)(probe_ns() - began) / 1e9};
+    OK(gpushare_copy_from_device(gpu, &summary.blocks, counter, sizeof summary.blocks));
+    summary.spans = count = summary.blocks < room ? summary.blocks : room;
     struct span *got = malloc((size_t)count * sizeof *got + 1);
     if (!got)
         probe_die("no memory");
     OK(gpushare_copy_from_device(gpu, got, spans, (uint64_t)count * sizeof *got));
     size_t left = (size_t)count * sizeof *got;
-    if (write(socket, &count, sizeof count) != (ssize_t)sizeof count)
+    if (write(socket, &summary, sizeof summary) != (ssize_t)sizeof summary)
         return 1;
     for (const char *at = (const char *)got; left;) {
         ssize_t sent = write(socket, at, left);
@@ -219,6 +243,7 @@ struct client {
     int pid, socket;
     struct span *spans;
     uint32_t count;
+    double blocks_a_second;
 };
 
 static void start_client(struct client *client, const char *const env[], const char *work)
@@ -251,9 +276,11 @@ static int compare_spans(const void *a, const void *b)
 static void collect_client(struct client *client)
 {
     int status;
-    if (recv(client->socket, &client->count, sizeof client->count, MSG_WAITALL) !=
-        (ssize_t)sizeof client->count)
+    struct summary summary;
+    if (recv(client->socket, &summary, sizeof summary, MSG_WAITALL) != (ssize_t)sizeof summary)
         probe_die("a client ended without its result");
+    client->count = summary.spans;
+    client->blocks_a_second = summary.blocks / summary.seconds;
     size_t bytes = (size_t)client->count * sizeof *client->spans;
     client->spans = malloc(bytes + 1);
     if (!client->spans ||
@@ -314,7 +341,9 @@ void step_halves(const char *argument)
     }
     for (int i = 0; i < 1024; i++)
         shared += used[0][i] && used[1][i];
-    double kept = (double)(both[0].count + both[1].count) / 2 / (alone.count ? alone.count : 1);
+    double kept = (both[0].blocks_a_second + both[1].blocks_a_second) / 2 /
+                  (alone.blocks_a_second > 0 ? alone.blocks_a_second : 1);
+    probe_measure("blocks_a_second_alone", alone.blocks_a_second, "1/s");
     probe_measure("kept_beside_the_other", kept, "-");
     if (shared == 0 && sms[0] && sms[1] && kept >= 0.9)
         probe_passed(

@@ -82,6 +82,38 @@ static void tell_names(const char *fact, const char *folder, const char *start)
     probe_fact(fact, "%s", used ? names : "none");
 }
 
+/* The list of all may be too long for a line; these are the ones that something needs. */
+static void tell_presence(const char *folder)
+{
+    static const char *const names[] = {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4",
+                                        "libnvidia-ml.so.1", "libcudadebugger.so.1"};
+    char found[400] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[PATH_MAX + 40];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        used += (size_t)snprintf(found + used, sizeof found - used, "%s%s: %s", i ? ", " : "",
+                                 names[i], access(path, R_OK) == 0 ? "there" : "not there");
+    }
+    probe_fact("libraries-needed", "%s", found);
+}
+
+static void tell_work_queues(void)
+{
+    cuda_dev_resource resource = {0};
+    struct extra_workqueue queue;
+    if (!cu.cuDeviceGetDevResource)
+        return;
+    cuda_result result = cu.cuDeviceGetDevResource(
+        0, &resource, (cuda_resource_type)EXTRA_RESOURCE_WORKQUEUE_CONFIG);
+    memcpy(&queue, resource.oversize, sizeof queue);
+    if (result == CUDA_OK)
+        probe_fact("work-queues", "concurrency %u, scope %d, CUDA_DEVICE_MAX_CONNECTIONS=%s",
+                   queue.concurrency, queue.scope, getenv("CUDA_DEVICE_MAX_CONNECTIONS"));
+    else
+        probe_fact("work-queues", "no such resource: %s", probe_error(result));
+}
+
 static void tell_driver(void)
 {
     char path[PATH_MAX], folder[PATH_MAX];
@@ -94,6 +126,7 @@ static void tell_driver(void)
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = 0;
     tell_names("libraries-beside", folder, "libnvidia");
+    tell_presence(folder);
     tell_names("device-nodes", "/dev", "nvidia");
 }
 
@@ -180,6 +213,7 @@ void step_inventory(const char *argument)
     probe_open();
     tell_driver();
     tell_device();
+    tell_work_queues();
     tell_attributes();
     judge_attributes();
     judge_green_contexts();

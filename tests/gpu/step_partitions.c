@@ -214,10 +214,12 @@ void step_partition_blocks(const char *argument)
 enum { STREAMS = 32 };
 static const uint64_t queue_patience_ns = UINT64_C(2) * 1000000000;
 
-static bool make_balanced(unsigned group, cuda_green_ctx *green)
+/* contexts: how many there are to be, for each says how many streams it will have. */
+static bool make_balanced(unsigned group, unsigned contexts, cuda_green_ctx *green)
 {
     static cuda_dev_resource resources[2], got;
-    struct extra_workqueue queue = {.concurrency = 1, .scope = EXTRA_WORKQUEUE_BALANCED};
+    struct extra_workqueue queue = {.concurrency = (STREAMS + contexts - 1) / contexts,
+                                    .scope = EXTRA_WORKQUEUE_BALANCED};
     memset(resources, 0, sizeof resources);
     resources[0] = groups[group];
     probe_call("cuDeviceGetDevResource(work queues)");
@@ -271,7 +273,7 @@ void step_queues(const char *argument)
     unsigned count = split(0, 1);
     if (!count)
         probe_die("the device could not be split at all");
-    while (made < want && (balanced ? make_balanced(made % count, &contexts[made])
+    while (made < want && (balanced ? make_balanced(made % count, want, &contexts[made])
                                     : make(&groups[made % count], 1, &contexts[made]) != 0))
         made++;
     if (made < want)
@@ -287,17 +289,26 @@ void step_queues(const char *argument)
     cuda_device_ptr stop_word;
     _Atomic unsigned *stop = probe_host(4096, &stop_word);
     void *parameters[] = {&stop_word};
-    probe_launch_last(streams[0], 1000);
+    /* A first launch may load code, or wait until the device is idle: that is another step's
+     * question. So each kernel and each stream has had one. */
+    atomic_store(stop, 1);
+    for (unsigned i = 0; i < STREAMS; i++) {
+        probe_launch("nothing", 1, 1, streams[i], NULL);
+        probe_launch("until", 1, 1, streams[i], parameters);
+    }
     CU(cu.cuCtxSynchronize());
+    atomic_store(stop, 0);
 
     probe_launch("until", 1, 1, streams[0], parameters);
     cu.cuStreamQuery(streams[0]);
     probe_sleep_ms(20);
+    uint64_t launching = probe_ns();
     for (unsigned i = 1; i < STREAMS; i++) {
         probe_launch("nothing", 1, 1, streams[i], NULL);
         CU(cu.cuEventRecord(done[i], streams[i]));
     }
     uint64_t began = probe_ns();
+    probe_measure("launching_ms", (double)(began - launching) / 1e6, "ms");
     for (unsigned left = STREAMS - 1; left && probe_ns() - began < queue_patience_ns;) {
         left = 0;
         for (unsigned i = 1; i < STREAMS; i++) {

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { START_SECONDS = 60, STOP_SECONDS = 60, WORDS_MAX = 64 };
+enum { START_SECONDS = 60, STOP_SECONDS = 60, WORDS_MAX = 64, FOLDER_MAX = 40 };
 
 struct server {
     pid_t pid;
@@ -149,13 +149,21 @@ static void spawn(struct server *server, const char *const args[], const char *c
     }
 }
 
+/* A socket's name has room for 107 bytes: a deep folder would not do. */
+static bool make_folder(struct server *server, const char *parent)
+{
+    if (!parent || strlen(parent) > FOLDER_MAX)
+        return false;
+    snprintf(server->folder, sizeof server->folder, "%s/gpushare-server-XXXXXX", parent);
+    return mkdtemp(server->folder) != NULL;
+}
+
 static struct server *prepare(void)
 {
     struct server *server = calloc(1, sizeof *server);
     if (!server)
         abort();
-    snprintf(server->folder, sizeof server->folder, "/tmp/gpushare-server-XXXXXX");
-    if (!mkdtemp(server->folder))
+    if (!make_folder(server, "/tmp") && !make_folder(server, getenv("TMPDIR")))
         abort();
     chmod(server->folder, 0755);
     snprintf(server->socket, sizeof server->socket, "%s/gpushare.sock", server->folder);

@@ -46,11 +46,16 @@ extern "C" __global__ void flag(volatile unsigned long long *word, unsigned long
     __threadfence_system();
 }
 
-// Runs until the host writes to the word.
+// Runs until the host writes to the word, for eight seconds at most: a thread that a launch beside
+// it has blocked gets free again.
 extern "C" __global__ void until(volatile unsigned *word)
 {
-    while (*word == 0)
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start)::"memory");
+    do {
         __nanosleep(100000);
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
+    } while (*word == 0 && now - start < 8000000000ull);
 }
 
 // Has 8 KiB of local memory a thread, addressed so that no compiler can do without it.
