@@ -19,4 +19,4 @@ ALL += $(EXAMPLES)
 
 .PHONY: examples-ptx
 examples-ptx: ## make the examples' PTX again (needs nvcc and ptxas)
-	tests/corpus/make-ptx --output examples/kernels examples/kernels/*.cu
+	tests/programs/corpus/make-ptx --output examples/kernels examples/kernels/*.cu

@@ -29,7 +29,7 @@ $(addprefix $(BUILD)/tests/unit/worker/,test_lease test_duty): | $(BUILD)/lib/so
 $(BUILD)/tests/unit/softgpu/%: $(BUILD)/obj/tests/unit/softgpu/%.o $(A)/libsoftgpu.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
-$(BUILD)/tests/unit/scheduler/%: $(BUILD)/obj/tests/unit/scheduler/%.o $(BUILD)/obj/tests/simulate/device.o $(A)/libscheduler.a $(A)/libcommon.a
+$(BUILD)/tests/unit/scheduler/%: $(BUILD)/obj/tests/unit/scheduler/%.o $(BUILD)/obj/tests/programs/simulate/device.o $(A)/libscheduler.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
 $(BUILD)/tests/unit/client/%: $(BUILD)/obj/tests/unit/client/%.o $(A)/libsupport.a $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
@@ -37,7 +37,7 @@ $(BUILD)/tests/unit/client/%: $(BUILD)/obj/tests/unit/client/%.o $(A)/libsupport
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(TEST_LIBS)
 # What .incbin takes in is invisible to -MMD.
 $(BUILD)/obj/tests/integration/test_client_api.o: tests/integration/kernels/client.ptx
-$(BUILD)/obj/tests/integration/test_lend.o: tests/bench/kernels/bench.ptx
+$(BUILD)/obj/tests/integration/test_lend.o: tests/programs/bench/kernels/bench.ptx
 # Integration and abuse tests speak to a private server; see tests/support/.
 $(BUILD)/tests/integration/% $(BUILD)/tests/abuse/%: $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 $(LIVE_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# The kernel corpus: tests/corpus/*.cu as PTX (checked in) and as host C++ (the oracle).
+# The kernel corpus: tests/corpus/*.cu as PTX (checked in, tests/corpus/ptx) and as host C++ (the
+# oracle); the program that compares the two.
 
 CORPUS_CU := $(sort $(wildcard tests/corpus/*.cu))
 CORPUS_CC := $(sort $(wildcard tests/corpus/*.cc))
-CORPUS := $(BUILD)/tests/corpus
+CORPUS := $(BUILD)/tests/programs/corpus
 CORPUS_OBJ := $(patsubst tests/corpus/%.cu,$(CORPUS)/%.cu.o,$(CORPUS_CU)) $(patsubst tests/corpus/%.cc,$(CORPUS)/%.cc.o,$(CORPUS_CC))
 
 # Bit for bit what nvcc -fmad=false means: no contraction, IEEE throughout, wrapping
@@ -25,7 +26,7 @@ $(CORPUS)/%.cc.o: tests/corpus/%.cc
 	$(CXX) $(CORPUS_CXXFLAGS) -MMD -MP -c $< -o $@
 $(CORPUS)/liboracle.so: $(CORPUS_OBJ)
 	$(CXX) -shared -Wl,-Bsymbolic -o $@ $^ -lm
-$(CORPUS)/corpus: $(BUILD)/obj/tests/corpus/corpus.o $(A)/libcommon.a
+$(CORPUS)/corpus: $(BUILD)/obj/tests/programs/corpus/corpus.o $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
 
@@ -35,4 +36,4 @@ CHECK_DEPS += $(CORPUS)/liboracle.so $(CORPUS)/corpus
 
 .PHONY: corpus-ptx
 corpus-ptx: ## compile the corpus's kernels to PTX again (needs nvcc)
-	tests/corpus/make-ptx $(CORPUS_CU)
+	tests/programs/corpus/make-ptx --output tests/corpus/ptx $(CORPUS_CU)

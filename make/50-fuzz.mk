@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# Every tests/fuzz/fuzz_*.c is a libFuzzer target, built with clang's sanitizers in
+# Every tests/programs/fuzz/fuzz_*.c is a libFuzzer target, built with clang's sanitizers in
 # a folder of its own. What it finds stays in build/fuzz/NAME.
 
 FUZZ_SECONDS ?= 20
-FUZZ_C := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_C := $(sort $(wildcard tests/programs/fuzz/fuzz_*.c))
 FUZZ_C := $(if $(MATCH),$(foreach file,$(FUZZ_C),$(if $(findstring $(MATCH),$(file)),$(file))),$(FUZZ_C))
 FUZZ_SRC = $(COMMON_SRC) $(GENERATED_C)
 FUZZ_FLAGS = -std=c17 -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 
 .PHONY: fuzz
-fuzz: $(FUZZ_C:tests/fuzz/%.c=$(BUILD)/fuzz/%) ## fuzz each target for FUZZ_SECONDS (clang); MATCH=word runs some
+fuzz: $(FUZZ_C:tests/programs/fuzz/%.c=$(BUILD)/fuzz/%) ## fuzz each target for FUZZ_SECONDS (clang); MATCH=word runs some
 	@for target in $^; do \
 	    echo "fuzz: $$target for $(FUZZ_SECONDS) s"; mkdir -p $$target.corpus; \
-	    seeds=tests/fuzz/$$(basename $$target).seeds; [ -d $$seeds ] || seeds=; \
+	    seeds=tests/programs/fuzz/$$(basename $$target).seeds; [ -d $$seeds ] || seeds=; \
 	    $$target -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -verbosity=0 -print_final_stats=1 \
 	        -artifact_prefix=$$target. $$target.corpus $$seeds >$$target.log 2>&1 || { tail -40 $$target.log; exit 1; }; \
 	    grep number_of_executed_units $$target.log; done
@@ -23,6 +23,6 @@ $(BUILD)/fuzz/fuzz_admin_request: FUZZ_SRC = server/supervisor/admin_request.c s
 
 $(BUILD)/fuzz/fuzz_config: FUZZ_SRC = $(wildcard server/supervisor/config*.c) server/supervisor/schedule.c $(COMMON_SRC) $(GENERATED_C)
 
-$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_SRC) $(GENERATED_H) $(wildcard common/*.h)
+$(BUILD)/fuzz/fuzz_%: tests/programs/fuzz/fuzz_%.c $(FUZZ_SRC) $(GENERATED_H) $(wildcard common/*.h)
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS_ALL) $(FUZZ_FLAGS) -o $@ $< $(FUZZ_SRC) $(PROGRAM_LIBS)

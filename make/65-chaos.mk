@@ -3,12 +3,12 @@
 # make chaos: shares, modes and configuration change at random under load; the kernels'
 # own words say that no launch is lost.
 
-CHAOS := $(BUILD)/tests/chaos/chaos
+CHAOS := $(BUILD)/tests/programs/chaos/chaos
 CHAOS_SECONDS ?= 120
 CHAOS_CHANGES ?= 10000
 CHAOS_PARTS := $(filter-out %/main.o,$(call obj,$(BENCH_SRC)))
 
-$(CHAOS): $(call obj,tests/chaos/chaos.c) $(CHAOS_PARTS) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+$(CHAOS): $(call obj,tests/programs/chaos/chaos.c) $(CHAOS_PARTS) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lm
 

@@ -3,8 +3,8 @@
 # make simulate: a virtual day of 1,000 clients on 64 GPUs by the real policies, as a
 # table and a picture in build/simulate/.
 
-SIMULATE := $(BUILD)/tests/simulate/simulate
-$(SIMULATE): $(call obj,$(wildcard tests/simulate/*.c)) $(A)/libscheduler.a
+SIMULATE := $(BUILD)/tests/programs/simulate/simulate
+$(SIMULATE): $(call obj,$(wildcard tests/programs/simulate/*.c)) $(A)/libscheduler.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lm
 CHECK_DEPS += $(SIMULATE)

@@ -17,7 +17,7 @@ import unittest
 import zlib
 from fractions import Fraction
 
-ORACLE = ctypes.CDLL(os.path.join(os.environ["BUILD"], "tests/corpus/liboracle.so"))
+ORACLE = ctypes.CDLL(os.path.join(os.environ["BUILD"], "tests/programs/corpus/liboracle.so"))
 ORACLE.corpus_find.restype = ctypes.c_void_p
 ORACLE.corpus_run.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]
 

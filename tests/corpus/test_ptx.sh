@@ -8,9 +8,10 @@ cd "$(dirname "$0")" || exit 1
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 
-"$BUILD/tests/corpus/corpus" --oracle "$BUILD/tests/corpus/liboracle.so" --list | sort >"$folder/described"
-for ptx in *.ptx; do
-    sed -n "s/.*\.entry \([A-Za-z0-9_]*\).*/${ptx%.ptx} \1/p" "$ptx"
+"$BUILD/tests/programs/corpus/corpus" --oracle "$BUILD/tests/programs/corpus/liboracle.so" --list | sort >"$folder/described"
+for ptx in ptx/*.ptx; do
+    module=$(basename "$ptx" .ptx)
+    sed -n "s/.*\.entry \([A-Za-z0-9_]*\).*/$module \1/p" "$ptx"
 done | sort >"$folder/compiled"
 diff "$folder/described" "$folder/compiled" >"$folder/difference" || {
     cat "$folder/difference"
@@ -18,19 +19,19 @@ diff "$folder/described" "$folder/compiled" >"$folder/difference" || {
     exit 1
 }
 for source in *.cu; do
-    [ -f "${source%.cu}.ptx" ] || { echo "$source has no PTX: run make corpus-ptx"; exit 1; }
+    [ -f "ptx/${source%.cu}.ptx" ] || { echo "$source has no PTX: run make corpus-ptx"; exit 1; }
 done
 
-want=$(sed -n 's/^\/\/ \(Cuda compilation tools.*\)/\1/p' integer.ptx)
+want=$(sed -n 's/^\/\/ \(Cuda compilation tools.*\)/\1/p' ptx/integer.ptx)
 have=$(nvcc --version 2>/dev/null | grep '^Cuda compilation tools')
 if [ "$want" != "$have" ]; then
     echo "PTX not compared with its source: it was made by '$want', here is '${have:-no nvcc}'"
     exit 77
 fi
 failed=0
-./make-ptx --as-is --output "$folder" *.cu || exit 1
+../programs/corpus/make-ptx --as-is --output "$folder" *.cu || exit 1
 same() {
-    diff <(grep -v '^\.version\|^// SPDX' "$1.ptx") <(grep -v '^\.version' "$folder/$1.ptx") >"$folder/difference"
+    diff <(grep -v '^\.version\|^// SPDX' "ptx/$1.ptx") <(grep -v '^\.version' "$folder/$1.ptx") >"$folder/difference"
 }
 for source in *.cu; do
     name=${source%.cu}
@@ -38,7 +39,7 @@ for source in *.cu; do
     # checked in is one of its answers, so a few more are asked for before that is called a difference.
     for try in 1 2 3 4 5 6 7 8 9 10; do
         same "$name" && continue 2
-        ./make-ptx --as-is --output "$folder" "$source" || exit 1
+        ../programs/corpus/make-ptx --as-is --output "$folder" "$source" || exit 1
         echo "$source: answer $try of nvcc differs"
     done
     same "$name" && continue

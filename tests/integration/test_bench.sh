@@ -17,7 +17,7 @@ if [ "$(nproc)" -lt 2 ]; then
     rows=${rows#* } # client and worker stand on a processor each
 fi
 # shellcheck disable=SC2086 # one word a row
-"$BUILD/tests/bench/bench" --short "$TMPDIR/results.json" $rows
+"$BUILD/tests/programs/bench/bench" --short "$TMPDIR/results.json" $rows
 # shellcheck disable=SC2086
 python3 - "$TMPDIR/results.json" $rows <<'END'
 import json, sys
@@ -35,7 +35,7 @@ for name, most in {"strict_share_error_points": 60, "fair_idle_split_error_point
     assert results[name]["value"] < most, results[name]
 assert results["memory_exact_bytes"]["met"], results["memory_exact_bytes"]
 END
-if "$BUILD/tests/bench/bench" "$TMPDIR/none.json" no_such_row 2>"$TMPDIR/words"; then
+if "$BUILD/tests/programs/bench/bench" "$TMPDIR/none.json" no_such_row 2>"$TMPDIR/words"; then
     echo "a row that does not exist was accepted"
     exit 1
 fi

@@ -3,6 +3,6 @@
 # SPDX-FileCopyrightText: The gpushare authors
 # make chaos, for seconds: no launch is lost while shares, modes and configuration change and clients are killed.
 set -eu
-"$BUILD/tests/chaos/chaos" 6 300 | tee "$TMPDIR/said"
+"$BUILD/tests/programs/chaos/chaos" 6 300 | tee "$TMPDIR/said"
 grep -qE '^changes: 300 changes of share .*, [1-9][0-9]* launches, none lost$' "$TMPDIR/said"
 grep -qE '^disorder: [1-9].*, [1-9][0-9]* launches, none lost$' "$TMPDIR/said"

@@ -19,14 +19,14 @@
 #include <unistd.h>
 
 #include "client/gpushare.h"
-#include "tests/bench/span.h"
+#include "tests/programs/bench/span.h"
 #include "tests/support/server.h"
 
 enum { SMS_MAX = 512, LAUNCHES_MOST = 6000, ROUNDS = 25, BURST = 25, QUEUED = 16 };
 enum { MS = 1000000, RECLAIM_NS = 10 * MS, WHOLE_SM = 200 << 10 };
 
 __asm__(".section .rodata\n.balign 16\nlend_ptx:\n.incbin "
-        "\"tests/bench/kernels/bench.ptx\"\n.byte 0\n.previous\n");
+        "\"tests/programs/bench/kernels/bench.ptx\"\n.byte 0\n.previous\n");
 extern const char lend_ptx[];
 
 #define OK(call) assert_ok((call), #call)

@@ -164,7 +164,7 @@ class Readme(Case):
     def test_numbers_are_of_the_rows_that_there_are(self):
         """Units, yardsticks and reaches are make bench's, and what a row says of itself follows from its numbers."""
         rows = re.findall(r'\{"(\w+)", "([^"]+)", (?:NULL|"([^"]*)"),\s*(\w+), ([^,]+), ([^,]+),\s*bench_\w+\}',
-                          read("tests/bench/main.c"))
+                          read("tests/programs/bench/main.c"))
         code = {row[0]: row[1:] for row in rows}
         page = [[cell.strip() for cell in row.strip("|").split("|")]
                 for row in re.findall(r"^\| `\w+` .*", section(self.PAGE, "## Numbers"), re.M)]

@@ -13,13 +13,13 @@ import xml.etree.ElementTree as ElementTree
 
 sys.dont_write_bytecode = True
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
-sys.path[:0] = [os.path.join(ROOT, "tests/support"), os.path.join(ROOT, "tests/pictures")]
+sys.path[:0] = [os.path.join(ROOT, "tests/support"), os.path.join(ROOT, "tests/programs/pictures")]
 import private_server  # noqa: E402
 import sharing  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
 FOLDER = os.path.join(ROOT, "docs/pictures")
-PICTURE = os.path.join(private_server.BUILD, "tests/pictures/picture")
+PICTURE = os.path.join(private_server.BUILD, "tests/programs/pictures/picture")
 COLOURS = ["#0072b2", "#e69f00", "#009e73"]
 
 

@@ -131,7 +131,7 @@ class SharingPage(Case):
     def test_rows_and_pictures_are_there(self):
         rows = re.findall(r"`([a-z0-9]+_[a-z0-9_]*(?:points|error|ratio|loss|ms|p99|bytes))`", PAGE)
         self.assertTrue(rows)
-        bench = "".join(read(os.path.join("tests/bench", name)) for name in os.listdir(os.path.join(ROOT, "tests/bench"))
+        bench = "".join(read(os.path.join("tests/programs/bench", name)) for name in os.listdir(os.path.join(ROOT, "tests/programs/bench"))
                         if name.endswith(".c"))
         for row in rows:
             self.assertTrue(f'"{row}"' in bench, f"no row {row} of make bench")

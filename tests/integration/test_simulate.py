@@ -9,7 +9,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-SIMULATE = os.path.join(os.environ["BUILD"], "tests/simulate/simulate")
+SIMULATE = os.path.join(os.environ["BUILD"], "tests/programs/simulate/simulate")
 SVG = "{http://www.w3.org/2000/svg}"
 COLUMNS = ("busy", "error_p50", "error_p99", "wait_p50", "wait_p99", "wait_most", "wait_request", "jain", "bursts")
 

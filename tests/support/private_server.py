@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """A gpushared of a test's own on the software GPU, and clients whose kernels take a modelled
-time (tests/pictures/work.c). Nothing is shared with any other test that runs at the same time."""
+time (tests/programs/pictures/work.c). Nothing is shared with any other test that runs at the same time."""
 import contextlib
 import json
 import os
@@ -44,7 +44,7 @@ class Work:
     """One process: made, told to go, asked for its launches, ended."""
 
     def __init__(self, server, name, kernel_us, seconds, *options, **env):
-        command = [os.path.join(BUILD, "tests/pictures/work"), str(kernel_us), str(seconds), *map(str, options)]
+        command = [os.path.join(BUILD, "tests/programs/pictures/work"), str(kernel_us), str(seconds), *map(str, options)]
         self.server, self.launches = server, None
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**ENV, "GPUSHARE_SOCKET": server.client, "GPUSHARE_CLIENT_NAME": name, **env})

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "tests/bench/span.h"
+#include "tests/programs/bench/span.h"
 
 enum { SPANS = 12, END = 100 };
 

@@ -6,7 +6,7 @@ set -u
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 failed=0 compared=0 skipped=
-for source in examples/kernels/*.cu tests/bench/kernels/*.cu tests/gpu/kernels/*.cu tests/pictures/kernels/*.cu; do
+for source in examples/kernels/*.cu tests/programs/bench/kernels/*.cu tests/gpu/kernels/*.cu tests/programs/pictures/kernels/*.cu; do
     ptx=${source%.cu}.ptx
     [ -f "$ptx" ] || { echo "$source has no PTX"; exit 1; }
     want=$(sed -n 's/^\/\/ \(Cuda compilation tools.*\)/\1/p' "$ptx")
@@ -16,7 +16,7 @@ for source in examples/kernels/*.cu tests/bench/kernels/*.cu tests/gpu/kernels/*
         skipped="'$want', here is '${have:-no nvcc}'"
         continue
     fi
-    tests/corpus/make-ptx --as-is --output "$folder" "$source" || exit 1
+    tests/programs/corpus/make-ptx --as-is --output "$folder" "$source" || exit 1
     if ! diff <(grep -v '^\.version\|^// SPDX' "$ptx") <(grep -v '^\.version' "$folder/$(basename "$ptx")"); then
         echo "$ptx is not what nvcc makes of $source"
         failed=1

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "server/scheduler/plan.h"
-#include "tests/simulate/device.h"
+#include "tests/programs/simulate/device.h"
 
 #define MS UINT64_C(1000000)
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/simulate/device.h"
+#include "tests/programs/simulate/device.h"
 
 #define US  UINT64_C(1000)
 #define MS  UINT64_C(1000000)

@@ -11,7 +11,7 @@
 
 #include "server/scheduler/plan.h"
 #include "server/scheduler/share.h"
-#include "tests/simulate/device.h"
+#include "tests/programs/simulate/device.h"
 
 static char why[SHARE_WHY];
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/simulate/device.h"
+#include "tests/programs/simulate/device.h"
 
 #define MS  UINT64_C(1000000)
 #define ANY UINT64_MAX

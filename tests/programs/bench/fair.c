@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Mode fair, lease 50 ms, precision 5 % (a plan of 1 s), ten plans.
+ *
+ * fair_busy_ratio: requests of 25 % and 75 %; the second has no work half of the time (every other
+ * half second). The row is the part of the time in which a kernel of one of them ran, as the
+ * kernels wrote; where kernels of both ran at once, nobody had a lease, and it does not count.
+ *
+ * fair_idle_split_error_points: requests of 10, 20, 30 and 40 %; the last has no work, so the
+ * others should have their requests and a third of its 40 % each. A client's share is the time that
+ * its kernels ran, of the whole; the row is the worst client's distance from that in points
+ * (hundredths of the time).
+ */
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/programs/bench/administer.h"
+#include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/load.h"
+
+enum { SPLIT = 4 };
+
+static const struct administer_mode fair = {.mode = "fair", .lease = "50ms", .precision = "5%"};
+
+static struct load *client(const struct server *server, const char *request, uint64_t kernel_ns)
+{
+    const char *env[] = {request, NULL};
+    struct load_spec spec = {.name = request, .env = env, .kernel_ns = kernel_ns, .most = 1 << 17};
+    return load_start(server, &spec);
+}
+
+void bench_fair_busy(struct bench_result *result)
+{
+    const int rounds = bench_short ? 1 : 10;
+    const char *env[] = {"SOFTGPU_SMS=16", NULL};
+    struct server *server = bench_server_soft(env);
+    int admin = administer_open(server);
+    struct load *loads[] = {client(server, "GPUSHARE_TIME_REQUEST=25%", 1000000),
+                            client(server, "GPUSHARE_TIME_REQUEST=75%", 1000000)};
+    administer_mode(admin, &fair);
+    load_go(loads[0]);
+    load_go(loads[1]);
+    usleep(500000);
+    double start = bench_now(), end = start;
+    for (int i = 0; i < rounds; i++) {
+        load_rest(loads[1]);
+        bench_sleep_until(end += 0.5);
+        load_go(loads[1]);
+        bench_sleep_until(end += 0.5);
+    }
+    usleep(100000);
+    uint64_t from = load_device_time(loads[0], start), to = load_device_time(loads[0], end);
+    load_stop(loads[0]);
+    load_stop(loads[1]);
+    result->value = load_single(loads, 2, from, to);
+    snprintf(result->note, sizeof result->note, "25 %% had %.1f %%, 75 %% had %.1f %%",
+             100 * (double)load_ns(loads[0], from, to) / (double)(to - from),
+             100 * (double)load_ns(loads[1], from, to) / (double)(to - from));
+    load_free(loads[0]);
+    load_free(loads[1]);
+    close(admin);
+    if (server_stop(server))
+        bench_die("the server did not end well");
+}
+
+void bench_fair_idle_split(struct bench_result *result)
+{
+    static const double request[SPLIT] = {0.1, 0.2, 0.3, 0.4};
+    const char *env[] = {"SOFTGPU_SMS=16", NULL};
+    struct server *server = bench_server_soft(env);
+    int admin = administer_open(server), length = 0;
+    struct load *loads[SPLIT] = {client(server, "GPUSHARE_TIME_REQUEST=10%", 200000),
+                                 client(server, "GPUSHARE_TIME_REQUEST=20%", 1000000),
+                                 client(server, "GPUSHARE_TIME_REQUEST=30%", 5000000),
+                                 client(server, "GPUSHARE_TIME_REQUEST=40%", 1000000)};
+    administer_mode(admin, &fair);
+    for (int i = 0; i < SPLIT - 1; i++)
+        load_go(loads[i]);
+    usleep(500000);
+    double start = bench_now(), end = start + (bench_short ? 1 : 10);
+    bench_sleep_until(end);
+    usleep(100000);
+    uint64_t from = load_device_time(loads[0], start), to = load_device_time(loads[0], end);
+    for (int i = 0; i < SPLIT; i++) {
+        load_stop(loads[i]);
+        double share = (double)load_ns(loads[i], from, to) / (double)(to - from);
+        double due = i < SPLIT - 1 ? request[i] + request[SPLIT - 1] / (SPLIT - 1) : 0;
+        double error = fabs(share - due) * 100;
+        result->value = error > result->value ? error : result->value;
+        length += snprintf(result->note + length, sizeof result->note - (size_t)length,
+                           "%s%.2f %% of %.2f %%", i ? ", " : "", share * 100, due * 100);
+        load_free(loads[i]);
+    }
+    close(admin);
+    if (server_stop(server))
+        bench_die("the server did not end well");
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * The idle rows: what 64 connected clients cost while they do nothing.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/programs/bench/bench.h"
+
+enum { IDLE_CLIENTS = 64, IDLE_SECONDS = 10 };
+
+struct idle {
+    struct server *server;
+    pid_t processes[2]; /* supervisor, worker */
+    gpushare_connection *clients[IDLE_CLIENTS];
+    double bytes_before;
+};
+
+static double process_bytes(pid_t pid)
+{
+    char path[64], line[256];
+    double kib = -1;
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, "Pss:", 4))
+            kib = strtod(line + 4, NULL);
+    if (file)
+        fclose(file);
+    if (kib < 0)
+        bench_die("%s can't be read", path);
+    return kib * 1024;
+}
+
+static double cpu_seconds(pid_t pid)
+{
+    char path[64], text[1024];
+    double total = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        bench_die("%s can't be read", path);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        char name[352];
+        snprintf(name, sizeof name, "%s/%s/schedstat", path, entry->d_name);
+        FILE *file = fopen(name, "re");
+        if (file && fgets(text, sizeof text, file))
+            total += strtod(text, NULL) / 1e9; /* nanoseconds on a CPU */
+        if (file)
+            fclose(file);
+    }
+    closedir(folder);
+    return total;
+}
+
+/* How often each thread of the process has gone to sleep so far; returns how many threads. */
+static size_t thread_switches(pid_t pid, unsigned long *counts, size_t most)
+{
+    char path[64], line[256];
+    size_t n = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        bench_die("%s can't be read", path);
+    for (struct dirent *entry; n < most && (entry = readdir(folder));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        char name[352];
+        snprintf(name, sizeof name, "%s/%s/status", path, entry->d_name);
+        FILE *file = fopen(name, "re");
+        while (file && fgets(line, sizeof line, file))
+            if (!strncmp(line, "voluntary_ctxt_switches:", 24))
+                counts[n++] = strtoul(line + 24, NULL, 10);
+        if (file)
+            fclose(file);
+    }
+    closedir(folder);
+    return n;
+}
+
+static void open_idle(struct idle *idle)
+{
+    idle->server = bench_server_soft(NULL);
+    idle->processes[0] = server_pid(idle->server);
+    if (server_workers(idle->server, &idle->processes[1], 1) != 1)
+        bench_die("the server has no worker");
+    gpushare_connection *first = bench_connect(idle->server, 0);
+    gpushare_close(&first); /* what the first client brings about once is not the clients' */
+    sleep(1);
+    idle->bytes_before = process_bytes(idle->processes[0]) + process_bytes(idle->processes[1]);
+    for (int i = 0; i < IDLE_CLIENTS; i++)
+        idle->clients[i] = bench_connect(idle->server, 0);
+    sleep(1);
+}
+
+static void close_idle(struct idle *idle)
+{
+    for (int i = 0; i < IDLE_CLIENTS; i++)
+        gpushare_close(&idle->clients[i]);
+    if (server_stop(idle->server))
+        bench_die("the server did not end well");
+}
+
+void bench_idle_cpu(struct bench_result *result)
+{
+    struct idle idle;
+    open_idle(&idle);
+    double before = cpu_seconds(idle.processes[0]) + cpu_seconds(idle.processes[1]);
+    sleep(IDLE_SECONDS);
+    result->value = cpu_seconds(idle.processes[0]) + cpu_seconds(idle.processes[1]) - before;
+    close_idle(&idle);
+}
+
+void bench_idle_wakeups(struct bench_result *result)
+{
+    struct idle idle;
+    unsigned long before[2][64], after[2][64];
+    size_t counts[2];
+    open_idle(&idle);
+    for (int p = 0; p < 2; p++)
+        counts[p] = thread_switches(idle.processes[p], before[p], 64);
+    sleep(IDLE_SECONDS);
+    for (int p = 0; p < 2; p++) {
+        if (thread_switches(idle.processes[p], after[p], 64) != counts[p])
+            bench_die("a thread came or went while all were idle");
+        for (size_t i = 0; i < counts[p]; i++)
+            if (after[p][i] - before[p][i] > result->value)
+                result->value = (double)(after[p][i] - before[p][i]);
+    }
+    snprintf(result->note, sizeof result->note, "%zu threads", counts[0] + counts[1]);
+    close_idle(&idle);
+}
+
+void bench_idle_bytes(struct bench_result *result)
+{
+    struct idle idle;
+    open_idle(&idle);
+    double after = process_bytes(idle.processes[0]) + process_bytes(idle.processes[1]);
+    result->value = (after - idle.bytes_before) / IDLE_CLIENTS;
+    snprintf(result->note, sizeof result->note,
+             "proportional: pages that the client maps too count in part");
+    close_idle(&idle);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * memory_exact_bytes: a client with a limit of device memory takes pieces until one is
+ * refused. What it has then is read from the device's own count of free memory
+ * (cuMemGetInfo of another process), not from the server's; the distance of that from
+ * the limit, above or below, is the error. The row is the largest of several clients:
+ * pieces of one granule (what device memory is made of) and of 1,000 bytes; after a module with
+ * variables, after a large image, after many streams, after frees; limits that are a multiple of
+ * the granule, and not. The kernel writes to both ends of every piece, so that each is known to be
+ * memory, and nobody else's.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cuda_driver.h"
+#include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/span.h"
+
+enum { GRANULE = 2 << 20, PIECES_MOST = 1 << 16, STREAMS = 64 };
+
+static const struct filling {
+    const char *name;
+    uint64_t limit;
+    uint64_t piece;
+    uint64_t variables; /* bytes of a module's variables, before the pieces */
+    uint64_t image;     /* bytes of comment in the module's text */
+    unsigned streams;   /* made and used, before the pieces */
+    bool frees;         /* every other piece is freed and taken again, in the middle */
+} fillings[] = {
+    {"granules", 64 << 20, GRANULE, 0, 0, 0, false},
+    {"odd limit", (64 << 20) + 1234567, GRANULE, 0, 0, 0, false},
+    {"small pieces", 8 << 20, 1000, 0, 0, 0, false},
+    {"variables", 64 << 20, GRANULE, 5000001, 0, 0, false},
+    {"an image", 32 << 20, GRANULE, 0, 4 << 20, 0, false},
+    {"streams", 32 << 20, GRANULE, 0, 0, STREAMS, false},
+    {"frees", 64 << 20, 3 << 20, 0, 0, 0, true},
+};
+
+/* ---- the device's own count ---- */
+
+#define CU(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != CUDA_OK)                                                                     \
+            bench_die("the driver refuses: %s", #call);                                            \
+    } while (0)
+
+static uint64_t used_now(const char *state)
+{
+    struct cuda_driver cu;
+    cuda_context context;
+    size_t available, total;
+    char path[512], why[400];
+    setenv("SOFTGPU_STATE", state, 1);
+    setenv("SOFTGPU_FRIENDLY", "1", 1);
+    const char *driver = server_driver();
+    if (!strcmp(driver, "softgpu"))
+        driver = server_build_path("lib/softgpu/libcuda.so.1", path, sizeof path);
+    else if (!strcmp(driver, "nvidia"))
+        driver = "libcuda.so.1";
+    if (cuda_driver_open(&cu, driver, why, sizeof why) < 0)
+        bench_die("%s", why);
+    CU(cu.cuInit(0));
+    CU(cu.cuDevicePrimaryCtxRetain(&context, 0));
+    CU(cu.cuCtxSetCurrent(context));
+    CU(cu.cuMemGetInfo(&available, &total));
+    return total - available;
+}
+
+/* In a process of its own, which leaves no context behind. */
+static uint64_t device_used(const char *state)
+{
+    uint64_t used;
+    int ends[2], status;
+    if (pipe(ends) < 0)
+        bench_die("no pipe");
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        used = used_now(state);
+        _exit(write(ends[1], &used, sizeof used) != sizeof used);
+    }
+    close(ends[1]);
+    if (child < 0 || read(ends[0], &used, sizeof used) != sizeof used ||
+        waitpid(child, &status, 0) != child || status)
+        bench_die("the device's memory can't be counted");
+    close(ends[0]);
+    return used;
+}
+
+/* ---- the client ---- */
+
+static char *module_text(const struct filling *filling)
+{
+    static const char head[] = ".version 6.3\n.target sm_75\n.address_size 64\n";
+    char *text = malloc(filling->image + 512);
+    if (!text)
+        bench_die("out of memory");
+    size_t used = (size_t)sprintf(text, "%s", head);
+    if (filling->variables)
+        used += (size_t)sprintf(text + used, ".visible .global .align 4 .b8 variables[%llu];\n",
+                                (unsigned long long)filling->variables);
+    for (uint64_t i = 0; i < filling->image; i += 64)
+        used += (size_t)sprintf(text + used, "//%61s\n", "");
+    sprintf(text + used, ".visible .entry none()\n{\n\tret;\n}\n");
+    return text;
+}
+
+static void before_pieces(gpushare_connection *gpu, gpushare_function *span,
+                          const struct filling *filling)
+{
+    if (filling->variables || filling->image) {
+        gpushare_module *module;
+        char *text = module_text(filling);
+        BENCH_CHECK(gpushare_module_load(gpu, text, 0, &module));
+        free(text);
+    }
+    void *words;
+    BENCH_CHECK(gpushare_host_alloc(gpu, 4096, &words));
+    for (unsigned i = 0; i < filling->streams; i++) {
+        gpushare_stream *stream;
+        uint64_t at = (uint64_t)(uintptr_t)words, counted = at + 64, ns = 1;
+        struct gpushare_dim one = {1, 1, 1};
+        void *parameters[] = {&at, &counted, &ns};
+        BENCH_CHECK(gpushare_stream_create(gpu, 0, 0, &stream));
+        BENCH_CHECK(gpushare_launch(span, one, one, 0, stream, parameters));
+    }
+    BENCH_CHECK(gpushare_synchronize(gpu));
+}
+
+static void write_ends(gpushare_connection *gpu, gpushare_function *span, uint64_t piece,
+                       uint64_t bytes)
+{
+    struct gpushare_dim one = {1, 1, 1};
+    uint64_t begin = piece, end = piece + bytes / 8 * 8 - sizeof(struct span);
+    uint64_t counted = piece + sizeof(struct span), ns = 1;
+    void *first[] = {&begin, &counted, &ns}, *last[] = {&end, &counted, &ns};
+    BENCH_CHECK(gpushare_launch(span, one, one, 0, NULL, first));
+    BENCH_CHECK(gpushare_launch(span, one, one, 0, NULL, last));
+    (void)gpu;
+}
+
+/* Each piece was cleared, so it holds what the two launches for it wrote, or others wrote too. */
+static void check_ends(gpushare_connection *gpu, const uint64_t *pieces, size_t count,
+                       uint64_t bytes)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t counted;
+        struct span ends[2];
+        BENCH_CHECK(gpushare_copy_from_device(gpu, &ends[0], pieces[i], sizeof ends[0]));
+        BENCH_CHECK(gpushare_copy_from_device(gpu, &counted, pieces[i] + sizeof ends[0], 4));
+        BENCH_CHECK(gpushare_copy_from_device(
+            gpu, &ends[1], pieces[i] + bytes / 8 * 8 - sizeof ends[1], sizeof ends[1]));
+        if (counted != 2 || !ends[0].done || !ends[1].done || ends[1].begin < ends[0].end)
+            bench_die("piece %zu of %zu does not hold what the kernel wrote", i, count);
+    }
+}
+
+/* Takes pieces until one is refused; their number. */
+static size_t fill(gpushare_connection *gpu, gpushare_function *span, uint64_t *pieces,
+                   size_t count, uint64_t bytes)
+{
+    gpushare_error error = GPUSHARE_SUCCESS;
+    while (count < PIECES_MOST &&
+           (error = gpushare_memory_alloc(gpu, bytes, &pieces[count])) == GPUSHARE_SUCCESS)
+        write_ends(gpu, span, pieces[count++], bytes);
+    if (count == PIECES_MOST || error != GPUSHARE_ERROR_OUT_OF_MEMORY)
+        bench_die("%zu pieces, then not the refusal of one: %s", count, gpushare_error_text());
+    BENCH_CHECK(gpushare_synchronize(gpu));
+    return count;
+}
+
+/* What the device had to give for this client, less its limit. */
+static double distance(const struct filling *filling)
+{
+    static uint64_t pieces[PIECES_MOST];
+    char folder[] = "/tmp/gpushare-bench-XXXXXX", state[64], setting[96];
+    if (!mkdtemp(folder))
+        bench_die("no temporary folder");
+    snprintf(state, sizeof state, "%s/state", folder);
+    snprintf(setting, sizeof setting, "SOFTGPU_STATE=%s", state);
+    const char *env[] = {setting, NULL};
+    struct server *server = bench_server_soft(env);
+    uint64_t before = device_used(state);
+
+    gpushare_connection *gpu;
+    struct gpushare_options options = {.size = sizeof options,
+                                       .socket = server_socket(server),
+                                       .name = filling->name,
+                                       .memory_limit = filling->limit};
+    BENCH_CHECK(gpushare_connect(&options, &gpu));
+    gpushare_function *span = bench_function(gpu, "span");
+    before_pieces(gpu, span, filling);
+    size_t count = fill(gpu, span, pieces, 0, filling->piece);
+    if (filling->frees) {
+        for (size_t i = 0; i < count; i += 2)
+            BENCH_CHECK(gpushare_memory_free(gpu, pieces[i]));
+        size_t kept = 0;
+        for (size_t i = 1; i < count; i += 2)
+            pieces[kept++] = pieces[i];
+        size_t again = fill(gpu, span, pieces, kept, filling->piece);
+        if (again != count)
+            bench_die("%zu pieces before frees, %zu after them", count, again);
+    }
+    check_ends(gpu, pieces, count, filling->piece);
+    double used = (double)(device_used(state) - before);
+    gpushare_close(&gpu);
+    if (server_stop(server))
+        bench_die("the server did not end well");
+    unlink(state);
+    rmdir(folder);
+    return used - (double)filling->limit;
+}
+
+void bench_memory_exact(struct bench_result *result)
+{
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof fillings / sizeof fillings[0]; i++) {
+        double off = distance(&fillings[i]), far = off < 0 ? -off : off;
+        result->value = far > result->value ? far : result->value;
+        if (length < sizeof result->note)
+            length +=
+                (size_t)snprintf(result->note + length, sizeof result->note - length, "%s%s %.0f",
+                                 i ? ", " : "above the limit: ", fillings[i].name, off);
+    }
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * priority_p99: an urgent client launches one kernel of 1 ms on the whole device at random
+ * moments, first alone, then beside three clients of lower priority that keep the device
+ * full with such kernels. A launch takes from the call to the end that its last block
+ * wrote. The row is the 99th percentile beside the others; its yardstick the 99th
+ * percentile alone (no more than a quarter of a kernel above the median), plus one kernel, for a
+ * running kernel cannot be stopped. Launches that
+ * fell into a moment in which the machine did not run an idle thread (quiet.h) are dropped
+ * from both and counted.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/load.h"
+#include "tests/programs/bench/quiet.h"
+
+enum { LAUNCHES = 1000, KERNEL_NS = 1000000, LOW = 3, LOW_MOST = 30000 };
+
+static unsigned launches_wanted(void)
+{
+    return bench_short ? LAUNCHES / 10 : LAUNCHES;
+}
+
+/* Tells when each launch was called for. */
+static void urgent(struct load *child)
+{
+    unsigned seed = 1, launches = launches_wanted();
+    while (load_resting(child) && !load_stopped(child))
+        usleep(1000);
+    for (unsigned i = 0; i < launches && !load_stopped(child); i++) {
+        usleep((unsigned)(rand_r(&seed) % 4000));
+        load_tell(child, bench_now());
+        load_launch(child, child->spec.kernel_ns);
+        BENCH_CHECK(gpushare_synchronize(child->gpu));
+    }
+}
+
+static struct load *client(const struct server *server, const char *priority, uint32_t blocks,
+                           void (*behave)(struct load *child))
+{
+    const char *env[] = {priority, NULL};
+    struct load_spec spec = {.name = priority,
+                             .env = env,
+                             .kernel_ns = KERNEL_NS,
+                             .blocks = blocks,
+                             .whole_sm = true,
+                             .most = behave ? LAUNCHES + 1 : LOW_MOST,
+                             .drain = behave != NULL,
+                             .behave = behave};
+    return load_start(server, &spec);
+}
+
+static uint64_t end_of(const struct load *load, uint32_t launch)
+{
+    const struct span *at = &load->spans[(size_t)launch * load->spec.blocks];
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < load->spec.blocks; i++)
+        end = at[i].end > end ? at[i].end : end;
+    return end;
+}
+
+/* Milliseconds of each launch that the machine did not disturb; returns how many. */
+static unsigned latencies(const struct load *load, double *took)
+{
+    unsigned count = 0;
+    for (uint32_t i = 0; i < load->page->times; i++) {
+        double from = load->page->time[i];
+        double ms = ((double)end_of(load, i) - (double)load_device_time(load, from)) / 1e6;
+        if (quiet_between(from, from + ms / 1e3))
+            took[count++] = ms;
+    }
+    if (count < launches_wanted() / 4)
+        bench_die("the machine is too busy: %u of %u launches were undisturbed", count,
+                  launches_wanted());
+    return count;
+}
+
+/* Lets the urgent client make its launches; the percentile, and how many were dropped. */
+static double measure(struct load *load, unsigned *dropped, double *median)
+{
+    static double took[LOAD_TIMES];
+    quiet_start();
+    load_go(load);
+    load_finish(load);
+    quiet_stop();
+    unsigned count = latencies(load, took);
+    *dropped += load->page->times - count;
+    *median = span_percentile(took, count, 50);
+    return span_percentile(took, count, 99);
+}
+
+void bench_priority(struct bench_result *result)
+{
+    /* A smaller device: what each kernel costs the machine grows with it, what is asked does not.
+     */
+    const char *env[] = {"SOFTGPU_SMS=16", NULL};
+    struct server *server = bench_server_soft(env);
+    struct load *low[LOW];
+    unsigned dropped = 0;
+    double alone_median, median;
+    uint32_t blocks = bench_multiprocessors(server);
+    struct load *alone = client(server, "GPUSHARE_CLIENT_PRIORITY=0", blocks, urgent);
+    double yardstick = measure(alone, &dropped, &alone_median);
+    /* Alone, what is much above the median is the machine's doing, and no excuse for what follows.
+     */
+    if (yardstick > alone_median + KERNEL_NS / 4e6)
+        yardstick = alone_median + KERNEL_NS / 4e6;
+    yardstick += KERNEL_NS / 1e6;
+    struct load *high = client(server, "GPUSHARE_CLIENT_PRIORITY=0", blocks, urgent);
+    for (int i = 0; i < LOW; i++) {
+        low[i] = client(server, "GPUSHARE_CLIENT_PRIORITY=1", blocks, NULL);
+        load_go(low[i]);
+    }
+    usleep(500000);
+    result->value = measure(high, &dropped, &median);
+    result->yardstick = yardstick;
+    result->ratio = result->value / yardstick;
+    uint64_t from = load_device_time(high, high->page->time[0]), busy = 0;
+    uint64_t to = load_device_time(high, high->page->time[high->page->times - 1]);
+    for (int i = 0; i < LOW; i++) {
+        load_stop(low[i]);
+        busy += load_ns(low[i], from, to) / blocks;
+        load_free(low[i]);
+    }
+    double filled = (double)busy / (double)(to - from);
+    /* Beside clients that are kept from the device anybody is quick. */
+    if (filled < 0.4 && !bench_short)
+        bench_die("the low clients had the device for %.0f %% of the time: they did not fill it",
+                  100 * filled);
+    snprintf(result->note, sizeof result->note,
+             "medians %.2f, alone %.2f; the low ones kept the device busy for %.0f %% of the time; "
+             "%u of %u launches dropped",
+             median, alone_median, 100 * filled, dropped, 2 * launches_wanted());
+    load_free(alone);
+    load_free(high);
+    if (server_stop(server))
+        bench_die("the server did not end well");
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * reclaim_ms_p99: a client has half of the multiprocessors by request, and works in bursts of
+ * twenty kernels of 1 ms, idle for 20 to 26 ms between them; another keeps the whole device full
+ * with kernels of 1 ms, so that it borrows that half. A block takes a whole multiprocessor (by its
+ * shared memory), and each of the owner's kernels has one for each of its own.
+ *
+ * A reclaim takes from the owner's call to the later of two moments, as the blocks wrote them:
+ * the last block of the burst's first kernel began, so that all are its own; the last
+ * block that the borrower has on one of them during the burst ended. The row is the 99th
+ * percentile of that less the 1 ms of the kernel that was running. If they are not given back at
+ * all, that comes to the 20 ms of the burst. Counted are reclaims of multiprocessors on which a
+ * kernel of the borrower ran in the 5 ms before: nothing else was lent. Those that fell
+ * into a moment in which the machine did not run an idle thread (quiet.h) are dropped.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/load.h"
+#include "tests/programs/bench/quiet.h"
+
+enum {
+    RECLAIMS = 1000,
+    KERNEL_NS = 1000000,
+
+    BURST = 20,
+    SMS = 4096,
+    BORROWED_MOST = 90000
+};
+
+static void now_and_then(struct load *child)
+{
+    unsigned seed = 1, reclaims = bench_short ? RECLAIMS / 20 : RECLAIMS;
+    while (load_resting(child))
+        usleep(1000);
+    for (unsigned i = 0; i < reclaims && !load_stopped(child); i++) {
+        usleep(20000 + (unsigned)(rand_r(&seed) % 6000));
+        load_tell(child, bench_now());
+        for (int k = 0; k < BURST; k++)
+            load_launch(child, child->spec.kernel_ns);
+        BENCH_CHECK(gpushare_synchronize(child->gpu));
+    }
+}
+
+/* What the borrower has on multiprocessors of the set (one byte each). */
+struct borrowed {
+    unsigned before;   /* blocks in the 5 ms before the call */
+    uint64_t last_end; /* of its blocks between the call and the end of the burst */
+};
+
+/* Spans are about in order of time: *at moves on. */
+static struct borrowed borrowed(const struct load *load, const uint8_t *set, uint64_t called,
+                                uint64_t end, size_t *at)
+{
+    const uint64_t slack = 10 * KERNEL_NS;
+    struct borrowed borrowed = {0, 0};
+    while (*at < load_spans(load) && load->spans[*at].begin + slack < called)
+        ++*at;
+    for (size_t i = *at; i < load_spans(load) && load->spans[i].begin < end + slack; i++) {
+        const struct span *span = &load->spans[i];
+        if (!set[span->sm % SMS])
+            continue;
+        borrowed.before += span->begin < called && span->end + 5 * KERNEL_NS > called;
+        if (span->end > called && span->begin < end && span->end > borrowed.last_end)
+            borrowed.last_end = span->end;
+    }
+    return borrowed;
+}
+
+struct reclaims {
+    double took[RECLAIMS];
+    unsigned count, disturbed, not_lent;
+};
+
+static void judge(const struct load *owner, const struct load *borrower, struct reclaims *reclaims)
+{
+    const uint32_t blocks = owner->spec.blocks;
+    size_t at = 0;
+    for (uint32_t i = 0; i < owner->page->times; i++) {
+        const struct span *spans = &owner->spans[(size_t)i * BURST * blocks];
+        uint64_t called = load_device_time(owner, owner->page->time[i]), back = 0, end = 0;
+        uint8_t set[SMS] = {0};
+        for (uint32_t b = 0; b < BURST * blocks; b++) {
+            if (b < blocks && spans[b].begin > back)
+                back = spans[b].begin;
+            end = spans[b].end > end ? spans[b].end : end;
+            set[spans[b].sm % SMS] = 1;
+        }
+        struct borrowed lent = borrowed(borrower, set, called, end, &at);
+        if (lent.last_end > back)
+            back = lent.last_end;
+        double ms = ((double)back - (double)called) / 1e6;
+        if (!lent.before)
+            reclaims->not_lent++;
+        else if (!quiet_between(owner->page->time[i], owner->page->time[i] + ms / 1e3))
+            reclaims->disturbed++;
+        else
+            reclaims->took[reclaims->count++] = ms - KERNEL_NS / 1e6;
+    }
+}
+
+void bench_reclaim(struct bench_result *result)
+{
+    static struct reclaims reclaims;
+    const char *soft[] = {"SOFTGPU_SMS=32", NULL};
+    const char *half[] = {"GPUSHARE_THREADS_REQUEST=50%", "GPUSHARE_ACTIVE_THREAD_PERCENTAGE=50",
+                          NULL};
+    struct server *server = bench_server_soft(soft);
+    uint32_t all = bench_multiprocessors(server);
+    struct load_spec spec = {.name = "owner",
+                             .env = half,
+                             .kernel_ns = KERNEL_NS,
+                             .blocks = all / 2,
+                             .whole_sm = true,
+                             .most = RECLAIMS * BURST + 1,
+                             .drain = true,
+                             .behave = now_and_then};
+    struct load_spec other = {.name = "borrower",
+                              .kernel_ns = KERNEL_NS,
+                              .blocks = all,
+                              .whole_sm = true,
+                              .most = BORROWED_MOST};
+    struct load *owner = load_start(server, &spec);
+    struct load *borrower = load_start(server, &other);
+    if (owner->page->multiprocessors != all / 2)
+        bench_die("the owner has %u of %u multiprocessors, not half", owner->page->multiprocessors,
+                  all);
+    reclaims = (struct reclaims){0};
+    load_go(borrower);
+    usleep(200000);
+    quiet_start();
+    load_go(owner);
+    load_finish(owner);
+    quiet_stop();
+    load_stop(borrower);
+    judge(owner, borrower, &reclaims);
+    if (reclaims.count < owner->page->times / 4)
+        bench_die("of %u reclaims %u were disturbed by a busy machine, and in %u nothing was lent",
+                  owner->page->times, reclaims.disturbed, reclaims.not_lent);
+    result->value = span_percentile(reclaims.took, reclaims.count, 99);
+    snprintf(result->note, sizeof result->note,
+             "p99 of %u, median %.2f, most %.2f; %u dropped, in %u more nothing was lent",
+             reclaims.count, span_percentile(reclaims.took, reclaims.count, 50),
+             reclaims.took[reclaims.count - 1], reclaims.disturbed, reclaims.not_lent);
+    load_free(owner);
+    load_free(borrower);
+    if (server_stop(server))
+        bench_die("the server did not end well");
+}

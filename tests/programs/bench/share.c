@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * share_change_ms: the share of a client changes a thousand times, between 25 % and 50 % of the
+ * threads, while it has hundreds of launches of 1 ms in its queue. A change takes from
+ * before the command is sent to the first block that ran on the new set of
+ * multiprocessors; the row is the 99th percentile. Where a launch ran, when, and that
+ * none was lost, say the words that its blocks wrote.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/programs/bench/administer.h"
+#include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/load.h"
+#include "tests/programs/bench/quiet.h"
+
+enum { CHANGES = 1000, DEPTH = 500, LAUNCHES_MOST = 40000, KERNEL_NS = 1000000 };
+
+static uint32_t highest_sm(const struct load *load, uint32_t launch)
+{
+    const struct span *at = &load->spans[(size_t)launch * load->spec.blocks];
+    uint32_t highest = 0;
+    for (uint32_t i = 0; i < load->spec.blocks; i++)
+        highest = at[i].sm > highest ? at[i].sm : highest;
+    return highest;
+}
+
+static uint64_t first_begin(const struct load *load, uint32_t launch)
+{
+    const struct span *at = &load->spans[(size_t)launch * load->spec.blocks];
+    uint64_t first = UINT64_MAX;
+    for (uint32_t i = 0; i < load->spec.blocks; i++)
+        first = at[i].begin < first ? at[i].begin : first;
+    return first;
+}
+
+/* The highest multiprocessor of a set: that of the last of launches enough that all queued before
+ * are done. */
+static uint32_t highest_of(const struct load *load, int admin, const char *threads)
+{
+    administer_threads(admin, load->page->client, threads);
+    uint32_t until = load_whole(load) + 2 * DEPTH;
+    for (double end = bench_now() + 60; load_whole(load) < until; usleep(1000))
+        if (bench_now() > end)
+            bench_die("a client makes no progress");
+    return highest_sm(load, until - 1);
+}
+
+/* When the first launch from this one on, all of whose blocks are on the new set, began. */
+static uint64_t wait_for_set(const struct load *load, uint32_t from, bool larger, uint32_t small)
+{
+    double end = bench_now() + 20;
+    for (uint32_t i = from; bench_now() < end; usleep(500))
+        for (; i < load_whole(load); i++)
+            if ((highest_sm(load, i) > small) == larger)
+                return first_begin(load, i);
+    bench_die("a change of share had no effect for 20 s");
+}
+
+void bench_share_change(struct bench_result *result)
+{
+    static double took[CHANGES];
+    /* A smaller device: what each kernel costs the machine grows with it, what is asked does not.
+     */
+    const char *soft[] = {"SOFTGPU_SMS=32", NULL};
+    const char *env[] = {"GPUSHARE_ACTIVE_THREAD_PERCENTAGE=50", NULL};
+    struct server *server = bench_server_soft(soft);
+    struct load_spec spec = {.name = "changed",
+                             .env = env,
+                             .kernel_ns = KERNEL_NS,
+                             .blocks = bench_multiprocessors(server) / 2,
+                             .most = LAUNCHES_MOST,
+                             .depth = DEPTH,
+                             .drain = true};
+    struct load *load = load_start(server, &spec);
+    int admin = administer_open(server);
+    unsigned changes = bench_short ? CHANGES / 20 : CHANGES, count = 0;
+    load_go(load);
+    uint32_t small = highest_of(load, admin, "25%");
+    uint32_t large = highest_of(load, admin, "50%");
+    if (small >= large)
+        bench_die("the sets of 25 %% and 50 %% can't be told apart (%u, %u)", small, large);
+    quiet_start();
+    for (unsigned i = 0; i < changes; i++) {
+        bool larger = i % 2;
+        uint32_t from = load_whole(load);
+        double start = bench_now();
+        administer_threads(admin, load->page->client, larger ? "50%" : "25%");
+        uint64_t begun = wait_for_set(load, from, larger, small);
+        double ms = ((double)begun - (double)load_device_time(load, start)) / 1e6;
+        if (quiet_between(start, start + ms / 1e3))
+            took[count++] = ms;
+    }
+    quiet_stop();
+    load_stop(load);
+    close(admin);
+    if (count < changes / 4)
+        bench_die("the machine is too busy: %u of %u changes were undisturbed", count, changes);
+    result->value = span_percentile(took, count, 99);
+    double median = span_percentile(took, count, 50);
+    result->spread = (took[count * 3 / 4] - took[count / 4]) / median;
+    snprintf(
+        result->note, sizeof result->note,
+        "p99 of %u, median %.2f, most %.2f; %u dropped; %u launches, %d in the queue, none lost",
+        count, median, took[count - 1], changes - count, load->page->launches, DEPTH);
+    load_free(load);
+    if (server_stop(server))
+        bench_die("the server did not end well");
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "tests/programs/bench/span.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* What of a span lies between; empty where begin is not below end. */
+static struct span cut(struct span span, uint64_t from, uint64_t to)
+{
+    if (span.begin < from)
+        span.begin = from;
+    if (span.end > to)
+        span.end = to;
+    return span;
+}
+
+uint64_t span_sum(const struct span *spans, size_t count, uint64_t from, uint64_t to)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct span part = cut(spans[i], from, to);
+        if (part.begin < part.end)
+            sum += part.end - part.begin;
+    }
+    return sum;
+}
+
+/* A begin or an end. */
+struct edge {
+    uint64_t at;
+    int change;
+};
+
+/* Of one moment ends come first: what follows without a pause does not run beside it. */
+static int by_time(const void *a, const void *b)
+{
+    const struct edge *x = a, *y = b;
+    return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : x->change - y->change;
+}
+
+int64_t span_single(const struct span *spans, size_t count, uint64_t from, uint64_t to)
+{
+    struct edge *edges = calloc(2 * count + 1, sizeof *edges);
+    size_t used = 0;
+    uint64_t single = 0;
+    int running = 0;
+    if (!edges)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        struct span part = cut(spans[i], from, to);
+        if (part.begin >= part.end)
+            continue;
+        edges[used++] = (struct edge){part.begin, 1};
+        edges[used++] = (struct edge){part.end, -1};
+    }
+    qsort(edges, used, sizeof *edges, by_time);
+    for (size_t i = 0; i < used; i++) {
+        if (running == 1)
+            single += edges[i].at - edges[i - 1].at;
+        running += edges[i].change;
+    }
+    free(edges);
+    return (int64_t)single;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double span_percentile(double *values, size_t count, double percentile)
+{
+    qsort(values, count, sizeof *values, by_value);
+    size_t rank = (size_t)ceil((double)count * percentile / 100);
+    return values[rank > 0 ? rank - 1 : 0];
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * strict_share_error_points: mode strict, four clients whose requests come to the whole of the
+ * time, each with more work than its share:
+ *
+ *   10 %  kernels of 300 ms, longer than a lease: each is paid back over three seconds
+ *   20 %  kernels of 20 us; arrives in the middle of a plan
+ *   33 %  kernels of 1 ms, and at the end of each lease one of 100 ms, to run beyond it
+ *   37 %  kernels of 5 ms; arrives in the middle of another plan
+ *
+ * A client's share is the time its kernels ran, as they wrote it, between its first launch
+ * and the end, ten plans after the last client arrived. The error is the distance from its request
+ * in points (hundredths of the time); the row is the worst client's.
+ *
+ * Lease 250 ms and precision 5 %, the defaults: a plan is 5 s, ten are 50 s. Shorter leases
+ * would make a shorter row and no honest one: a kernel that runs for 300 ms is there or
+ * not, and over ten plans of 1 s would be 3 points by itself.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/programs/bench/administer.h"
+#include "tests/programs/bench/bench.h"
+#include "tests/programs/bench/load.h"
+
+enum { CLIENTS = 4, PLANS = 10 };
+
+/* The short run: everything but the 20 us ten times as fast, and half the plans. */
+static uint64_t scaled(uint64_t ns)
+{
+    return bench_short ? ns / 10 : ns;
+}
+
+/* Launches kernels of 1 ms, and one of 100 ms where a lease of 250 ms, which it knows by the pause
+ * before, is about to end. */
+static void at_lease_end(struct load *child)
+{
+    const uint64_t lease = scaled(250000000), long_ns = scaled(100000000);
+    uint64_t began = 0;
+    uint32_t seen = 0;
+    bool greedy = false;
+    while (!load_stopped(child)) {
+        uint32_t number = child->page->launches;
+        if (load_resting(child) || (number >= 8 && !load_done(child, number - 8))) {
+            usleep(200);
+            load_publish(child);
+        } else {
+            uint64_t now = load_device_time(child, bench_now());
+            bool end = !greedy && began && now > began + lease * 9 / 10;
+            greedy |= end;
+            load_launch(child, end ? long_ns : child->spec.kernel_ns);
+        }
+        for (; seen < load_whole(child); seen++)
+            if (!seen || child->spans[seen].begin > child->spans[seen - 1].end + lease / 25) {
+                began = child->spans[seen].begin;
+                greedy = false;
+            }
+    }
+}
+
+static const struct mix {
+    const char *name, *request;
+    double share, arrives; /* arrives: in plans */
+    uint64_t kernel_ns;
+    uint32_t most;
+    void (*behave)(struct load *child);
+} mix[CLIENTS] = {
+    {"ten", "GPUSHARE_TIME_REQUEST=10%", 0.10, 0, 300000000, 1000, NULL},
+    {"twenty", "GPUSHARE_TIME_REQUEST=20%", 0.20, 0.26, 20000, 1 << 20, NULL},
+    {"thirty-three", "GPUSHARE_TIME_REQUEST=33%", 0.33, 0, 1000000, 1 << 16, at_lease_end},
+    {"thirty-seven", "GPUSHARE_TIME_REQUEST=37%", 0.37, 0.7, 5000000, 1 << 14, NULL},
+};
+
+static struct load *client(const struct server *server, const struct mix *one)
+{
+    const char *env[] = {one->request, NULL};
+    struct load_spec spec = {.name = one->name,
+                             .env = env,
+                             .kernel_ns = one->kernel_ns > 20000 ? scaled(one->kernel_ns) : 20000,
+                             .most = one->most,
+                             .depth = one->kernel_ns == 20000 ? 1000 : 0,
+                             .behave = one->behave};
+    return load_start(server, &spec);
+}
+
+void bench_strict_share(struct bench_result *result)
+{
+    const double plan = bench_short ? 0.5 : 5;
+    struct load *loads[CLIENTS] = {0};
+    const char *env[] = {"SOFTGPU_SMS=16", NULL};
+    struct server *server = bench_server_soft(env);
+    int admin = administer_open(server), length = 0;
+    struct administer_mode mode = {
+        .mode = "strict", .lease = bench_short ? "25ms" : "250ms", .precision = "5%"};
+    double start = 0, end = 0;
+    /* Who is there from the beginning goes first; the clock of the device is known then. */
+    for (int i = 0; i < CLIENTS; i++)
+        if (!(mix[i].arrives > 0))
+            loads[i] = client(server, &mix[i]);
+    administer_mode(admin, &mode);
+    start = bench_now();
+    for (int i = 0; i < CLIENTS; i++)
+        if (loads[i])
+            load_go(loads[i]);
+    for (int i = 0; i < CLIENTS; i++) {
+        if (loads[i])
+            continue;
+        bench_sleep_until(start + mix[i].arrives * plan);
+        loads[i] = client(server, &mix[i]);
+        load_go(loads[i]);
+        end = bench_now();
+    }
+    bench_sleep_until(end += plan * (bench_short ? 4 : PLANS));
+    uint64_t to = load_device_time(loads[0], end);
+    usleep(100000); /* what has run until then has said so */
+    for (int i = 0; i < CLIENTS; i++) {
+        load_stop(loads[i]);
+        uint64_t from = loads[i]->page->arrived;
+        double share = (double)load_ns(loads[i], from, to) / (double)(to - from);
+        double error = fabs(share - mix[i].share) * 100;
+        result->value = error > result->value ? error : result->value;
+        length += snprintf(result->note + length, sizeof result->note - (size_t)length,
+                           "%s%.2f %% of %.0f %%", i ? ", " : "", share * 100, mix[i].share * 100);
+        load_free(loads[i]);
+    }
+    close(admin);
+    if (server_stop(server))
+        bench_die("the server did not end well");
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""make sharing-pictures: runs clients with kernels of modelled time through the real server on
+the software GPU, one scene a mode, traces them with gpusharectl, and draws docs/pictures/*.svg.
+
+A busy machine spoils a picture: kernels are asleep, but whoever submits them is not."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import private_server  # noqa: E402
+
+ATOMS = 17  # of the software GPU: sixteen of 8 multiprocessors and one of 4
+
+# Per scene: title, how the GPU is set, its clients (name, kernel in us, options of
+# `work`, environment), and what of the trace is skipped and shown, in ms from where the first work ran.
+SCENES = {
+    "concurrent": {
+        "title": "concurrent: everybody at once",
+        "gpu": "mode=concurrent",
+        "clients": [("training", 20000, ("--in-flight", 8), {}),
+                    ("batch job", 20000, ("--in-flight", 8, "--after", 500), {}),
+                    ("notebook", 20000, ("--in-flight", 4, "--busy", 200, "--idle", 400), {})],
+        "shown": 2400,
+    },
+    "strict": {
+        "title": "strict: 50 %, 25 % and 10 % of the time, the rest stays idle",
+        "gpu": "mode=strict lease=100ms precision=5%",
+        "clients": [("50 %", 10000, ("--in-flight", 16), {"GPUSHARE_TIME_REQUEST": "50%"}),
+                    ("25 %", 10000, ("--in-flight", 16), {"GPUSHARE_TIME_REQUEST": "25%"}),
+                    ("10 %", 10000, ("--in-flight", 16), {"GPUSHARE_TIME_REQUEST": "10%"})],
+        "shown": 4000,
+    },
+    "fair": {
+        "title": "fair: at least 50 % and 25 %; idle time goes to those that want it",
+        "gpu": "mode=fair lease=100ms precision=5%",
+        "clients": [("50 %", 10000, ("--in-flight", 16, "--busy", 2000, "--idle", 2000), {"GPUSHARE_TIME_REQUEST": "50%"}),
+                    ("25 %", 10000, ("--in-flight", 16), {"GPUSHARE_TIME_REQUEST": "25%"}),
+                    ("no request", 10000, ("--in-flight", 16), {})],
+        "shown": 6000,
+    },
+    "turns": {
+        "title": "turns: the whole GPU for a quantum of 500 ms, first come first served",
+        "gpu": "mode=turns quantum=500ms",
+        "clients": [("first", 10000, ("--in-flight", 16), {}),
+                    ("second", 10000, ("--in-flight", 16, "--after", 150), {}),
+                    ("short job", 10000, ("--in-flight", 8, "--after", 300, "--busy", 100, "--idle", 1400), {})],
+        "shown": 3000,
+    },
+    "threads": {
+        "title": "threads: half of the multiprocessors are the service's own while it has work",
+        "gpu": "mode=concurrent",
+        "clients": [("service (request and limit 50 %)", 10000, ("--in-flight", 16, "--busy", 500, "--idle", 500),
+                     {"GPUSHARE_THREADS_REQUEST": "50%", "GPUSHARE_ACTIVE_THREAD_PERCENTAGE": "50"}),
+                    ("batch job (no limit)", 10000, ("--in-flight", 16), {})],
+        "skipped": 600, # until the pace of both is known
+        "shown": 2500,
+        "atoms": ATOMS,
+    },
+}
+
+
+def start_of(trace):
+    """When the first batch began, in ms."""
+    with open(trace, encoding="utf-8") as file:
+        return min(event["ts"] for event in json.load(file)["traceEvents"] if event.get("cat") == "batch") / 1e3
+
+
+def draw(name, folder, build, keep=None):
+    scene = SCENES[name]
+    seconds = (scene.get("skipped", 0) + scene["shown"]) / 1e3 + 0.4
+    server = private_server.Server()
+    trace = server.file("trace.json")
+    try:
+        changed = server.ctl("set", "gpu", "0", *scene["gpu"].split())
+        if changed.returncode:
+            raise SystemExit(f"{name}: {changed.stderr}")
+        works = [server.work(client, us, seconds, *options, **env) for client, us, options, env in scene["clients"]]
+        tracer = server.start_ctl("trace", "-o", trace, "--seconds", f"{seconds + 0.3:.1f}")
+        server.wait_log("a trace of")
+        for work in works:
+            work.go()
+        out, err = tracer.communicate(timeout=private_server.SECONDS)
+        for work in works:
+            work.__exit__()
+        if tracer.returncode or err:
+            raise SystemExit(f"{name}: {out}{err}")
+        start = start_of(trace) + scene.get("skipped", 0)
+        command = f"make sharing-pictures: gpusharectl set gpu 0 {scene['gpu']}; gpusharectl trace -o {name}.json"
+        subprocess.run([os.path.join(build, "tests/programs/pictures/picture"), trace, os.path.join(folder, f"{name}.svg"),
+                        "--title", scene["title"], "--command", command, "--from", str(start),
+                        "--until", str(start + scene["shown"]), "--atoms", str(scene.get("atoms", 0))], check=True)
+        if keep:
+            os.replace(trace, os.path.join(keep, f"{name}.json"))
+    finally:
+        server.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", help="where the pictures go")
+    parser.add_argument("scenes", nargs="*", default=list(SCENES))
+    parser.add_argument("--keep", help="folder for the traces")
+    arguments = parser.parse_args()
+    os.makedirs(arguments.folder, exist_ok=True)
+    for name in arguments.scenes:
+        draw(name, arguments.folder, private_server.BUILD, arguments.keep)
+        print(f"{arguments.folder}/{name}.svg")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * simulate: a day of 1,000 clients on 64 GPUs, in each mode, by the real policies.
+ *
+ * Clients come and go, and have bursts of work with pauses between; kernels take from
+ * 20 to 300 ms and cannot be stopped. Each mode sees the same clients, GPU by GPU. Per
+ * mode it prints, from what the kernels of the simulated devices did:
+ *   busy      what the devices ran, of the time that the mode promised to somebody
+ *   error     per burst of 50 s (ten plans) or more: what the client had against what
+ *             the mode promised it while others came and went, in points of the burst
+ *   wait      of a client with work, until its next kernel begins, when that was not at
+ *             once: median, 99th percentile, most, and most of clients with a request (one
+ *             without has what others leave, and may wait long)
+ *   Jain      Jain's index of had / promised over these bursts; 1 is perfect
+ * and writes the table and a picture of it into a folder. In concurrent mode nothing is
+ * promised: its row compares with equal parts. (There the simulated device takes
+ * clients' kernels in turns; a real one runs small ones side by side.)
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/programs/simulate/chart.h"
+#include "tests/programs/simulate/day.h"
+
+static void print_table(FILE *file, const struct day_result *results, double hours, uint32_t gpus)
+{
+    fprintf(file, "%.0f hours, %u GPUs, %u clients\n\n", hours, gpus,
+            DAY_CLIENTS * gpus / DAY_GPUS);
+    fprintf(file, "%-11s %6s | %9s %9s | %8s %8s %8s %8s | %6s | %7s\n", "mode", "busy",
+            "error p50", "error p99", "wait p50", "p99", "most", "request", "Jain", "bursts");
+    fprintf(file, "%-11s %6s | %9s %9s | %8s %8s %8s %8s |\n", "", "", "points", "points", "ms",
+            "ms", "ms", "ms");
+    for (int i = 0; i < DAY_MODES; i++) {
+        const struct day_result *r = &results[i];
+        fprintf(file, "%-11s %6.3f | %9.3f %9.3f | %8.0f %8.0f %8.0f %8.0f | %6.4f | %7u\n",
+                r->mode, r->busy, r->error_median, r->error_p99, r->wait_median_ms, r->wait_p99_ms,
+                r->wait_most_ms, r->wait_most_request_ms, r->jain, r->stretches);
+    }
+}
+
+static int write_file(const char *folder, const char *name, const struct day_result *results,
+                      double hours, uint32_t gpus)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return -errno;
+    if (strstr(name, ".svg"))
+        chart_write(file, results, DAY_MODES);
+    else
+        print_table(file, results, hours, gpus);
+    return fclose(file) ? -errno : 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct day_result results[DAY_MODES];
+    if (argc < 2 || argc > 4) {
+        fprintf(stderr, "usage: simulate FOLDER [HOURS [GPUS]]\n");
+        return 2;
+    }
+    double hours = argc > 2 ? strtod(argv[2], NULL) : 24;
+    uint32_t gpus = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : DAY_GPUS;
+    if (!(hours > 0 && hours <= 24) || gpus < 1 || gpus > DAY_GPUS) {
+        fprintf(stderr, "simulate: hours are above 0 and up to 24, GPUs 1 to %d\n", DAY_GPUS);
+        return 2;
+    }
+    for (int mode = 0; mode < DAY_MODES; mode++)
+        day_run(mode, (uint64_t)(hours * 3600e9), gpus, &results[mode]);
+    print_table(stdout, results, hours, gpus);
+    const char *names[] = {"table.txt", "table.svg"};
+    for (int i = 0; i < 2; i++) {
+        int result = write_file(argv[1], names[i], results, hours, gpus);
+        if (result) {
+            fprintf(stderr, "simulate: %s/%s: %s\n", argv[1], names[i], strerror(-result));
+            return 1;
+        }
+    }
+    return 0;
+}
