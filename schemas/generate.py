@@ -226,6 +226,8 @@ def header(root):
     out += [f"    PROTO_ERROR_{n['name'].upper()} = {n['number']}, /* {n.text} */" for n in root.of("error")]
     out += ["};", "", "/* X(NUMBER, name, \"sentence\") for every error. */", "#define PROTO_ERRORS(X) \\"]
     out.append(" \\\n".join(f"    X({n['number']}, {n['name']}, \"{n.text}\")" for n in root.of("error")))
+    out += ["", "/* X(NAME, number), the names as enumerators are written. */", "#define PROTO_ERROR_NUMBERS(X) \\"]
+    out.append(" \\\n".join(f"    X({n['name'].upper()}, {n['number']})" for n in root.of("error")))
     out += ["", "enum proto_opcode {"]
     out += [f"    PROTO_{n['name'].upper()} = {n['number']}," for n in root.of("message")]
     out += ["};", "", "enum proto_command {"]
