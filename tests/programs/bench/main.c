@@ -4,6 +4,10 @@
  * make bench: runs the rows, prints a table, writes results.json.
  *
  * usage: bench [--short] OUT.json [ROW...]
+ *        bench --list
+ *
+ * --list prints the rows as JSON: what is measured, in which unit, beside what, and what is aimed
+ * at.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -91,6 +95,34 @@ static void reach_text(const struct row *row, char *text, size_t size)
     }
 }
 
+/* "ratio" or "value", and the bounds that it must keep; a row that is stated has none. */
+static json_t *aim(const struct row *row)
+{
+    bool ratio = row->judged <= RATIO_WITHIN;
+    bool least = row->judged == RATIO_AT_LEAST || row->judged == RATIO_WITHIN ||
+                 row->judged == VALUE_AT_LEAST;
+    bool most =
+        row->judged == RATIO_AT_MOST || row->judged == RATIO_WITHIN || row->judged == VALUE_AT_MOST;
+    if (row->judged == STATED)
+        return json_null();
+    return json_pack("{s:s, s:o, s:o}", "of", ratio ? "ratio" : "value", "at_least",
+                     least ? json_real(row->low) : json_null(), "at_most",
+                     most ? json_real(row->high) : json_null());
+}
+
+static int list_rows(void)
+{
+    json_t *list = json_array();
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s?, s:o}", "name", rows[r].name, "unit",
+                                              rows[r].unit, "yardstick", rows[r].yardstick, "aim",
+                                              aim(&rows[r])));
+    int result = json_dumpf(list, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(list);
+    return result < 0 || fflush(stdout) != 0;
+}
+
 static bool wanted(const char *name, int argc, char **argv)
 {
     for (int i = 2; i < argc; i++)
@@ -116,8 +148,10 @@ int main(int argc, char **argv)
         argc--;
         argv++;
     }
+    if (argc == 2 && !strcmp(argv[1], "--list"))
+        return list_rows();
     if (argc < 2) {
-        fprintf(stderr, "usage: bench [--short] OUT.json [ROW...]\n");
+        fprintf(stderr, "usage: bench [--short] OUT.json [ROW...] | --list\n");
         return 2;
     }
     for (int i = 2; i < argc; i++) {
