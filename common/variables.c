@@ -156,3 +156,9 @@ void variables_check(char *const *environment, variables_unknown *unknown, void 
         told++;
     }
 }
+
+void variables_known(variables_row *row, void *context)
+{
+    for (size_t i = 0; i < KNOWN; i++)
+        row(known[i], context);
+}

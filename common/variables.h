@@ -26,4 +26,10 @@ typedef void variables_unknown(void *context, const char *text);
  */
 void variables_check(char *const *environment, variables_unknown *unknown, void *context);
 
+/* name: constant for the program's life. */
+typedef void variables_row(const char *name, void *context);
+
+/* Calls row with every name that something of gpushare reads, in order. */
+void variables_known(variables_row *row, void *context);
+
 #endif

@@ -10,16 +10,13 @@
 
 #include <jansson.h>
 
+#include "common/admin_times.h"
+
 /* Of the answers, the server's and those made here. */
 #define ADMIN_CLIENT_SCHEMA_VERSION 2
 
 /* Digits of a number that is no integer: a decimal fraction comes out as it went in. */
 #define ADMIN_CLIENT_DIGITS 15
-
-/* For the whole exchange: longer than the server lets any request wait but these, which wait for
- * so many seconds more. */
-#define ADMIN_CLIENT_SECONDS        20
-#define ADMIN_CLIENT_RELOAD_SECONDS 30
 
 /* What became of it; also the exit statuses of gpusharectl. */
 enum admin_outcome {

@@ -53,9 +53,16 @@ static const char help[] =
     "                 if it exists, else /run/gpushare/admin.sock)\n"
     "  --json         print the answer as JSON; its schemas are schemas/admin-*.schema.json\n"
     "  --version      of this tool\n"
-    "  --help         this text\n"
-    "\n"
-    "exit status: 0 done, 1 the server refused, 2 wrong usage, 3 the server can't be reached\n";
+    "  --help         this text\n";
+
+static void print_help(void)
+{
+    printf("%s\nexit status: 0 done, 1 the server refused, 2 wrong usage, 3 the server can't be "
+           "reached,\n"
+           "or did not answer within %d s (reload: %d s; trace: %d s more than it lasts)\n",
+           help, ADMIN_CLIENT_SECONDS, ADMIN_CLIENT_SECONDS + ADMIN_CLIENT_RELOAD_SECONDS,
+           ADMIN_CLIENT_SECONDS);
+}
 
 struct options {
     const char *socket;
@@ -172,7 +179,7 @@ static int read_options(struct options *options, int argc, char **argv)
             puts("gpusharectl " GPUSHARE_VERSION);
             return ADMIN_OK;
         case 'h':
-            fputs(help, stdout);
+            print_help();
             return ADMIN_OK;
         default:
             fputs("Try 'gpusharectl --help'.\n", stderr);

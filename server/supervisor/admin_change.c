@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/admin_times.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "server/supervisor/admin_answer.h"
 #include "server/supervisor/admin_peer.h"
 #include "server/supervisor/supervisor.h"
-
-/* Making a partition is slow while the device is busy. */
-#define SET_MS 10000
 
 /* One client of a setting. */
 struct target {
@@ -48,7 +46,7 @@ static void setting_answer(struct admin_work *work, struct admin_peer *peer, boo
         setting->error = PROTO_ERROR_DEVICE_NOT_READY;
         snprintf(setting->text, sizeof setting->text,
                  "a worker has not answered for %d s: it may still carry the change out",
-                 SET_MS / 1000);
+                 ADMIN_SET_MS / 1000);
     }
     if (setting->error)
         admin_peer_refuse(peer, setting->error, setting->text);
@@ -325,5 +323,5 @@ void admin_change(struct admin_peer *peer, const struct admin_request *request)
         change_total(setting);
     else
         change_clients(setting);
-    admin_work_wait(&setting->work, SET_MS);
+    admin_work_wait(&setting->work, ADMIN_SET_MS);
 }

@@ -3,14 +3,11 @@
 /* Usage of all clients, asked of the workers for one answer. */
 #include <stdlib.h>
 
+#include "common/admin_times.h"
 #include "common/error.h"
 #include "server/supervisor/admin_answer.h"
 #include "server/supervisor/admin_peer.h"
 #include "server/supervisor/supervisor.h"
-
-/* A worker that does not say what its clients used must not keep an administrator from seeing it.
- */
-#define USAGE_MS 1000
 
 struct gathering {
     struct admin_work work; /* first */
@@ -79,5 +76,5 @@ void admin_gather(struct admin_peer *peer, enum admin_kind kind)
     for (size_t i = 0; i < gathering->usages.count; i++)
         if (supervisor_usage(supervisor, rows[i].client, on_usage, gathering) == 0)
             gathering->work.outstanding++;
-    admin_work_wait(&gathering->work, USAGE_MS);
+    admin_work_wait(&gathering->work, ADMIN_USAGE_MS);
 }

@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/admin_times.h"
 #include "common/log.h"
 #include "server/supervisor/admin_answer.h"
 #include "server/supervisor/admin_peer.h"
 #include "server/supervisor/supervisor.h"
-
-/* Each worker may be asked a few times, and making a partition is slow while the device is busy. */
-#define RELOAD_MS 30000
 
 struct reloading {
     struct admin_work work; /* first */
@@ -32,7 +30,7 @@ static void reloading_answer(struct admin_work *work, struct admin_peer *peer, b
     if (late) {
         snprintf(text, sizeof text,
                  "a worker has not answered for %d s: the configuration may still be put in force",
-                 RELOAD_MS / 1000);
+                 ADMIN_RELOAD_MS / 1000);
         admin_peer_refuse(peer, PROTO_ERROR_DEVICE_NOT_READY, text);
     } else if (reloading->error) {
         snprintf(text, sizeof text, "the configuration stays as it was: %s", reloading->text);
@@ -72,5 +70,5 @@ void admin_reload(struct admin_peer *peer)
     reloading->work.outstanding = result == 0;
     if (result)
         take(reloading, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
-    admin_work_wait(&reloading->work, RELOAD_MS);
+    admin_work_wait(&reloading->work, ADMIN_RELOAD_MS);
 }

@@ -7,13 +7,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/admin_times.h"
 #include "common/error.h"
 #include "server/supervisor/admin_answer.h"
 #include "server/supervisor/admin_peer.h"
 #include "server/supervisor/supervisor.h"
-
-/* More than the supervisor waits for a worker at both ends of a trace. */
-#define LATE_MS 15000
 
 struct tracing_work {
     struct admin_work work; /* first */
@@ -100,6 +98,6 @@ void admin_trace(struct admin_peer *peer, const struct admin_request *request)
     }
     admin_work_begin(&tracing->work, peer);
     tracing->work.outstanding = 1;
-    admin_work_wait(&tracing->work, request->milliseconds + LATE_MS);
+    admin_work_wait(&tracing->work, request->milliseconds + ADMIN_TRACE_LATE_MS);
     admin_peer_watch(peer);
 }

@@ -55,6 +55,7 @@ static const char usage[] =
     "  --worker PATH                  gpushare-worker\n"
     "  --softgpu PATH                 the software GPU's libcuda.so.1\n"
     "  --log-level error|warning|notice|info|debug  (default: info)\n"
+    "  --list-variables               the environment variables that gpushare reads\n"
     "  --version, --help\n"
     "\n"
     "Environment: GPUSHARE_THREADS_LIMIT, GPUSHARE_TIME_LIMIT, GPUSHARE_MEMORY_LIMIT,\n"
@@ -193,6 +194,7 @@ enum option_name {
     OPTION_WORKER,
     OPTION_SOFTGPU,
     OPTION_LOG_LEVEL,
+    OPTION_LIST_VARIABLES,
     OPTION_VERSION,
     OPTION_HELP
 };
@@ -217,6 +219,7 @@ static const struct option options[] = {
     {"worker", required_argument, NULL, OPTION_WORKER},
     {"softgpu", required_argument, NULL, OPTION_SOFTGPU},
     {"log-level", required_argument, NULL, OPTION_LOG_LEVEL},
+    {"list-variables", no_argument, NULL, OPTION_LIST_VARIABLES},
     {"version", no_argument, NULL, OPTION_VERSION},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -274,6 +277,9 @@ static int set_option(struct settings *s, int option, const char *value, char so
         return set_path(softgpu, "--softgpu", value, text, bytes);
     case OPTION_LOG_LEVEL:
         return set_log_level(s, value, text, bytes);
+    case OPTION_LIST_VARIABLES:
+        settings_list_variables(text, bytes);
+        return SETTINGS_EXIT;
     case OPTION_VERSION:
         snprintf(text, bytes, "gpushared %s, protocol %u.%u\n", GPUSHARE_VERSION, PROTO_MAJOR,
                  PROTO_MINOR);

@@ -54,11 +54,18 @@ struct settings {
 enum { SETTINGS_EXIT = 1 };
 
 /*
- * Reads options and environment. Returns 0; SETTINGS_EXIT after --help or --version
- * with what to print in text; -EINVAL with a sentence in text that names the option
- * or variable, its value and the accepted form.
+ * Reads options and environment. Returns 0; SETTINGS_EXIT after --help, --version
+ * or --list-variables with what to print in text; -EINVAL with a sentence in text that
+ * names the option or variable, its value and the accepted form.
  */
 int settings_read(struct settings *settings, int argc, char **argv, char *text, size_t text_bytes);
+
+/*
+ * Writes the environment variables that gpushare reads, one a line, and beside each "limit" (a wish
+ * of a client's, the server's default and ceiling, or which server and devices) or "other".
+ * 4096 bytes hold it.
+ */
+void settings_list_variables(char *text, size_t text_bytes);
 
 /* Defaults that need no environment: for tests, and where settings_read starts from. */
 void settings_default(struct settings *settings);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* variables: what is told of an environment. That the names known are those which the sources
- * read is test_pages.py's. */
+/* variables: what is told of an environment, and that every limit which is read is known. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "common/limits.h"
 #include "common/variables.h"
 
 struct told {
@@ -151,6 +151,51 @@ static void not_more_than_sixteen_are_told_in_order(void **state)
     assert_int_equal(told.count, 0);
 }
 
+struct names {
+    unsigned count;
+    const char *name[64];
+};
+
+/* In place of the environment: has nothing, and every name of ours must be known. */
+static const char *note_read(const char *name, void *context)
+{
+    unsigned *count = context;
+    if (!strncmp(name, "GPUSHARE_", strlen("GPUSHARE_"))) {
+        quiet(name);
+        ++*count;
+    }
+    return NULL;
+}
+
+static void every_limit_that_is_read_is_known(void **state)
+{
+    (void)state;
+    unsigned count = 0;
+    struct limits_wish wish;
+    char why[64];
+    assert_int_equal(limits_wish_read(&wish, note_read, &count, why, sizeof why), 0);
+    assert_true(count > 10);
+}
+
+static void note_known(const char *name, void *context)
+{
+    struct names *names = context;
+    assert_true(names->count < 64);
+    names->name[names->count++] = name;
+}
+
+static void the_known_names_are_told_once_each_and_in_order(void **state)
+{
+    (void)state;
+    struct names names = {0};
+    variables_known(note_known, &names);
+    assert_true(names.count > 20);
+    for (unsigned i = 0; i < names.count; i++) {
+        quiet(names.name[i]);
+        assert_true(i == 0 || strcmp(names.name[i - 1], names.name[i]) < 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +207,8 @@ int main(void)
         cmocka_unit_test(links_of_a_service_are_passed_over),
         cmocka_unit_test(long_and_strange_names_stay_a_sentence),
         cmocka_unit_test(not_more_than_sixteen_are_told_in_order),
+        cmocka_unit_test(every_limit_that_is_read_is_known),
+        cmocka_unit_test(the_known_names_are_told_once_each_and_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* The table of gpushared --list-variables. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "common/variables.h"
+#include "server/supervisor/settings.h"
+
+struct listing {
+    char *text;
+    size_t bytes, used;
+};
+
+static void add_row(struct listing *listing, const char *name, const char *use)
+{
+    if (listing->used >= listing->bytes)
+        return;
+    int length = snprintf(listing->text + listing->used, listing->bytes - listing->used,
+                          "%-36s %s\n", name, use);
+    listing->used += (size_t)length;
+}
+
+/* In place of the environment: notes what is looked for, and has nothing. */
+static const char *note_limit(const char *name, void *context)
+{
+    add_row(context, name, "limit");
+    return NULL;
+}
+
+static void note_other(const char *name, void *context)
+{
+    struct listing *listing = context;
+    char row[64];
+    snprintf(row, sizeof row, "%s ", name);
+    if (!strstr(listing->text, row))
+        add_row(listing, name, "other");
+}
+
+void settings_list_variables(char *text, size_t text_bytes)
+{
+    struct listing listing = {.text = text, .bytes = text_bytes};
+    struct limits_wish wish;
+    char why[1];
+    /* Asked of the reader itself, so the table can't differ from what is read. */
+    limits_wish_read(&wish, note_limit, &listing, why, sizeof why);
+    variables_known(note_other, &listing);
+}
