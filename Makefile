@@ -82,10 +82,13 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(GENERATED_H)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
-include $(sort $(wildcard make/*.mk))
+include make/setup.mk
+# The bundle takes along what the other fragments have put into CHECK_DEPS.
+include $(sort $(filter-out make/setup.mk %gpu-bundle.mk,$(wildcard make/*.mk))) $(wildcard make/*gpu-bundle.mk)
 
 .PHONY: all help clean
 all: $(ALL) ## build everything into build/
+check: $(CHECK_DEPS)
 
 help: ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' Makefile make/*.mk | sort | sed -E 's/^([a-z-]+):[^#]*## ?/  make \1\t/' | expand -t 22

@@ -37,7 +37,7 @@ fi
 
 # Every analyser that lint runs is asked.
 for target in lint-format lint-shell lint-tidy-planted lint-cppcheck; do
-    if ! sed -n "/^$target:/,/^\$/p" make/70-lint.mk | grep -q 'PLANTED'; then
+    if ! sed -n "/^$target:/,/^\$/p" make/lint.mk | grep -q 'PLANTED'; then
         echo "FAILED: $target plants nothing"
         failures=$((failures + 1))
     fi

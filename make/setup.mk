@@ -20,7 +20,7 @@ ifneq ($(filter-out $(NO_BUILD_GOALS),$(GOALS)),)
 include $(BUILD)/packages.mk
 endif
 
-$(BUILD)/packages.mk: make/deps.sh make/20-setup.mk
+$(BUILD)/packages.mk: make/deps.sh make/setup.mk
 	@make/deps.sh $(DEPS_MODE) $(DEPS_SETS)
 	@echo "Building into $(BUILD)/, a minute or so; V=1 shows the commands." >&2
 	@mkdir -p $(@D)

@@ -43,3 +43,11 @@ $(BUILD)/tests/integration/% $(BUILD)/tests/abuse/%: $(A)/libsupport.a $(A)/libc
 $(LIVE_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(TEST_LIBS)
+
+# ---- running them
+.PHONY: check check-unit tests
+tests: $(UNIT_BIN) $(LIVE_BIN)
+check: all tests ## build and run every test (without a GPU); MATCH=word runs some
+	BUILD=$(abspath $(BUILD)) $(TEST_WRAPPER) tests/run --build $(BUILD) --match '$(MATCH)' $(UNIT_BIN) $(LIVE_BIN) $(TEST_SCRIPTS)
+check-unit: $(UNIT_BIN) ## run the unit tests alone
+	BUILD=$(abspath $(BUILD)) $(TEST_WRAPPER) tests/run --build $(BUILD) --match '$(MATCH)' $(UNIT_BIN)

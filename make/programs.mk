@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+# The programs and libraries that are installed, and the examples that use them.
+
+PROGRAM_LIBS = $(PKG_LIBS) -ldl -lm
+
+$(BUILD)/bin/gpushared: $(call obj,server/supervisor/main.c) $(A)/libsupervisor.a $(A)/libscheduler.a $(A)/libcommon.a
+$(BUILD)/libexec/gpushare-worker: $(call obj,server/worker/main.c) $(A)/libworker.a $(A)/libscheduler.a $(A)/libcommon.a
+$(BUILD)/bin/gpusharectl: $(call obj,client/tools/gpusharectl.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
+$(BUILD)/bin/gpushare: $(call obj,client/tools/gpushare.c) $(A)/libtools.a $(A)/libclient.a $(A)/libcommon.a
+$(BUILD)/bin/%:
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
+$(BUILD)/libexec/%:
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -rdynamic -o $@ $^ $(PROGRAM_LIBS)
+
+# The client library: one relocatable object whose internal symbols are local, so
+# that neither the .so nor the .a leaks a name that is not in the version script.
+CLIENT_LIBS := -lzstd -llz4
+$(BUILD)/lib/libgpushare-client.so.0: $(A)/libclient.a $(A)/libcommon.a client/libgpushare-client.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libgpushare-client.so.0 -Wl,--version-script=client/libgpushare-client.map \
+	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-z,relro,-z,now -o $@ -Wl,--whole-archive $(A)/libclient.a -Wl,--no-whole-archive $(A)/libcommon.a $(CLIENT_LIBS)
+	ln -sf libgpushare-client.so.0 $(BUILD)/lib/libgpushare-client.so
+comma := ,
+$(BUILD)/lib/libgpushare-client.a: $(A)/libclient.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(LD) -r -o $(A)/gpushare-client.o --whole-archive $(A)/libclient.a --no-whole-archive $(A)/libcommon.a
+	objcopy --wildcard --keep-global-symbol='gpushare_*' $(A)/gpushare-client.o
+	$(AR) rcs $@ $(A)/gpushare-client.o
+
+$(BUILD)/lib/softgpu/libcuda.so.1: $(A)/libsoftgpu.a $(A)/libcommon.a server/softgpu/libcuda.map
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=server/softgpu/libcuda.map \
+	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic -o $@ -Wl,--whole-archive $(A)/libsoftgpu.a -Wl,--no-whole-archive $(A)/libcommon.a -lzstd -llz4 -lm -ldl
+
+ALL += $(BUILD)/bin/gpushared $(BUILD)/libexec/gpushare-worker $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare \
+       $(BUILD)/lib/libgpushare-client.so.0 $(BUILD)/lib/libgpushare-client.a $(BUILD)/lib/softgpu/libcuda.so.1
+
+# ---- the software GPU's lane loops
+# Optimised for themselves, and once per instruction set. Results
+# must be IEEE's bit for bit: nothing is contracted or reordered; NaNs matter, the
+# flags that arithmetic would raise do not.
+
+EXEC_VALUES := $(addprefix $(BUILD)/obj/server/softgpu/exec_values,.o _v3.o _v4.o)
+$(EXEC_VALUES): OPT = -O3 -g -ffp-contract=off -fno-math-errno -fno-trapping-math
+$(BUILD)/obj/server/softgpu/exec_values_v3.o: CFLAGS += -mavx2 -mfma -mf16c -mbmi -mbmi2 -mlzcnt -mpopcnt
+$(BUILD)/obj/server/softgpu/exec_values_v4.o: CFLAGS += -mavx2 -mfma -mf16c -mbmi -mbmi2 -mlzcnt -mpopcnt \
+    -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512
+$(BUILD)/obj/server/softgpu/exec_round.o: OPT = -O2 -g -ffp-contract=off -frounding-math
+# clang says so of each loop that has no vector form (whole-number division, library calls).
+$(EXEC_VALUES): CFLAGS += $(if $(findstring clang,$(CC)),-Wno-pass-failed)
+
+# ---- examples
+# The examples link the library as a user's program would. Their kernels' PTX is
+# checked in; `make examples-ptx` makes it again where nvcc is.
+
+EXAMPLE_C   := $(wildcard examples/*.c)
+EXAMPLES    := $(patsubst %.c,$(BUILD)/%,$(EXAMPLE_C))
+EXAMPLE_SUPPORT := $(call obj,$(wildcard examples/support/*.c))
+
+$(EXAMPLES): $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(EXAMPLE_SUPPORT) $(BUILD)/lib/libgpushare-client.so.0
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $(filter %.o,$^) -L$(BUILD)/lib -l:libgpushare-client.so.0 -lm \
+	    $(if $(filter mandelbrot,$*),-lpng16)
+
+# What .incbin takes in is invisible to -MMD.
+$(foreach e,$(EXAMPLE_C),$(eval $(BUILD)/obj/$(e:.c=.o): $(patsubst examples/%.c,examples/kernels/%.ptx,$(e))))
+
+ALL += $(EXAMPLES)
+
+.PHONY: examples-ptx
+examples-ptx: ## make the examples' PTX again (needs nvcc and ptxas)
+	tests/programs/corpus/make-ptx --output examples/kernels examples/kernels/*.cu
+
+# ---- what is made from the schema and checked in
+# docs/protocol.md is made from the schema and checked in, so that it can be read
+# without building; tests/unit/schemas fails when it is not what the schema says.
+.PHONY: protocol-reference
+protocol-reference: ## write docs/protocol.md anew from schemas/protocol.xml
+	$(PYTHON) schemas/generate.py --reference docs/protocol.md schemas/protocol.xml
+
+.PHONY: demo
+demo: all ## six processes share one GPU at once; works without a GPU too
+	@$(PYTHON) examples/demo.py --build $(BUILD)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+# The programs of tests/programs, but for corpus and fuzz, which have fragments of their
+# own. What a test runs of them is in CHECK_DEPS.
+
+# ---- bench
+# make bench: the rows of README's table; the null driver that the launch rows run on.
+
+BENCH_SRC := $(wildcard tests/programs/bench/*.c)
+NULL_DRIVER := $(BUILD)/tests/programs/bench/null/libcuda.so.1
+
+$(NULL_DRIVER): $(call obj,tests/programs/bench/null/null.c) $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $^ -lzstd -llz4 -ldl
+
+$(call obj,tests/programs/bench/bench.c): tests/programs/bench/kernels/bench.ptx
+$(BUILD)/tests/programs/bench/bench: $(call obj,$(BENCH_SRC)) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lm
+
+$(BUILD)/tests/unit/bench/%: $(BUILD)/obj/tests/unit/bench/%.o $(call obj,tests/programs/bench/span.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lcmocka -lm
+
+# tests/integration/test_bench.sh runs some rows.
+CHECK_DEPS += $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench
+
+.PHONY: bench
+bench: all $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench ## measure beside yardsticks; ROWS="name name" runs some
+	@mkdir -p $(BUILD)/bench
+	BUILD=$(abspath $(BUILD)) $(BUILD)/tests/programs/bench/bench $(BUILD)/bench/results.json $(ROWS)
+
+# ---- pictures
+# make sharing-pictures: docs/pictures/*.svg anew, from traces of the real server. `work` is a client
+# with modelled kernels, `picture` draws a trace.
+
+PICTURE_PROGRAMS := $(BUILD)/tests/programs/pictures/work $(BUILD)/tests/programs/pictures/picture
+$(call obj,tests/programs/pictures/work.c): tests/programs/pictures/kernels/work.ptx
+$(BUILD)/tests/programs/pictures/work: $(call obj,tests/programs/pictures/work.c) $(A)/libclient.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
+$(BUILD)/tests/programs/pictures/picture: $(call obj,tests/programs/pictures/picture.c)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
+# tests/integration/test_trace.py traces the one, test_pictures.py runs the other.
+CHECK_DEPS += $(PICTURE_PROGRAMS)
+
+.PHONY: sharing-pictures
+sharing-pictures: all $(PICTURE_PROGRAMS) ## draw docs/pictures/ anew from traces of the real server
+	BUILD=$(abspath $(BUILD)) $(PYTHON) tests/programs/pictures/sharing.py docs/pictures
+
+# ---- chaos
+# make chaos: shares, modes and configuration change at random under load; the kernels'
+# own words say that no launch is lost.
+
+CHAOS := $(BUILD)/tests/programs/chaos/chaos
+CHAOS_SECONDS ?= 120
+CHAOS_CHANGES ?= 10000
+CHAOS_PARTS := $(filter-out %/main.o,$(call obj,$(BENCH_SRC)))
+
+$(CHAOS): $(call obj,tests/programs/chaos/chaos.c) $(CHAOS_PARTS) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(A)/libsupport.a $(A)/libclient.a $(A)/libcommon.a $(PROGRAM_LIBS) -lm
+
+# tests/integration/test_chaos.sh runs it for seconds.
+CHECK_DEPS += $(CHAOS)
+
+.PHONY: chaos
+chaos: all $(CHAOS) ## change shares and modes at random under load; CHAOS_SECONDS, CHAOS_CHANGES, CHAOS_SEED
+	BUILD=$(abspath $(BUILD)) $(CHAOS) $(CHAOS_SECONDS) $(CHAOS_CHANGES) $(CHAOS_SEED)
+
+# ---- mutants
+# make mutants: faults of limits, charges and scheduling, seeded one at a time into a
+# copy of the sources; the test that each names must notice. tests/programs/mutants/run says how
+# the tables are written. No part of `make check`: a change of the sources may leave a
+# mutant without its lines, and that is mended when the mutants are run.
+
+MUTANTS_ONLY := $(BUILD)/tests/programs/mutants/only.so
+# A sanitizer would have to be preloaded before it.
+$(MUTANTS_ONLY): private override SAN =
+$(MUTANTS_ONLY): tests/programs/mutants/only.c make/test-programs.mk $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -shared -o $@ $< -lcmocka
+
+.PHONY: mutants mutants-places
+mutants: $(MUTANTS_ONLY) ## seed faults of limits, charges and scheduling: each must turn its named test red; MATCH=word
+	@mkdir -p $(BUILD)/mutants
+	tests/run --build $(BUILD) tests/programs/mutants/test_judge.py
+	tests/programs/mutants/run --source . --work $(BUILD)/mutants --only $(MUTANTS_ONLY) --match '$(MATCH)' \
+	    --make 'CC=$(CC)' --make WERROR=0 --make 'OPT=-O1 -g' $(sort $(wildcard tests/programs/mutants/*.mutants))
+mutants-places: ## say which mutants no longer find their lines or tests; builds nothing
+	tests/programs/mutants/run --source . --places $(sort $(wildcard tests/programs/mutants/*.mutants))
+
+# ---- simulate
+# make simulate: a virtual day of 1,000 clients on 64 GPUs by the real policies, as a
+# table and a picture in build/simulate/.
+
+SIMULATE := $(BUILD)/tests/programs/simulate/simulate
+$(SIMULATE): $(call obj,$(wildcard tests/programs/simulate/*.c)) $(A)/libscheduler.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lm
+CHECK_DEPS += $(SIMULATE)
+
+.PHONY: simulate
+simulate: $(SIMULATE) ## a day of 1,000 clients on 64 GPUs in each mode: shares, waits, Jain's index
+	@mkdir -p $(BUILD)/simulate
+	$(SIMULATE) $(BUILD)/simulate
