@@ -166,10 +166,9 @@ bool share_may_use(const struct share *share, const struct share_client *client,
 bool share_borrows(const struct share *share, const struct share_client *client,
                    const struct share_set *atoms)
 {
-    for (const struct share_client *other = share->first; other; other = other->next)
-        if (other != client && share_set_overlap(&other->own, atoms))
-            return true;
-    return false;
+    struct share_set others = share->owned;
+    share_set_cut(&others, &client->own);
+    return share_set_overlap(&others, atoms);
 }
 
 /* Whole atoms of a set. */
@@ -291,15 +290,13 @@ static int check(const struct share *share, const struct share_client *client, u
 /* Its own atoms: those it has already, then those that nobody owns, the least loaded first. */
 static void choose_own(struct share *share, struct share_client *client)
 {
-    struct share_set owned = {{0}};
+    const struct share_set nothing = {{0}};
     uint32_t atoms = own_atoms(share, client->request);
-    for (const struct share_client *other = share->first; other; other = other->next)
-        if (other != client)
-            share_set_join(&owned, &other->own);
-    struct share_set nothing = {{0}};
+    share_set_cut(&share->owned, &client->own);
     drop_atoms(share, &client->own, &nothing, atoms);
     while (share_set_count(&client->own) < atoms)
-        share_set_add(&client->own, least_loaded(share, &client->own, &owned));
+        share_set_add(&client->own, least_loaded(share, &client->own, &share->owned));
+    share_set_join(&share->owned, &client->own);
 }
 
 static void apply(struct share *share, struct share_client *client, uint32_t request,
@@ -362,6 +359,7 @@ void share_remove(struct share *share, struct share_client *client)
     *(client->next ? &client->next->previous : &share->last) = client->previous;
     *(client->previous ? &client->previous->next : &share->first) = client->next;
     client->present = false;
+    share_set_cut(&share->owned, &client->own);
     if (client->wants)
         lend(share);
 }

@@ -27,9 +27,9 @@
  * owner is named; what it has in flight there, little (scheduler.h, WINDOWS), runs to its
  * end beside the owner's work.
  *
- * Pure; no clock, no memory but the caller's; one thread at a time. share_wants is O(1)
- * for a client that has all that its limit allows and whose atoms nobody borrowed; the
- * other calls are O(clients x atoms).
+ * Pure; no clock, no memory but the caller's; one thread at a time. share_borrows is O(1), and
+ * share_wants for a client that has all that its limit allows and whose atoms nobody
+ * borrowed; the other calls are O(clients x atoms).
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_SHARE_H
 #define GPUSHARE_SERVER_SCHEDULER_SHARE_H
@@ -78,6 +78,7 @@ struct share {
     uint32_t remainder;             /* multiprocessors of the atom behind them; 0: there is none */
     uint32_t total;                 /* multiprocessors of the device */
     uint32_t load[SHARE_ATOMS_MAX]; /* clients that have the atom, but for those that have all */
+    struct share_set owned;         /* by all clients together; no two own the same atom */
     struct share_client *first, *last; /* in the order of their coming */
     struct share_client *name_first, *name_last;
 };
