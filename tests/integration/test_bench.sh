@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
+# timed: two clients must overlap more than in the control, and no row be far off
 # make bench's program writes what README says it does, and each row of shares, modes and limits gets through in its
 # short form. Numbers are judged by make bench alone, on a quiet machine; here only that two clients overlap more than in
 # the control, where nothing may overlap, that a launch row, in which the driver's count of launches is checked, gets

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
+# timed: 300 changes must find launches in flight, within six seconds
 # make chaos, for seconds: no launch is lost while shares, modes and configuration change and clients are killed.
 set -eu
 "$BUILD/tests/programs/chaos/chaos" 6 300 | tee "$TMPDIR/said"

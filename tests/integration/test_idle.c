@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: in one of five tries, threads without work must sleep through two seconds */
 /*
  * Clients that do nothing cost nothing: once their work is done, no thread of supervisor or
  * worker runs or wakes up on their account. (make bench measures the same over ten seconds.)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: multiprocessors must be back within milliseconds, in all rounds but two */
 /*
  * Requested multiprocessors through the real server: their client's own while it has work,
  * lent while it has none. Who ran where, and when, is told by the blocks themselves.

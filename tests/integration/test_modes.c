@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: programs must launch enough for half of their shares, over 1.5 s */
 /*
  * Modes of a device, set by gpusharectl while programs run, through the real server: what
  * each program had is counted by words that its kernels write.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
+# timed: clients side by side must launch kernels of 2 ms fast enough to be held
 """README.md and the pages of docs/ do what they say, where no test of the thing itself shows
 it: commands and answers that a page prints are taken from the page."""
 import contextlib

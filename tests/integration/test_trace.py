@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
+# timed: clients with kernels of milliseconds must run while they are traced, for one to four seconds
 """gpusharectl trace against a private server: what it writes is read by Python's own JSON
 reader and held against what the clients did and what the server charged them."""
 import collections

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: kernels of half a millisecond must begin in their order */
 /*
  * Modelled time and the multiprocessors: how long kernels of nanosleep take, one
  * behind another and beside each other. Everything is measured in modelled time,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: shares must settle to a few points within 20 s, leases end in milliseconds */
 /* Leases, holds and refusals through a whole worker, on a device with kernels that take time. */
 #include "tests/unit/worker/harness.h"
 

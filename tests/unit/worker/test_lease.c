@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: of 200 ms of kernels of 100 us, leases of 5 ms must keep nine tenths */
 /* Leases of a whole worker on the software GPU, counted by words that the kernels write. */
 #include "tests/unit/worker/timed.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: commands held back for 40 ms must be found to have waited so long, to a factor of two */
 /* How long commands waited, against an oracle that knows when each was first seen. */
 #include "tests/unit/worker/harness.h"
 

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""The runner of the tests: what it counts, repeats, says, and clears away."""
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../run")
+TIMED = "# timed: a second of its own\n"
+
+
+@contextlib.contextmanager
+def busy_machine():
+    """Programs that are not the runner's children take every CPU."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+class Runner(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def script(self, name, body):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/bash\n{body}\n")
+        os.chmod(path, 0o755)
+        return path
+
+    def run_all(self, *paths, options=(), **how):
+        done = subprocess.run([RUN, "--build", self.folder.name, *options, *paths], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False, **how)
+        return done.returncode, done.stdout
+
+    def runs(self):
+        with open(os.path.join(self.folder.name, "runs"), encoding="utf-8") as file:
+            return len(file.read().split())
+
+    def counted(self, body):
+        return f"echo run >>{self.folder.name}/runs\nsleep 0.3\n{body}"
+
+    def test_each_test_has_a_line_with_its_number_and_the_last_line_counts_them(self):
+        good, skipped = self.script("test_good.sh", "exit 0"), self.script("test_skipped.sh", "echo because\nexit 77")
+        bad = self.script("test_bad.sh", "echo what was wrong\nexit 3")
+        status, text = self.run_all(good, skipped)
+        self.assertRegex(text, r"^\[1/2\] ok +test_good.sh \(\d+\.\d s\)\n\[2/2\] skip +test_skipped.sh \(.*\)\n +because\n")
+        self.assertTrue(text.endswith("\n1 passed, 0 failed, 1 skipped\n"), text)
+        self.assertEqual(status, 0)
+        status, text = self.run_all(good, skipped, bad)
+        self.assertRegex(text, r"(?s)\[3/3\] FAILED test_bad.sh .*exit status 3\nwhat was wrong\n")
+        self.assertTrue(text.endswith("\n1 passed, 1 failed, 1 skipped\n"), text)
+        self.assertEqual(status, 1)
+
+    def test_nothing_that_passed_is_no_success(self):
+        self.assertEqual(self.run_all(self.script("test_skipped.sh", "exit 77"))[0], 1)
+        self.assertEqual(self.run_all(self.script("test_good.sh", "exit 0"), options=("--match", "no such"))[0], 1)
+
+    def test_a_timed_test_is_run_again_while_others_have_the_cpu(self):
+        with busy_machine():
+            status, text = self.run_all(self.script("test_timed.sh", TIMED + self.counted("exit 1")))
+        self.assertEqual((status, self.runs()), (1, 3), text)
+        self.assertIn("It needs time: a second of its own. Measured:", text)
+        self.assertRegex(text, r"  run 3: in \d\.\d s programs that are not the test's used \d+\.\d\d of \d+ CPUs.*: exit status 1\n")
+        self.assertIn("The CPU was taken from it each time", text)
+
+    def test_a_timed_test_that_passes_at_last_has_passed_aloud(self):
+        body = self.counted(f"[ $(wc -l <{self.folder.name}/runs) -ge 2 ]")
+        with busy_machine():
+            status, text = self.run_all(self.script("test_timed.sh", TIMED + body))
+        self.assertEqual((status, self.runs()), (0, 2), text)
+        self.assertRegex(text, r"ok +test_timed.sh .*\n +run again, for it needs time \(a second of its own\): in ")
+
+    def test_another_test_is_never_run_again(self):
+        with busy_machine():
+            status, text = self.run_all(self.script("test_plain.sh", self.counted("exit 1")))
+        self.assertEqual((status, self.runs()), (1, 1), text)
+
+    def test_the_cpu_that_a_test_takes_from_itself_is_its_own(self):
+        """Of what its children take nothing is taken for others', whoever their parent is by now."""
+        path = self.script("test_hot.sh", TIMED + self.counted("(setsid timeout 1 sh -c 'while :; do :; done' &)\nsleep 0.9\nexit 1"))
+        status, text = self.run_all(path)
+        self.assertEqual(status, 1)
+        # On a machine that does other things as well it is repeated, and says so.
+        self.assertEqual("its own, so the failure stands" in text, self.runs() < 3, text)
+
+    def test_a_limit_ends_a_test_and_what_it_has_started(self):
+        path = self.script("test_hangs.sh", f"setsid sleep 600 &\necho $! >{self.folder.name}/pid\nsleep 600")
+        began = time.monotonic()
+        status, text = self.run_all(path, options=("--limit", "0.5"))
+        self.assertEqual(status, 1)
+        self.assertIn("timed out", text)
+        self.assertLess(time.monotonic() - began, 60)
+        with open(os.path.join(self.folder.name, "pid"), encoding="utf-8") as file, self.assertRaises(ProcessLookupError):
+            os.kill(int(file.read()), 0)
+
+    def test_a_process_that_ends_meanwhile_is_gone_for_the_test(self):
+        body = "pid=$(sh -c 'sleep 0.2 >/dev/null & echo $!')\nfor i in $(seq 100); do kill -0 $pid || exit 0; sleep 0.1; done\nexit 1"
+        self.assertEqual(self.run_all(self.script("test_orphan.sh", body))[0], 0)
+
+    def test_signals_that_a_shell_ignores_in_the_background_reach_the_tests(self):
+        path = self.script("test_signal.sh", "kill -INT $$\nexit 0")
+        ignored = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
+        self.assertIn("exit status -2", self.run_all(path, **ignored)[1])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])
