@@ -342,15 +342,20 @@ class Gpusharectl(Case):
                 ("priority", {}, {"GPUSHARE_CLIENT_PRIORITY": "5"}, {}), ("threads", {"SOFTGPU_SMS": "128"}, {}, {"GPUSHARE_THREADS_REQUEST": "100%"}),
                 ("lease", {"GPUSHARE_MODE": "strict", "GPUSHARE_LEASE": "5ms"}, {"GPUSHARE_TIME_REQUEST": "20%"}, {}),
                 ("duty", {"SOFTGPU_NO_GREEN": "1"}, {"GPUSHARE_THREADS_LIMIT": "25%"}, {})):
-            server = self.served(**driver)
-            with server.work("owner", 2000, 0.15, **owner) as first, server.work("guest", 2000, 0.15, **guest) as second:
-                first.go()
-                second.go()
-                held = second.row()["throttled_seconds"]
-                self.assertEqual(max(held, key=held.get), reason, held)
-                self.assertGreater(held[reason], 0.01)
-                line, = (line for line in server.ctl("clients").stdout.splitlines() if " guest " in line)
-                self.assertRegex(line, rf"  \d+\.\d{{3}} s, {reason}  ")
+            # A busy machine or a sanitizer leaves time for few kernels, and who launches few is not held.
+            for seconds in (0.15, 0.6, 2.4, 9.6):
+                server = self.served(**driver)
+                with server.work("owner", 2000, seconds, **owner) as first, server.work("guest", 2000, seconds, **guest) as second:
+                    first.go()
+                    second.go()
+                    held = second.row()["throttled_seconds"]
+                    line, = (line for line in server.ctl("clients").stdout.splitlines() if " guest " in line)
+                if held[reason] > 0.01:
+                    break
+            launches = f"{second.launches} kernels of 2 ms in {seconds} s: {held}"
+            self.assertGreater(held[reason], 0.01, launches)
+            self.assertEqual(max(held, key=held.get), reason, launches)
+            self.assertRegex(line, rf"  \d+\.\d{{3}} s, {reason}  ")
 
     def test_the_smaller_group_is_nobodys_own(self):
         self.assertTrue("of 132 multiprocessors a request of\n  100 % is 128" in read("docs/sharing.md"))
