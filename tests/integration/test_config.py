@@ -18,6 +18,7 @@ import json_check  # noqa: E402
 from configured_server import Case  # noqa: E402
 from private_server import BUILD, ENV, GPUSHARE, GPUSHARED, SECONDS, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
+from server_case import CHANGES  # noqa: E402
 
 MIB = 1 << 20
 UID, GIDS = os.getuid(), sorted({os.getgid(), *os.getgroups()})
@@ -35,6 +36,7 @@ def cgroup():
 
 
 class Rules(Case):
+    @CHANGES
     def test_rules_by_identity_give_their_limits(self):
         own = cgroup()
         text = f"""
@@ -81,6 +83,7 @@ rules:
             told = it.granted(memory_limit=512 * MIB, profile="small")
             self.assertEqual((told["memory_limit"], told["priority"]), (16 * MIB, 5))
 
+    @CHANGES
     def test_what_is_granted_is_enforced(self):
         with self.configured("clients:\n  memory: {limit: 6M}\n  host_memory: {limit: 1M}\n") as it:
             client = RawClient(it.server.client)
@@ -132,6 +135,7 @@ rules:
 class Requests(Case):
     """What is reserved: each key arrives at the client, and what does not fit is refused with the sum."""
 
+    @CHANGES
     def test_every_key_arrives(self):
         shares = ("thread_request", "thread_percentage", "time_request", "time_limit", "memory_limit", "mode", "priority")
         none = {"thread_request": 0, "thread_percentage": 10000, "time_request": 0, "time_limit": 10000, "mode": 0,
@@ -158,6 +162,7 @@ class Requests(Case):
                     wanted_here["memory_limit"] = int(whole * wanted_here["memory_limit"])
                     self.assertEqual(told, wanted_here, place % key)
 
+    @CHANGES
     def test_what_is_given_lowers_what_is_asked_for(self):
         with self.configured("profiles: {none: {threads: {request: 0}, time: {request: 0}}}\n"
                              "rules: [{match: {name: given}, threads: {request: 20%}, time: {request: 30%}}]\n") as it:
@@ -193,6 +198,7 @@ class Requests(Case):
                 # Never more than its limit.
                 self.assertEqual(it.granted(memory_request=2 * MIB, memory_limit=MIB)["memory_request"], MIB)
 
+    @CHANGES
     def test_sums_that_do_not_fit_are_refused_with_the_arithmetic(self):
         text = """
 gpus: [{gpu: 0, mode: fair}]
@@ -223,6 +229,7 @@ rules:
                 it.wait_until_alone()
                 it.granted(name=name)
 
+    @CHANGES
     def test_the_environments_words(self):
         with self.configured("") as it:
             env = {**ENV, "GPUSHARE_SOCKET": it.server.client}
@@ -261,6 +268,7 @@ rules:
             told = it.granted(thread_request=3000, time_request=1000, time_limit=9000)
             self.assertEqual((told["thread_request"], told["time_request"], told["time_limit"]), (2000, 1000, 8000))
 
+    @CHANGES
     def test_the_servers_environment_says_how_gpus_are_shared_where_the_file_does_not(self):
         variables = {"GPUSHARE_MODE": "fair", "GPUSHARE_LEASE": "10ms"}
         with self.configured("", env=variables) as it:
@@ -282,6 +290,7 @@ rules:
                 for told in (it.granted(), it.granted(memory_limit=whole, thread_percentage=9000)):
                     self.assertEqual((told["thread_percentage"], told["memory_limit"]), (5000, memory(whole)))
 
+    @CHANGES
     def test_nvidias_block(self):
         with self.configured("sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n") as it:
             quarter = it.granted()
@@ -305,6 +314,7 @@ class Totals(Case):
             except RuntimeError:
                 self.assertLess(time.monotonic(), end, "what the other had did not come back")
 
+    @CHANGES
     def test_a_users_clients_share_one_limit_to_the_byte(self):
         text = "users:\n  - {uid: %u, memory: {limit: %s}, host_memory: {limit: 2M}}\n"
         with self.configured(text % (UID, "12M")) as it:
@@ -331,6 +341,7 @@ class Totals(Case):
                 two.close()
                 self.come_back(one, 16 * MIB)
 
+    @CHANGES
     def test_a_total_is_set_while_clients_run(self):
         def ctl(*words, schema, status=0):
             result = it.server.ctl("--json", *words)
@@ -400,6 +411,7 @@ class Totals(Case):
                 with self.assertRaisesRegex(RuntimeError, "20 MiB of 20 MiB"):
                     one.ask("memory_alloc", count=1)
 
+    @CHANGES
     def test_a_groups_members_share_one_limit(self):
         text = f"groups:\n  - {{gid: {GIDS[-1]}, memory: {{limit: 4M}}}}\n  - {{gid: 4294967294, memory: {{limit: 2M}}}}\n"
         with self.configured(text) as it:
@@ -413,6 +425,7 @@ class Totals(Case):
 
 
 class Reload(Case):
+    @CHANGES
     def test_a_new_file_holds_for_new_clients_and_drops_nobody(self):
         with self.configured("clients:\n  memory: {limit: 64M}\n") as it:
             client = RawClient(it.server.client)
@@ -446,6 +459,7 @@ class Reload(Case):
                 with self.assertRaisesRegex(RuntimeError, "device memory limit"):
                     client.ask("memory_alloc", count=4 * MIB)
 
+    @CHANGES
     def test_a_new_file_changes_what_it_says_differently(self):
         text = "clients:\n  threads: {limit: %s}\n  memory: {limit: %s}\n  priority: %u\n"
         with self.configured(text % ("50%", "64M", 1)) as it:
@@ -465,6 +479,7 @@ class Reload(Case):
                 self.assertGreater(after["multiprocessors"], before["multiprocessors"])
                 self.assertEqual((after["priority"], after["memory_limit"]), (2, 8 * MIB))
 
+    @CHANGES
     def test_requests_and_modes_change_with_work_in_flight_or_not_at_all(self):
         text = """
 gpus: [{gpu: 0, mode: %s, lease: 20ms}]
@@ -511,6 +526,7 @@ rules:
                 self.assertIn("120 %", json.loads(it.reload().stdout)["text"])
                 self.assertEqual(a.ask("limits_query")["mode"], 3)
 
+    @CHANGES
     def test_a_broken_file_changes_nothing(self):
         good = "clients:\n  memory: {limit: 32M}\nprofiles: {a: {}}\n"
         with self.configured(good) as it:
@@ -600,6 +616,7 @@ FITS_NOT = [[], {"client": {}}, *({"clients": {"memory": {"limit": text}}} for t
 
 
 class TheSchema(Case):
+    @CHANGES
     def test_it_says_what_the_server_does(self):
         with self.configured("") as it:
             for value in FITS + FITS_NOT:
@@ -612,6 +629,7 @@ class TheSchema(Case):
                 with self.assertRaises(json_check.Mismatch, msg=value):
                     json_check.check("gpushared-config", value)
 
+    @CHANGES
     def test_the_example_is_right(self):
         with open(EXAMPLE, encoding="utf-8") as file:
             text = file.read()

@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 from configured_server import Case, Configured  # noqa: E402
 from private_server import BUILD, Server, run  # noqa: E402
 from raw_client import RawClient  # noqa: E402
+from server_case import CHANGES  # noqa: E402
 
 UNITS = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 
@@ -70,6 +71,7 @@ class SharingPage(Case):
         done = it.server.ctl(*words[1:])
         self.assertEqual(done.returncode, 0, f"{line}: {done.stdout}{done.stderr}")
 
+    @CHANGES
     def test_the_examples_run(self):
         seen = {"file": 0, "command": 0, "variable": 0}
         for title, files, lines in examples():
@@ -97,6 +99,7 @@ class SharingPage(Case):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return json.loads(done.stdout)["gpus"][0]["schedule"]
 
+    @CHANGES
     def test_defaults_ranges_and_classes_are_the_servers(self):
         with self.configured("") as it:
             was = self.schedule(it)
@@ -119,6 +122,7 @@ class SharingPage(Case):
                     answers.append(self.schedule(it)["lease_seconds"])
                 self.assertEqual(answers, [nanoseconds(length) / 1e9] * 3)
 
+    @CHANGES
     def test_every_mode_can_be_had(self):
         modes = [row[0].split("`")[0] for row in table("\n## Which mode\n")]
         self.assertEqual(modes, ["concurrent", "strict", "fair", "turns"])
@@ -193,6 +197,7 @@ class ComingFromAnotherWay(Case):
                     self.assertEqual(told["visible_devices"], 1)
                     self.assertTrue(told["device"]["uuid"].endswith("1"), told)
 
+    @CHANGES
     def test_every_other_row(self):
         _, plain = self.file("")
         whole = self.whole["device"]["memory_bytes"]

@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import json_check  # noqa: E402
 import private_server  # noqa: E402
 from raw_client import RawClient  # noqa: E402
+from server_case import CHANGES  # noqa: E402
 
 GPU = 1
 SLACK_US = 0.0015  # times are written in nanoseconds and read as binary fractions
@@ -90,6 +91,7 @@ class Traces(unittest.TestCase):
         return self.check(Trace(path)), rows
 
 
+@CHANGES
 class Concurrent(Traces):
     @classmethod
     def setUpClass(cls):
@@ -283,6 +285,7 @@ class Restricted(Traces):
             self.assertEqual(json.loads(result.stdout)["error"], "not_permitted")
 
 
+@CHANGES
 class Modes(Traces):
     def setUp(self):
         self.server = private_server.Server()
@@ -352,6 +355,7 @@ class Modes(Traces):
             self.assertTrue(all(event["args"]["multiprocessors"] <= whole // 2 for event in track))
 
 
+@CHANGES
 class Faults(Traces):
     def test_a_worker_that_dies_leaves_what_it_wrote(self):
         server = private_server.Server()
