@@ -8,7 +8,7 @@
 # root); a plain `make` never changes the system, it names the line to run.
 
 SETUP_GOALS   := check check-unit mutants demo bench asan tsan lint gpu-bundle
-NO_BUILD_GOALS := help clean deps deps-lint uninstall protocol-reference
+NO_BUILD_GOALS := help clean deps deps-lint uninstall protocol-reference measure
 GOALS := $(or $(MAKECMDGOALS),all)
 
 # Included makefiles are remade even under make -n and -q, which must change nothing.
