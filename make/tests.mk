@@ -6,11 +6,12 @@
 UNIT_C := $(sort $(shell find tests/unit -name 'test_*.c' 2>/dev/null))
 LIVE_C := $(sort $(shell find tests/integration tests/abuse -name 'test_*.c' 2>/dev/null))
 TEST_SCRIPTS := $(sort $(shell find tests/unit tests/integration tests/abuse tests/model tests/corpus -name 'test_*.sh' -o -name 'test_*.py' 2>/dev/null))
-# Neither models nor unit files hold a line of compiled code for a sanitizer to see.
+# Neither models nor unit files hold a line of compiled code for a sanitizer to see; the recorded
+# symbols are those of the library without one.
 ifneq ($(SAN),)
 # The scheduler has no thread (tests/unit/docs/test_rooms.py sees to it), so ThreadSanitizer would look at nothing there.
 UNIT_C := $(if $(findstring thread,$(SAN)),$(filter-out tests/unit/scheduler/%,$(UNIT_C)),$(UNIT_C))
-TEST_SCRIPTS := $(filter-out tests/model/% %/test_systemd_units.sh %/test_deps.sh tests/corpus/test_ptx.sh,$(TEST_SCRIPTS))
+TEST_SCRIPTS := $(filter-out tests/model/% %/test_systemd_units.sh %/test_deps.sh tests/corpus/test_ptx.sh tests/integration/test_interface.py,$(TEST_SCRIPTS))
 endif
 UNIT_BIN := $(patsubst %.c,$(BUILD)/%,$(UNIT_C))
 LIVE_BIN := $(patsubst %.c,$(BUILD)/%,$(LIVE_C))
@@ -53,3 +54,8 @@ check: all tests ## build and run every test (without a GPU); MATCH=word runs so
 	BUILD=$(abspath $(BUILD)) $(TEST_WRAPPER) tests/run --build $(BUILD) --match '$(MATCH)' $(UNIT_BIN) $(LIVE_BIN) $(TEST_SCRIPTS)
 check-unit: $(UNIT_BIN) ## run the unit tests alone
 	BUILD=$(abspath $(BUILD)) $(TEST_WRAPPER) tests/run --build $(BUILD) --match '$(MATCH)' $(UNIT_BIN)
+
+# tests/interface/ records what users have; tests/integration/test_interface.py holds the build against it.
+.PHONY: interface
+interface: all $(BUILD)/tests/programs/pictures/work ## record anew what users have: names, numbers, options, keys (tests/interface/)
+	BUILD=$(abspath $(BUILD)) tests/integration/test_interface.py --record $(SUBJECTS)
