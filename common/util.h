@@ -25,7 +25,8 @@
 /*
  * The lesser and the greater of two values of one type. Each argument is evaluated once. Values of
  * different types do not compile: a comparison of int and uint32_t, or a uint64_t cut to 32 bits,
- * has to be written down as a cast. Not for constant expressions.
+ * has to be written down as a cast. Not for constant expressions; nor within the braces of an
+ * initializer, where cppcheck loses its way.
  */
 #define min(a, b)                                                                                  \
     UTIL_CHOOSE(a, <, b, UTIL_JOIN(util_x_, __COUNTER__), UTIL_JOIN(util_y_, __COUNTER__))

@@ -2,12 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/scheduler/debts.h"
 
+#include "common/util.h"
 #include "server/scheduler/scheduler.h"
-
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* When a credit is out of debt; `now` if it is already. */
 static uint64_t free_at(const struct credit *credit, uint64_t now)
@@ -20,11 +16,9 @@ static uint64_t free_at(const struct credit *credit, uint64_t now)
 static uint64_t all_free_at(const struct debt *debt, uint64_t now)
 {
     const struct credit *credits[] = {&debt->request, &debt->cap, &debt->duty, &debt->extra};
-    uint64_t last = debt->turn_until > now ? debt->turn_until : now;
-    for (int i = 0; i < 4; i++) {
-        uint64_t at = free_at(credits[i], now);
-        last = at > last ? at : last;
-    }
+    uint64_t last = max(debt->turn_until, now);
+    for (int i = 0; i < 4; i++)
+        last = max(last, free_at(credits[i], now));
     return last;
 }
 
@@ -54,8 +48,7 @@ static struct credit extra_of(const struct scheduler_client *client, uint64_t no
 {
     const struct scheduler_lane *lane = client->lane;
     struct credit extra = {.at = now, .rate = PLAN_WHOLE};
-    uint64_t more = client->extra_ns > lane->extra_ns ? client->extra_ns - lane->extra_ns : 0;
-    credit_charge(&extra, more);
+    credit_charge(&extra, saturating_sub(client->extra_ns, lane->extra_ns));
     if (lane->wants_count)
         extra.rate = PLAN_WHOLE / lane->wants_count;
     return extra;
@@ -67,8 +60,7 @@ static struct debt debt_of(const struct scheduler_client *client, uint64_t quant
     debt.turn_ns = client->debt_ns;
     /* It is taken off a turn, and the others have one each before. */
     if (debt.turn_ns)
-        debt.turn_until = now + (client->lane->wants_count + 1) *
-                                    (quantum_ns > debt.turn_ns ? quantum_ns : debt.turn_ns);
+        debt.turn_until = now + (client->lane->wants_count + 1) * max(quantum_ns, debt.turn_ns);
     keep(&debt.request, &client->request, now);
     keep(&debt.cap, &client->cap, now);
     keep(&debt.duty, &client->duty, now);
@@ -83,8 +75,8 @@ static void owe(struct credit *credit, const struct credit *kept, uint64_t now)
     if (at.parts >= 0)
         return;
     credit_settle(credit, now, INT64_MAX);
-    uint64_t left = least_of(credit_ready(&at) - now, PLAN_STRETCH_MOST);
-    int64_t parts = -(int64_t)least_of((uint64_t)-at.parts, left * credit->rate);
+    uint64_t left = min(credit_ready(&at) - now, PLAN_STRETCH_MOST);
+    int64_t parts = -(int64_t)min((uint64_t)-at.parts, left * credit->rate);
     if (parts < credit->parts)
         credit->parts = parts;
 }
@@ -106,12 +98,13 @@ static void inherit(struct scheduler_client *client, const struct debt *debt, ui
 }
 
 void debts_keep(struct debts *debts, const struct scheduler_client *client,
-                struct scheduler_client *first, uint64_t quantum_ns, uint64_t now)
+                const struct list *clients, uint64_t quantum_ns, uint64_t now)
 {
     struct debt debt = debt_of(client, quantum_ns, now);
     if (client->owner == 0 || all_free_at(&debt, now) == now)
         return;
-    for (struct scheduler_client *other = first; other; other = other->next)
+    struct scheduler_client *other;
+    LIST_FOR_EACH (other, clients, link)
         if (other != client && other->owner == client->owner && other->arrived > client->spends)
             inherit(other, &debt, now);
     struct debt *kept = entry_of(debts, client->owner, now);

@@ -15,6 +15,7 @@
 #ifndef GPUSHARE_SERVER_SCHEDULER_DEBTS_H
 #define GPUSHARE_SERVER_SCHEDULER_DEBTS_H
 
+#include "common/list.h"
 #include "server/scheduler/plan.h"
 
 struct scheduler_client;
@@ -37,7 +38,7 @@ struct debts {
 /* The client, which is still in its lane, is about to leave. first: of all clients. Without an
  * owner: nothing. */
 void debts_keep(struct debts *debts, const struct scheduler_client *client,
-                struct scheduler_client *first, uint64_t quantum_ns, uint64_t now);
+                const struct list *clients, uint64_t quantum_ns, uint64_t now);
 /* The client has just arrived, has had nothing, and has its owner, lane and rates. */
 void debts_owe(const struct debts *debts, struct scheduler_client *client, uint64_t now);
 

@@ -4,28 +4,27 @@
 
 #include <string.h>
 
+#include "common/util.h"
 #include "server/scheduler/policy.h"
 
-#define ALONE_BEYOND(lease) ((lease) / 10 > 1000000 ? (lease) / 10 : 1000000)
+#define ALONE_BEYOND(lease) max((lease) / 10, UINT64_C(1000000))
 
 void lane_queue(struct scheduler_lane *lane, struct scheduler_client *client)
 {
-    struct scheduler_client *after = lane->wants_last;
-    while (after && after->ticket > client->ticket)
-        after = after->wants_previous;
-    client->wants_previous = after;
-    client->wants_next = after ? after->wants_next : lane->wants_first;
-    *(client->wants_next ? &client->wants_next->wants_previous : &lane->wants_last) = client;
-    *(after ? &after->wants_next : &lane->wants_first) = client;
+    struct list_link *after = list_last(&lane->wants);
+    while (after &&
+           container_of(after, struct scheduler_client, wants_link)->ticket > client->ticket)
+        after = list_previous(&lane->wants, after);
+    if (after)
+        list_insert_after(after, &client->wants_link);
+    else
+        list_prepend(&lane->wants, &client->wants_link);
     lane->wants_count++;
 }
 
 void lane_unqueue(struct scheduler_lane *lane, struct scheduler_client *client)
 {
-    struct scheduler_client *next = client->wants_next, *previous = client->wants_previous;
-    *(next ? &next->wants_previous : &lane->wants_last) = previous;
-    *(previous ? &previous->wants_next : &lane->wants_first) = next;
-    client->wants_next = client->wants_previous = NULL;
+    list_remove(&client->wants_link);
     lane->wants_count--;
 }
 
@@ -34,12 +33,7 @@ void lane_name(struct scheduler *scheduler, struct scheduler_client *client)
     if (client->granted)
         return;
     client->granted = true;
-    client->grant_next = NULL;
-    if (scheduler->grant_last)
-        scheduler->grant_last->grant_next = client;
-    else
-        scheduler->grant_first = client;
-    scheduler->grant_last = client;
+    queue_append(&scheduler->grants, &client->grant_link);
 }
 
 /* ---- charging ---- */
@@ -178,8 +172,7 @@ uint64_t lane_next_event(const struct scheduler *scheduler, const struct schedul
             return SCHEDULER_NEVER;
         if (lane->idle_since == SCHEDULER_NEVER)
             return lane->lease_ends;
-        uint64_t idle = lane->idle_since + scheduler->idle_ns;
-        return idle < lane->lease_ends ? idle : lane->lease_ends;
+        return min(lane->idle_since + scheduler->idle_ns, lane->lease_ends);
     }
     return lane->wants_count && !lane->in_flight ? lane->look_at : SCHEDULER_NEVER;
 }
@@ -201,11 +194,11 @@ uint32_t lane_room(const struct scheduler *scheduler, const struct scheduler_lan
     /* Of a duration that nobody knows, as few as keep the device busy, whatever its queues. */
     uint32_t least = SCHEDULER_WINDOW_LEAST;
     if (client->peak_ns == 0)
-        return client->in_flight < least ? least - client->in_flight : 0;
+        return (uint32_t)saturating_sub(least, client->in_flight);
     uint64_t left = (ends - now + client->peak_ns - 1) / client->peak_ns;
     if (left <= client->in_flight)
         return client->in_flight ? 0 : 1;
-    return left - client->in_flight < room ? (uint32_t)(left - client->in_flight) : room;
+    return (uint32_t)min(left - client->in_flight, (uint64_t)room);
 }
 
 /* ---- which lanes there are ---- */
@@ -214,11 +207,12 @@ uint32_t lane_room(const struct scheduler *scheduler, const struct scheduler_lan
 static uint32_t find_lanes(const struct scheduler *scheduler, struct share_set *sets)
 {
     uint32_t count = 0;
-    if (scheduler->settings.mode == SCHEDULER_TURNS && scheduler->first) {
+    if (scheduler->settings.mode == SCHEDULER_TURNS && !list_is_empty(&scheduler->clients)) {
         share_set_all(&sets[0]);
         return 1;
     }
-    for (const struct scheduler_client *client = scheduler->first; client; client = client->next) {
+    const struct scheduler_client *client;
+    LIST_FOR_EACH (client, &scheduler->clients, link) {
         struct share_set joined = client->atoms;
         for (uint32_t i = 0; i < count;) {
             if (share_set_overlap(&sets[i], &client->atoms)) {
@@ -242,7 +236,8 @@ static bool match_lanes(const struct scheduler *scheduler, const struct share_se
     uint32_t lane_of_set[SCHEDULER_LANES];
     memset(set_of, 0xff, SCHEDULER_LANES * sizeof *set_of);
     memset(lane_of_set, 0xff, sizeof lane_of_set);
-    for (const struct scheduler_client *client = scheduler->first; client; client = client->next) {
+    const struct scheduler_client *client;
+    LIST_FOR_EACH (client, &scheduler->clients, link) {
         if (!client->lane)
             continue;
         uint32_t lane = (uint32_t)(client->lane - scheduler->lanes), set = 0;
@@ -260,6 +255,7 @@ static bool match_lanes(const struct scheduler *scheduler, const struct share_se
 static void clear_lane(struct scheduler_lane *lane, const struct share_set *atoms)
 {
     *lane = (struct scheduler_lane){.atoms = *atoms, .idle_since = SCHEDULER_NEVER};
+    list_init(&lane->wants);
 }
 
 /* Lanes keep their places and leases; sets without one get one of those that have no client, or
@@ -307,8 +303,8 @@ static void leave(struct scheduler *scheduler, struct scheduler_client *client, 
     bool counts = scheduler->settings.mode != SCHEDULER_CONCURRENT;
     if (client->leased && (client->in_flight == 0 || !counts))
         lane_settle_leftover(scheduler, client, now);
-    client->extra_ns -= client->extra_ns < lane->extra_ns ? client->extra_ns : lane->extra_ns;
-    client->wants_next = client->wants_previous = NULL;
+    client->extra_ns = saturating_sub(client->extra_ns, lane->extra_ns);
+    list_remove(&client->wants_link);
     client->lane = NULL;
 }
 
@@ -327,16 +323,17 @@ void lane_regroup(struct scheduler *scheduler, bool all, uint64_t now)
     struct share_set sets[SCHEDULER_LANES];
     uint32_t set_of[SCHEDULER_LANES];
     uint32_t count = find_lanes(scheduler, sets);
+    struct scheduler_client *client;
     if (!all && match_lanes(scheduler, sets, count, set_of)) {
         keep_lanes(scheduler, sets, count, set_of);
     } else {
-        for (struct scheduler_client *client = scheduler->first; client; client = client->next)
+        LIST_FOR_EACH (client, &scheduler->clients, link)
             leave(scheduler, client, now);
         scheduler->lane_count = count;
         for (uint32_t i = 0; i < count; i++)
             clear_lane(&scheduler->lanes[i], &sets[i]);
     }
-    for (struct scheduler_client *client = scheduler->first; client; client = client->next)
+    LIST_FOR_EACH (client, &scheduler->clients, link)
         if (!client->lane)
             join(scheduler, client);
     for (uint32_t i = 0; i < scheduler->lane_count; i++)
@@ -347,14 +344,15 @@ void lane_sum(const struct scheduler *scheduler, const struct scheduler_client *
               const struct share_set *atoms, struct lane_sum *sum)
 {
     struct share_set joined = *atoms, before;
+    const struct scheduler_client *other;
     do {
         before = joined;
-        for (const struct scheduler_client *other = scheduler->first; other; other = other->next)
+        LIST_FOR_EACH (other, &scheduler->clients, link)
             if (other != client && share_set_overlap(&joined, &other->atoms))
                 share_set_join(&joined, &other->atoms);
     } while (memcmp(&before, &joined, sizeof joined) != 0);
     *sum = (struct lane_sum){0};
-    for (const struct scheduler_client *other = scheduler->first; other; other = other->next) {
+    LIST_FOR_EACH (other, &scheduler->clients, link) {
         if (other == client || !other->limits.request || !share_set_overlap(&joined, &other->atoms))
             continue;
         if (sum->clients < 4)

@@ -2,22 +2,20 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/scheduler/plan.h"
 
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
+#include "common/util.h"
 
 void plan_set(struct plan *plan, uint64_t lease_ns, uint32_t precision, uint64_t now)
 {
+    uint64_t shortest_ns = min(lease_ns / 10, PLAN_LEASE_LEAST);
     *plan = (struct plan){.epoch = now,
                           .lease_ns = lease_ns,
                           .length_ns = lease_ns * PLAN_WHOLE / precision,
-                          .shortest_ns = least_of(lease_ns / 10, PLAN_LEASE_LEAST)};
+                          .shortest_ns = shortest_ns};
 }
 
 uint64_t plan_end(const struct plan *plan, uint64_t now)
 {
-    uint64_t since = now > plan->epoch ? now - plan->epoch : 0;
+    uint64_t since = saturating_sub(now, plan->epoch);
     return plan->epoch + (since / plan->length_ns + 1) * plan->length_ns;
 }
 
@@ -28,19 +26,18 @@ uint64_t plan_share(const struct plan *plan, uint32_t rate)
 
 int64_t plan_burst(const struct plan *plan, uint32_t rate)
 {
-    return (int64_t)least_of(plan->lease_ns * PLAN_WHOLE, plan->length_ns * rate);
+    return (int64_t)min(plan->lease_ns * PLAN_WHOLE, plan->length_ns * rate);
 }
 
 int64_t plan_owed(const struct plan *plan, uint32_t rate)
 {
-    uint64_t share = plan->length_ns * rate, least = plan->shortest_ns * PLAN_WHOLE;
-    return (int64_t)(share > least ? share : least);
+    return (int64_t)max(plan->length_ns * rate, plan->shortest_ns * PLAN_WHOLE);
 }
 
 void credit_settle(struct credit *credit, uint64_t now, int64_t most)
 {
     if (now > credit->at) {
-        credit->parts += (int64_t)(least_of(now - credit->at, PLAN_STRETCH_MOST) * credit->rate);
+        credit->parts += (int64_t)(min(now - credit->at, PLAN_STRETCH_MOST) * credit->rate);
         credit->at = now;
     }
     if (credit->parts > most)
@@ -49,7 +46,7 @@ void credit_settle(struct credit *credit, uint64_t now, int64_t most)
 
 void credit_charge(struct credit *credit, uint64_t ns)
 {
-    int64_t parts = (int64_t)(least_of(ns, PLAN_STRETCH_MOST) * PLAN_WHOLE);
+    int64_t parts = (int64_t)(min(ns, PLAN_STRETCH_MOST) * PLAN_WHOLE);
     /* A debt without end must not come round to a credit. */
     credit->parts = credit->parts > INT64_MIN / 2 + parts ? credit->parts - parts : INT64_MIN / 2;
 }

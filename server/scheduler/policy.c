@@ -2,14 +2,11 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/scheduler/policy.h"
 
+#include "common/util.h"
+
 /* More than any honest overrun; then it ends, for requests may come to more than there is while
  * multiprocessors are lent. */
 #define PLANS_OWED 16
-
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Who waits is owed all of its request, however long another overruns; of what a limit leaves a
  * plan's part is enough. A limit that is the request must not cut it short. */
@@ -39,7 +36,7 @@ static uint64_t cap_leaves(const struct plan *plan, const struct scheduler_clien
     if (client->cap.parts < 0)
         return 0;
     uint64_t budget = credit_budget(&client->cap, plan, now);
-    return budget < plan->shortest_ns ? 0 : least_of(budget, plan->lease_ns);
+    return budget < plan->shortest_ns ? 0 : min(budget, plan->lease_ns);
 }
 
 /* When the cap lets it, if nothing happens until then. */
@@ -64,25 +61,25 @@ static bool longer_withheld(const struct credit *a, const struct credit *b)
 /* A share of one plan, so that a small share comes once a plan. */
 static uint64_t claim_most(const struct plan *plan, uint32_t rate)
 {
-    uint64_t share = plan_share(plan, rate);
-    return share > plan->shortest_ns ? share : plan->shortest_ns;
+    return max(plan_share(plan, rate), plan->shortest_ns);
 }
 
 void policy_claims(const struct plan *plan, const struct scheduler_lane *lane, uint64_t now,
                    struct policy_choice *choice)
 {
     *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
-    for (struct scheduler_client *client = lane->wants_first; client; client = client->wants_next) {
+    struct scheduler_client *client;
+    LIST_FOR_EACH (client, &lane->wants, wants_link) {
         policy_settle(plan, client, now);
         if (client->request.rate == 0)
             continue;
         uint64_t length = client->request.parts >= 0 ? cap_leaves(plan, client, now) : 0;
         if (length == 0) {
             uint64_t cap = cap_ready(plan, client), ready = credit_ready(&client->request);
-            choice->again_at = least_of(choice->again_at, cap > ready ? cap : ready);
+            choice->again_at = min(choice->again_at, max(cap, ready));
         } else if (!choice->client || longer_withheld(&client->request, &choice->client->request)) {
             choice->client = client;
-            choice->length_ns = least_of(length, claim_most(plan, client->request.rate));
+            choice->length_ns = min(length, claim_most(plan, client->request.rate));
         }
     }
 }
@@ -90,12 +87,13 @@ void policy_claims(const struct plan *plan, const struct scheduler_lane *lane, u
 void policy_extra(const struct plan *plan, const struct scheduler_lane *lane, uint64_t now,
                   bool without_request, struct policy_choice *choice)
 {
-    for (struct scheduler_client *client = lane->wants_first; client; client = client->wants_next) {
+    struct scheduler_client *client;
+    LIST_FOR_EACH (client, &lane->wants, wants_link) {
         if (without_request && client->request.rate)
             continue;
         uint64_t length = cap_leaves(plan, client, now);
         if (length == 0) {
-            choice->again_at = least_of(choice->again_at, cap_ready(plan, client));
+            choice->again_at = min(choice->again_at, cap_ready(plan, client));
         } else if (!choice->client || client->extra_ns < choice->client->extra_ns) {
             choice->client = client;
             choice->length_ns = length;
@@ -111,8 +109,6 @@ uint32_t scheduler_window(const struct scheduler_settings *settings,
         return settings->window;
     uint64_t time = client->borrows ? settings->window_ns / 2 : settings->window_ns;
     uint64_t by_time = client->mean_ns ? time / client->mean_ns : 0;
-    uint64_t least = SCHEDULER_WINDOW_LEAST * (uint64_t)(client->rings ? client->rings : 1);
-    if (by_time < least)
-        by_time = least;
-    return by_time < settings->window ? (uint32_t)by_time : settings->window;
+    uint64_t least = SCHEDULER_WINDOW_LEAST * (uint64_t)max(client->rings, 1u);
+    return (uint32_t)min(max(by_time, least), (uint64_t)settings->window);
 }

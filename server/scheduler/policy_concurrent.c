@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/scheduler/policy.h"
 
+#include "common/util.h"
+
 uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_client *client,
                                  uint64_t now)
 {
@@ -14,9 +16,8 @@ uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_clien
 uint32_t scheduler_low_window(const struct scheduler_settings *settings, uint64_t mean_ns)
 {
     uint64_t short_ones = mean_ns ? settings->low_ns / mean_ns : 0;
-    if (short_ones < settings->low_window)
-        return settings->low_window;
-    return short_ones < settings->quiet_window ? (uint32_t)short_ones : settings->quiet_window;
+    uint64_t least = settings->low_window, most = settings->quiet_window;
+    return (uint32_t)min(max(short_ones, least), most);
 }
 
 uint32_t policy_concurrent_urgent(struct scheduler *scheduler, uint64_t now)
@@ -44,7 +45,7 @@ uint32_t policy_concurrent_window(const struct scheduler *scheduler,
     if (client->limits.level <= urgent) {
         uint32_t window = scheduler_window(settings, client);
         bool quiet = somebody_above(scheduler, client->limits.level);
-        return quiet && window > settings->quiet_window ? settings->quiet_window : window;
+        return quiet ? min(window, settings->quiet_window) : window;
     }
     uint32_t most = scheduler_low_window(settings, client->mean_ns);
     uint32_t lower = scheduler->total_in_flight - scheduler->level_in_flight[urgent];

@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/scheduler/policy.h"
 
+#include "common/list.h"
+
 /* First come, first served: who had a turn goes to the end of the list. What its last turn ran
  * over is taken off, yet a tenth of a turn is left, so that nobody is passed over for long. */
 void policy_turns_choose(const struct scheduler *scheduler, const struct scheduler_lane *lane,
@@ -9,10 +11,11 @@ void policy_turns_choose(const struct scheduler *scheduler, const struct schedul
 {
     (void)now;
     uint64_t quantum = scheduler->settings.quantum_ns;
-    *choice = (struct policy_choice){.client = lane->wants_first, .again_at = SCHEDULER_NEVER};
+    *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
+    choice->client = LIST_FIRST(&lane->wants, struct scheduler_client, wants_link);
     if (!choice->client)
         return;
     uint64_t debt = choice->client->debt_ns;
     uint64_t most = quantum - quantum / 10;
-    choice->length_ns = quantum - (debt < most ? debt : most);
+    choice->length_ns = quantum - min(debt, most);
 }

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/list.h"
+#include "common/util.h"
 #include "server/scheduler/lane.h"
 #include "server/scheduler/policy.h"
 #include "server/scheduler/refusal.h"
@@ -84,6 +86,9 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings
                     uint64_t now)
 {
     memset(scheduler, 0, sizeof *scheduler);
+    list_init(&scheduler->clients);
+    list_init(&scheduler->throttled);
+    list_init(&scheduler->lower);
     apply(scheduler, settings, now);
     scheduler->throttled_until = SCHEDULER_NEVER;
     scheduler->first_level = SCHEDULER_LEVELS;
@@ -137,36 +142,22 @@ static void count_wait(const struct scheduler *scheduler, struct scheduler_clien
     client->waits_since = now;
 }
 
-static void hold(struct scheduler_queue *queue, struct scheduler_client *client)
+static void hold(struct list *list, struct scheduler_client *client)
 {
-    client->held = queue;
-    client->held_next = NULL;
-    client->held_previous = queue->last;
-    *(queue->last ? &queue->last->held_next : &queue->first) = client;
-    queue->last = client;
+    client->held = list;
+    list_append(list, &client->held_link);
 }
 
 static void let_go(struct scheduler_client *client)
 {
-    struct scheduler_queue *queue = client->held;
-    if (!queue)
-        return;
-    struct scheduler_client *next = client->held_next, *previous = client->held_previous;
-    *(next ? &next->held_previous : &queue->last) = previous;
-    *(previous ? &previous->held_next : &queue->first) = next;
+    list_remove(&client->held_link);
     client->held = NULL;
 }
 
 static void forget_name(struct scheduler *scheduler, struct scheduler_client *client)
 {
-    struct scheduler_client *before = NULL, *at = scheduler->grant_first;
-    if (!client->granted)
-        return;
-    for (; at && at != client; at = at->grant_next)
-        before = at;
-    *(before ? &before->grant_next : &scheduler->grant_first) = client->grant_next;
-    if (scheduler->grant_last == client)
-        scheduler->grant_last = before;
+    if (client->granted)
+        queue_remove(&scheduler->grants, &client->grant_link);
     client->granted = false;
 }
 
@@ -180,10 +171,10 @@ static void end_turn(struct scheduler *scheduler, struct scheduler_client *clien
 /* Everybody who is held back asks again. */
 static void let_all_go(struct scheduler *scheduler, uint64_t now)
 {
-    struct scheduler_queue *queues[] = {&scheduler->throttled, &scheduler->lower};
+    const struct list *lists[] = {&scheduler->throttled, &scheduler->lower};
+    struct scheduler_client *client;
     for (int i = 0; i < 2; i++)
-        while (queues[i]->first) {
-            struct scheduler_client *client = queues[i]->first;
+        LIST_FOR_EACH (client, lists[i], held_link) {
             count_wait(scheduler, client, now);
             let_go(client);
             lane_name(scheduler, client);
@@ -271,12 +262,11 @@ static int check_sum(const struct scheduler *scheduler, const struct scheduler_c
 
 static int check_sums(const struct scheduler *scheduler, char *why, size_t why_size)
 {
-    int result = 0;
-    for (const struct scheduler_client *client = scheduler->first; client && !result;
-         client = client->next)
-        result =
-            check_sum(scheduler, client, client->limits.request, &client->atoms, why, why_size);
-    return result;
+    const struct scheduler_client *client;
+    LIST_FOR_EACH (client, &scheduler->clients, link)
+        if (check_sum(scheduler, client, client->limits.request, &client->atoms, why, why_size))
+            return SCHEDULER_OVERCOMMITTED;
+    return 0;
 }
 
 static int check_limits(const struct scheduler *scheduler, const struct scheduler_client *client,
@@ -320,12 +310,13 @@ int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *
         check_sums(scheduler, why, why_size))
         return SCHEDULER_OVERCOMMITTED;
     let_all_go(scheduler, now);
-    for (struct scheduler_client *client = scheduler->first; client; client = client->next) {
+    struct scheduler_client *client;
+    LIST_FOR_EACH (client, &scheduler->clients, link) {
         set_rates(scheduler, client, now);
         count_wait(scheduler, client, now);
     }
     apply(scheduler, settings, now);
-    for (struct scheduler_client *client = scheduler->first; client; client = client->next) {
+    LIST_FOR_EACH (client, &scheduler->clients, link) {
         set_rates(scheduler, client, now);
         if (another)
             drop_credit(client);
@@ -350,10 +341,7 @@ int scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
     *client = (struct scheduler_client){.limits = *limits, .present = true, .atoms = *atoms};
     client->request.at = client->cap.at = client->duty.at = now;
     set_rates(scheduler, client, now);
-    client->next = scheduler->first;
-    if (client->next)
-        client->next->previous = client;
-    scheduler->first = client;
+    list_prepend(&scheduler->clients, &client->link);
     scheduler->client_count++;
     level_join(scheduler, client);
     lane_regroup(scheduler, false, now);
@@ -410,10 +398,8 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
             client->lane->lease_ends = now;
         lane_advance(scheduler, client->lane, now);
     }
-    debts_keep(&scheduler->debts, client, scheduler->first, scheduler->settings.quantum_ns, now);
-    *(client->previous ? &client->previous->next : &scheduler->first) = client->next;
-    if (client->next)
-        client->next->previous = client->previous;
+    debts_keep(&scheduler->debts, client, &scheduler->clients, scheduler->settings.quantum_ns, now);
+    list_remove(&client->link);
     scheduler->client_count--;
     forget_name(scheduler, client);
     client->present = false;
@@ -460,19 +446,18 @@ void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client
 }
 
 static struct scheduler_answer hold_until(struct scheduler *scheduler,
-                                          struct scheduler_client *client,
-                                          struct scheduler_queue *queue, uint64_t until,
-                                          uint64_t now)
+                                          struct scheduler_client *client, struct list *list,
+                                          uint64_t until, uint64_t now)
 {
-    if (client->held != queue) {
+    if (client->held != list) {
         count_wait(scheduler, client, now);
         let_go(client);
-        hold(queue, client);
+        hold(list, client);
     }
-    if (queue == &scheduler->throttled && until < scheduler->throttled_until)
-        scheduler->throttled_until = until;
+    if (list == &scheduler->throttled)
+        scheduler->throttled_until = min(scheduler->throttled_until, until);
     enum scheduler_hold why =
-        queue == &scheduler->lower ? SCHEDULER_HOLD_PRIORITY : SCHEDULER_HOLD_DUTY;
+        list == &scheduler->lower ? SCHEDULER_HOLD_PRIORITY : SCHEDULER_HOLD_DUTY;
     return (struct scheduler_answer){.hold = why, .until = until};
 }
 
@@ -497,12 +482,12 @@ static struct scheduler_answer may_submit_at_once(struct scheduler *scheduler,
     /* Whoever waits for the lower levels' room, or was named for it, comes before one that just
      * asks; or two that ask often would take turns for ever. */
     bool passes_others = client->limits.level > urgent && !client->low_turn &&
-                         (scheduler->lower.first || scheduler->low_turns);
+                         (!list_is_empty(&scheduler->lower) || scheduler->low_turns);
     end_turn(scheduler, client);
     if (window == 0 || passes_others)
         return hold_until(scheduler, client, &scheduler->lower, SCHEDULER_NEVER, now);
     go_on(scheduler, client, now);
-    uint32_t room = window > client->in_flight ? window - client->in_flight : 0;
+    uint32_t room = (uint32_t)saturating_sub(window, client->in_flight);
     return (struct scheduler_answer){
         .room = room, .hold = SCHEDULER_HOLDS, .until = SCHEDULER_NEVER};
 }
@@ -542,16 +527,13 @@ void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t
 {
     uint64_t mean = span_ns / commands;
     /* An eighth for one command; a batch of eight and more says all there is to know. */
-    uint64_t weight = commands < 8 ? commands : 8;
+    uint64_t weight = min(commands, 8u);
     client->mean_ns = client->mean_ns ? (client->mean_ns * (8 - weight) + mean * weight) / 8 : mean;
     if (client->mean_ns == 0)
         client->mean_ns = 1;
     /* The longest of the last dozens. */
-    client->peak_ns -= client->peak_ns / 32 * (commands < 16 ? commands : 16);
-    if (client->peak_ns < mean)
-        client->peak_ns = mean;
-    if (client->peak_ns < client->mean_ns)
-        client->peak_ns = client->mean_ns;
+    client->peak_ns -= client->peak_ns / 32 * min(commands, 16u);
+    client->peak_ns = max(client->peak_ns, max(mean, client->mean_ns));
 }
 
 void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *client,
@@ -571,8 +553,7 @@ void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client
                     uint64_t now)
 {
     struct scheduler_lane *lane = client->lane;
-    if (commands > client->in_flight)
-        commands = client->in_flight;
+    commands = min(commands, client->in_flight);
     bool was_busy = is_busy(client);
     client->in_flight -= commands;
     lane->in_flight -= commands;
@@ -589,9 +570,11 @@ void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client
 
 static uint64_t lower_event(const struct scheduler *scheduler)
 {
-    if (!scheduler->lower.first)
+    const struct scheduler_client *first =
+        LIST_FIRST(&scheduler->lower, struct scheduler_client, held_link);
+    if (!first)
         return SCHEDULER_NEVER;
-    for (uint32_t level = 0; level < scheduler->lower.first->limits.level; level++) {
+    for (uint32_t level = 0; level < first->limits.level; level++) {
         if (!(scheduler->about[level / 64] >> (level % 64) & 1))
             continue;
         if (scheduler->level_busy[level])
@@ -605,17 +588,12 @@ uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now)
 {
     uint64_t next = lower_event(scheduler);
     if (scheduler->settings.mode == SCHEDULER_CONCURRENT) {
-        if (scheduler->throttled_until < next)
-            next = scheduler->throttled_until;
+        next = min(next, scheduler->throttled_until);
     } else {
-        for (uint32_t i = 0; i < scheduler->lane_count; i++) {
-            uint64_t at = lane_next_event(scheduler, &scheduler->lanes[i]);
-            next = at < next ? at : next;
-        }
+        for (uint32_t i = 0; i < scheduler->lane_count; i++)
+            next = min(next, lane_next_event(scheduler, &scheduler->lanes[i]));
     }
-    if (scheduler->grant_first || next < now)
-        return now;
-    return next;
+    return queue_is_empty(&scheduler->grants) ? max(next, now) : now;
 }
 
 static void look_at_throttled(struct scheduler *scheduler, uint64_t now)
@@ -623,22 +601,22 @@ static void look_at_throttled(struct scheduler *scheduler, uint64_t now)
     if (now < scheduler->throttled_until)
         return;
     scheduler->throttled_until = SCHEDULER_NEVER;
-    struct scheduler_client *next;
-    for (struct scheduler_client *client = scheduler->throttled.first; client; client = next) {
-        next = client->held_next;
+    struct scheduler_client *client;
+    LIST_FOR_EACH (client, &scheduler->throttled, held_link) {
         uint64_t ready = policy_concurrent_ready(&scheduler->plan, client, now);
         if (ready <= now) {
             go_on(scheduler, client, now);
             lane_name(scheduler, client);
-        } else if (ready < scheduler->throttled_until) {
-            scheduler->throttled_until = ready;
+        } else {
+            scheduler->throttled_until = min(scheduler->throttled_until, ready);
         }
     }
 }
 
 static void look_at_lower(struct scheduler *scheduler, uint64_t now)
 {
-    struct scheduler_client *client = scheduler->lower.first;
+    struct scheduler_client *client =
+        LIST_FIRST(&scheduler->lower, struct scheduler_client, held_link);
     if (!client || scheduler->low_turns ||
         policy_concurrent_window(scheduler, client, policy_concurrent_urgent(scheduler, now)) == 0)
         return;
@@ -650,19 +628,16 @@ static void look_at_lower(struct scheduler *scheduler, uint64_t now)
 
 struct scheduler_client *scheduler_decide(struct scheduler *scheduler, uint64_t now)
 {
-    if (!scheduler->grant_first) {
+    if (queue_is_empty(&scheduler->grants)) {
         for (uint32_t i = 0; i < scheduler->lane_count; i++)
             lane_advance(scheduler, &scheduler->lanes[i], now);
         look_at_throttled(scheduler, now);
         look_at_lower(scheduler, now);
     }
-    struct scheduler_client *client = scheduler->grant_first;
-    if (!client)
-        return NULL;
-    scheduler->grant_first = client->grant_next;
-    if (!scheduler->grant_first)
-        scheduler->grant_last = NULL;
-    client->granted = false;
+    struct scheduler_client *client =
+        QUEUE_TAKE(&scheduler->grants, struct scheduler_client, grant_link);
+    if (client)
+        client->granted = false;
     return client;
 }
 

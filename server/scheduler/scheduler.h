@@ -89,6 +89,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/list.h"
 #include "server/scheduler/debts.h"
 #include "server/scheduler/plan.h"
 #include "server/scheduler/share.h"
@@ -144,10 +145,6 @@ enum scheduler_hold {
 struct scheduler_lane;
 struct scheduler_client;
 
-struct scheduler_queue {
-    struct scheduler_client *first, *last;
-};
-
 /* Lives in its owner, zeroed before scheduler_add. Read only what stands under `for status`. */
 struct scheduler_client {
     /* for status */
@@ -163,19 +160,19 @@ struct scheduler_client {
     bool borrows;   /* it runs on multiprocessors that another client calls its own */
     /* private */
     bool leased, on_extra, granted, present;
-    bool low_turn;                /* was named by scheduler_decide from the list of lower levels */
-    struct scheduler_queue *held; /* where it waits, or NULL */
-    uint64_t ticket;              /* orders clients with work */
-    uint32_t owner;               /* scheduler_own's, called at: */
+    bool low_turn;     /* was named by scheduler_decide from the list of lower levels */
+    struct list *held; /* where it waits, or NULL */
+    uint64_t ticket;   /* orders clients with work */
+    uint32_t owner;    /* scheduler_own's, called at: */
     uint64_t arrived;
     uint64_t spends;  /* when it began to have what it may owe now */
     uint64_t peak_ns; /* the longest of its recent commands, fading */
     struct share_set atoms;
     struct scheduler_lane *lane;
-    struct scheduler_client *next, *previous;             /* of all */
-    struct scheduler_client *wants_next, *wants_previous; /* of the lane's with work */
-    struct scheduler_client *grant_next;
-    struct scheduler_client *held_next, *held_previous;
+    struct list_link link;       /* of all */
+    struct list_link wants_link; /* of the lane's with work */
+    struct queue_link grant_link;
+    struct list_link held_link;
     struct credit request, cap, duty;
     uint64_t extra_ns; /* of idle time */
     uint64_t debt_ns;  /* of turns */
@@ -186,7 +183,7 @@ struct scheduler_client {
 struct scheduler_lane {
     struct share_set atoms;
     struct scheduler_client *holder; /* has the lease, or its last work is still running */
-    struct scheduler_client *wants_first, *wants_last;
+    struct list wants;               /* clients with work, in the order of their tickets */
     uint32_t wants_count;
     uint32_t in_flight;  /* commands of all its clients */
     uint64_t lease_ends; /* no work is accepted from then on */
@@ -200,12 +197,12 @@ struct scheduler {
     struct scheduler_settings settings;
     struct plan plan;
     uint64_t idle_ns;
-    struct scheduler_client *first;
-    struct scheduler_client *grant_first, *grant_last; /* for scheduler_decide */
-    struct scheduler_queue throttled;                  /* by duty */
-    uint64_t throttled_until;                          /* the first of them may go on */
-    struct scheduler_queue lower; /* wait for room in the window of lower levels, in order */
-    uint32_t low_turns;           /* named for that room, have not asked for it yet: one at most */
+    struct list clients;
+    struct queue grants;      /* for scheduler_decide */
+    struct list throttled;    /* by duty */
+    uint64_t throttled_until; /* the first of them may go on */
+    struct list lower;        /* wait for room in the window of lower levels, in order */
+    uint32_t low_turns;       /* named for that room, have not asked for it yet: one at most */
     uint64_t tickets;
     uint32_t client_count, lane_count;
     struct scheduler_lane lanes[SCHEDULER_LANES];

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/list.h"
 #include "server/scheduler/plan.h"
 #include "server/scheduler/refusal.h"
 
@@ -119,29 +120,21 @@ static void name(struct share *share, struct share_client *client)
     if (client->named)
         return;
     client->named = true;
-    client->name_next = NULL;
-    *(share->name_last ? &share->name_last->name_next : &share->name_first) = client;
-    share->name_last = client;
+    queue_append(&share->names, &client->name_link);
 }
 
 static void forget_name(struct share *share, struct share_client *client)
 {
-    struct share_client *before = NULL, *at = share->name_first;
-    if (!client->named)
-        return;
-    for (; at && at != client; at = at->name_next)
-        before = at;
-    *(before ? &before->name_next : &share->name_first) = client->name_next;
-    if (share->name_last == client)
-        share->name_last = before;
+    if (client->named)
+        queue_remove(&share->names, &client->name_link);
     client->named = false;
 }
 
 struct share_client *share_named(struct share *share)
 {
-    struct share_client *client = share->name_first;
+    struct share_client *client = QUEUE_TAKE(&share->names, struct share_client, name_link);
     if (client)
-        forget_name(share, client);
+        client->named = false;
     return client;
 }
 

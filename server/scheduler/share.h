@@ -38,6 +38,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/list.h"
+
 enum { SHARE_ATOMS_MAX = 256, SHARE_WHY = 320, SHARE_OVERCOMMITTED = 1 };
 
 struct share_set {
@@ -69,7 +71,8 @@ struct share_client {
     bool lent; /* others may be on its own atoms */
     /* private */
     bool present, named;
-    struct share_client *next, *previous, *name_next;
+    struct share_client *next, *previous;
+    struct queue_link name_link;
 };
 
 struct share {
@@ -80,7 +83,7 @@ struct share {
     uint32_t load[SHARE_ATOMS_MAX]; /* clients that have the atom, but for those that have all */
     struct share_set owned;         /* by all clients together; no two own the same atom */
     struct share_client *first, *last; /* in the order of their coming */
-    struct share_client *name_first, *name_last;
+    struct queue names;
 };
 
 /* count and, with a remainder, one more: SHARE_ATOMS_MAX at most, and at least 1. 0 or -EINVAL. */
