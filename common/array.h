@@ -16,7 +16,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define ARRAY_ROOM_MIN 16
+#include "common/util.h"
+
+#define ARRAY_ROOM_MIN 16 /* that array_reserve() begins with */
 
 /*
  * The room for at least `wanted` items in an array that has `room`: the room itself where it
@@ -27,9 +29,7 @@ static inline size_t array_room(size_t room, size_t wanted)
 {
     if (room >= wanted)
         return room;
-    size_t twice = room > SIZE_MAX / 2 ? SIZE_MAX : 2 * room;
-    size_t more = twice < ARRAY_ROOM_MIN ? ARRAY_ROOM_MIN : twice;
-    return more < wanted ? wanted : more;
+    return max(room > SIZE_MAX / 2 ? SIZE_MAX : 2 * room, wanted);
 }
 
 /* The work of array_reserve(); `items` is where the array's pointer is. */
@@ -37,9 +37,8 @@ static inline int array_reserve_upto(void *items, size_t *room, size_t wanted, s
                                      size_t room_max)
 {
     void **at = items; /* a pointer to other types too: aliasing is not strict here */
-    size_t more = array_room(*room, wanted > 0 ? wanted : 1);
-    if (more > room_max)
-        more = room_max;
+    room_max = min(room_max, SIZE_MAX / item_bytes);
+    size_t more = min(array_room(*room, max(wanted, (size_t)ARRAY_ROOM_MIN)), room_max);
     if (more < wanted)
         return -ENOMEM;
     if (*at && more == *room)

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/util.h"
+
 #define PRIME ((UINT64_C(1) << 61) - 1)
 
 enum { PIECE = 7 /* the most whole bytes that stay below the prime */ };
@@ -39,7 +41,7 @@ uint64_t hash_add_bytes(const struct hash_key *key, uint64_t hash, const void *d
 {
     const unsigned char *at = data;
     for (; bytes;) {
-        size_t step = bytes < PIECE ? bytes : PIECE;
+        size_t step = min(bytes, (size_t)PIECE);
         uint64_t piece = 0;
         memcpy(&piece, at, step);
         hash = multiply(hash, key->point, piece);

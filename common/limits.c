@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "common/units.h"
+#include "common/util.h"
 
 #define FORM_MEMORY                                                                                \
     "a comma-separated list of DEVICE=SIZE, each device once, DEVICE an index from 0 or a GPU- "   \
@@ -35,7 +36,7 @@ _Static_assert(LIMITS_NAME_MAX + 1 == sizeof(((struct proto_attach *)0)->name), 
  * still fit the `failed` message's text. */
 static void quote(char to[80], const char *value, size_t length)
 {
-    size_t shown = length > 64 ? 64 : length;
+    size_t shown = min(length, (size_t)64);
     for (size_t i = 0; i < shown; i++) {
         unsigned char c = (unsigned char)value[i];
         to[i] = c < 0x20 || c >= 0x7f || c == '"' ? '?' : (char)c;
@@ -612,26 +613,26 @@ int limits_memory_resolve(const struct limits_wish *wish, const uint8_t (*uuids)
 uint64_t limits_tighter(uint64_t granted, uint64_t asked)
 {
     /* PROTO_UNSET is the largest value, so it never wins against a limit. */
-    return asked < granted ? asked : granted;
+    return min(granted, asked);
 }
 
 uint32_t limits_tighter_percentage(uint32_t granted, uint32_t asked)
 {
     if (granted == 0 || asked == 0)
         return granted + asked;
-    return asked < granted ? asked : granted;
+    return min(granted, asked);
 }
 
 uint32_t limits_tighter_priority(uint32_t granted, uint32_t asked)
 {
-    return asked > granted ? asked : granted;
+    return max(granted, asked);
 }
 
 uint64_t limits_lower_request(uint64_t a, uint64_t b)
 {
     if (!a || !b)
         return a ? a : b;
-    return a < b ? a : b;
+    return min(a, b);
 }
 
 uint64_t limits_share(uint64_t bytes, uint32_t share)

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/util.h"
+
 enum { MAX_NESTING = 64, MAX_SCOPES = 256, MAX_OPERANDS = 1 << 16 };
 
 /* A name that may be a label further down: resolved when the body has been read. */
@@ -137,9 +140,10 @@ static void read_items(struct ptx_reader *r, struct ptx_operand *op, char close)
         ptx_fail(r, r->token.line, "operands nested deeper than %d", MAX_NESTING);
     while (!r->failed && !ptx_at(r, close)) {
         if (count == capacity) {
-            /* Operands are pointed to by label uses: they never move, so old
-             * arrays stay behind in the arena and uses are patched here. */
-            capacity = capacity ? capacity * 2 : 4;
+            /* Four at first: most lists are shorter, and none gives its room back. Operands are
+             * pointed to by label uses: they never move, so old arrays stay behind in the arena and
+             * uses are patched here. */
+            capacity = (uint32_t)array_room(capacity, max(count + 1, 4u));
             struct ptx_operand *more = ptx_new(r, capacity * sizeof(*more));
             if (count > MAX_OPERANDS)
                 ptx_fail(r, r->token.line, "more than %d operands", MAX_OPERANDS);

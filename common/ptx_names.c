@@ -7,14 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/list.h"
+#include "common/util.h"
+
 struct chunk {
-    struct chunk *next;
+    struct queue_link link;
     size_t used, size;
     _Alignas(16) unsigned char bytes[];
 };
 
 struct ptx_arena {
-    struct chunk *chunks;
+    struct queue chunks; /* the newest first */
     size_t used, most;
     bool exceeded;
 };
@@ -56,10 +60,9 @@ void ptx_arena_destroy(struct ptx_arena *arena)
 {
     if (!arena)
         return;
-    for (struct chunk *c = arena->chunks, *next; c; c = next) {
-        next = c->next;
+    struct chunk *c;
+    QUEUE_FOR_EACH (c, &arena->chunks, link)
         free(c);
-    }
     free(arena);
 }
 
@@ -68,17 +71,16 @@ void *ptx_arena_alloc(struct ptx_arena *arena, size_t bytes)
     if (bytes > SIZE_MAX / 2)
         return NULL;
     bytes = (bytes + 15) & ~(size_t)15;
-    struct chunk *c = arena->chunks;
+    struct chunk *c = QUEUE_FIRST(&arena->chunks, struct chunk, link);
     if (!c || c->size - c->used < bytes) {
-        size_t size = bytes > 65536 ? bytes : 65536;
+        size_t size = max(bytes, (size_t)65536);
         if (!ptx_arena_charge(arena, sizeof(*c) + size))
             return NULL;
         c = calloc(1, sizeof(*c) + size);
         if (!c)
             return NULL; /* the reader gives up, and the arena goes with its count */
         c->size = size;
-        c->next = arena->chunks;
-        arena->chunks = c;
+        queue_prepend(&arena->chunks, &c->link);
     }
     void *out = c->bytes + c->used;
     c->used += bytes;
@@ -124,7 +126,7 @@ const char *ptx_slice(struct ptx_reader *r, uint32_t start, uint32_t end)
 void *ptx_list_add(struct ptx_reader *r, struct ptx_list *list, size_t item_bytes)
 {
     if (list->count == list->capacity) {
-        uint32_t capacity = list->capacity ? list->capacity * 2 : 16;
+        uint32_t capacity = (uint32_t)array_room(list->capacity, max(list->count + 1, 16u));
         /* Old and new may exist at once. */
         size_t bytes = (size_t)capacity * item_bytes;
         bool may = ptx_arena_charge(r->module->arena, bytes);
@@ -194,7 +196,7 @@ static struct ptx_name *find_slot(struct ptx_name *names, uint32_t capacity, con
 
 static bool grow_names(struct ptx_reader *r)
 {
-    uint32_t capacity = r->name_capacity ? r->name_capacity * 2 : 256;
+    uint32_t capacity = (uint32_t)array_room(r->name_capacity, max(r->name_capacity + 1, 256u));
     bool may = ptx_arena_charge(r->module->arena, capacity * sizeof(*r->names));
     struct ptx_name *names = may ? calloc(capacity, sizeof(*names)) : NULL;
     if (!names) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/util.h"
+
 void ptx_lexer_init(struct ptx_lexer *lexer, const char *text, uint32_t length)
 {
     *lexer = (struct ptx_lexer){.text = text, .length = length, .line = 1};
@@ -164,7 +166,7 @@ static void lex_string(struct ptx_lexer *lx, struct ptx_token *token)
         lx->at++;
     }
     if (lx->at >= lx->length || peek(lx, 0) != '"') {
-        lx->at = lx->at > lx->length ? lx->length : lx->at;
+        lx->at = min(lx->at, lx->length);
         token->kind = PTX_TOKEN_BAD;
         return;
     }

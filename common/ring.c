@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "common/cpu.h"
 #include "common/timeline.h"
 
 _Static_assert((PROTO_RING_ENTRIES & (PROTO_RING_ENTRIES - 1)) == 0, "indices wrap by masking");
@@ -75,20 +76,13 @@ static uint32_t load_tail(const struct ring *ring)
 
 /* ---- producer ---- */
 
-/* How many launches ahead lines are fetched: their transfer from the consumer's core takes as long
- * as a few. */
-#define AHEAD 8
-
 /*
- * The consumer has read every line of the ring before, so each must come back from its core before
- * it can be written, and the exchange in ring_publish would wait for that, launch by launch. Asked
- * for early they come side by side. PREFETCHW rather than __builtin_prefetch, which without
- * -mprfchw asks for a shared copy only; where a processor lacks it, it does nothing.
+ * How many launches ahead lines are fetched: their transfer from the consumer's core takes as long
+ * as a few. The consumer has read every line of the ring before, so each must come back from its
+ * core before it can be written, and the exchange in ring_publish would wait for that, launch by
+ * launch. Asked for early they come side by side.
  */
-static void fetch_to_write(const void *line)
-{
-    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
-}
+#define AHEAD 8
 
 void ring_producer_open(struct ring_producer *producer, struct ring ring, uint32_t *marks,
                         uint64_t value)
@@ -135,8 +129,8 @@ int ring_arena_room(struct ring_producer *producer, uint32_t bytes, uint32_t *of
     }
     *offset = skip ? 0 : at;
     producer->arena_tail += skip + size;
-    fetch_to_write(producer->ring.arena +
-                   (producer->arena_tail + AHEAD * size) % PROTO_RING_ARENA_BYTES);
+    cpu_prefetch_write(producer->ring.arena +
+                       (producer->arena_tail + AHEAD * size) % PROTO_RING_ARENA_BYTES);
     return 0;
 }
 
@@ -144,7 +138,7 @@ bool ring_publish(struct ring_producer *producer, const struct ring_descriptor *
 {
     uint32_t old = producer->tail;
     producer->ring.descriptors[old & MASK] = *descriptor;
-    fetch_to_write(&producer->ring.descriptors[(old + AHEAD) & MASK]);
+    cpu_prefetch_write(&producer->ring.descriptors[(old + AHEAD) & MASK]);
     producer->arena_marks[old & MASK] = producer->arena_tail;
     producer->tail = old + 1;
     producer->value++;

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/cpu.h"
 #include "common/doorbell.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -75,7 +76,7 @@ static bool spin(const struct timeline *timeline, uint64_t value, uint64_t spin_
         for (int i = 0; i < 64; i++) {
             if (timeline_reached(timeline) >= value)
                 return true;
-            __builtin_ia32_pause();
+            cpu_pause();
         }
     } while (!fault_of(timeline) && timeline_now() < end);
     return false;

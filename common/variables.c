@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/util.h"
+
 #define PREFIX "GPUSHARE_"
 
 enum {
@@ -84,11 +86,6 @@ static bool service_link(const char *name, size_t length)
     return is_service_link(copy);
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* How many letters have to be put in, left out or replaced (Levenshtein 1966). */
 static size_t distance(const char *a, size_t a_length, const char *b)
 {
@@ -102,7 +99,7 @@ static size_t distance(const char *a, size_t a_length, const char *b)
         for (size_t j = 1; j <= b_length; j++) {
             size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
             diagonal = row[j];
-            row[j] = least(replaced, least(row[j], row[j - 1]) + 1);
+            row[j] = min(replaced, min(row[j], row[j - 1]) + 1);
         }
     }
     return row[b_length];
