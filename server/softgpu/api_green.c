@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "server/softgpu/api.h"
+#include "common/list.h"
 #include "server/softgpu/report.h"
 
 /* What we keep in the part of a resource that is the driver's own. */
@@ -28,14 +29,14 @@ enum { RESOURCE_MAGIC = 0x47525343 };
 
 struct cuda_resource_desc_object {
     unsigned magic;
-    struct cuda_resource_desc_object *next;
+    struct queue_link link;
     unsigned device;
     struct sm_set sms;
 };
 
 struct cuda_green_ctx_object {
     unsigned magic; /* 0 when destroyed */
-    struct cuda_green_ctx_object *next;
+    struct queue_link link;
     struct device *device;
     struct sm_set sms;
     unsigned streams; /* not yet destroyed; those of a destroyed context still point here */
@@ -43,8 +44,8 @@ struct cuda_green_ctx_object {
 
 /* All ever made, under the lock of context changes. CUDA has no call that frees a descriptor, so
  * equal ones are one; a destroyed context without streams is used again. */
-static struct cuda_resource_desc_object *descs;
-static struct cuda_green_ctx_object *greens;
+static struct queue descs;  /* of cuda_resource_desc_object */
+static struct queue greens; /* of cuda_green_ctx_object */
 
 static atomic_ullong last_split;
 
@@ -176,16 +177,16 @@ cuda_result cuDevSmResourceSplitByCount(cuda_dev_resource *result, unsigned *gro
 
 static struct cuda_resource_desc_object *find_desc(unsigned device, const struct sm_set *sms)
 {
-    struct cuda_resource_desc_object *desc = descs;
+    struct cuda_resource_desc_object *desc;
 
-    while (desc && (desc->device != device || memcmp(&desc->sms, sms, sizeof(*sms)) != 0))
-        desc = desc->next;
-    if (!desc) {
-        desc = malloc(sizeof(*desc));
-        if (desc) {
-            *desc = (struct cuda_resource_desc_object){DESC_MAGIC, descs, device, *sms};
-            descs = desc;
-        }
+    QUEUE_FOR_EACH (desc, &descs, link)
+        if (desc->device == device && memcmp(&desc->sms, sms, sizeof(*sms)) == 0)
+            return desc;
+    desc = malloc(sizeof(*desc));
+    if (desc) {
+        *desc =
+            (struct cuda_resource_desc_object){.magic = DESC_MAGIC, .device = device, .sms = *sms};
+        queue_prepend(&descs, &desc->link);
     }
     return desc;
 }
@@ -218,17 +219,14 @@ cuda_result cuDevResourceGenerateDesc(cuda_resource_desc *desc, cuda_dev_resourc
 
 static struct cuda_green_ctx_object *unused_green(void)
 {
-    struct cuda_green_ctx_object *green = greens;
+    struct cuda_green_ctx_object *green;
 
-    while (green && (green->magic != 0 || green->streams > 0))
-        green = green->next;
-    if (!green) {
-        green = calloc(1, sizeof(*green));
-        if (green) {
-            green->next = greens;
-            greens = green;
-        }
-    }
+    QUEUE_FOR_EACH (green, &greens, link)
+        if (green->magic == 0 && green->streams == 0)
+            return green;
+    green = calloc(1, sizeof(*green));
+    if (green)
+        queue_prepend(&greens, &green->link);
     return green;
 }
 

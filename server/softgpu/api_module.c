@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "common/fatbin.h"
+#include "common/list.h"
+#include "common/util.h"
 #include "server/softgpu/api.h"
 #include "server/softgpu/grid.h"
 #include "server/softgpu/module.h"
@@ -22,7 +24,7 @@ struct code {
 
 struct cuda_function_object {
     unsigned magic;
-    struct cuda_function_object *next; /* of its module, or in the store */
+    struct queue_link link; /* of its module, or in the store */
     struct cuda_module_object *module;
     struct function *function;
     struct function_info info;
@@ -32,17 +34,16 @@ struct cuda_function_object {
 
 struct cuda_module_object {
     unsigned magic;
-    struct cuda_module_object *next; /* in the store */
+    struct queue_link link; /* in the store */
     struct device *device;
     struct code *code;
     cuda_device_ptr globals, constants;
-    struct cuda_function_object *functions;
+    struct queue functions;
 };
 
 /* Objects for reuse, under the lock of context changes: a stale handle meets magic 0, not freed
  * memory. */
-static struct cuda_module_object *unused_modules;
-static struct cuda_function_object *unused_functions;
+static struct queue unused_modules, unused_functions;
 
 static void code_drop(void *owner)
 {
@@ -141,11 +142,10 @@ static cuda_result place_variables(struct cuda_module_object *object, struct mod
 
 static bool add_function(struct cuda_module_object *object, struct function *function)
 {
-    struct cuda_function_object *handle = unused_functions;
+    struct cuda_function_object *handle =
+        QUEUE_TAKE(&unused_functions, struct cuda_function_object, link);
 
-    if (handle)
-        unused_functions = handle->next;
-    else
+    if (!handle)
         handle = malloc(sizeof(*handle));
     if (!handle)
         return false;
@@ -155,8 +155,7 @@ static bool add_function(struct cuda_module_object *object, struct function *fun
     handle->function = function;
     function_info(function, &handle->info);
     atomic_store(&handle->carveout, -1);
-    handle->next = object->functions;
-    object->functions = handle;
+    queue_append(&object->functions, &handle->link);
     return true;
 }
 
@@ -166,8 +165,8 @@ static bool add_functions(struct cuda_module_object *object)
     bool good = true;
 
     memory_change_begin();
-    for (size_t i = module_function_count(object->code->module); i > 0 && good; i--)
-        good = add_function(object, module_function_at(object->code->module, i - 1));
+    for (size_t i = 0; i < module_function_count(object->code->module) && good; i++)
+        good = add_function(object, module_function_at(object->code->module, i));
     memory_change_end();
     return good;
 }
@@ -177,10 +176,8 @@ static struct cuda_module_object *module_new(void)
     struct cuda_module_object *object;
 
     memory_change_begin();
-    object = unused_modules;
-    if (object)
-        unused_modules = object->next;
-    else
+    object = QUEUE_TAKE(&unused_modules, struct cuda_module_object, link);
+    if (!object)
         object = malloc(sizeof(*object));
     memory_change_end();
     if (object) {
@@ -201,17 +198,13 @@ static void module_unload(struct cuda_module_object *object)
     code_drop(object->code);
     object->code = NULL;
     memory_change_begin();
-    while (object->functions) {
-        struct cuda_function_object *function = object->functions;
-
-        object->functions = function->next;
+    struct cuda_function_object *function;
+    while ((function = QUEUE_TAKE(&object->functions, struct cuda_function_object, link))) {
         function->magic = 0;
-        function->next = unused_functions;
-        unused_functions = function;
+        queue_prepend(&unused_functions, &function->link);
     }
     object->magic = 0;
-    object->next = unused_modules;
-    unused_modules = object;
+    queue_prepend(&unused_modules, &object->link);
     memory_change_end();
 }
 
@@ -321,9 +314,9 @@ cuda_result cuModuleGetFunction(cuda_function *function, cuda_module module, con
     API_TRY(find_module(module));
     if (!function || !name)
         return CUDA_ERR_INVALID_VALUE;
-    for (found = module->functions; found && strcmp(found->info.name, name) != 0;
-         found = found->next)
-        ;
+    QUEUE_FOR_EACH (found, &module->functions, link)
+        if (strcmp(found->info.name, name) == 0)
+            break;
     *function = found;
     return found ? CUDA_OK : CUDA_ERR_NOT_FOUND;
 }
@@ -344,9 +337,12 @@ cuda_result cuModuleEnumerateFunctions(cuda_function *functions, unsigned count,
     API_TRY(find_module(module));
     if (!functions)
         return CUDA_ERR_INVALID_VALUE;
-    function = module->functions;
-    for (unsigned i = 0; i < count && function; i++, function = function->next)
-        functions[i] = function;
+    unsigned used = 0;
+    QUEUE_FOR_EACH (function, &module->functions, link) {
+        if (used == count)
+            break;
+        functions[used++] = function;
+    }
     return CUDA_OK;
 }
 
@@ -393,9 +389,8 @@ static uint32_t dynamic_limit(const struct cuda_function_object *function)
 {
     uint32_t allowed = (uint32_t)atomic_load(&function->max_dynamic_shared);
     uint32_t fixed = function->info.static_shared_bytes;
-    uint32_t standard = fixed < DEVICE_BLOCK_SHARED ? DEVICE_BLOCK_SHARED - fixed : 0;
 
-    return allowed > standard ? allowed : standard;
+    return max(allowed, (uint32_t)saturating_sub(DEVICE_BLOCK_SHARED, fixed));
 }
 
 cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "server/softgpu/exec.h"
 #include "server/softgpu/module_private.h"
 
@@ -169,7 +170,7 @@ static enum block_state run_warps(struct block *b, uint64_t budget, uint64_t *wa
     uint32_t idle = 0;
     while (b->live_threads) {
         struct warp *w = &b->warps[b->next_warp];
-        uint64_t turn = budget < WARP_TURN ? budget : WARP_TURN, left = turn;
+        uint64_t turn = min(budget, (uint64_t)WARP_TURN), left = turn;
         enum exec_result r = w->live ? warp_run(w, &left) : EXEC_BLOCKED;
         budget -= turn - left;
         if (r == EXEC_FAULT)

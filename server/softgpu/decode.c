@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/util.h"
+
 /* Of one warp in one call: beyond this a kernel's code is hostile, not large. */
 enum { MAX_FRAME_BYTES = 8 << 20, MAX_CONSTANT_BYTES = 32 << 20, MAX_OPS = 1 << 24 };
 
@@ -34,16 +37,10 @@ static void fail_memory(struct decoder *d)
 /* Room for one more; NULL (and the old array kept) when memory is short. */
 void *decode_grow(struct decoder *d, void *items, uint32_t count, uint32_t *capacity, size_t bytes)
 {
-    if (count < *capacity)
+    if (array_reserve_u32(&items, capacity, (size_t)count + 1, bytes) == 0)
         return items;
-    uint32_t more = *capacity ? *capacity * 2 : 16;
-    void *grown = reallocarray(items, more, bytes);
-    if (!grown) {
-        fail_memory(d);
-        return NULL;
-    }
-    *capacity = more;
-    return grown;
+    fail_memory(d);
+    return NULL;
 }
 
 /* ---- modifiers ---- */
@@ -128,7 +125,7 @@ static struct slot_entry *slot_entry(struct slot_entry *all, uint32_t capacity, 
 
 static bool grow_slots(struct decoder *d)
 {
-    uint32_t capacity = d->slot_capacity ? d->slot_capacity * 2 : 256;
+    uint32_t capacity = (uint32_t)array_room(d->slot_capacity, max(d->slot_capacity + 1, 256u));
     struct slot_entry *all = calloc(capacity, sizeof(*all));
     if (!all) {
         fail_memory(d);
@@ -232,7 +229,8 @@ uint32_t decode_fresh_constant(struct decoder *d, uint64_t value, uint32_t width
     struct code *c = d->code;
     uint32_t bytes = width ? width * LANES : 64;
     if (c->constant_bytes + bytes > c->constant_capacity) {
-        uint32_t capacity = c->constant_capacity ? c->constant_capacity * 2 : 4096;
+        uint32_t capacity =
+            (uint32_t)array_room(c->constant_capacity, max(c->constant_bytes + bytes, 4096u));
         uint8_t *grown = capacity <= MAX_CONSTANT_BYTES ? aligned_alloc(64, capacity) : NULL;
         if (!grown) {
             fail_memory(d);

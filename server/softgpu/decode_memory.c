@@ -2,6 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include <string.h>
 
+#include "common/util.h"
+
 #include "server/softgpu/decode.h"
 
 static bool is(const struct decoder *d, const char *opcode)
@@ -140,7 +142,7 @@ static void decode_load(struct decoder *d)
         if (w < type_width(type) ||
             (to[i].kind == PTX_OPERAND_REGISTER && to[i].variable->type == PTX_PRED))
             decode_fail(d, "'%.60s' is too narrow for %s", to[i].name, ptx_type_name(type));
-        width = i == 0 || w > width ? w : width;
+        width = i == 0 ? w : max(width, w);
     }
     for (uint32_t i = 0; i < count; i++) {
         if (to[i].kind == PTX_OPERAND_SINK)

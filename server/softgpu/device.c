@@ -71,10 +71,8 @@ static int device_setup(struct device *device, unsigned ordinal, struct stats_fi
     device->stats = &stats->device[ordinal];
     for (unsigned i = 0; i < settings.sms; i++)
         sm_set_add(&device->all, i);
-    for (size_t i = 0; i < STATS_COPY_ENGINES; i++)
-        device->copy[i].last = &device->copy[i].first;
-    for (size_t i = 0; i < sizeof(device->queues) / sizeof(device->queues[0]); i++)
-        device->queues[i].last = &device->queues[i].first;
+    list_init(&device->pending);
+    list_init(&device->streams);
     device->legacy = stream_create(device, NULL, 0, DEVICE_PRIORITY_LEAST);
     return device->legacy ? 0 : -ENOMEM;
 }

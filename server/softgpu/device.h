@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/cuda_driver.h"
+#include "common/list.h"
 #include "server/softgpu/engine.h"
 #include "server/softgpu/fault.h"
 #include "server/softgpu/settings.h"
@@ -80,14 +81,9 @@ struct stream;
 
 /* A copy engine takes one copy at a time, in order. */
 struct copy_engine {
-    struct op *first, **last; /* waiting; first is in work while busy */
+    struct queue waiting; /* operations; the first is in work while busy */
     bool busy;
     uint64_t free_at;
-};
-
-/* A hardware queue: operations not yet begun, in the order they were submitted. */
-struct queue {
-    struct op *first, **last;
 };
 
 struct cuda_context_object {
@@ -104,11 +100,11 @@ struct device {
     struct sm_set all;
     struct sm sm[SETTINGS_MAX_SMS];
     struct copy_engine copy[STATS_COPY_ENGINES];
-    struct queue queues[32];
+    struct queue queues[32]; /* of hardware: operations not yet begun, as they were submitted */
     unsigned next_queue;
-    struct grid *pending; /* with blocks to place: by priority, then by age */
-    struct grid *serial;  /* SOFTGPU_SERIALIZE: the one that may run, then those waiting for it */
-    struct stream *streams;
+    struct list pending; /* grids with blocks to place: by priority, then by age */
+    struct queue serial; /* grids, if SOFTGPU_SERIALIZE: the one that may run, then the others */
+    struct list streams;
     struct stream *legacy;
     struct stats_device *stats;
 };

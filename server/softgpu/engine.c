@@ -9,6 +9,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "common/array.h"
+
 /* An event waits for turns that are at most this far behind it, and no longer than this in truth.
  */
 enum { ORDER_NS = 5000000, HOLD_NS = 10000000 };
@@ -18,10 +20,10 @@ static struct {
     pthread_cond_t work; /* for engine threads */
     pthread_cond_t done; /* for callers that wait */
     struct engine_heap events;
-    struct engine_group *groups, **last_group; /* those with ordered tasks that have not begun */
+    struct queue groups; /* those with ordered tasks that have not begun */
     uint64_t order;
-    struct engine_task *first, **last; /* other tasks */
-    uint64_t *running; /* for each thread, the time of its ordered task, or UINT64_MAX */
+    struct queue others; /* other tasks */
+    uint64_t *running;   /* for each thread, the time of its ordered task, or UINT64_MAX */
     unsigned threads;
     unsigned idle;       /* engine threads that wait */
     unsigned waiting;    /* callers that wait */
@@ -72,15 +74,8 @@ static int heap_push(struct engine_heap *heap, struct engine_event *event, uint6
 
     event->time = time;
     event->order = engine.order++;
-    if (heap->count == heap->capacity) {
-        size_t capacity = heap->capacity ? 2 * heap->capacity : 1024;
-        struct engine_event **larger = realloc(heap->at, capacity * sizeof(struct engine_event *));
-
-        if (!larger)
-            return -ENOMEM;
-        heap->at = larger;
-        heap->capacity = capacity;
-    }
+    if (array_reserve(heap->at, heap->capacity, heap->count + 1) < 0)
+        return -ENOMEM;
     at = heap->count++;
     while (at > 0 && earlier(event, heap->at[(at - 1) / 2])) {
         heap->at[at] = heap->at[(at - 1) / 2];
@@ -129,19 +124,12 @@ int engine_at(struct engine_event *event, uint64_t time)
     return 0;
 }
 
-static void group_append(struct engine_group *group)
-{
-    group->next = NULL;
-    *engine.last_group = group;
-    engine.last_group = &group->next;
-}
-
 int engine_run_ordered(struct engine_group *group, struct engine_task *task, uint64_t time)
 {
     if (heap_push(&group->turns, &task->key, time) < 0)
         return -ENOMEM;
     if (group->turns.count == 1)
-        group_append(group);
+        queue_append(&engine.groups, &group->link);
     wake_one();
     return 0;
 }
@@ -154,9 +142,7 @@ void engine_group_end(struct engine_group *group)
 
 void engine_run(struct engine_task *task)
 {
-    task->next = NULL;
-    *engine.last = task;
-    engine.last = &task->next;
+    queue_append(&engine.others, &task->link);
     wake_one();
 }
 
@@ -192,7 +178,9 @@ static bool holds_back(uint64_t turn, uint64_t time)
 /* Whether what a turn under way leads to may come before the time. */
 static bool is_held_back(uint64_t time)
 {
-    for (const struct engine_group *group = engine.groups; group; group = group->next)
+    const struct engine_group *group;
+
+    QUEUE_FOR_EACH (group, &engine.groups, link)
         if (holds_back(group->turns.at[0]->time, time))
             return true;
     for (unsigned i = 0; i < engine.threads; i++)
@@ -226,31 +214,21 @@ static uint64_t happen_due(void)
 
 static struct engine_task *take_turn(uint64_t *running)
 {
-    struct engine_group *group = engine.groups;
+    struct engine_group *group = QUEUE_TAKE(&engine.groups, struct engine_group, link);
     struct engine_task *task;
 
     if (!group)
         return NULL;
-    engine.groups = group->next;
-    if (!engine.groups)
-        engine.last_group = &engine.groups;
-    task = (struct engine_task *)heap_pop(&group->turns); /* its first member */
+    task = container_of(heap_pop(&group->turns), struct engine_task, key);
     if (group->turns.count > 0)
-        group_append(group);
+        queue_append(&engine.groups, &group->link);
     *running = task->key.time;
     return task;
 }
 
 static struct engine_task *take_other(void)
 {
-    struct engine_task *task = engine.first;
-
-    if (task) {
-        engine.first = task->next;
-        if (!engine.first)
-            engine.last = &engine.first;
-    }
-    return task;
+    return QUEUE_TAKE(&engine.others, struct engine_task, link);
 }
 
 /* From both kinds in turn, so that neither starves the other. */
@@ -305,7 +283,8 @@ static void *engine_main(void *number)
             continue;
         }
         /* Others can go on with what there is while this one is busy. */
-        if (engine.first || engine.groups || next < engine.watched)
+        if (!queue_is_empty(&engine.others) || !queue_is_empty(&engine.groups) ||
+            next < engine.watched)
             wake_one();
         engine_unlock();
         task->run(task);
@@ -327,8 +306,6 @@ int engine_start(unsigned threads)
     pthread_cond_init(&engine.work, &monotonic);
     pthread_cond_init(&engine.done, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    engine.last = &engine.first;
-    engine.last_group = &engine.groups;
     engine.running = malloc(threads * sizeof(*engine.running));
     if (!engine.running)
         return -ENOMEM;

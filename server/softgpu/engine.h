@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/list.h"
+
 /*
  * Exact order needs one thing more: while a turn is under way, what it will lead
  * to is not known yet. So an event waits for turns that began at an earlier
@@ -42,12 +44,12 @@ struct engine_heap {
 /* Tasks of one origin (a grid's turns). Groups are served in turn. All zeros to begin with. */
 struct engine_group {
     struct engine_heap turns;
-    struct engine_group *next; /* among groups with turns to run */
+    struct queue_link link; /* among groups with turns to run */
 };
 
 struct engine_task {
     struct engine_event key; /* when it began, on the modelled clock; happen is unused */
-    struct engine_task *next;
+    struct queue_link link;
     void (*run)(struct engine_task *task); /* without the lock */
 };
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "server/softgpu/exec.h"
+#include "common/util.h"
 #include "server/softgpu/exec_access.h"
 #include "server/softgpu/module_private.h"
 
@@ -331,7 +332,7 @@ enum exec_result exec_copy_async(struct warp *w, const struct op *op, uint32_t m
     const uint32_t *have = slot_at(w, op->c);
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(m), size = op->aux;
-        uint32_t n = have[lane] < size ? have[lane] : size;
+        uint32_t n = min(have[lane], size);
         enum fault_kind why;
         struct access_request source = {PTX_SPACE_GLOBAL, n ? n : 1, 1, MEMORY_READ};
         struct access_request target = {PTX_SPACE_SHARED, size, size, MEMORY_WRITE};

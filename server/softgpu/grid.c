@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/list.h"
+#include "common/util.h"
 #include "server/softgpu/memory.h"
 
 /*
@@ -19,8 +21,8 @@ enum { AHEAD_NS = 50000 };
 
 struct grid {
     struct block_launch launch;
-    struct grid *next;        /* in device.pending */
-    struct grid *serial_next; /* in device.serial */
+    struct list_link link;         /* in device.pending */
+    struct queue_link serial_link; /* in device.serial */
     struct engine_group turns;
     struct op *op;
     struct device *device;
@@ -44,10 +46,10 @@ struct resident {
     uint64_t start, clock;
     bool slept, computes;
     struct block *block;
-    struct resident *next; /* in the store */
+    struct queue_link link; /* in the store */
 };
 
-static struct resident *store;
+static struct queue store;
 static atomic_ullong last_grid_id;
 
 struct grid *grid_create(const struct launch *launch)
@@ -91,9 +93,8 @@ unsigned grid_blocks_per_sm(uint32_t threads, uint32_t shared_bytes)
     uint32_t rounded = (threads + DEVICE_WARP - 1) / DEVICE_WARP * DEVICE_WARP;
     uint32_t by_threads = DEVICE_SM_THREADS / rounded;
     uint32_t by_shared = DEVICE_SM_SHARED / (shared_bytes + DEVICE_BLOCK_SHARED_RESERVED);
-    uint32_t fit = by_threads < by_shared ? by_threads : by_shared;
 
-    return fit < DEVICE_SM_BLOCKS ? fit : DEVICE_SM_BLOCKS;
+    return min(min(by_threads, by_shared), (uint32_t)DEVICE_SM_BLOCKS);
 }
 
 /* ---- occupancy of one multiprocessor ------------------------------------------------ */
@@ -232,11 +233,9 @@ static void place(struct grid *grid, unsigned index, uint64_t time)
 {
     struct device *device = grid->device;
     struct sm *sm = &device->sm[index];
-    struct resident *resident = store;
+    struct resident *resident = QUEUE_TAKE(&store, struct resident, link);
 
-    if (resident)
-        store = resident->next;
-    else
+    if (!resident)
         resident = malloc(sizeof(*resident));
     if (!resident) {
         out_of_memory();
@@ -261,22 +260,16 @@ static void place(struct grid *grid, unsigned index, uint64_t time)
 
 static void pending_insert(struct grid *grid)
 {
-    struct grid **at = &grid->device->pending;
+    struct list *pending = &grid->device->pending;
+    struct list_link *before = list_last(pending);
 
-    while (*at && (*at)->stream->priority <= grid->stream->priority)
-        at = &(*at)->next;
-    grid->next = *at;
-    *at = grid;
-}
-
-static void pending_remove(struct grid *grid)
-{
-    struct grid **at = &grid->device->pending;
-
-    while (*at != grid)
-        at = &(*at)->next;
-    *at = grid->next;
-    grid->next = NULL;
+    while (before &&
+           container_of(before, struct grid, link)->stream->priority > grid->stream->priority)
+        before = list_previous(pending, before);
+    if (before)
+        list_insert_after(before, &grid->link);
+    else
+        list_prepend(pending, &grid->link);
 }
 
 /*
@@ -286,20 +279,17 @@ static void pending_remove(struct grid *grid)
  */
 static void fill_sm(struct device *device, unsigned index, uint64_t time)
 {
-    struct grid *grid = device->pending;
+    struct grid *grid;
 
-    while (grid && !engine_stopped()) {
-        struct grid *next = grid->next;
-
-        if (sm_set_has(&grid->stream->sms, index)) {
-            while (grid->placed < grid->blocks && sm_fits(&device->sm[index], grid) &&
-                   !engine_stopped())
-                place(grid, index, time > grid->ready_at ? time : grid->ready_at);
-            if (grid->placed < grid->blocks)
-                return;
-            pending_remove(grid);
-        }
-        grid = next;
+    LIST_FOR_EACH (grid, &device->pending, link) {
+        if (!sm_set_has(&grid->stream->sms, index))
+            continue;
+        while (grid->placed < grid->blocks && sm_fits(&device->sm[index], grid) &&
+               !engine_stopped())
+            place(grid, index, max(time, grid->ready_at));
+        if (grid->placed < grid->blocks || engine_stopped())
+            return;
+        list_remove(&grid->link);
     }
 }
 
@@ -307,10 +297,14 @@ static void fill_sm(struct device *device, unsigned index, uint64_t time)
 static struct sm_set unclaimed(const struct grid *grid)
 {
     struct sm_set set = grid->stream->sms;
+    const struct grid *other;
 
-    for (const struct grid *other = grid->device->pending; other != grid; other = other->next)
+    LIST_FOR_EACH (other, &grid->device->pending, link) {
+        if (other == grid)
+            break;
         for (size_t i = 0; i < sizeof(set.words) / sizeof(set.words[0]); i++)
             set.words[i] &= ~other->stream->sms.words[i];
+    }
     return set;
 }
 
@@ -366,12 +360,12 @@ static void run_grid(struct grid *grid, uint64_t time)
     pending_insert(grid);
     spread(grid);
     if (grid->placed == grid->blocks)
-        pending_remove(grid);
+        list_remove(&grid->link);
 }
 
 void grid_start(struct grid *grid, struct op *op, uint64_t time)
 {
-    struct grid **at;
+    bool alone;
 
     grid->op = op;
     grid->stream = op->stream;
@@ -381,10 +375,9 @@ void grid_start(struct grid *grid, struct op *op, uint64_t time)
         run_grid(grid, time);
         return;
     }
-    for (at = &grid->device->serial; *at; at = &(*at)->serial_next)
-        ;
-    *at = grid;
-    if (at == &grid->device->serial)
+    alone = queue_is_empty(&grid->device->serial);
+    queue_append(&grid->device->serial, &grid->serial_link);
+    if (alone)
         run_grid(grid, time);
 }
 
@@ -392,13 +385,14 @@ static void grid_end(struct grid *grid)
 {
     struct device *device = grid->device;
     uint64_t end = grid->end;
+    struct grid *next;
 
     stats_add(&device->stats->kernels, 1);
-    if (device_settings()->serialize)
-        device->serial = grid->serial_next;
-    op_complete(grid->op, end); /* the grid may be gone behind it */
-    if (device_settings()->serialize && device->serial)
-        run_grid(device->serial, device->serial->ready_at > end ? device->serial->ready_at : end);
+    queue_take(&device->serial); /* this one, if grids run one at a time */
+    op_complete(grid->op, end);  /* the grid may be gone behind it */
+    next = QUEUE_FIRST(&device->serial, struct grid, serial_link);
+    if (next)
+        run_grid(next, max(next->ready_at, end));
 }
 
 /* ---- the life of a resident block
@@ -406,7 +400,7 @@ static void grid_end(struct grid *grid)
 
 static void resident_end(struct engine_event *event, uint64_t time)
 {
-    struct resident *resident = (struct resident *)event; /* its first member */
+    struct resident *resident = container_of(event, struct resident, event);
     struct grid *grid = resident->grid;
     struct device *device = grid->device;
     unsigned index = resident->sm;
@@ -417,10 +411,8 @@ static void resident_end(struct engine_event *event, uint64_t time)
     stats_add(&stats->thread_ns, (time - resident->start) * grid->block_threads);
     stats_add(&stats->blocks, 1);
     sm_release(&device->sm[index], resident->stay, time);
-    resident->next = store;
-    store = resident;
-    if (time > grid->end)
-        grid->end = time;
+    queue_prepend(&store, &resident->link);
+    grid->end = max(grid->end, time);
     if (++grid->ended == grid->blocks)
         grid_end(grid);
     fill_sm(device, index, time);
@@ -428,7 +420,7 @@ static void resident_end(struct engine_event *event, uint64_t time)
 
 static void resident_happen(struct engine_event *event, uint64_t time)
 {
-    struct resident *resident = (struct resident *)event;
+    struct resident *resident = container_of(event, struct resident, event);
 
     (void)time;
     turn_queue(resident);
@@ -457,7 +449,7 @@ static enum block_state run_block(struct resident *resident, uint64_t *clock, ui
 
 static void turn(struct engine_task *task)
 {
-    struct resident *resident = (struct resident *)((char *)task - offsetof(struct resident, task));
+    struct resident *resident = container_of(task, struct resident, task);
     enum block_state state = BLOCK_FAULTED;
     struct fault fault = {0};
     uint64_t clock = resident->clock, wake = 0;

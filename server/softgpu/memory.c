@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "common/array.h"
+#include "common/util.h"
 #include "server/softgpu/memory_table.h"
 
 struct live {
@@ -126,16 +128,9 @@ int memory_table_add(uint64_t start, uint64_t end, uint32_t access, bool host, u
     size_t at;
 
     pthread_rwlock_wrlock(&table.lock);
-    if (table.count == table.capacity) {
-        size_t capacity = table.capacity ? 2 * table.capacity : 64;
-        struct live *live = realloc(table.live, capacity * sizeof(*live));
-
-        if (!live) {
-            pthread_rwlock_unlock(&table.lock);
-            return -ENOMEM;
-        }
-        table.live = live;
-        table.capacity = capacity;
+    if (array_reserve(table.live, table.capacity, table.count + 1) < 0) {
+        pthread_rwlock_unlock(&table.lock);
+        return -ENOMEM;
     }
     at = table_lower(start);
     memmove(&table.live[at + 1], &table.live[at], (table.count - at) * sizeof(*table.live));
@@ -272,7 +267,7 @@ bool memory_copy(struct memory_side to, struct memory_side from, uint64_t size, 
     bool good = true;
 
     while (size > 0 && good) {
-        uint64_t piece = size < PIECE ? size : PIECE;
+        uint64_t piece = min(size, (uint64_t)PIECE);
         uint64_t to_end, from_end;
 
         memory_enter();

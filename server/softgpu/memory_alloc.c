@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "common/util.h"
+
 #include "server/softgpu/memory_extent.h"
 
 enum { PAGE = 4096 };
@@ -114,7 +116,7 @@ static bool pages_exist(uint64_t base, uint64_t size)
     for (uint64_t at = base; at < base + size; at += step) {
         uint64_t left = base + size - at;
 
-        if (mincore(pointer(at), left < step ? left : step, state) < 0)
+        if (mincore(pointer(at), min(left, step), state) < 0)
             return false;
     }
     return true;

@@ -13,7 +13,7 @@
 
 /* Pages that are dead but stay mapped until the stamp has passed. */
 struct deferred {
-    struct deferred *next;
+    struct list_link link;
     uint64_t base, size, stamp;
     bool keep_reserved; /* back to an inaccessible reservation, else unmapped */
 };
@@ -22,9 +22,10 @@ static struct {
     pthread_mutex_t lock;
     const struct settings *settings;
     struct ledger *ledger;
-    struct extent *extents;
-    struct deferred *deferred;
-} memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct list extents, deferred;
+} memory = {.lock = PTHREAD_MUTEX_INITIALIZER,
+            .extents = LIST_INIT(memory.extents),
+            .deferred = LIST_INIT(memory.deferred)};
 
 void memory_start(const struct settings *settings, struct ledger *ledger)
 {
@@ -72,17 +73,13 @@ static void drop_pages(uint64_t base, uint64_t size, bool keep_reserved)
 
 static void deferred_drain(void)
 {
-    struct deferred **at = &memory.deferred;
+    struct deferred *pages;
 
-    while (*at) {
-        struct deferred *pages = *at;
-
-        if (!memory_passed(pages->stamp)) {
-            at = &pages->next;
+    LIST_FOR_EACH (pages, &memory.deferred, link) {
+        if (!memory_passed(pages->stamp))
             continue;
-        }
         drop_pages(pages->base, pages->size, pages->keep_reserved);
-        *at = pages->next;
+        list_remove(&pages->link);
         free(pages);
     }
 }
@@ -90,8 +87,10 @@ static void deferred_drain(void)
 /* Everything deferred in the range is done on return. */
 void deferred_flush(uint64_t base, uint64_t size)
 {
+    const struct deferred *pages;
+
     deferred_drain();
-    for (struct deferred *pages = memory.deferred; pages; pages = pages->next)
+    LIST_FOR_EACH (pages, &memory.deferred, link)
         if (pages->base < base + size && base < pages->base + pages->size) {
             memory_quiesce();
             deferred_drain();
@@ -108,8 +107,9 @@ void defer_drop(uint64_t base, uint64_t size, bool keep_reserved)
         drop_pages(base, size, keep_reserved);
         return;
     }
-    *pages = (struct deferred){memory.deferred, base, size, memory_stamp(), keep_reserved};
-    memory.deferred = pages;
+    *pages = (struct deferred){
+        .base = base, .size = size, .stamp = memory_stamp(), .keep_reserved = keep_reserved};
+    list_prepend(&memory.deferred, &pages->link);
     deferred_drain();
 }
 
@@ -117,7 +117,9 @@ void defer_drop(uint64_t base, uint64_t size, bool keep_reserved)
 
 struct extent *extent_at(enum extent_kind kind, uint64_t base)
 {
-    for (struct extent *extent = memory.extents; extent; extent = extent->next)
+    struct extent *extent;
+
+    LIST_FOR_EACH (extent, &memory.extents, link)
         if (extent->kind == kind && extent->base == base)
             return extent;
     return NULL;
@@ -125,7 +127,9 @@ struct extent *extent_at(enum extent_kind kind, uint64_t base)
 
 struct extent *extent_around(enum extent_kind kind, uint64_t base, uint64_t size)
 {
-    for (struct extent *extent = memory.extents; extent; extent = extent->next)
+    struct extent *extent;
+
+    LIST_FOR_EACH (extent, &memory.extents, link)
         if (extent->kind == kind && extent->base <= base && size <= extent->size &&
             base - extent->base <= extent->size - size)
             return extent;
@@ -134,7 +138,9 @@ struct extent *extent_around(enum extent_kind kind, uint64_t base, uint64_t size
 
 bool extent_overlaps(enum extent_kind kind, uint64_t base, uint64_t size)
 {
-    for (struct extent *extent = memory.extents; extent; extent = extent->next)
+    struct extent *extent;
+
+    LIST_FOR_EACH (extent, &memory.extents, link)
         if (extent->kind == kind && extent->base < base + size &&
             base < extent->base + extent->size)
             return true;
@@ -150,17 +156,12 @@ struct extent *extent_add(enum extent_kind kind, uint64_t base, uint64_t size)
     extent->kind = kind;
     extent->base = base;
     extent->size = size;
-    extent->next = memory.extents;
-    memory.extents = extent;
+    list_prepend(&memory.extents, &extent->link);
     return extent;
 }
 
 void extent_remove(struct extent *extent)
 {
-    struct extent **at = &memory.extents;
-
-    while (*at != extent)
-        at = &(*at)->next;
-    *at = extent->next;
+    list_remove(&extent->link);
     free(extent);
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/list.h"
 #include "server/softgpu/ledger.h"
 #include "server/softgpu/memory.h"
 #include "server/softgpu/memory_table.h"
@@ -21,7 +22,7 @@ struct handle;
 enum extent_kind { RESERVATION, MAPPING, ALLOCATION, HOST_REGISTERED, HOST_ALLOCATED };
 
 struct extent {
-    struct extent *next;
+    struct list_link link;
     enum extent_kind kind;
     uint64_t base, size;
     struct handle *handle;  /* MAPPING */

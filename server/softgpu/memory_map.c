@@ -11,10 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/list.h"
+
 #include "server/softgpu/memory_extent.h"
 
 struct handle {
-    struct handle *next;
+    struct list_link link;
     cuda_mem_handle id;
     uint64_t size;
     uint64_t inode;
@@ -25,7 +27,7 @@ struct handle {
     unsigned maps;
 };
 
-static struct handle *handles;
+static struct list handles = LIST_INIT(handles);
 static cuda_mem_handle last_id;
 static uint64_t random_state;
 
@@ -120,7 +122,9 @@ cuda_result memory_unreserve(cuda_device_ptr ptr, size_t size)
 
 static struct handle *handle_find(cuda_mem_handle id)
 {
-    for (struct handle *handle = handles; handle; handle = handle->next)
+    struct handle *handle;
+
+    LIST_FOR_EACH (handle, &handles, link)
         if (handle->id == id && !handle->released)
             return handle;
     return NULL;
@@ -133,26 +137,21 @@ static struct handle *handle_add(int fd, uint64_t size, uint64_t inode, unsigned
 
     if (!handle)
         return NULL;
-    *handle = (struct handle){.next = handles,
-                              .id = ++last_id,
+    *handle = (struct handle){.id = ++last_id,
                               .size = size,
                               .inode = inode,
                               .device = device,
                               .fd = fd,
                               .exportable = exportable};
-    handles = handle;
+    list_prepend(&handles, &handle->link);
     return handle;
 }
 
 static void handle_drop_if_unused(struct handle *handle)
 {
-    struct handle **at = &handles;
-
     if (!handle->released || handle->maps > 0)
         return;
-    while (*at != handle)
-        at = &(*at)->next;
-    *at = handle->next;
+    list_remove(&handle->link);
     close(handle->fd);
     ledger_release(memory_ledger(), handle->device, handle->inode, handle->size);
     free(handle);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "server/softgpu/module_private.h"
 
 enum { INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, OUT_OF_MEMORY = 2 };
@@ -205,7 +206,7 @@ static uint32_t chain_bytes(const struct module *m, uint32_t id, uint32_t depth,
     for (uint32_t i = 0; i < code->call_count; i++) {
         const struct ptx_function *callee = code->calls[i].callee;
         uint32_t bytes = callee ? chain_bytes(m, callee->id, depth + 1, known) : 0;
-        deepest = bytes > deepest ? bytes : deepest;
+        deepest = max(deepest, bytes);
     }
     uint32_t own = (code->local_bytes + 15) & ~15u;
     known[id] = 1 + own + deepest;

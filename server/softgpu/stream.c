@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/list.h"
+#include "common/util.h"
 #include "server/softgpu/grid.h"
 
 /* ---- operations ------------------------------------------------------------------ */
@@ -54,19 +57,12 @@ int op_after(struct op *op, struct op *before)
     if (!before)
         return 0;
     if (before->done) {
-        if (before->end > op->ready_at)
-            op->ready_at = before->end;
+        op->ready_at = max(op->ready_at, before->end);
         return 0;
     }
-    if (before->dependent_count == before->dependent_capacity) {
-        unsigned capacity = before->dependent_capacity ? 2 * before->dependent_capacity : 4;
-        struct op **dependents = realloc(before->dependents, capacity * sizeof(struct op *));
-
-        if (!dependents)
-            return -ENOMEM;
-        before->dependents = dependents;
-        before->dependent_capacity = capacity;
-    }
+    if (array_reserve(before->dependents, before->dependent_capacity,
+                      (size_t)before->dependent_count + 1) < 0)
+        return -ENOMEM;
     before->dependents[before->dependent_count++] = op;
     op_hold(op);
     op->unmet++;
@@ -81,8 +77,7 @@ static void set_event(struct engine_event *event, uint64_t time)
 
 static void op_met(struct op *op, uint64_t time)
 {
-    if (time > op->ready_at)
-        op->ready_at = time;
+    op->ready_at = max(op->ready_at, time);
     if (--op->unmet == 0)
         set_event(&op->event, op->ready_at);
 }
@@ -90,24 +85,19 @@ static void op_met(struct op *op, uint64_t time)
 /* Begins what stands first in the queue and is ready; a begun one makes room for the next. */
 static void queue_advance(struct queue *queue, uint64_t time)
 {
-    struct op *op = queue->first;
+    struct op *op;
 
-    while (op && op->ready && !engine_stopped()) {
-        queue->first = op->queue_next;
-        if (!queue->first)
-            queue->last = &queue->first;
-        op->queue_next = NULL;
+    while ((op = QUEUE_FIRST(queue, struct op, queue_link)) && op->ready && !engine_stopped()) {
+        queue_take(queue);
         op->begun = true;
-        if (op->ready_at > time)
-            time = op->ready_at;
+        time = max(time, op->ready_at);
         op_begin(op, time);
-        op = queue->first;
     }
 }
 
 static void op_become_ready(struct engine_event *event, uint64_t time)
 {
-    struct op *op = (struct op *)event; /* its first member */
+    struct op *op = container_of(event, struct op, event);
 
     op->ready = true;
     queue_advance(op->stream->queue, time);
@@ -138,7 +128,7 @@ void op_complete(struct op *op, uint64_t time)
 
 static void op_finished(struct engine_event *event, uint64_t time)
 {
-    op_complete((struct op *)event, time);
+    op_complete(container_of(event, struct op, event), time);
 }
 
 /* ---- copies and fills -------------------------------------------------------------------- */
@@ -156,16 +146,14 @@ static void copy_next(struct copy_engine *engine, uint64_t time);
 
 static void copy_finished(struct engine_event *event, uint64_t time)
 {
-    struct op *op = (struct op *)event;
+    struct op *op = container_of(event, struct op, event);
     struct copy_engine *engine = op->copy.engine;
 
     stats_add(&op->copy.stats->busy_ns, time - op->start);
     stats_add(&op->copy.stats->bytes, op->copy.bytes);
     stats_add(&op->copy.stats->copies, 1);
     engine->free_at = time;
-    engine->first = op->queue_next;
-    if (!engine->first)
-        engine->last = &engine->first;
+    queue_take(&engine->waiting);
     engine->busy = false;
     copy_next(engine, time);
     op_complete(op, time);
@@ -188,7 +176,7 @@ static bool copy_slice(struct op *op, uint64_t *fault)
 {
     const uint64_t slice = 4 << 20;
     uint64_t total = op->kind == OP_COPY ? op->copy.bytes : op->fill.count;
-    uint64_t count = total - op->progress < slice ? total - op->progress : slice;
+    uint64_t count = min(total - op->progress, slice);
     uint64_t at = op->progress;
 
     op->progress += count;
@@ -210,7 +198,7 @@ static void copy_end(struct op *op)
 
 static void copy_run(struct engine_task *task)
 {
-    struct op *op = (struct op *)((char *)task - offsetof(struct op, task));
+    struct op *op = container_of(task, struct op, task);
     uint64_t before = engine_thread_ns(), fault = 0;
     bool good = copy_slice(op, &fault);
 
@@ -234,14 +222,12 @@ static void copy_start(struct op *op, uint64_t time)
 
 static void copy_next(struct copy_engine *engine, uint64_t time)
 {
-    struct op *op = engine->first;
+    struct op *op = QUEUE_FIRST(&engine->waiting, struct op, queue_link);
 
     if (engine->busy || !op)
         return;
     engine->busy = true;
-    if (op->start > time)
-        time = op->start;
-    copy_start(op, time > engine->free_at ? time : engine->free_at);
+    copy_start(op, max(max(time, op->start), engine->free_at));
 }
 
 static void copy_begin(struct op *op, uint64_t time)
@@ -253,9 +239,7 @@ static void copy_begin(struct op *op, uint64_t time)
         return;
     }
     op->start = time; /* at the earliest */
-    op->queue_next = NULL;
-    *engine->last = op;
-    engine->last = &op->queue_next;
+    queue_append(&engine->waiting, &op->queue_link);
     copy_next(engine, time);
 }
 
@@ -264,7 +248,7 @@ static void copy_begin(struct op *op, uint64_t time)
 /* They run one at a time on a thread of their own, which a program may block. */
 static struct {
     sem_t more;
-    struct op *first, **last;
+    struct queue waiting;
     bool started;
 } hosts;
 
@@ -277,9 +261,7 @@ static void *host_main(void *unused)
         while (sem_wait(&hosts.more) < 0)
             ;
         engine_lock();
-        op = engine_stopped() ? NULL : hosts.first;
-        if (op && !(hosts.first = op->host_next))
-            hosts.last = &hosts.first;
+        op = engine_stopped() ? NULL : QUEUE_TAKE(&hosts.waiting, struct op, host_link);
         engine_unlock();
         if (!op) /* after an error they are not called any more */
             continue;
@@ -287,7 +269,7 @@ static void *host_main(void *unused)
         engine_lock();
         now = engine_now();
         op->event.happen = op_finished;
-        set_event(&op->event, now > op->start ? now : op->start);
+        set_event(&op->event, max(now, op->start));
         engine_unlock();
     }
     return unused;
@@ -302,7 +284,6 @@ static int host_start(void)
 
     if (hosts.started)
         return 0;
-    hosts.last = &hosts.first;
     if (sem_init(&hosts.more, 0, 0) < 0)
         return -errno;
     pthread_attr_init(&detached);
@@ -321,9 +302,7 @@ static int host_start(void)
 static void host_begin(struct op *op, uint64_t time)
 {
     op->start = time;
-    op->host_next = NULL;
-    *hosts.last = op;
-    hosts.last = &op->host_next;
+    queue_append(&hosts.waiting, &op->host_link);
     sem_post(&hosts.more);
 }
 
@@ -368,15 +347,15 @@ static void op_begin(struct op *op, uint64_t time)
 /* ---- streams
  * ------------------------------------------------------------------------------------------ */
 
-static struct stream *unused_streams;
+static struct list unused_streams = LIST_INIT(unused_streams);
 
 struct stream *stream_create(struct device *device, const struct sm_set *sms, unsigned flags,
                              int priority)
 {
-    struct stream *stream = unused_streams;
+    struct stream *stream = LIST_FIRST(&unused_streams, struct stream, link);
 
     if (stream)
-        unused_streams = stream->next;
+        list_remove(&stream->link);
     else
         stream = malloc(sizeof(*stream));
     if (!stream)
@@ -387,29 +366,21 @@ struct stream *stream_create(struct device *device, const struct sm_set *sms, un
     stream->sms = sms ? *sms : device->all;
     stream->flags = flags;
     stream->blocking = !(flags & CUDA_STREAM_NON_BLOCKING);
-    stream->priority = priority < DEVICE_PRIORITY_GREATEST ? DEVICE_PRIORITY_GREATEST
-                       : priority > DEVICE_PRIORITY_LEAST  ? DEVICE_PRIORITY_LEAST
-                                                           : priority;
-    stream->own_queue.last = &stream->own_queue.first;
+    stream->priority =
+        min(max(priority, (int)DEVICE_PRIORITY_GREATEST), (int)DEVICE_PRIORITY_LEAST);
     stream->queue = device_settings()->friendly
                         ? &stream->own_queue
                         : &device->queues[device->next_queue++ % device_settings()->connections];
-    stream->next = device->streams;
-    device->streams = stream;
+    list_prepend(&device->streams, &stream->link);
     return stream;
 }
 
 static void stream_drop_if_unused(struct stream *stream)
 {
-    struct stream **at = &stream->device->streams;
-
     if (!stream->destroyed || stream->in_flight > 0)
         return;
-    while (*at != stream)
-        at = &(*at)->next;
-    *at = stream->next;
-    stream->next = unused_streams;
-    unused_streams = stream;
+    list_remove(&stream->link);
+    list_prepend(&unused_streams, &stream->link);
 }
 
 void stream_destroy(struct stream *stream)
@@ -427,7 +398,9 @@ static int order(struct stream *stream, struct op *op)
     if (op_after(op, stream->last) < 0)
         return -ENOMEM;
     if (stream == device->legacy) {
-        for (struct stream *other = device->streams; other; other = other->next)
+        struct stream *other;
+
+        LIST_FOR_EACH (other, &device->streams, link)
             if (other != stream && other->blocking && op_after(op, other->last) < 0)
                 return -ENOMEM;
     } else if (stream->blocking) {
@@ -467,9 +440,7 @@ int stream_submit(struct stream *stream, struct op *op)
     op_hold(op); /* the stream's last, beside the one that completion drops */
     op_drop(stream->last);
     stream->last = op;
-    op->queue_next = NULL;
-    *stream->queue->last = op;
-    stream->queue->last = &op->queue_next;
+    queue_append(stream->queue, &op->queue_link);
     op_met(op, now);
     return 0;
 }
@@ -503,10 +474,13 @@ bool stream_idle(struct stream *stream)
 {
     struct device *device = stream->device;
 
+    const struct stream *other;
+
     if (stream->in_flight > 0)
         return false;
-    for (struct stream *other = device->streams; other && stream == device->legacy;
-         other = other->next)
+    if (stream != device->legacy)
+        return true;
+    LIST_FOR_EACH (other, &device->streams, link)
         if (other->blocking && other->in_flight > 0)
             return false;
     return true;
@@ -514,15 +488,16 @@ bool stream_idle(struct stream *stream)
 
 cuda_result device_await(struct device *device)
 {
+    struct stream *stream;
     struct op **last;
     size_t count = 0, used = 0;
 
-    for (struct stream *stream = device->streams; stream; stream = stream->next)
+    LIST_FOR_EACH (stream, &device->streams, link)
         count++;
     last = malloc((count + 1) * sizeof(struct op *));
     if (!last)
         return CUDA_ERR_OUT_OF_MEMORY;
-    for (struct stream *stream = device->streams; stream; stream = stream->next)
+    LIST_FOR_EACH (stream, &device->streams, link)
         if (stream->last) {
             op_hold(stream->last);
             last[used++] = stream->last;
@@ -538,15 +513,13 @@ cuda_result device_await(struct device *device)
 /* ---- events
  * ---------------------------------------------------------------------------------------------- */
 
-static struct event *unused_events;
+static struct queue unused_events;
 
 struct event *event_create(struct device *device, unsigned flags)
 {
-    struct event *event = unused_events;
+    struct event *event = QUEUE_TAKE(&unused_events, struct event, link);
 
-    if (event)
-        unused_events = event->next;
-    else
+    if (!event)
         event = malloc(sizeof(*event));
     if (!event)
         return NULL;
@@ -559,6 +532,5 @@ void event_destroy(struct event *event)
     event->magic = 0;
     op_drop(event->op);
     event->op = NULL;
-    event->next = unused_events;
-    unused_events = event;
+    queue_prepend(&unused_events, &event->link);
 }

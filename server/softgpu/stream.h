@@ -46,8 +46,8 @@ struct op {
     struct op **dependents;
     unsigned dependent_count, dependent_capacity;
     struct stream *stream;
-    struct op *queue_next; /* in its hardware queue, then in its copy engine */
-    struct op *host_next;
+    struct queue_link queue_link; /* in its hardware queue, then in its copy engine */
+    struct queue_link host_link;
     union {
         struct grid *grid;
         struct {
@@ -77,7 +77,7 @@ struct op {
 
 struct stream {
     unsigned magic;
-    struct stream *next; /* on its device, or in the store of unused ones */
+    struct list_link link; /* on its device, or in the store of unused ones */
     struct device *device;
     struct cuda_green_ctx_object *green; /* NULL: of the primary context */
     struct sm_set sms;
@@ -93,7 +93,7 @@ struct stream {
 
 struct event {
     unsigned magic;
-    struct event *next; /* in the store of unused ones */
+    struct queue_link link; /* in the store of unused ones */
     unsigned flags;
     struct device *device;
     struct op *op; /* of the last record; holds a reference. NULL before */

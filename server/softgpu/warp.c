@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/util.h"
+
 #include "server/softgpu/exec.h"
 
 /* Steps that a split may run before others of its warp get a turn: where it polls, and where
@@ -72,8 +75,7 @@ static struct frame *push_frame(struct warp *w, const struct code *code, struct 
         w->register_bytes + (uint64_t)code->frame_bytes > MAX_REGISTER_BYTES)
         return NULL;
     if (need > w->local_stride) {
-        uint32_t stride = w->local_stride ? w->local_stride * 2 : 0;
-        stride = stride > need ? stride : (uint32_t)((need + 63) & ~UINT64_C(63));
+        uint32_t stride = (uint32_t)array_room(w->local_stride, (need + 63) & ~UINT64_C(63));
         uint8_t *grown = calloc(LANES, stride);
         if (!grown)
             return NULL;
@@ -158,7 +160,7 @@ static void merge_splits(struct warp *w)
                 continue;
             }
             a->mask |= b->mask;
-            a->ran = a->ran > b->ran ? a->ran : b->ran;
+            a->ran = max(a->ran, b->ran);
             remove_split(w, j);
         }
     }
@@ -430,7 +432,7 @@ enum exec_result exec_exit(struct warp *w, const struct op *op, uint32_t mask)
 static void copy_param(struct warp *w, const struct frame *from, const struct code_param *a,
                        const struct frame *to, const struct code_param *b, uint32_t mask)
 {
-    uint32_t bytes = a->bytes < b->bytes ? a->bytes : b->bytes;
+    uint32_t bytes = min(a->bytes, b->bytes);
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(m);
         uint8_t *local = w->local + (size_t)lane * w->local_stride;
@@ -450,9 +452,7 @@ enum exec_result exec_ret(struct warp *w, const struct op *op, uint32_t mask)
     if (!f->caller)
         return exec_exit(w, op, mask);
     struct split *s = &w->splits[w->current];
-    uint32_t count = f->call->result_count < f->code->ptx->return_count
-                         ? f->call->result_count
-                         : f->code->ptx->return_count;
+    uint32_t count = min(f->call->result_count, f->code->ptx->return_count);
     for (uint32_t i = 0; i < count; i++)
         copy_param(w, f, &f->code->results[i], f->caller, &f->call->results[i], mask);
     uint32_t rest = w->mask & ~mask;
@@ -478,8 +478,7 @@ static enum exec_result call_some(struct warp *w, const struct op *op, const str
                           "the call chain is too deep");
     f->return_pc = w->pc + 1;
     f->call = call;
-    uint32_t count =
-        call->arg_count < code->ptx->param_count ? call->arg_count : code->ptx->param_count;
+    uint32_t count = min(call->arg_count, code->ptx->param_count);
     for (uint32_t i = 0; i < count; i++)
         copy_param(w, caller, &call->args[i], f, &code->params[i], mask);
     struct split *s = &w->splits[w->current];
