@@ -52,7 +52,10 @@ COMMON_SRC     := $(wildcard common/*.c)
 SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c))
 WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c))
 SCHEDULER_SRC  := $(wildcard server/scheduler/*.c)
-SOFTGPU_SRC    := $(wildcard server/softgpu/*.c)
+# NAME_MACHINE.c is compiled for that machine alone.
+MACHINES       := x86_64 aarch64
+MACHINE        := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+SOFTGPU_SRC    := $(filter-out $(foreach machine,$(filter-out $(MACHINE),$(MACHINES)),%_$(machine).c),$(wildcard server/softgpu/*.c))
 CLIENT_SRC     := $(wildcard client/*.c)
 TOOL_MAINS     := client/tools/gpushare.c client/tools/gpusharectl.c
 TOOLS_SRC      := $(filter-out $(TOOL_MAINS),$(wildcard client/tools/*.c))

@@ -235,7 +235,7 @@ enum atomic_op {
     ATOMIC_DEC,
 };
 
-/* exec_values.c: one table per instruction set, chosen once. */
+/* exec_values.c: one table per instruction set. */
 #define V1(name, D, A, x)       VALUE_##name,
 #define V2(name, D, A, B, x)    VALUE_##name,
 #define V3(name, D, A, B, C, x) VALUE_##name,
@@ -257,6 +257,11 @@ enum value_id {
 #undef P3
 #undef Q2
 #undef S2
+extern exec_value *const exec_values_v1[VALUE_COUNT], /* of any processor of this machine */
+    *const exec_values_v3[VALUE_COUNT], *const exec_values_v4[VALUE_COUNT]; /* x86-64 alone */
+exec_blend exec_blend_v1, exec_blend_v3, exec_blend_v4;
+
+/* The best that this processor runs; exec_table_MACHINE.c chooses. */
 exec_value *exec_value_of(enum value_id id);
 exec_blend *exec_blend_of(void);
 

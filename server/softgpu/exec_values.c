@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Compiled once per instruction set (exec_values_v3.c, exec_values_v4.c include
- * this file), so that one binary runs on any x86-64 and uses wide vectors where
- * there are any.
+ * Compiled once per instruction set (exec_values_v3_x86_64.c, exec_values_v4_x86_64.c
+ * include this file), so that one binary runs on any x86-64 and uses wide vectors where
+ * there are any; once for aarch64, all of which have the same vectors.
  */
 #include <math.h>
 
@@ -13,7 +13,6 @@
 #ifndef EXEC_TABLE
 #define EXEC_TABLE exec_values_v1
 #define EXEC_BLEND exec_blend_v1
-#define EXEC_BASE
 #endif
 
 /* Lanes are independent even where the result's row is an operand's. */
@@ -358,13 +357,9 @@ static inline uint32_t abs_diff_4(uint32_t a, uint32_t b, uint32_t c, uint32_t h
 #define P3(name, A, B, x)       [VALUE_##name] = value_##name,
 #define Q2(name, x)             [VALUE_##name] = value_##name,
 #define S2(name, D, A, B, x)    [VALUE_##name] = value_##name,
-extern exec_value *const exec_values_v1[VALUE_COUNT], *const exec_values_v3[VALUE_COUNT],
-                                                          *const exec_values_v4[VALUE_COUNT];
 exec_value *const EXEC_TABLE[VALUE_COUNT] = {
 #include "server/softgpu/exec_values.inc"
 };
-
-exec_blend exec_blend_v1, exec_blend_v3, exec_blend_v4;
 
 #define BLEND(T)                                                                                   \
     {                                                                                              \
@@ -387,29 +382,3 @@ void EXEC_BLEND(void *row, const void *result, uint32_t width, uint32_t mask)
     else
         BLEND(uint16_t)
 }
-
-#ifdef EXEC_BASE
-static int vector_level(void)
-{
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return 4;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return 3;
-#endif
-    return 1;
-}
-
-exec_blend *exec_blend_of(void)
-{
-    int level = vector_level();
-    return level == 4 ? exec_blend_v4 : level == 3 ? exec_blend_v3 : exec_blend_v1;
-}
-
-exec_value *exec_value_of(enum value_id id)
-{
-    int level = vector_level();
-    return (level == 4 ? exec_values_v4 : level == 3 ? exec_values_v3 : exec_values_v1)[id];
-}
-#endif

@@ -47,7 +47,15 @@ static bool may_pass(struct fake_server *server, struct fake_client *client,
  */
 static void device_copy(uint64_t to, uint64_t from, uint64_t bytes)
 {
+#if defined(__x86_64__)
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+#else
+    for (; bytes > 0; bytes--)
+        __asm__ volatile("ldrb w9, [%1], #1\n\tstrb w9, [%0], #1"
+                         : "+r"(to), "+r"(from)
+                         :
+                         : "x9", "memory");
+#endif
 }
 
 static void fill(const struct proto_command_fill *fill)

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/cpu.h"
 #include "tests/programs/bench/bench.h"
 
 enum { BURST = 512, ROUNDS = 200, TRIPS = 400, MANY = 64 };
@@ -152,7 +153,7 @@ static void partner_main(struct partner *partner, int fd)
         if (byte == 'p') {
             for (uint64_t i = 1; i <= TRIPS; i++) {
                 while (__atomic_load_n(&partner->shared->ping, __ATOMIC_ACQUIRE) != i)
-                    __builtin_ia32_pause();
+                    cpu_pause();
                 __atomic_store_n(&partner->shared->pong, i, __ATOMIC_RELEASE);
             }
             __atomic_store_n(&partner->shared->ping, 0, __ATOMIC_RELEASE);
@@ -196,7 +197,7 @@ static double pingpong(struct partner *partner)
         double start = bench_now();
         __atomic_store_n(&partner->shared->ping, i, __ATOMIC_RELEASE);
         while (__atomic_load_n(&partner->shared->pong, __ATOMIC_ACQUIRE) != i)
-            __builtin_ia32_pause();
+            cpu_pause();
         trips[i - 1] = bench_now() - start;
     }
     while (__atomic_load_n(&partner->shared->ping, __ATOMIC_ACQUIRE))
