@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "common/cpu.h"
 #include "common/doorbell.h"
 #include "common/timeline.h"
 #include "server/worker/worker.h"
@@ -202,7 +203,7 @@ static void serve(struct submitter *submitter)
         if (moved)
             last_work = submitter->now;
         else
-            __builtin_ia32_pause();
+            cpu_pause();
         if (++spins % SPINS_A_LOOK && (moved || submitter->spin_ns))
             continue;
         submitter->now = timeline_now();

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/cpu.h"
 #include "common/doorbell.h"
 #include "common/timeline.h"
 #include "server/worker/submitter.h"
@@ -162,7 +163,7 @@ static int serve_batch(struct submitter *submitter, struct stream *stream, uint3
 static void linger(void)
 {
     for (int i = 0; i < LINGER_PAUSES; i++)
-        __builtin_ia32_pause();
+        cpu_pause();
 }
 
 /* The clock is read for a batch's worth of commands, and only where it matters how late it is. */
