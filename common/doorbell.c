@@ -5,16 +5,17 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/shared_word.h"
+
 void doorbell_ring(struct proto_client_header *header, uint32_t stream, int eventfd)
 {
     uint32_t word = stream / 64;
     /* Second level first: who finds the first level's bit must find the second level's too. */
-    __atomic_fetch_or(&header->words[word], UINT64_C(1) << (stream % 64), __ATOMIC_SEQ_CST);
-    __atomic_fetch_or(&header->summary, UINT64_C(1) << word, __ATOMIC_SEQ_CST);
+    shared_word_set_bits(&header->words[word], UINT64_C(1) << (stream % 64));
+    shared_word_set_bits(&header->summary, UINT64_C(1) << word);
     /* Sequentially consistent with doorbell_prepare_sleep: it sees the bit, or this sees the flag.
      */
-    if (__atomic_load_n(&header->asleep, __ATOMIC_SEQ_CST) &&
-        __atomic_exchange_n(&header->asleep, 0, __ATOMIC_SEQ_CST)) {
+    if (shared_word_look(&header->asleep) && shared_word_take(&header->asleep, 0)) {
         uint64_t one = 1;
         ssize_t written = write(eventfd, &one, sizeof one);
         (void)written;
@@ -23,12 +24,12 @@ void doorbell_ring(struct proto_client_header *header, uint32_t stream, int even
 
 int doorbell_take(struct proto_client_header *header, uint32_t streams, uint64_t *bits)
 {
-    uint64_t summary = __atomic_load_n(&header->summary, __ATOMIC_SEQ_CST);
+    uint64_t summary = shared_word_look(&header->summary);
     while (summary) {
         int word = __builtin_ctzll(summary);
         /* First level first: a bit that is set after this stands in both again. */
-        __atomic_fetch_and(&header->summary, ~(UINT64_C(1) << word), __ATOMIC_SEQ_CST);
-        uint64_t taken = __atomic_exchange_n(&header->words[word], 0, __ATOMIC_SEQ_CST);
+        shared_word_clear_bits(&header->summary, UINT64_C(1) << word);
+        uint64_t taken = shared_word_take(&header->words[word], 0);
         if ((uint32_t)word * 64 >= streams)
             taken = 0;
         else if (streams - (uint32_t)word * 64 < 64)
@@ -44,19 +45,19 @@ int doorbell_take(struct proto_client_header *header, uint32_t streams, uint64_t
 
 bool doorbell_pending(const struct proto_client_header *header)
 {
-    return __atomic_load_n(&header->summary, __ATOMIC_RELAXED) != 0;
+    return shared_word_hint(&header->summary) != 0;
 }
 
 bool doorbell_prepare_sleep(struct proto_client_header *header)
 {
-    (void)__atomic_exchange_n(&header->asleep, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&header->summary, __ATOMIC_SEQ_CST) == 0)
+    shared_word_announce(&header->asleep, 1);
+    if (shared_word_look(&header->summary) == 0)
         return true;
-    __atomic_store_n(&header->asleep, 0, __ATOMIC_SEQ_CST);
+    shared_word_set(&header->asleep, 0);
     return false;
 }
 
 void doorbell_cancel_sleep(struct proto_client_header *header)
 {
-    __atomic_store_n(&header->asleep, 0, __ATOMIC_SEQ_CST);
+    shared_word_set(&header->asleep, 0);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/cpu.h"
+#include "common/shared_word.h"
 #include "common/timeline.h"
 
 _Static_assert((PROTO_RING_ENTRIES & (PROTO_RING_ENTRIES - 1)) == 0, "indices wrap by masking");
@@ -66,12 +67,12 @@ struct proto_status_header *ring_status_header(void *status_memory)
 
 static uint32_t load_head(const struct ring *ring)
 {
-    return __atomic_load_n(&ring->status->head, __ATOMIC_SEQ_CST);
+    return shared_word_look(&ring->status->head);
 }
 
 static uint32_t load_tail(const struct ring *ring)
 {
-    return __atomic_load_n(&ring->header->tail, __ATOMIC_SEQ_CST);
+    return shared_word_look(&ring->header->tail);
 }
 
 /* ---- producer ---- */
@@ -144,7 +145,7 @@ bool ring_publish(struct ring_producer *producer, const struct ring_descriptor *
     producer->value++;
     /* Publishes the descriptor and orders it before the load of the head: an exchange is a store
      * and a full fence. */
-    (void)__atomic_exchange_n(&producer->ring.header->tail, old + 1, __ATOMIC_SEQ_CST);
+    shared_word_announce(&producer->ring.header->tail, old + 1);
     producer->head = load_head(&producer->ring);
     return producer->head == old;
 }
@@ -153,13 +154,13 @@ uint32_t ring_wait_room(struct ring_producer *producer, struct proto_status_head
 {
     uint32_t *waiter = &producer->ring.header->room_waiter;
     /* Announced before the look at the head: ring_consume sees it, or this sees the new head. */
-    (void)__atomic_exchange_n(waiter, 1, __ATOMIC_SEQ_CST);
-    uint32_t fault = __atomic_load_n(&status->fault, __ATOMIC_SEQ_CST);
+    shared_word_announce(waiter, 1);
+    uint32_t fault = shared_word_look(&status->fault);
     uint32_t head = load_head(&producer->ring);
     if (!fault && head == producer->head)
         timeline_sleep(&producer->ring.status->head, head, TIMELINE_SLEEP_NS);
-    __atomic_store_n(waiter, 0, __ATOMIC_SEQ_CST);
-    return __atomic_load_n(&status->fault, __ATOMIC_SEQ_CST);
+    shared_word_set(waiter, 0);
+    return shared_word_look(&status->fault);
 }
 
 /* ---- consumer ---- */
@@ -168,9 +169,9 @@ void ring_consumer_open(struct ring_consumer *consumer, struct ring ring, uint64
 {
     *consumer = (struct ring_consumer){
         .ring = ring, .head = (uint32_t)value, .tail = (uint32_t)value, .value = value};
-    __atomic_store_n(&ring.header->tail, (uint32_t)value, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&ring.status->head, (uint32_t)value, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&ring.status->completed, value, __ATOMIC_SEQ_CST);
+    shared_word_set(&ring.header->tail, (uint32_t)value);
+    shared_word_set(&ring.status->head, (uint32_t)value);
+    shared_word_set(&ring.status->completed, value);
 }
 
 int ring_ready(struct ring_consumer *consumer)
@@ -219,8 +220,8 @@ uint64_t ring_pushed(const struct ring_consumer *consumer)
 
 int ring_consume(struct ring_consumer *consumer)
 {
-    (void)__atomic_exchange_n(&consumer->ring.status->head, consumer->head, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&consumer->ring.header->room_waiter, __ATOMIC_SEQ_CST))
+    shared_word_announce(&consumer->ring.status->head, consumer->head);
+    if (shared_word_look(&consumer->ring.header->room_waiter))
         timeline_wake(&consumer->ring.status->head);
     return ring_ready(consumer);
 }

@@ -10,6 +10,7 @@
 
 #include "common/cpu.h"
 #include "common/doorbell.h"
+#include "common/shared_word.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the low half of a timeline word comes first");
@@ -28,12 +29,12 @@ const uint32_t *timeline_word(const struct proto_stream_status *stream)
 
 static uint32_t fault_of(const struct timeline *timeline)
 {
-    return __atomic_load_n(&timeline->status->fault, __ATOMIC_SEQ_CST);
+    return shared_word_look(&timeline->status->fault);
 }
 
 uint64_t timeline_reached(const struct timeline *timeline)
 {
-    return __atomic_load_n(&timeline->stream->completed, __ATOMIC_SEQ_CST);
+    return shared_word_look(&timeline->stream->completed);
 }
 
 void timeline_sleep(const uint32_t *word, uint32_t seen, long nanoseconds)
@@ -49,7 +50,7 @@ void timeline_wake(const uint32_t *word)
 
 bool timeline_wait_prepare(const struct timeline *timeline, uint64_t value)
 {
-    __atomic_fetch_add(&timeline->ring->waiter, 1, __ATOMIC_SEQ_CST);
+    shared_word_add(&timeline->ring->waiter, 1);
     /* Announced before this look: the device's write is seen here, or the completer sees the
      * announcement. */
     return timeline_reached(timeline) >= value || fault_of(timeline);
@@ -57,12 +58,12 @@ bool timeline_wait_prepare(const struct timeline *timeline, uint64_t value)
 
 void timeline_wait_done(const struct timeline *timeline)
 {
-    __atomic_fetch_sub(&timeline->ring->waiter, 1, __ATOMIC_SEQ_CST);
+    shared_word_subtract(&timeline->ring->waiter, 1);
 }
 
 bool timeline_is_watched(const struct proto_ring_header *ring)
 {
-    return __atomic_load_n(&ring->waiter, __ATOMIC_SEQ_CST) != 0;
+    return shared_word_look(&ring->waiter) != 0;
 }
 
 static bool spin(const struct timeline *timeline, uint64_t value, uint64_t spin_ns)
@@ -111,9 +112,7 @@ uint32_t timeline_wait(const struct timeline *timeline, uint64_t value, uint64_t
 void timeline_fail(struct proto_status_header *status, struct proto_stream_status *streams,
                    uint32_t count, uint32_t error)
 {
-    uint32_t none = 0;
-    __atomic_compare_exchange_n(&status->fault, &none, error, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
+    shared_word_set_first(&status->fault, error);
     for (uint32_t i = 0; i < count; i++) {
         timeline_wake(timeline_word(&streams[i]));
         timeline_wake(&streams[i].head);

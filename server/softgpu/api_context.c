@@ -10,7 +10,7 @@ static _Thread_local struct device *current;
 cuda_result api_current(struct device **device)
 {
     API_TRY(device_check());
-    if (!current || __atomic_load_n(&current->retained, __ATOMIC_RELAXED) == 0)
+    if (!current || atomic_load_explicit(&current->retained, memory_order_relaxed) == 0)
         return CUDA_ERR_INVALID_CONTEXT;
     *device = current;
     return CUDA_OK;
@@ -141,7 +141,7 @@ cuda_result cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device ordinal)
     API_TRY(device_check());
     if (!context)
         return CUDA_ERR_INVALID_VALUE;
-    __atomic_fetch_add(&device->retained, 1, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
     *context = &device->context;
     return CUDA_OK;
 }
@@ -153,12 +153,12 @@ cuda_result cuDevicePrimaryCtxRelease_v2(cuda_device ordinal)
 
     API_TRY(find_device(ordinal, &device));
     engine_lock();
-    if (__atomic_load_n(&device->retained, __ATOMIC_RELAXED) == 0) {
+    if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 0) {
         result = CUDA_ERR_INVALID_CONTEXT;
     } else {
-        if (__atomic_load_n(&device->retained, __ATOMIC_RELAXED) == 1)
+        if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 1)
             device_await(device); /* the context ends with its work done */
-        __atomic_fetch_sub(&device->retained, 1, __ATOMIC_RELAXED);
+        atomic_fetch_sub_explicit(&device->retained, 1, memory_order_relaxed);
     }
     engine_unlock();
     return result;
@@ -176,7 +176,7 @@ cuda_result cuDevicePrimaryCtxSetFlags_v2(cuda_device ordinal, unsigned flags)
     API_TRY(find_device(ordinal, &device));
     if (flags & ~(unsigned)CUDA_CTX_FLAGS_MASK)
         return CUDA_ERR_INVALID_VALUE;
-    __atomic_store_n(&device->context_flags, flags, __ATOMIC_RELAXED);
+    atomic_store_explicit(&device->context_flags, flags, memory_order_relaxed);
     return CUDA_OK;
 }
 
@@ -192,8 +192,8 @@ cuda_result cuDevicePrimaryCtxGetState(cuda_device ordinal, unsigned *flags, int
     API_TRY(find_device(ordinal, &device));
     if (!flags || !active)
         return CUDA_ERR_INVALID_VALUE;
-    *flags = __atomic_load_n(&device->context_flags, __ATOMIC_RELAXED);
-    *active = __atomic_load_n(&device->retained, __ATOMIC_RELAXED) > 0;
+    *flags = atomic_load_explicit(&device->context_flags, memory_order_relaxed);
+    *active = atomic_load_explicit(&device->retained, memory_order_relaxed) > 0;
     return CUDA_OK;
 }
 
@@ -201,7 +201,7 @@ cuda_result cuCtxSetCurrent(cuda_context context)
 {
     API_TRY(device_check());
     if (context && (context->magic != CONTEXT_MAGIC ||
-                    __atomic_load_n(&context->device->retained, __ATOMIC_RELAXED) == 0))
+                    atomic_load_explicit(&context->device->retained, memory_order_relaxed) == 0))
         return CUDA_ERR_INVALID_CONTEXT;
     current = context ? context->device : NULL;
     return CUDA_OK;
@@ -288,7 +288,7 @@ cuda_result cuCtxGetLimit(size_t *value, cuda_limit limit)
         return CUDA_ERR_INVALID_VALUE;
     if ((unsigned)limit >= sizeof(device->limits) / sizeof(device->limits[0]))
         return CUDA_ERR_UNSUPPORTED_LIMIT;
-    *value = __atomic_load_n(&device->limits[limit], __ATOMIC_RELAXED);
+    *value = atomic_load_explicit(&device->limits[limit], memory_order_relaxed);
     return CUDA_OK;
 }
 
@@ -299,6 +299,6 @@ cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
     API_TRY(api_current(&device));
     if ((unsigned)limit >= sizeof(device->limits) / sizeof(device->limits[0]))
         return CUDA_ERR_UNSUPPORTED_LIMIT;
-    __atomic_store_n(&device->limits[limit], value, __ATOMIC_RELAXED);
+    atomic_store_explicit(&device->limits[limit], value, memory_order_relaxed);
     return CUDA_OK;
 }

@@ -35,7 +35,7 @@ struct cuda_resource_desc_object {
 };
 
 struct cuda_green_ctx_object {
-    unsigned magic; /* 0 when destroyed */
+    atomic_uint magic; /* 0 when destroyed; looked at without a lock, as device.retained */
     struct queue_link link;
     struct device *device;
     struct sm_set sms;
@@ -247,7 +247,7 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
     engine_lock();
     made = unused_green();
     if (made) {
-        __atomic_fetch_add(&device->retained, 1, __ATOMIC_RELAXED);
+        atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
         made->magic = GREEN_MAGIC;
         made->device = device;
         made->sms = desc->sms;
@@ -260,7 +260,7 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
 
 bool api_green_alive(const struct cuda_green_ctx_object *green)
 {
-    return __atomic_load_n(&green->magic, __ATOMIC_RELAXED) == GREEN_MAGIC;
+    return atomic_load_explicit(&green->magic, memory_order_relaxed) == GREEN_MAGIC;
 }
 
 void api_green_stream_gone(struct cuda_green_ctx_object *green)
@@ -281,8 +281,8 @@ cuda_result cuGreenCtxDestroy(cuda_green_ctx green)
     API_TRY(find_green(green));
     memory_change_begin();
     engine_lock();
-    __atomic_store_n(&green->magic, 0, __ATOMIC_RELAXED);
-    __atomic_fetch_sub(&green->device->retained, 1, __ATOMIC_RELAXED);
+    atomic_store_explicit(&green->magic, 0, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&green->device->retained, 1, memory_order_relaxed);
     engine_unlock();
     memory_change_end();
     return CUDA_OK;

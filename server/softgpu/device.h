@@ -7,6 +7,7 @@
 #ifndef GPUSHARE_SERVER_SOFTGPU_DEVICE_H
 #define GPUSHARE_SERVER_SOFTGPU_DEVICE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -94,9 +95,11 @@ struct cuda_context_object {
 struct device {
     unsigned ordinal;
     struct cuda_context_object context;
-    unsigned retained; /* of the primary context */
-    unsigned context_flags;
-    size_t limits[3];
+    /* Of the primary context. Calls read these on any thread without the lock; nothing else is
+     * told by them, so their order with other memory does not matter. */
+    atomic_uint retained;
+    atomic_uint context_flags;
+    atomic_size_t limits[3];
     struct sm_set all;
     struct sm sm[SETTINGS_MAX_SMS];
     struct copy_engine copy[STATS_COPY_ENGINES];

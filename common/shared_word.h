@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * SPDX-FileCopyrightText: The gpushare authors
+ *
+ * Accesses to words that processes share: flags, indices and bits in memory whose layout is the
+ * protocol's, where a field is a plain number. A field that only threads of one process share is
+ * _Atomic instead, so that the compiler refuses what this header can only ask for.
+ *
+ * The order is sequential consistency wherever two sides shake hands, because each handshake is the
+ * same: one side announces and then looks at the other's word, the other side does the reverse, and
+ * at least one of them must see what the other announced. Acquire and release would let both look
+ * too early. `word` is a pointer to a uint32_t or uint64_t, aligned; values have its type.
+ */
+#ifndef GPUSHARE_COMMON_SHARED_WORD_H
+#define GPUSHARE_COMMON_SHARED_WORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What the word is, not before anything this thread announced, nor after anything it does next. */
+#define shared_word_look(word) __atomic_load_n((word), __ATOMIC_SEQ_CST)
+
+/* What the word may be, for a decision that is checked again by shared_word_look(): without order.
+ */
+#define shared_word_hint(word) __atomic_load_n((word), __ATOMIC_RELAXED)
+
+/* Sets the word. Everything written before is seen by a thread that sees the new value. */
+#define shared_word_set(word, value) __atomic_store_n((word), (value), __ATOMIC_SEQ_CST)
+
+/* The same, and this thread's next look comes behind it: on x86-64 a store and a full fence in one
+ * instruction. For words that are announced before a look at another one. */
+#define shared_word_announce(word, value)                                                          \
+    ((void)__atomic_exchange_n((word), (value), __ATOMIC_SEQ_CST))
+
+/* Sets the word and gives what it was: of several threads that take a value, one gets it. */
+#define shared_word_take(word, value) __atomic_exchange_n((word), (value), __ATOMIC_SEQ_CST)
+
+/* Sets and clears bits, counts up and down, in the order of shared_word_announce(). */
+#define shared_word_set_bits(word, bits) ((void)__atomic_fetch_or((word), (bits), __ATOMIC_SEQ_CST))
+#define shared_word_clear_bits(word, bits)                                                         \
+    ((void)__atomic_fetch_and((word), ~(bits), __ATOMIC_SEQ_CST))
+#define shared_word_add(word, count) ((void)__atomic_fetch_add((word), (count), __ATOMIC_SEQ_CST))
+#define shared_word_subtract(word, count)                                                          \
+    ((void)__atomic_fetch_sub((word), (count), __ATOMIC_SEQ_CST))
+
+/* Sets the word if it is 0; whether it was. The first of several reasons stays. */
+static inline bool shared_word_set_first(uint32_t *word, uint32_t value)
+{
+    uint32_t none = 0;
+    return __atomic_compare_exchange_n(word, &none, value, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+}
+
+#endif
