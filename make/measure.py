@@ -32,8 +32,8 @@ What is measured
                     an array `char X[N]` inside a function where X is in SENTENCE_NAMES and N is at
                     least 120: a number, or a constant that the tree defines as one number.
   copy of min/max   a function or macro of two parameters whose whole body is `a < b ? a : b` with one
-                    of < > <= >= and the parameters in any order. Those of common/util.h are counted
-                    too: the floor's own are the ones that may remain.
+                    of < > <= >= and the parameters in any order. The floor's own min and max are macros
+                    of another form and not counted.
   written-out choice  an expression `a < b ? a : b` (or one of > <= >=) over names and members in any
                     function that is not such a copy itself.
   written-out container_of  a subtraction `- offsetof(...)` outside common/util.h.
