@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""The source files of a component call each other in one direction: its built objects form no circles."""
+import os
+import platform
+import re
+import subprocess
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
+
+# A component: its folder, the folders in it that are components of their own, and the most files that
+# may stand in circles. A number above 0 is a debt: it may only be lowered.
+COMPONENTS = [
+    ("common", (), 0),
+    ("client", ("client/tools",), 9),
+    ("client/tools", (), 0),
+    ("server/scheduler", (), 0),
+    ("server/supervisor", (), 19),
+    ("server/worker", (), 14),
+    ("server/softgpu", (), 18),
+]
+# NAME_MACHINE.c is compiled for that machine alone.
+OTHER_MACHINE = re.compile(r"_(?!%s)(x86_64|aarch64)\.c$" % platform.machine())
+
+
+def sources(folder, apart=()):
+    """Paths of all .c files below a folder, without those of the folders that stand apart and of other machines."""
+    found = []
+    for at, _, names in os.walk(os.path.join(ROOT, folder)):
+        inside = os.path.relpath(at, ROOT)
+        if not any(inside == other or inside.startswith(other + "/") for other in apart):
+            found += [os.path.join(inside, name) for name in names if name.endswith(".c") and not OTHER_MACHINE.search(name)]
+    return sorted(found)
+
+
+def symbols(paths):
+    """{source: (defined, undefined)}: the global names of its object."""
+    objects = {os.path.join(BUILD, "obj", path[:-2] + ".o"): path for path in paths}
+    missing = [path for name, path in objects.items() if not os.path.exists(name)]
+    if missing:
+        raise AssertionError("not built: " + ", ".join(missing))
+    text = subprocess.run(["nm", "-P", "-g", "-A", *objects], check=True, stdout=subprocess.PIPE).stdout.decode()
+    found = {path: (set(), set()) for path in paths}
+    for line in text.splitlines():
+        name, rest = line.rsplit(": ", 1)
+        symbol, kind = rest.split()[:2]
+        if kind not in "wv":
+            found[objects[name]][kind == "U"].add(symbol)
+    return found
+
+
+def calls(found):
+    """{source: {other source: a symbol of the other's that it uses}}."""
+    home = {symbol: path for path, (defined, _) in found.items() for symbol in defined}
+    return {
+        path: {home[symbol]: symbol for symbol in sorted(undefined) if symbol in home}
+        for path, (_, undefined) in found.items()
+    }
+
+
+def circles(graph):
+    """The strongly connected components of more than one file (Tarjan 1972), largest first."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in graph[node]:
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in graph:
+        if node not in index:
+            visit(node)
+    return sorted(found, key=len, reverse=True)
+
+
+def shortest(graph, circle):
+    """A shortest way round from the circle's first file: "a.c -(symbol)-> b.c -(symbol)-> a.c"."""
+    start, before, queue = circle[0], {}, [circle[0]]
+    for node in queue:
+        for other in graph[node]:
+            if other == start:
+                way = [node]
+                while way[0] != start:
+                    way.insert(0, before[way[0]])
+                names = way + [start]
+                text = names[0]
+                for one, two in zip(names, names[1:]):
+                    text += " -(%s)-> %s" % (graph[one][two], two)
+                return text
+            if other in circle and other not in before:
+                before[other] = node
+                queue.append(other)
+    raise AssertionError("no circle")
+
+
+def report(graph):
+    return "".join("\n  %d files, such as %s" % (len(circle), shortest(graph, circle)) for circle in circles(graph))
+
+
+class Circles(unittest.TestCase):
+    def test_a_circle_is_found_and_named(self):
+        graph = {"a": {"b": "f"}, "b": {"c": "g"}, "c": {"a": "h"}, "d": {"a": "i"}, "e": {"d": "j"}}
+        self.assertEqual(circles(graph), [["a", "b", "c"]])
+        self.assertIn("3 files, such as a -(f)-> b -(g)-> c -(h)-> a", report(graph))
+        self.assertEqual(circles({"a": {"b": "f"}, "b": {}}), [])
+
+    def test_files_in_circles(self):
+        for folder, apart, allowed in COMPONENTS:
+            with self.subTest(folder):
+                graph = calls(symbols(sources(folder, apart)))
+                self.assertGreater(len(graph), 3)
+                count = sum(len(circle) for circle in circles(graph))
+                self.assertLessEqual(count, allowed, "%s: files in circles:%s" % (folder, report(graph)))
+
+
+if __name__ == "__main__":
+    unittest.main()
