@@ -4,7 +4,7 @@
  * The doorbell: rings of one or two clients, their producers, and the submitter
  * that sleeps when there is nothing to do.
  *
- * Mirrors client/stream.c:stream_push, common/ring.c:ring_publish,
+ * Mirrors client/engine/stream.c:stream_push, common/ring.c:ring_publish,
  * common/ring.c:ring_consume, common/doorbell.c:doorbell_ring,
  * common/doorbell.c:doorbell_take, common/doorbell.c:doorbell_prepare_sleep and
  * common/doorbell.c:doorbell_cancel_sleep.

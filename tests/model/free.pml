@@ -9,7 +9,7 @@
  * copies are looked up when they are submitted. The device runs the streams in any
  * order. The control thread handles the free and the client's end.
  *
- * Mirrors client/stream.c:stream_push, common/ring.c:ring_publish,
+ * Mirrors client/engine/stream.c:stream_push, common/ring.c:ring_publish,
  * common/ring.c:ring_consume, server/worker/control_memory.c:unmap_range,
  * server/worker/memory_free.c:memory_free_request (every ring's tail is noted, under
  * the client's lock), server/worker/memory_free.c:memory_free_covers (which copies may

@@ -3,7 +3,7 @@
 /*
  * A full ring: its producer sleeps on the head until the submitter has consumed.
  *
- * Mirrors client/stream.c:stream_push, common/ring.c:ring_room,
+ * Mirrors client/engine/stream.c:stream_push, common/ring.c:ring_room,
  * common/ring.c:ring_wait_room, common/ring.c:ring_publish and
  * common/ring.c:ring_consume, and common/timeline.c:timeline_fail where the server
  * dies (DYING).

@@ -9,7 +9,7 @@
  * Mirrors common/timeline.c:timeline_wait_prepare, common/timeline.c:timeline_wait,
  * common/timeline.c:timeline_wait_done, common/timeline.c:timeline_fail,
  * common/doorbell.c:doorbell_ring (its bit alone; the sleep handshake is
- * doorbell.pml's), client/stream.c:stream_push, server/worker/submitter_visit.c:mark_watched,
+ * doorbell.pml's), client/engine/stream.c:stream_push, server/worker/submitter_visit.c:mark_watched,
  * server/worker/command.c:command_complete, server/worker/completer.c:completer_look,
  * server/worker/completer.c:completer_note and server/worker/completer.c:rest.
  *

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/connection.h"
+#include "client/engine/connection.h"
 #include "client/gpushare.h"
 #include "tests/support/fake_server.h"
 

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "client/connection.h"
-#include "client/stream.h"
+#include "client/engine/connection.h"
+#include "client/engine/stream.h"
 
 enum { MIB = 1 << 20 };
 

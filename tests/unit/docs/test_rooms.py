@@ -21,7 +21,8 @@ MAY_INCLUDE = {
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
 FLOOR = ("common/list.h", "common/util.h")
 PURE = {"errno.h", "inttypes.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "string.h"}
-FOLDERS = ("common", "server/supervisor", "server/worker", "server/scheduler", "server/softgpu", "client")
+FOLDERS = ("common", "server/supervisor", "server/worker", "server/scheduler", "server/softgpu", "client", "client/session",
+           "client/engine")
 
 
 def page():

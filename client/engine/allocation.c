@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/engine/allocation.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void allocation_init(struct allocations *table)
+{
+    memset(table, 0, sizeof *table);
+    pthread_rwlock_init(&table->lock, NULL);
+}
+
+void allocation_destroy(struct allocations *table, bool here)
+{
+    free(table->rows);
+    table->rows = NULL;
+    table->count = table->room = 0;
+    if (here)
+        pthread_rwlock_destroy(&table->lock);
+}
+
+/* How many rows begin at or before address. */
+static size_t rank(const struct allocations *table, uint64_t address)
+{
+    size_t low = 0, high = table->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table->rows[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool holds(const struct allocation *row, uint64_t address)
+{
+    return address - row->address < row->bytes;
+}
+
+static int insert(struct allocations *table, size_t at, const struct allocation *allocation)
+{
+    if (table->count == table->room) {
+        size_t room = table->room ? table->room * 2 : 32;
+        struct allocation *rows = reallocarray(table->rows, room, sizeof *rows);
+        if (!rows)
+            return -ENOMEM;
+        table->rows = rows;
+        table->room = room;
+    }
+    memmove(table->rows + at + 1, table->rows + at, (table->count - at) * sizeof *table->rows);
+    table->rows[at] = *allocation;
+    table->count++;
+    return 0;
+}
+
+static void erase(struct allocations *table, size_t at)
+{
+    table->count--;
+    memmove(table->rows + at, table->rows + at + 1, (table->count - at) * sizeof *table->rows);
+}
+
+int allocation_add(struct allocations *table, const struct allocation *allocation)
+{
+    int result = 0;
+    pthread_rwlock_wrlock(&table->lock);
+    size_t at = rank(table, allocation->address);
+    bool overlaps = (at > 0 && holds(&table->rows[at - 1], allocation->address)) ||
+                    (at < table->count && holds(allocation, table->rows[at].address));
+    if (!overlaps)
+        result = insert(table, at, allocation);
+    pthread_rwlock_unlock(&table->lock);
+    return result;
+}
+
+bool allocation_take(struct allocations *table, uint64_t address, enum allocation_kind kind,
+                     struct allocation *taken)
+{
+    pthread_rwlock_wrlock(&table->lock);
+    size_t at = rank(table, address);
+    bool found =
+        at > 0 && table->rows[at - 1].address == address && table->rows[at - 1].kind == kind;
+    if (found) {
+        *taken = table->rows[at - 1];
+        erase(table, at - 1);
+    }
+    pthread_rwlock_unlock(&table->lock);
+    return found;
+}
+
+void allocation_disown(struct allocations *table, const void *owner)
+{
+    pthread_rwlock_wrlock(&table->lock);
+    size_t kept = 0;
+    for (size_t i = 0; i < table->count; i++)
+        if (table->rows[i].owner != owner)
+            table->rows[kept++] = table->rows[i];
+    table->count = kept;
+    pthread_rwlock_unlock(&table->lock);
+}
+
+bool allocation_find(struct allocations *table, uint64_t address, struct allocation *found)
+{
+    pthread_rwlock_rdlock(&table->lock);
+    size_t at = rank(table, address);
+    bool there = at > 0 && holds(&table->rows[at - 1], address);
+    if (there)
+        *found = table->rows[at - 1];
+    pthread_rwlock_unlock(&table->lock);
+    return there;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/engine/connect.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/engine/connection.h"
+#include "client/session/device.h"
+#include "client/session/environment.h"
+#include "client/session/failure.h"
+#include "client/session/warning.h"
+#include "common/units.h"
+
+enum {
+    /* A window is taken by chance or by a sanitizer's shadow; more than this is not chance. */
+    WINDOW_TRIES = 16,
+    /* A wait shorter than this is not worth a sleep and a wake-up (some 5 us each, and more when
+     * the processor has gone to a deep idle state). */
+    SPIN_NS = 50000,
+};
+
+/* What only the way needs. */
+struct way {
+    struct environment environment;
+    struct proto_welcome welcome;
+    struct device_survey survey;
+    uint32_t index; /* the server's, of the device */
+};
+
+static uint64_t choose_spin(void)
+{
+    /* With one processor the spinner would only keep the worker from it. The machine's count, not
+     * this process's: ranks bound to one processor each are the rule on batch nodes, and the worker
+     * runs on another. */
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        return 0;
+    return SPIN_NS;
+}
+
+/* A connection of the same group is one to the same server: peers can then be linked. */
+static void choose_group(const gpushare_connection *connection, uint8_t group[16])
+{
+    connection_registry_lock();
+    for (gpushare_connection *c = connection_first(); c; c = c->next)
+        if (!strcmp(c->session.path, connection->session.path) && session_alive(&c->session)) {
+            memcpy(group, c->attached.group, 16);
+            break;
+        }
+    connection_registry_unlock();
+}
+
+/* What the environment, its fraction of the device's memory and the options ask for. */
+static uint64_t memory_wish(const struct way *way)
+{
+    const struct environment *environment = &way->environment;
+    uint64_t memory =
+        limits_tighter(way->survey.memory[environment->device], environment->memory_limit);
+    uint64_t device = way->survey.info[way->index].memory;
+    if (environment->wish.fraction)
+        memory = limits_tighter(memory, limits_share(device, environment->wish.fraction));
+    return limits_tighter_amount(memory, environment->wish.memory_limit, device);
+}
+
+/* The same of what is to be guaranteed. */
+static gpushare_error memory_request_wish(const struct way *way, uint64_t *bytes)
+{
+    const struct environment *environment = &way->environment;
+    const struct limits_wish *wish = &environment->wish;
+    uint64_t device = way->survey.info[way->index].memory;
+    uint64_t listed = way->survey.memory[environment->device];
+    uint64_t limit = limits_tighter_amount(listed, wish->memory_limit, device);
+    uint64_t request = limits_amount(wish->memory_request, device);
+    if (request > limit) {
+        char asked[UNITS_TEXT], most[UNITS_TEXT];
+        return failure(GPUSHARE_ERROR_INVALID_ENVIRONMENT,
+                       "%s requests %s of device %u, and %s limits it to %s",
+                       wish->memory_request_from, units_format_size(request, asked),
+                       environment->device,
+                       limit < listed ? wish->memory_limit_from : wish->memory_from,
+                       units_format_size(limit, most));
+    }
+    *bytes = limits_lower_request(request, environment->memory_request);
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error ask(gpushare_connection *connection, const struct way *way, int fds[3])
+{
+    const struct limits_wish *wish = &way->environment.wish;
+    uint64_t memory_request = 0;
+    gpushare_error error = memory_request_wish(way, &memory_request);
+    if (error)
+        return error;
+    struct proto_attach attach = {
+        .device = way->index,
+        .thread_percentage = wish->thread_percentage,
+        .memory_limit = memory_wish(way),
+        .host_memory_limit = wish->host_memory,
+        .priority = wish->priority,
+        .thread_request = wish->thread_request,
+        .time_request = wish->time_request,
+        .time_limit = wish->time_limit,
+        .memory_request = memory_request,
+        .host_memory_request = wish->host_request,
+    };
+    _Static_assert(sizeof attach.name == LIMITS_NAME_MAX + 1, "client names");
+    snprintf(attach.name, sizeof attach.name, "%s", wish->name);
+    snprintf(attach.profile, sizeof attach.profile, "%s", wish->profile);
+    choose_group(connection, attach.group);
+    connection->thread_percentage_asked = attach.thread_percentage;
+    connection->thread_request_asked = attach.thread_request;
+    connection->time_request_asked = attach.time_request;
+    connection->time_limit_asked = attach.time_limit;
+    connection->priority_asked = attach.priority;
+    connection->memory_request_asked = attach.memory_request;
+    connection->host_memory_request_asked = attach.host_memory_request;
+    if (attach.memory_limit != PROTO_UNSET)
+        connection->memory_limit_asked = attach.memory_limit;
+    if (attach.host_memory_limit != PROTO_UNSET)
+        connection->host_memory_limit_asked = attach.host_memory_limit;
+    struct session_call call = {.request = PROTO_ATTACH,
+                                .body = &attach,
+                                .reply = PROTO_ATTACHED,
+                                .reply_body = &connection->attached,
+                                .reply_bytes = sizeof connection->attached,
+                                .reply_fds = fds,
+                                .reply_fd_max = 3};
+    return connection_call(connection, &call);
+}
+
+static gpushare_error adopt(gpushare_connection *connection, int fds[3])
+{
+    uint32_t streams = connection->attached.streams;
+    int result = streams ? 0 : -EBADF;
+    connection->eventfd = fds[2];
+    if (!result)
+        result = shm_adopt(&connection->ring_memory, fds[0], ring_memory_bytes(streams), true);
+    if (result)
+        close(fds[0]);
+    if (!result && (result = shm_adopt(&connection->status_memory, fds[1],
+                                       ring_status_bytes(streams), false)) == 0) {
+        /* The mappings hold the memory; a descriptor less in the program's table. */
+        close(connection->ring_memory.fd);
+        close(connection->status_memory.fd);
+        connection->ring_memory.fd = connection->status_memory.fd = -1;
+        madvise(connection->ring_memory.base, connection->ring_memory.bytes, MADV_DONTFORK);
+        madvise(connection->status_memory.base, connection->status_memory.bytes, MADV_DONTFORK);
+        connection->header = ring_client_header(connection->ring_memory.base);
+        connection->status = ring_status_header(connection->status_memory.base);
+        connection->session.status = connection->status;
+        return GPUSHARE_SUCCESS;
+    }
+    close(fds[1]);
+    if (result == -EBADF)
+        return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
+                       "the server sent shared memory that is not sealed or too small");
+    return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "the server's shared memory can't be mapped: %s",
+                   strerror(-result));
+}
+
+static int reserve(uint64_t device_base, uint64_t host_base, uint64_t bytes)
+{
+    int result = shm_reserve(device_base, bytes);
+    if (result < 0)
+        return result;
+    result = shm_reserve(host_base, bytes);
+    if (result < 0) {
+        munmap((void *)(uintptr_t)device_base, bytes);
+        return result;
+    }
+    madvise((void *)(uintptr_t)device_base, bytes, MADV_DONTFORK);
+    madvise((void *)(uintptr_t)host_base, bytes, MADV_DONTFORK);
+    return 0;
+}
+
+/*
+ * Both windows are reserved with no access, so that nothing else of this process comes
+ * to lie where the device's addresses are: an address says by itself what it is.
+ */
+static gpushare_error settle(gpushare_connection *connection)
+{
+    struct proto_window window = {.device_base = connection->attached.device_base,
+                                  .host_base = connection->attached.host_base,
+                                  .window_bytes = connection->attached.window_bytes};
+    struct session_call move = {.request = PROTO_WINDOW_MOVE,
+                                .reply = PROTO_WINDOW,
+                                .reply_body = &window,
+                                .reply_bytes = sizeof window};
+    for (int i = 0; i < WINDOW_TRIES; i++) {
+        uint64_t bytes = window.window_bytes;
+        if (!bytes || (bytes & (bytes - 1)) || window.device_base % bytes ||
+            window.host_base % bytes || window.device_base == window.host_base)
+            return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
+                           "the server granted a window that is not one");
+        int result = reserve(window.device_base, window.host_base, bytes);
+        if (!result) {
+            connection->device_base = window.device_base;
+            connection->host_base = window.host_base;
+            connection->window_bytes = bytes;
+            connection->windows_reserved = true;
+            return GPUSHARE_SUCCESS;
+        }
+        if (result != -EEXIST)
+            return failure(GPUSHARE_ERROR_WINDOW_TAKEN,
+                           "addresses 0x%llx and 0x%llx (0x%llx bytes each) can't be reserved in "
+                           "this process: %s; a limit on address space (ulimit -v) is in the way",
+                           (unsigned long long)window.device_base,
+                           (unsigned long long)window.host_base, (unsigned long long)bytes,
+                           strerror(-result));
+        gpushare_error error = connection_call(connection, &move);
+        if (error)
+            return error;
+    }
+    return failure(GPUSHARE_ERROR_WINDOW_TAKEN,
+                   "%d windows that the server offered are all in use in this process",
+                   WINDOW_TRIES);
+}
+
+static gpushare_error establish(gpushare_connection *connection, struct way *way)
+{
+    struct environment *environment = &way->environment;
+    int fds[3];
+    gpushare_error error = session_open(&connection->session, environment->sockets[0],
+                                        environment->sockets[1], &way->welcome);
+    if (error)
+        return error;
+    if ((error = device_survey(&connection->session, &way->welcome, environment, &way->survey)) ||
+        (error = device_choose(&way->survey, environment->device, &way->index)) ||
+        (error = ask(connection, way, fds)) || (error = adopt(connection, fds)) ||
+        (error = settle(connection)))
+        return error;
+    connection->device.size = sizeof connection->device;
+    device_describe(&way->survey.info[way->index], environment->device, &connection->device);
+    connection->multiprocessors = connection->attached.multiprocessors;
+    connection->default_stream = stream_new(connection, 0, 0);
+    if (!connection->default_stream)
+        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+    warning_limits(environment, &connection->device, &connection->attached, way->index);
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error gpushare_connect(const struct gpushare_options *options,
+                                gpushare_connection **connection)
+{
+    if (!connection)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "connection: the pointer is NULL");
+    gpushare_connection *made = calloc(1, sizeof *made);
+    struct way *way = malloc(sizeof *way);
+    gpushare_error error =
+        made && way ? environment_read(&way->environment, options)
+                    : failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+    if (error)
+        goto free_both;
+    /* Before the server is looked for: the slip may be in its socket's variable. */
+    warning_variables(&way->environment);
+    made->eventfd = -1;
+    made->generation = connection_generation;
+    made->ring_memory = made->status_memory = SHM_NONE;
+    made->spin_ns = choose_spin();
+    pthread_mutex_init(&made->lists, NULL);
+    allocation_init(&made->allocations);
+    staging_init(&made->staging);
+    peer_init(&made->peers);
+    error = establish(made, way);
+    free(way);
+    if (error) {
+        connection_delete(made);
+        return error;
+    }
+    connection_register(made);
+    *connection = made;
+    return GPUSHARE_SUCCESS;
+
+free_both:
+    free(way);
+    free(made);
+    return error;
+}

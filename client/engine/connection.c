@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/engine/connection.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/engine/connect.h"
+#include "client/session/device.h"
+#include "client/engine/event.h"
+#include "client/session/failure.h"
+#include "client/engine/module.h"
+
+uint32_t connection_generation;
+
+/*
+ * The list changes under both locks, so either is enough to read it. registry_lock is
+ * held while the server is asked; list_lock never is, so that a copy can look.
+ */
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static gpushare_connection *registry;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- fork ---- */
+
+static void fork_prepare(void)
+{
+    pthread_mutex_lock(&registry_lock);
+    pthread_mutex_lock(&list_lock);
+}
+
+static void fork_parent(void)
+{
+    pthread_mutex_unlock(&list_lock);
+    pthread_mutex_unlock(&registry_lock);
+}
+
+/*
+ * In the child only the forking thread lives, and every other lock is as some lost
+ * thread left it: nothing but the descriptors is touched. They are closed so that
+ * the server sees the parent's end when the parent ends.
+ */
+static void fork_child(void)
+{
+    connection_generation++;
+    for (gpushare_connection *c = registry; c; c = c->next) {
+        session_abandon(&c->session);
+        close(c->eventfd);
+    }
+    registry = NULL;
+    fork_parent();
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+/* ---- registry ---- */
+
+void connection_registry_lock(void)
+{
+    pthread_mutex_lock(&registry_lock);
+}
+
+void connection_registry_unlock(void)
+{
+    pthread_mutex_unlock(&registry_lock);
+}
+
+gpushare_connection *connection_find(uint64_t id)
+{
+    for (gpushare_connection *c = registry; c; c = c->next)
+        if (c->id == id)
+            return c;
+    return NULL;
+}
+
+gpushare_connection *connection_first(void)
+{
+    return registry;
+}
+
+bool connection_any_window(uint64_t address)
+{
+    bool found = false;
+    pthread_mutex_lock(&list_lock);
+    for (gpushare_connection *c = registry; c && !found; c = c->next)
+        found = address - c->device_base < c->window_bytes;
+    pthread_mutex_unlock(&list_lock);
+    return found;
+}
+
+void connection_register(gpushare_connection *connection)
+{
+    static uint64_t ids;
+    pthread_once(&once, watch_forks);
+    connection_registry_lock();
+    connection->generation = connection_generation;
+    connection->id = ++ids;
+    pthread_mutex_lock(&list_lock);
+    connection->next = registry;
+    registry = connection;
+    pthread_mutex_unlock(&list_lock);
+    connection_registry_unlock();
+}
+
+static void unregister(gpushare_connection *connection)
+{
+    connection_registry_lock();
+    pthread_mutex_lock(&list_lock);
+    for (gpushare_connection **link = &registry; *link; link = &(*link)->next)
+        if (*link == connection) {
+            *link = connection->next;
+            break;
+        }
+    pthread_mutex_unlock(&list_lock);
+    peer_forget(connection);
+    connection_registry_unlock();
+}
+
+/* ---- use ---- */
+
+gpushare_error connection_dead(gpushare_connection *connection)
+{
+    if (!connection)
+        return failure(GPUSHARE_ERROR_NOT_INITIALIZED,
+                       "the connection is NULL; gpushare_connect() makes one");
+    if (connection->generation != connection_generation)
+        return failure(GPUSHARE_ERROR_NOT_INITIALIZED,
+                       "the connection belongs to the parent of this forked process; connect "
+                       "again here");
+    return session_ended(&connection->session);
+}
+
+bool connection_alive(void *connection)
+{
+    return session_alive(&((gpushare_connection *)connection)->session);
+}
+
+gpushare_error connection_call(gpushare_connection *connection, const struct session_call *call)
+{
+    return session_call(&connection->session, call);
+}
+
+gpushare_error gpushare_connection_error(gpushare_connection *connection, const char **text)
+{
+    if (!connection || connection->generation != connection_generation) {
+        gpushare_error error = connection_dead(connection);
+        if (text)
+            *text = gpushare_error_text();
+        return error;
+    }
+    gpushare_error error = session_ended(&connection->session);
+    if (text)
+        *text = error ? connection->session.text : "";
+    return error;
+}
+
+gpushare_error gpushare_limits(gpushare_connection *connection, struct gpushare_limits *limits)
+{
+    gpushare_error error = connection_check(connection);
+    if (error)
+        return error;
+    struct proto_limits granted;
+    struct session_call call = {.request = PROTO_LIMITS_QUERY,
+                                .reply = PROTO_LIMITS,
+                                .reply_body = &granted,
+                                .reply_bytes = sizeof granted};
+    if ((error = connection_call(connection, &call)))
+        return error;
+    struct gpushare_limits told = {
+        .client = connection->attached.client,
+        .streams = connection->attached.streams,
+        .thread_percentage_asked = connection->thread_percentage_asked / 100.0,
+        .thread_percentage = granted.thread_percentage / 100.0,
+        .multiprocessors = granted.multiprocessors,
+        .partitioned = granted.partitioned,
+        .memory_limit_asked = connection->memory_limit_asked,
+        .memory_limit = granted.memory_limit,
+        .host_memory_limit_asked = connection->host_memory_limit_asked,
+        .host_memory_limit = granted.host_memory_limit,
+        .priority_asked = connection->priority_asked,
+        .priority = granted.priority,
+        .thread_request_asked = connection->thread_request_asked / 100.0,
+        .thread_request = granted.thread_request / 100.0,
+        .time_request_asked = connection->time_request_asked / 100.0,
+        .time_request = granted.time_request / 100.0,
+        .time_limit_asked = connection->time_limit_asked / 100.0,
+        .time_limit = granted.time_limit / 100.0,
+        .mode = granted.mode,
+        .time_enforced = granted.mode == GPUSHARE_MODE_STRICT || granted.mode == GPUSHARE_MODE_FAIR,
+        .memory_request_asked = connection->memory_request_asked,
+        .memory_request = granted.memory_request,
+        .host_memory_request_asked = connection->host_memory_request_asked,
+        .host_memory_request = granted.host_memory_request,
+    };
+    __atomic_store_n(&connection->multiprocessors, granted.multiprocessors, __ATOMIC_RELAXED);
+    return device_hand_out(limits, &told, sizeof told, "limits");
+}
+
+/* ---- close ---- */
+
+void connection_delete(gpushare_connection *connection)
+{
+    bool here = connection->generation == connection_generation;
+    for (struct gpushare_stream *s = connection->streams, *next; s; s = next) {
+        next = s->next;
+        stream_delete(s);
+    }
+    stream_delete(connection->default_stream);
+    module_forget(connection);
+    event_forget(connection);
+    allocation_destroy(&connection->allocations, here);
+    peer_destroy(&connection->peers, here);
+    /* What a fork did not hand on is not unmapped: the child may have something else there. */
+    if (here) {
+        if (connection->windows_reserved) {
+            munmap((void *)(uintptr_t)connection->device_base, connection->window_bytes);
+            munmap((void *)(uintptr_t)connection->host_base, connection->window_bytes);
+        }
+        session_close(&connection->session);
+        shm_release(&connection->ring_memory);
+        shm_release(&connection->status_memory);
+        if (connection->eventfd >= 0)
+            close(connection->eventfd);
+        staging_destroy(&connection->staging);
+        pthread_mutex_destroy(&connection->lists);
+    } else {
+        free(connection->session.message);
+    }
+    free(connection);
+}
+
+void gpushare_close(gpushare_connection **connection)
+{
+    if (!connection || !*connection)
+        return;
+    gpushare_connection *closing = *connection;
+    *connection = NULL;
+    if (closing->generation == connection_generation)
+        unregister(closing);
+    connection_delete(closing);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * connection: one client of one device: its session, its shared memory, and the lists
+ * of what was made on it.
+ *
+ * Every public call begins with connection_check(). Locks, in the order in which they
+ * may be taken: registry, peer, stream (the default stream's before another's), lists,
+ * session; staging's and allocations' are taken last, with nothing after them. Nothing waits for
+ * the device with `lists` held but the default stream's joining of others, which waits for room in
+ * its ring at most.
+ */
+#ifndef GPUSHARE_CLIENT_ENGINE_CONNECTION_H
+#define GPUSHARE_CLIENT_ENGINE_CONNECTION_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/session/failure.h"
+#include "client/engine/allocation.h"
+#include "client/gpushare.h"
+#include "client/engine/memory.h"
+#include "client/engine/peer.h"
+#include "client/session/session.h"
+#include "client/engine/staging.h"
+#include "client/engine/stream.h"
+#include "common/shm.h"
+#include "protocol.h"
+
+struct gpushare_connection {
+    /* What the hot path reads; constant once connected. */
+    const struct proto_status_header *status;
+    struct proto_client_header *header;
+    int eventfd;
+    uint32_t generation; /* of forks, when it was made */
+    uint64_t device_base, host_base, window_bytes;
+    uint64_t spin_ns; /* before a waiter sleeps; 0 where only one processor is usable */
+    struct gpushare_device device;
+    uint64_t id; /* of all connections that this process ever had */
+
+    struct gpushare_stream *default_stream;
+    uint32_t blocking; /* atomic; streams in `streams` that are ordered with the default stream */
+    pthread_mutex_t lists;           /* streams, modules, events, links of all of them */
+    struct gpushare_stream *streams; /* without the default stream */
+    struct gpushare_module *modules;
+    struct gpushare_event *events;
+
+    struct allocations allocations;
+    struct session session;
+    struct shm ring_memory, status_memory;
+    bool windows_reserved;
+    struct staging staging;
+    struct peers peers;
+    struct proto_attached attached;
+    uint32_t multiprocessors; /* atomic; that it may have at most, as it was told last */
+    uint32_t thread_percentage_asked, priority_asked;
+    uint32_t thread_request_asked, time_request_asked, time_limit_asked;
+    uint64_t memory_limit_asked, host_memory_limit_asked;
+    uint64_t memory_request_asked, host_memory_request_asked;
+    struct gpushare_connection *next; /* in the registry */
+};
+
+/* Grows by one in every forked child. */
+extern uint32_t connection_generation;
+
+/* The slow half of connection_check: the error with its sentence. */
+gpushare_error connection_dead(gpushare_connection *connection) __attribute__((cold));
+
+/* May this connection be used here and now? SUCCESS, or the error with its sentence set. */
+static inline gpushare_error connection_check(gpushare_connection *connection)
+{
+    if (__builtin_expect(!connection || connection->generation != connection_generation ||
+                             __atomic_load_n(&connection->status->fault, __ATOMIC_RELAXED) ||
+                             __atomic_load_n(&connection->session.ended, __ATOMIC_RELAXED),
+                         0))
+        return FAILURE_SAYS(connection_dead(connection));
+    return GPUSHARE_SUCCESS;
+}
+
+/* timeline_wait's and the ring's question, about ten times a second while asleep. */
+bool connection_alive(void *connection);
+
+/* Asks the server; connection_check() has passed. As session_call. */
+gpushare_error connection_call(gpushare_connection *connection, const struct session_call *call);
+
+/* The registry's lock, for who needs connections to stay open meanwhile. */
+void connection_registry_lock(void);
+void connection_registry_unlock(void);
+
+/* With the registry's lock: the open connection of this id in this process, or NULL. */
+gpushare_connection *connection_find(uint64_t id);
+
+/* Is this an address of device memory of any open connection of this process? No lock of the
+ * caller's. */
+bool connection_any_window(uint64_t address);
+
+/* With the registry's lock: all open connections, by ->next. */
+gpushare_connection *connection_first(void);
+
+#endif

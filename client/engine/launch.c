@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include <string.h>
+
+#include "client/engine/connection.h"
+#include "client/session/failure.h"
+#include "client/engine/module.h"
+
+/* What a launch writes: the command as a descriptor. */
+union command {
+    struct ring_descriptor descriptor;
+    struct proto_command_launch launch;
+};
+
+static gpushare_error refuse(const struct gpushare_function *function, struct gpushare_dim grid,
+                             struct gpushare_dim block, uint32_t shared)
+    __attribute__((cold, noinline));
+static gpushare_error refuse(const struct gpushare_function *function, struct gpushare_dim grid,
+                             struct gpushare_dim block, uint32_t shared)
+{
+    const struct gpushare_device *device = &function->connection->device;
+    uint32_t most = __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED);
+    if (!grid.x || !grid.y || !grid.z || grid.x > device->grid.x || grid.y > device->grid.y ||
+        grid.z > device->grid.z)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "%s: a grid of %u x %u x %u blocks; each must be from 1 to %u, %u and %u",
+                       function->name, grid.x, grid.y, grid.z, device->grid.x, device->grid.y,
+                       device->grid.z);
+    if (!block.x || !block.y || !block.z || block.x > device->block.x ||
+        block.y > device->block.y || block.z > device->block.z)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "%s: a block of %u x %u x %u threads; each must be from 1 to %u, %u and %u",
+                       function->name, block.x, block.y, block.z, device->block.x, device->block.y,
+                       device->block.z);
+    if (shared > most)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "%s: %u bytes of dynamic shared memory; at most %u, see "
+                       "gpushare_function_set_shared()",
+                       function->name, shared, most);
+    return failure(GPUSHARE_ERROR_LAUNCH_OUT_OF_RESOURCES,
+                   "%s: %llu threads in a block; this kernel can have %u", function->name,
+                   (unsigned long long)block.x * block.y * block.z, function->block_threads);
+}
+
+/* Zero fails too: 0 - 1 is larger than any limit. */
+static inline bool dims_fit(struct gpushare_dim dim, struct gpushare_dim most)
+{
+    return dim.x - 1 < most.x && dim.y - 1 < most.y && dim.z - 1 < most.z;
+}
+
+static inline gpushare_error check(const struct gpushare_function *function,
+                                   struct gpushare_dim grid, struct gpushare_dim block,
+                                   uint32_t shared)
+{
+    const struct gpushare_device *device = &function->connection->device;
+    if (__builtin_expect(!dims_fit(grid, device->grid) || !dims_fit(block, device->block) ||
+                             (uint64_t)block.x * block.y * block.z > function->block_threads ||
+                             shared > __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED),
+                         0))
+        return refuse(function, grid, block, shared);
+    return GPUSHARE_SUCCESS;
+}
+
+/* Where the parameters come from: one pointer each, or a block laid out already. */
+struct source {
+    void *const *each;
+    const void *packed;
+};
+
+static inline void pack(const struct gpushare_function *function, struct source source, void *to)
+{
+    if (source.packed) {
+        memcpy(to, source.packed, function->parameter_bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < function->parameters; i++) {
+        struct module_parameter parameter = function->table[i];
+        uint8_t *at = (uint8_t *)to + parameter.offset;
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): gpushare_launch refused NULL */
+        const void *from = source.each[i];
+        /* Almost every parameter is one of these; a call of memcpy costs more than the copy. */
+        if (parameter.bytes == 8)
+            memcpy(at, from, 8);
+        else if (parameter.bytes == 4)
+            memcpy(at, from, 4);
+        else
+            memcpy(at, from, parameter.bytes);
+    }
+}
+
+static inline void describe(union command *command, const struct gpushare_function *function,
+                            struct gpushare_dim grid, struct gpushare_dim block, uint32_t shared)
+{
+    *command =
+        (union command){.launch = {
+                            .opcode = PROTO_COMMAND_LAUNCH,
+                            .function = function->handle,
+                            .grid = {grid.x, grid.y, grid.z},
+                            .block = {(uint16_t)block.x, (uint16_t)block.y, (uint16_t)block.z},
+                            .parameter_bytes = (uint16_t)function->parameter_bytes,
+                            .shared_bytes = shared,
+                        }};
+}
+
+/* Parameters that don't fit the descriptor go through the arena. */
+static gpushare_error submit_long(struct gpushare_stream *stream, union command *command,
+                                  const struct gpushare_function *function, struct source source)
+{
+    void *at;
+    gpushare_error error = stream_begin(stream);
+    if (error)
+        return error;
+    error = stream_arena(stream, function->parameter_bytes, &at, &command->launch.parameter_offset);
+    if (!error) {
+        pack(function, source, at);
+        error = stream_push(stream, &command->descriptor);
+    }
+    stream_end(stream);
+    return error;
+}
+
+static inline gpushare_error launch(gpushare_function *function, struct gpushare_dim grid,
+                                    struct gpushare_dim block, uint32_t shared,
+                                    gpushare_stream *handle, struct source source)
+{
+    struct gpushare_stream *stream;
+    gpushare_error error = stream_resolve(function->connection, handle, &stream);
+    if (error || (error = check(function, grid, block, shared)))
+        return error;
+    union command command;
+    describe(&command, function, grid, block, shared);
+    if (function->parameter_bytes > PROTO_PARAMETERS_INLINE)
+        return submit_long(stream, &command, function, source);
+    if (function->parameter_bytes)
+        pack(function, source, command.launch.inline_parameters);
+    return stream_submit(stream, &command.descriptor, NULL);
+}
+
+static gpushare_error no_function(void)
+{
+    return failure(GPUSHARE_ERROR_INVALID_HANDLE, "function: the handle is NULL");
+}
+
+gpushare_error gpushare_launch(gpushare_function *function, struct gpushare_dim grid,
+                               struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
+                               void *const *parameters)
+{
+    if (!function)
+        return no_function();
+    gpushare_error error = connection_check(function->connection);
+    if (error)
+        return error;
+    if (!parameters && function->parameters)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s takes %u parameters; parameters is NULL",
+                       function->name, function->parameters);
+    for (uint32_t i = 0; i < function->parameters; i++)
+        if (!parameters[i])
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "%s takes %u parameters; the pointer to number %u, from 0, is NULL",
+                           function->name, function->parameters, i);
+    return launch(function, grid, block, shared, stream, (struct source){.each = parameters});
+}
+
+gpushare_error gpushare_launch_packed(gpushare_function *function, struct gpushare_dim grid,
+                                      struct gpushare_dim block, uint32_t shared,
+                                      gpushare_stream *stream, const void *parameters, size_t bytes)
+{
+    if (!function)
+        return no_function();
+    gpushare_error error = connection_check(function->connection);
+    if (error)
+        return error;
+    if (bytes != function->parameter_bytes || (bytes && !parameters))
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "%s takes a parameter block of %u bytes; %zu bytes at %p were given",
+                       function->name, function->parameter_bytes, bytes, parameters);
+    return launch(function, grid, block, shared, stream,
+                  (struct source){.packed = bytes ? parameters : ""});
+}

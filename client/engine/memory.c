@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/engine/memory.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/engine/connection.h"
+#include "client/session/device.h"
+#include "client/session/failure.h"
+
+static bool inside(uint64_t base, uint64_t bytes, uint64_t address)
+{
+    return address - base < bytes;
+}
+
+static bool in_window(const gpushare_connection *connection, uint64_t address)
+{
+    return inside(connection->device_base, connection->window_bytes, address) ||
+           inside(connection->host_base, connection->window_bytes, address);
+}
+
+enum memory_kind memory_classify(gpushare_connection *connection, uint64_t address, uint64_t count)
+{
+    struct allocation allocation;
+    uint64_t last = address + count - 1;
+    if (last < address)
+        return MEMORY_ASTRAY;
+    if (allocation_find(&connection->allocations, address, &allocation)) {
+        uint64_t offset = address - allocation.address;
+        if (offset > allocation.asked || count > allocation.asked - offset)
+            return MEMORY_ASTRAY;
+        return allocation.kind == ALLOCATION_HOST ? MEMORY_HOST : MEMORY_DEVICE;
+    }
+    if (in_window(connection, address) || in_window(connection, last))
+        return MEMORY_ASTRAY;
+    /* Of another connection: this process can't touch it, so it must not be taken for ordinary. */
+    return connection_any_window(address) || connection_any_window(last) ? MEMORY_ASTRAY
+                                                                         : MEMORY_ORDINARY;
+}
+
+static gpushare_error no_memory(void)
+{
+    return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+}
+
+/* ---- device memory ---- */
+
+static gpushare_error device_release(gpushare_connection *connection, uint64_t address)
+{
+    struct proto_memory_free body = {.address = address};
+    struct session_call call = {.request = PROTO_MEMORY_FREE, .body = &body, .reply = PROTO_DONE};
+    return connection_call(connection, &call);
+}
+
+gpushare_error gpushare_memory_alloc(gpushare_connection *connection, uint64_t count,
+                                     gpushare_address *address)
+{
+    gpushare_error error = connection_check(connection);
+    if (error)
+        return error;
+    if (!address)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "address: the pointer is NULL");
+    if (!count)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "count is 0; there is nothing to allocate");
+    struct proto_memory_alloc body = {.count = count};
+    struct proto_memory_allocated reply;
+    struct session_call call = {.request = PROTO_MEMORY_ALLOC,
+                                .body = &body,
+                                .reply = PROTO_MEMORY_ALLOCATED,
+                                .reply_body = &reply,
+                                .reply_bytes = sizeof reply};
+    if ((error = connection_call(connection, &call)))
+        return error;
+    struct allocation allocation = {
+        .address = reply.address, .bytes = reply.count, .asked = count, .kind = ALLOCATION_DEVICE};
+    if (allocation_add(&connection->allocations, &allocation) < 0) {
+        (void)device_release(connection, reply.address);
+        return no_memory();
+    }
+    *address = reply.address;
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error gpushare_memory_free(gpushare_connection *connection, gpushare_address address)
+{
+    struct allocation taken;
+    gpushare_error error = connection_check(connection);
+    if (error || !address)
+        return error;
+    /* Before the server can give the address to another thread's allocation. */
+    if (!allocation_take(&connection->allocations, address, ALLOCATION_DEVICE, &taken))
+        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
+                       "0x%llx is not where device memory of this connection begins, or was freed "
+                       "before",
+                       (unsigned long long)address);
+    error = device_release(connection, address);
+    if (error) /* it is still there */
+        (void)allocation_add(&connection->allocations, &taken);
+    return error;
+}
+
+gpushare_error gpushare_memory_info(gpushare_connection *connection,
+                                    struct gpushare_memory_info *info)
+{
+    gpushare_error error = connection_check(connection);
+    if (error)
+        return error;
+    struct proto_memory_info reply;
+    struct session_call call = {.request = PROTO_MEMORY_QUERY,
+                                .reply = PROTO_MEMORY_INFO,
+                                .reply_body = &reply,
+                                .reply_bytes = sizeof reply};
+    if ((error = connection_call(connection, &call)))
+        return error;
+    struct gpushare_memory_info told = {.limit = reply.limit,
+                                        .used = reply.used,
+                                        .host_limit = reply.host_limit,
+                                        .host_used = reply.host_used};
+    return device_hand_out(info, &told, sizeof told, "info");
+}
+
+/* ---- shared host buffers ---- */
+
+static void *pointer(uint64_t address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+static gpushare_error host_release(gpushare_connection *connection, uint64_t address)
+{
+    struct proto_host_free body = {.address = address};
+    struct session_call call = {.request = PROTO_HOST_FREE, .body = &body, .reply = PROTO_DONE};
+    return connection_call(connection, &call);
+}
+
+static gpushare_error host_map(gpushare_connection *connection,
+                               const struct proto_host_allocated *reply, uint64_t count, int fd)
+{
+    uint64_t window = connection->window_bytes, offset = reply->address - connection->host_base;
+    if (!reply->count || reply->address % 4096 || reply->count % 4096 || offset >= window ||
+        reply->count > window - offset)
+        return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
+                       "the server put a host buffer outside of this client's window");
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK))
+        return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
+                       "the server sent a host buffer that is not sealed");
+    int result = shm_map_at(fd, reply->address, reply->count, true);
+    if (result < 0)
+        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "a host buffer can't be mapped: %s",
+                       strerror(-result));
+    /* A child that kept it would keep memory that is no longer charged to anybody. */
+    madvise(pointer(reply->address), reply->count, MADV_DONTFORK);
+    struct allocation allocation = {
+        .address = reply->address, .bytes = reply->count, .asked = count, .kind = ALLOCATION_HOST};
+    return allocation_add(&connection->allocations, &allocation) < 0 ? no_memory()
+                                                                     : GPUSHARE_SUCCESS;
+}
+
+gpushare_error memory_host_alloc(gpushare_connection *connection, uint64_t count, void **out)
+{
+    struct proto_host_alloc body = {.count = count};
+    struct proto_host_allocated reply;
+    int fd;
+    struct session_call call = {.request = PROTO_HOST_ALLOC,
+                                .body = &body,
+                                .reply = PROTO_HOST_ALLOCATED,
+                                .reply_body = &reply,
+                                .reply_bytes = sizeof reply,
+                                .reply_fds = &fd,
+                                .reply_fd_max = 1};
+    gpushare_error error = connection_call(connection, &call);
+    if (error)
+        return error;
+    error = host_map(connection, &reply, count, fd);
+    close(fd);
+    if (error) {
+        (void)host_release(connection, reply.address);
+        return error;
+    }
+    *out = pointer(reply.address);
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error memory_host_free(gpushare_connection *connection, uint64_t address)
+{
+    struct allocation buffer;
+    if (!allocation_take(&connection->allocations, address, ALLOCATION_HOST, &buffer))
+        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
+                       "0x%llx is not a shared host buffer of this connection, or was freed before",
+                       (unsigned long long)address);
+    /* Before the server can give the addresses to another thread's allocation. */
+    void *gone = mmap(pointer(address), buffer.bytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (gone != MAP_FAILED)
+        madvise(gone, buffer.bytes, MADV_DONTFORK);
+    return host_release(connection, address);
+}
+
+gpushare_error gpushare_host_alloc(gpushare_connection *connection, uint64_t count, void **buffer)
+{
+    gpushare_error error = connection_check(connection);
+    if (error)
+        return error;
+    if (!buffer)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "buffer: the pointer is NULL");
+    if (!count)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "count is 0; there is nothing to allocate");
+    return memory_host_alloc(connection, count, buffer);
+}
+
+gpushare_error gpushare_host_free(gpushare_connection *connection, void *buffer)
+{
+    gpushare_error error = connection_check(connection);
+    if (error || !buffer)
+        return error;
+    return memory_host_free(connection, (uint64_t)(uintptr_t)buffer);
+}

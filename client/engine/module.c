@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/engine/module.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/engine/connection.h"
+#include "client/session/device.h"
+#include "client/session/failure.h"
+
+static gpushare_error no_memory(void)
+{
+    return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+}
+
+static gpushare_error check_module(const gpushare_module *module)
+{
+    if (!module)
+        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "module: the handle is NULL");
+    return connection_check(module->connection);
+}
+
+static gpushare_error check_function(const gpushare_function *function)
+{
+    if (!function)
+        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "function: the handle is NULL");
+    return connection_check(function->connection);
+}
+
+/* ---- loading ---- */
+
+static gpushare_error write_all(int fd, const char *from, size_t bytes)
+{
+    while (bytes) {
+        ssize_t written = write(fd, from, bytes);
+        if (written < 0 && errno != EINTR)
+            return failure(GPUSHARE_ERROR_OUT_OF_MEMORY,
+                           "an image of %zu bytes can't be copied: %s", bytes, strerror(errno));
+        if (written > 0) {
+            from += written;
+            bytes -= (size_t)written;
+        }
+    }
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error load_fd(gpushare_connection *connection, int fd, uint64_t bytes,
+                              gpushare_module **out)
+{
+    gpushare_module *module = calloc(1, sizeof *module);
+    if (!module)
+        return no_memory();
+    struct proto_module_load body = {.count = bytes};
+    struct proto_module_loaded reply;
+    struct session_call call = {.request = PROTO_MODULE_LOAD,
+                                .body = &body,
+                                .fd = &fd,
+                                .reply = PROTO_MODULE_LOADED,
+                                .reply_body = &reply,
+                                .reply_bytes = sizeof reply};
+    gpushare_error error = connection_call(connection, &call);
+    if (error) {
+        free(module);
+        return error;
+    }
+    module->connection = connection;
+    module->handle = reply.module;
+    pthread_mutex_init(&module->lock, NULL);
+    pthread_mutex_lock(&connection->lists);
+    module->next = connection->modules;
+    connection->modules = module;
+    pthread_mutex_unlock(&connection->lists);
+    *out = module;
+    return GPUSHARE_SUCCESS;
+}
+
+/* Text is told from binary images, which hold zeros, by its beginning: all of these have a zero or
+ * a byte above 0x7f among the first eight. */
+static gpushare_error measure_text(const char *image, size_t *bytes)
+{
+    for (int i = 0; i < 4; i++)
+        if ((unsigned char)image[i] > 0x7e || !image[i])
+            return failure(GPUSHARE_ERROR_INVALID_IMAGE,
+                           "the image is not PTX text; for a cubin or a fatbin give its size in "
+                           "bytes");
+    *bytes = strlen(image);
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error gpushare_module_load(gpushare_connection *connection, const void *image,
+                                    size_t bytes, gpushare_module **module)
+{
+    gpushare_error error = connection_check(connection);
+    if (error)
+        return error;
+    if (!image || !module)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL",
+                       image ? "module" : "image");
+    if (!bytes && (error = measure_text(image, &bytes)))
+        return error;
+    if (bytes > PROTO_IMAGE_MAX)
+        return failure(GPUSHARE_ERROR_INVALID_IMAGE, "an image of %zu bytes; at most %d", bytes,
+                       PROTO_IMAGE_MAX);
+    int fd = memfd_create("gpushare-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "memfd_create: %s", strerror(errno));
+    if (!(error = write_all(fd, image, bytes)))
+        error = load_fd(connection, fd, bytes, module);
+    close(fd);
+    return error;
+}
+
+gpushare_error gpushare_module_load_file(gpushare_connection *connection, const char *path,
+                                         gpushare_module **module)
+{
+    gpushare_error error = connection_check(connection);
+    if (error)
+        return error;
+    if (!path || !module)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL",
+                       path ? "module" : "path");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+    if (fd < 0)
+        return failure(GPUSHARE_ERROR_NOT_FOUND, "%s: %s", path, strerror(errno));
+    void *image = MAP_FAILED;
+    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        error = failure(GPUSHARE_ERROR_NOT_FOUND, "%s is not a regular file", path);
+    else if (status.st_size == 0 || status.st_size > PROTO_IMAGE_MAX)
+        error = failure(GPUSHARE_ERROR_INVALID_IMAGE, "%s has %lld bytes; an image has 1 to %d",
+                        path, (long long)status.st_size, PROTO_IMAGE_MAX);
+    else if ((image = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) ==
+             MAP_FAILED)
+        error = failure(GPUSHARE_ERROR_NOT_FOUND, "%s can't be read: %s", path, strerror(errno));
+    else
+        error = gpushare_module_load(connection, image, (size_t)status.st_size, module);
+    if (image != MAP_FAILED)
+        munmap(image, (size_t)status.st_size);
+    close(fd);
+    return error;
+}
+
+/* ---- end ---- */
+
+static void drop(gpushare_module *module)
+{
+    for (struct gpushare_function *f = module->functions, *next; f; f = next) {
+        next = f->next;
+        free(f->table);
+        free(f);
+    }
+    pthread_mutex_destroy(&module->lock);
+    free(module);
+}
+
+gpushare_error gpushare_module_unload(gpushare_module *module)
+{
+    if (!module)
+        return GPUSHARE_SUCCESS;
+    gpushare_connection *connection = module->connection;
+    gpushare_error error = connection_check(connection);
+    if (error)
+        return error;
+    pthread_mutex_lock(&connection->lists);
+    for (struct gpushare_module **link = &connection->modules; *link; link = &(*link)->next)
+        if (*link == module) {
+            *link = module->next;
+            break;
+        }
+    pthread_mutex_unlock(&connection->lists);
+    allocation_disown(&connection->allocations, module);
+    struct proto_module_unload body = {.module = module->handle};
+    struct session_call call = {.request = PROTO_MODULE_UNLOAD, .body = &body, .reply = PROTO_DONE};
+    error = connection_call(connection, &call);
+    drop(module);
+    return error;
+}
+
+void module_forget(gpushare_connection *connection)
+{
+    for (struct gpushare_module *m = connection->modules, *next; m; m = next) {
+        next = m->next;
+        drop(m);
+    }
+    connection->modules = NULL;
+}
+
+/* ---- names ---- */
+
+static gpushare_error check_name(const char *name)
+{
+    if (!name)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "name: the pointer is NULL");
+    size_t length = strlen(name);
+    if (!length || length > PROTO_NAME_MAX)
+        return failure(GPUSHARE_ERROR_NOT_FOUND, "a name has 1 to %d bytes, this one %zu",
+                       PROTO_NAME_MAX, length);
+    return GPUSHARE_SUCCESS;
+}
+
+/* Offsets and sizes come from the server; launches trust them, so they are checked here, once. */
+static gpushare_error fill_table(struct gpushare_function *function, const uint32_t *pairs,
+                                 size_t bytes)
+{
+    uint64_t end = 0;
+    if (bytes != (size_t)function->parameters * 8)
+        return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
+                       "the server described %zu bytes of parameters for %u", bytes,
+                       function->parameters);
+    for (uint32_t i = 0; i < function->parameters; i++) {
+        uint64_t offset = pairs[2 * i], size = pairs[2 * i + 1];
+        if (!size || offset < end || offset + size > function->parameter_bytes)
+            return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
+                           "the server described parameters that don't fit their block");
+        end = offset + size;
+        function->table[i] = (struct module_parameter){(uint16_t)offset, (uint16_t)size};
+    }
+    return GPUSHARE_SUCCESS;
+}
+
+static void describe(struct gpushare_function *function, const struct proto_function_info *reply)
+{
+    uint32_t room = function->connection->device.block_shared;
+    function->handle = reply->function;
+    function->parameters = reply->parameters;
+    function->parameter_bytes = reply->parameter_bytes;
+    function->block_threads = reply->block_threads;
+    function->dynamic_shared = room > reply->shared_bytes ? room - reply->shared_bytes : 0;
+    function->info = (struct gpushare_function_info){
+        .parameters = reply->parameters,
+        .parameter_bytes = reply->parameter_bytes,
+        .block_threads = reply->block_threads,
+        .static_shared = reply->shared_bytes,
+        .local_memory = reply->local_bytes,
+        .constant_memory = reply->constant_bytes,
+        .registers = reply->registers,
+        .ptx_version = reply->ptx_version,
+        .binary_version = reply->binary_version,
+    };
+}
+
+/* Asks the server; *out is not in the module's list yet. */
+static gpushare_error look_up(gpushare_module *module, const char *name,
+                              struct gpushare_function **out)
+{
+    struct proto_function_get body = {.module = module->handle};
+    struct proto_function_info reply;
+    void *pairs = NULL;
+    size_t pairs_bytes = 0;
+    struct session_call call = {.request = PROTO_FUNCTION_GET,
+                                .body = &body,
+                                .tail = name,
+                                .tail_bytes = strlen(name),
+                                .reply = PROTO_FUNCTION_INFO,
+                                .reply_body = &reply,
+                                .reply_bytes = sizeof reply,
+                                .reply_tail = &pairs,
+                                .reply_tail_bytes = &pairs_bytes};
+    gpushare_error error = connection_call(module->connection, &call);
+    if (error)
+        return error;
+    struct gpushare_function *function = calloc(1, sizeof *function + strlen(name) + 1);
+    if (function && reply.parameters)
+        function->table = calloc(reply.parameters, sizeof *function->table);
+    if (!function || (reply.parameters && !function->table)) {
+        error = no_memory();
+    } else {
+        function->connection = module->connection;
+        function->module = module;
+        strcpy(function->name, name);
+        describe(function, &reply);
+        error = fill_table(function, pairs, pairs_bytes);
+    }
+    free(pairs);
+    if (error && function) {
+        free(function->table);
+        free(function);
+    }
+    if (!error)
+        *out = function;
+    return error;
+}
+
+gpushare_error gpushare_module_function(gpushare_module *module, const char *name,
+                                        gpushare_function **function)
+{
+    gpushare_error error = check_module(module);
+    if (error)
+        return error;
+    if (!function)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "function: the pointer is NULL");
+    if ((error = check_name(name)))
+        return error;
+    /* Held over the question, so that two threads get one and the same function. */
+    pthread_mutex_lock(&module->lock);
+    struct gpushare_function *found = module->functions;
+    while (found && strcmp(found->name, name) != 0)
+        found = found->next;
+    if (!found && !(error = look_up(module, name, &found))) {
+        found->next = module->functions;
+        module->functions = found;
+    }
+    pthread_mutex_unlock(&module->lock);
+    if (!error)
+        *function = found;
+    return error;
+}
+
+gpushare_error gpushare_module_variable(gpushare_module *module, const char *name,
+                                        gpushare_address *address, uint64_t *bytes)
+{
+    gpushare_error error = check_module(module);
+    if (error || (error = check_name(name)))
+        return error;
+    struct proto_global_get body = {.module = module->handle};
+    struct proto_global_info reply;
+    struct session_call call = {.request = PROTO_GLOBAL_GET,
+                                .body = &body,
+                                .tail = name,
+                                .tail_bytes = strlen(name),
+                                .reply = PROTO_GLOBAL_INFO,
+                                .reply_body = &reply,
+                                .reply_bytes = sizeof reply};
+    if ((error = connection_call(module->connection, &call)))
+        return error;
+    struct allocation variable = {.address = reply.address,
+                                  .bytes = reply.count,
+                                  .asked = reply.count,
+                                  .kind = ALLOCATION_VARIABLE,
+                                  .owner = module};
+    if (reply.count && allocation_add(&module->connection->allocations, &variable) < 0)
+        return no_memory();
+    if (address)
+        *address = reply.address;
+    if (bytes)
+        *bytes = reply.count;
+    return GPUSHARE_SUCCESS;
+}
+
+/* ---- functions ---- */
+
+gpushare_error gpushare_function_info(gpushare_function *function,
+                                      struct gpushare_function_info *info)
+{
+    gpushare_error error = check_function(function);
+    if (error)
+        return error;
+    struct gpushare_function_info told = function->info;
+    told.dynamic_shared = __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED);
+    return device_hand_out(info, &told, sizeof told, "info");
+}
+
+gpushare_error gpushare_function_parameter(gpushare_function *function, uint32_t index,
+                                           size_t *offset, size_t *bytes)
+{
+    gpushare_error error = check_function(function);
+    if (error)
+        return error;
+    if (index >= function->parameters)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s has %u parameters; there is no %u",
+                       function->name, function->parameters, index);
+    if (offset)
+        *offset = function->table[index].offset;
+    if (bytes)
+        *bytes = function->table[index].bytes;
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error gpushare_function_set_shared(gpushare_function *function, uint32_t bytes)
+{
+    gpushare_error error = check_function(function);
+    if (error)
+        return error;
+    struct proto_function_set body = {.function = function->handle, .attribute = 1, .value = bytes};
+    struct session_call call = {.request = PROTO_FUNCTION_SET, .body = &body, .reply = PROTO_DONE};
+    if (!(error = connection_call(function->connection, &call)))
+        __atomic_store_n(&function->dynamic_shared, bytes, __ATOMIC_RELAXED);
+    return error;
+}
+
+gpushare_error gpushare_occupancy(gpushare_function *function, uint32_t block_threads,
+                                  uint32_t shared, uint32_t *blocks)
+{
+    gpushare_error error = check_function(function);
+    if (error)
+        return error;
+    if (!blocks || !block_threads)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       blocks ? "block_threads is 0" : "blocks: the pointer is NULL");
+    struct proto_occupancy_get body = {
+        .function = function->handle, .block_threads = block_threads, .shared_bytes = shared};
+    struct proto_occupancy_info reply;
+    struct session_call call = {.request = PROTO_OCCUPANCY_GET,
+                                .body = &body,
+                                .reply = PROTO_OCCUPANCY_INFO,
+                                .reply_body = &reply,
+                                .reply_bytes = sizeof reply};
+    if ((error = connection_call(function->connection, &call)))
+        return error;
+    *blocks = reply.blocks;
+    return GPUSHARE_SUCCESS;
+}

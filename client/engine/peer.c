@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/engine/peer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/engine/connection.h"
+#include "client/session/failure.h"
+#include "common/ring.h"
+
+enum {
+    PEER_CHUNK = 4 << 20,
+    /* Two: the source's device fills one while the destination's empties the other. */
+    PEER_CHUNKS = 2,
+    PEER_CHUNK_LEAST = 64 << 10,
+};
+
+/* A buffer that both devices reach, and what was last done with each part of it. */
+struct road {
+    uint8_t *buffer; /* NULL until a first copy */
+    uint64_t chunk_bytes;
+    struct gpushare_stream *source_side, *destination_side; /* the library's own, one each */
+    uint32_t next;                                          /* chunk */
+    struct {
+        uint32_t stream; /* of the destination */
+        uint64_t value;  /* when it has been emptied; 0: never used */
+    } emptied[PEER_CHUNKS];
+};
+
+/* What one connection knows of another. Copies are kept at the source, links at the waiter. */
+struct peer {
+    uint64_t id; /* of the other connection */
+    uint32_t link;
+    pthread_mutex_t lock; /* road */
+    struct road road;
+    struct peer *next;
+};
+
+void peer_init(struct peers *peers)
+{
+    pthread_mutex_init(&peers->lock, NULL);
+    peers->first = NULL;
+}
+
+static void drop(struct peer *peer)
+{
+    pthread_mutex_destroy(&peer->lock);
+    free(peer);
+}
+
+void peer_destroy(struct peers *peers, bool here)
+{
+    for (struct peer *p = peers->first, *next; p; p = next) {
+        next = p->next;
+        drop(p);
+    }
+    peers->first = NULL;
+    if (here)
+        pthread_mutex_destroy(&peers->lock);
+}
+
+/* The entry for `to`, made if need be. */
+static gpushare_error find(gpushare_connection *from, const gpushare_connection *to,
+                           struct peer **out)
+{
+    pthread_mutex_lock(&from->peers.lock);
+    struct peer *p = from->peers.first;
+    while (p && p->id != to->id)
+        p = p->next;
+    if (!p && (p = calloc(1, sizeof *p))) {
+        p->id = to->id;
+        pthread_mutex_init(&p->lock, NULL);
+        p->next = from->peers.first;
+        from->peers.first = p;
+    }
+    pthread_mutex_unlock(&from->peers.lock);
+    *out = p;
+    return p ? GPUSHARE_SUCCESS
+             : failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+}
+
+static gpushare_error check_group(const gpushare_connection *a, const gpushare_connection *b)
+{
+    if (memcmp(a->attached.group, b->attached.group, sizeof a->attached.group) != 0)
+        return failure(GPUSHARE_ERROR_NOT_PERMITTED,
+                       "the two connections are not to the same server");
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error peer_link(gpushare_connection *from, gpushare_connection *to, uint32_t *link)
+{
+    struct peer *peer;
+    gpushare_error error = check_group(from, to);
+    if (error || (error = find(from, to, &peer)))
+        return error;
+    uint32_t known = __atomic_load_n(&peer->link, __ATOMIC_ACQUIRE);
+    if (!known) {
+        struct proto_link body = {.client = to->attached.client};
+        struct proto_linked reply;
+        struct session_call call = {.request = PROTO_LINK,
+                                    .body = &body,
+                                    .reply = PROTO_LINKED,
+                                    .reply_body = &reply,
+                                    .reply_bytes = sizeof reply};
+        if ((error = connection_call(from, &call)))
+            return error;
+        /* Two threads may both have asked; either answer is good. */
+        known = reply.link;
+        __atomic_store_n(&peer->link, known, __ATOMIC_RELEASE);
+    }
+    *link = known;
+    return GPUSHARE_SUCCESS;
+}
+
+/* The other connection's entry goes; what the server holds for it goes with the connections. */
+static void forget_one(gpushare_connection *connection, uint64_t id)
+{
+    pthread_mutex_lock(&connection->peers.lock);
+    for (struct peer **link = &connection->peers.first; *link; link = &(*link)->next)
+        if ((*link)->id == id) {
+            struct peer *gone = *link;
+            *link = gone->next;
+            /* The buffer is this connection's own: charged to it, and free to be used again. */
+            void *buffer = gone->road.buffer;
+            struct gpushare_stream *side = gone->road.source_side;
+            drop(gone);
+            pthread_mutex_unlock(&connection->peers.lock);
+            if (side)
+                (void)stream_retire(side);
+            if (buffer)
+                (void)memory_host_free(connection, (uint64_t)(uintptr_t)buffer);
+            return;
+        }
+    pthread_mutex_unlock(&connection->peers.lock);
+}
+
+void peer_forget(gpushare_connection *connection)
+{
+    /* What the roads from here use of others: a stream at the far end each. */
+    for (struct peer *p = connection->peers.first; p; p = p->next) {
+        if (p->road.destination_side && connection_find(p->id))
+            (void)stream_retire(p->road.destination_side);
+        p->road.destination_side = NULL;
+    }
+    for (gpushare_connection *c = connection_first(); c; c = c->next)
+        if (c != connection)
+            forget_one(c, connection->id);
+}
+
+/* ---- copies ---- */
+
+static gpushare_error share(gpushare_connection *destination, gpushare_connection *source,
+                            void *buffer)
+{
+    struct proto_host_share body = {.client = source->attached.client,
+                                    .address = (uint64_t)(uintptr_t)buffer};
+    struct session_call call = {.request = PROTO_HOST_SHARE, .body = &body, .reply = PROTO_DONE};
+    return connection_call(destination, &call);
+}
+
+/* Everything a copy from source to destination needs, once. Called with the peer's lock. */
+static gpushare_error build(gpushare_connection *destination, gpushare_connection *source,
+                            struct road *road)
+{
+    gpushare_error error = GPUSHARE_SUCCESS;
+    if (!road->source_side &&
+        (error = stream_open(source, GPUSHARE_STREAM_NON_BLOCKING, 0, &road->source_side)))
+        return error;
+    if (!road->destination_side && (error = stream_open(destination, GPUSHARE_STREAM_NON_BLOCKING,
+                                                        0, &road->destination_side)))
+        return error;
+    if (road->buffer)
+        return error;
+    void *buffer;
+    uint64_t chunk = PEER_CHUNK;
+    while ((error = memory_host_alloc(source, chunk * PEER_CHUNKS, &buffer)) ==
+               GPUSHARE_ERROR_OUT_OF_MEMORY &&
+           chunk / 2 >= PEER_CHUNK_LEAST)
+        chunk /= 2;
+    if (error)
+        return failure_prefix(error, "a copy between connections needs a host buffer: ");
+    if ((error = share(destination, source, buffer))) {
+        (void)memory_host_free(source, (uint64_t)(uintptr_t)buffer);
+        return error;
+    }
+    road->buffer = buffer;
+    road->chunk_bytes = chunk;
+    return GPUSHARE_SUCCESS;
+}
+
+struct leg {
+    struct gpushare_stream *stream;
+    gpushare_connection *other;
+    uint32_t link; /* by which this leg's connection names the other's timelines */
+};
+
+/* One copy command of one leg, after the other connection's stream has reached value. */
+static gpushare_error move(const struct leg *leg, uint32_t other_stream, uint64_t value,
+                           uint64_t destination, uint64_t source, uint64_t count, uint64_t *done)
+{
+    union {
+        struct ring_descriptor descriptor;
+        struct proto_command_copy copy;
+    } u = {.copy = {.opcode = PROTO_COMMAND_COPY,
+                    .destination = destination,
+                    .source = source,
+                    .count = count}};
+    struct proto_dependency wait = {.stream = other_stream, .link = leg->link, .value = value};
+    gpushare_error error = stream_begin(leg->stream);
+    if (error)
+        return error;
+    if (!stream_reached(leg->other, other_stream, value))
+        error = stream_push_wait(leg->stream, wait);
+    if (!error && count)
+        error = stream_push(leg->stream, &u.descriptor);
+    *done = leg->stream->producer.value;
+    stream_end(leg->stream);
+    return error;
+}
+
+/* Makes `leg` wait for all that `other` was given so far. */
+static gpushare_error follow(const struct leg *leg, const struct gpushare_stream *other)
+{
+    uint64_t ignored;
+    return move(leg, other->index, stream_last(other), 0, 0, 0, &ignored);
+}
+
+/* A stream joins the default stream's rules only when something is pushed: without this, what
+ * follows it would not wait for work that the stream itself must wait for. */
+static gpushare_error settle(struct gpushare_stream *stream)
+{
+    gpushare_error error = stream_begin(stream);
+    if (!error)
+        stream_end(stream);
+    return error;
+}
+
+static gpushare_error drive(const struct leg *in, const struct leg *out, struct road *road,
+                            uint64_t to, uint64_t from, uint64_t count)
+{
+    for (uint64_t at = 0; at < count;) {
+        uint32_t chunk = road->next;
+        uint64_t piece = count - at < road->chunk_bytes ? count - at : road->chunk_bytes;
+        uint64_t buffer = (uint64_t)(uintptr_t)road->buffer + chunk * road->chunk_bytes;
+        uint64_t filled, emptied;
+        gpushare_error error = move(in, road->emptied[chunk].stream, road->emptied[chunk].value,
+                                    buffer, from + at, piece, &filled);
+        if (!error)
+            error = move(out, in->stream->index, filled, to + at, buffer, piece, &emptied);
+        if (error)
+            return error;
+        road->emptied[chunk].stream = out->stream->index;
+        road->emptied[chunk].value = emptied;
+        road->next = (chunk + 1) % PEER_CHUNKS;
+        at += piece;
+    }
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error peer_copy(gpushare_connection *destination, uint64_t to, gpushare_connection *source,
+                         uint64_t from, uint64_t count, struct gpushare_stream *stream)
+{
+    struct peer *peer;
+    struct leg in = {.other = destination}, out = {.other = source};
+    gpushare_error error;
+    if ((error = peer_link(source, destination, &in.link)) ||
+        (error = peer_link(destination, source, &out.link)) ||
+        (error = find(source, destination, &peer)) || (error = settle(stream)))
+        return error;
+    pthread_mutex_lock(&peer->lock);
+    struct road *road = &peer->road;
+    if (!(error = build(destination, source, road))) {
+        bool at_source = stream->connection == source;
+        in.stream = at_source ? stream : road->source_side;
+        out.stream = at_source ? road->destination_side : stream;
+        const struct leg *mine = at_source ? &in : &out, *helper = at_source ? &out : &in;
+        /* The helper may not begin before the caller's stream would, nor be left behind. */
+        if (!(error = follow(helper, stream)) &&
+            !(error = drive(&in, &out, road, to, from, count)) && at_source)
+            error = follow(mine, helper->stream);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return error;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/engine/staging.h"
+
+#include <string.h>
+
+#include "client/engine/connection.h"
+#include "client/session/failure.h"
+
+enum {
+    /* Four chunks of 4 MiB: while the device moves one (some 200 us at 20 GB/s) the processor
+     * copies the next, and the waits between cost nothing that can be seen. */
+    LARGE_CHUNK = 4 << 20,
+    LARGE_CHUNKS = 4,
+    /* Small copies are many and each costs a chunk until it is done. */
+    SMALL_CHUNK = 64 << 10,
+    SMALL_CHUNKS = 32,
+    SMALL_SLAB = SMALL_CHUNK * SMALL_CHUNKS,
+    /* Less than this is not worth a buffer. */
+    LEAST_SLAB = 64 << 10,
+};
+
+_Static_assert((int)SMALL_CHUNKS <= (int)STAGING_CHUNKS_MAX, "room in the small pool");
+_Static_assert((int)LARGE_CHUNKS <= (int)STAGING_CHUNKS_MAX, "room in the large pool");
+
+void staging_init(struct staging *staging)
+{
+    memset(staging, 0, sizeof *staging);
+    pthread_mutex_init(&staging->lock, NULL);
+    pthread_cond_init(&staging->given, NULL);
+    staging->small.slab_bytes = SMALL_SLAB;
+    staging->small.chunk_bytes = SMALL_CHUNK;
+    staging->small.chunks_max = SMALL_CHUNKS;
+    staging->large.slab_bytes = LARGE_CHUNK;
+    staging->large.chunk_bytes = LARGE_CHUNK;
+    staging->large.chunks_max = LARGE_CHUNKS;
+}
+
+void staging_destroy(struct staging *staging)
+{
+    pthread_cond_destroy(&staging->given);
+    pthread_mutex_destroy(&staging->lock);
+}
+
+static bool done(const gpushare_connection *connection, const struct staging_chunk *chunk)
+{
+    return !chunk->value || stream_reached(connection, chunk->stream, chunk->value);
+}
+
+static void cut(struct staging_pool *pool, uint8_t *slab, uint64_t bytes)
+{
+    uint64_t piece = pool->chunk_bytes < bytes ? pool->chunk_bytes : bytes;
+    for (uint64_t at = 0; at + piece <= bytes && pool->count < pool->chunks_max; at += piece)
+        pool->chunks[pool->count++] = (struct staging_chunk){.start = slab + at, .bytes = piece};
+}
+
+/*
+ * One more buffer for the pool, halved until the limit has room for it. Called with
+ * the lock, which is open while the server is asked. False if there is no room.
+ */
+static gpushare_error grow(gpushare_connection *connection, struct staging_pool *pool)
+{
+    struct staging *staging = &connection->staging;
+    staging->growing = true;
+    gpushare_error error;
+    void *slab = NULL;
+    uint64_t bytes = pool->slab_bytes;
+    pthread_mutex_unlock(&staging->lock);
+    while ((error = memory_host_alloc(connection, bytes, &slab)) == GPUSHARE_ERROR_OUT_OF_MEMORY &&
+           bytes / 2 >= LEAST_SLAB)
+        bytes /= 2;
+    pthread_mutex_lock(&staging->lock);
+    staging->growing = false;
+    pthread_cond_broadcast(&staging->given);
+    if (!error)
+        cut(pool, slab, bytes);
+    /* What had to be smaller, or was refused, shows that there is no more. */
+    if (error == GPUSHARE_ERROR_OUT_OF_MEMORY || (!error && bytes < pool->slab_bytes))
+        pool->full = true;
+    return error;
+}
+
+/* The chunk not busy whose last copy is done, or else any that is not busy; NULL if all are. */
+static struct staging_chunk *look(const gpushare_connection *connection, struct staging_pool *pool)
+{
+    struct staging_chunk *pending = NULL;
+    for (uint32_t i = 0; i < pool->count; i++) {
+        struct staging_chunk *chunk = &pool->chunks[i];
+        if (chunk->busy)
+            continue;
+        if (done(connection, chunk))
+            return chunk;
+        /* Values of different streams don't compare; of one stream the lowest is done first. */
+        if (!pending || (chunk->stream == pending->stream && chunk->value < pending->value))
+            pending = chunk;
+    }
+    return pending;
+}
+
+static gpushare_error out_of_room(gpushare_error error)
+{
+    return failure_prefix(error, "copies of ordinary memory need a staging buffer, and the "
+                                 "pinned-host limit has no room for one; use a shared host buffer "
+                                 "or raise GPUSHARE_PINNED_HOST_MEM_LIMIT: ");
+}
+
+/* A chunk of the pool, marked busy; its last copy may still run. Called with the lock. */
+static gpushare_error choose(gpushare_connection *connection, struct staging_pool *pool, bool wait,
+                             struct staging_chunk **out)
+{
+    struct staging *staging = &connection->staging;
+    for (;;) {
+        struct staging_chunk *chunk = look(connection, pool);
+        bool ready = chunk && done(connection, chunk);
+        if (!ready && !pool->full && pool->count < pool->chunks_max && !staging->growing) {
+            gpushare_error error = grow(connection, pool);
+            if (error && error != GPUSHARE_ERROR_OUT_OF_MEMORY)
+                return error;
+            if (error && !pool->count)
+                return error;
+            continue;
+        }
+        if (chunk && (ready || wait)) {
+            chunk->busy = true;
+            *out = chunk;
+            return GPUSHARE_SUCCESS;
+        }
+        if (!wait) {
+            *out = NULL;
+            return GPUSHARE_SUCCESS;
+        }
+        if (pool->full && !pool->count)
+            return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "there was none before");
+        pthread_cond_wait(&staging->given, &staging->lock);
+    }
+}
+
+gpushare_error staging_take(gpushare_connection *connection, uint64_t count, bool wait,
+                            struct staging_chunk **out)
+{
+    struct staging *staging = &connection->staging;
+    struct staging_chunk *chunk = NULL;
+    struct staging_pool *pool = count <= SMALL_CHUNK ? &staging->small : &staging->large;
+    struct staging_pool *other = count <= SMALL_CHUNK ? &staging->large : &staging->small;
+    pthread_mutex_lock(&staging->lock);
+    /* A limit too tight for both pools leaves one to serve all. */
+    if (pool->full && !pool->count && other->count)
+        pool = other;
+    gpushare_error error = choose(connection, pool, wait, &chunk);
+    if (error == GPUSHARE_ERROR_OUT_OF_MEMORY && other->count)
+        error = choose(connection, other, wait, &chunk);
+    /* Memory that is freed meanwhile may make room: the next call asks again. */
+    if (error == GPUSHARE_ERROR_OUT_OF_MEMORY)
+        pool->full = false;
+    pthread_mutex_unlock(&staging->lock);
+    if (error)
+        return error == GPUSHARE_ERROR_OUT_OF_MEMORY ? out_of_room(error) : error;
+    if (chunk && !done(connection, chunk) &&
+        (error = stream_wait_value(connection, chunk->stream, chunk->value))) {
+        staging_give(connection, chunk, chunk->stream, chunk->value);
+        return error;
+    }
+    *out = chunk;
+    return GPUSHARE_SUCCESS;
+}
+
+void staging_give(gpushare_connection *connection, struct staging_chunk *chunk, uint32_t stream,
+                  uint64_t value)
+{
+    struct staging *staging = &connection->staging;
+    pthread_mutex_lock(&staging->lock);
+    chunk->stream = stream;
+    chunk->value = value;
+    chunk->busy = false;
+    pthread_cond_signal(&staging->given);
+    pthread_mutex_unlock(&staging->lock);
+}

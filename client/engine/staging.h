@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * staging: shared host buffers of the library's own, through which ordinary memory
+ * goes. Two pools: many small chunks, so that small copies don't wait for each
+ * other, and few large ones, so that the processor fills one while the device reads
+ * another. Allocated when first needed, and smaller where the client's pinned-host
+ * limit leaves less. Any thread.
+ */
+#ifndef GPUSHARE_CLIENT_ENGINE_STAGING_H
+#define GPUSHARE_CLIENT_ENGINE_STAGING_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/gpushare.h"
+
+enum { STAGING_CHUNKS_MAX = 32 };
+
+/* A piece of a buffer; busy while a caller fills or drains it, then in flight until a value. */
+struct staging_chunk {
+    uint8_t *start;
+    uint64_t bytes;
+    bool busy;
+    uint32_t stream; /* the last copy from or to it: stream and timeline value */
+    uint64_t value;  /* 0: none yet */
+};
+
+struct staging_pool {
+    uint64_t slab_bytes;  /* of one buffer */
+    uint64_t chunk_bytes; /* of the pieces it is cut into */
+    uint32_t chunks_max;
+    uint32_t count;
+    bool full; /* the limit allows no more */
+    struct staging_chunk chunks[STAGING_CHUNKS_MAX];
+};
+
+struct staging {
+    pthread_mutex_t lock; /* pools */
+    pthread_cond_t given; /* a chunk is no longer busy */
+    bool growing;         /* a thread is asking the server for a buffer */
+    struct staging_pool small, large;
+};
+
+void staging_init(struct staging *staging);
+void staging_destroy(struct staging *staging);
+
+/*
+ * Takes a chunk for a copy of count bytes, of which it may hold fewer; what was last
+ * copied from or to it is done. wait: whether to wait for one; a caller that
+ * holds a chunk already must not (two such callers would wait for each other) and
+ * gets *chunk NULL instead.
+ * OUT_OF_MEMORY if the pinned-host limit leaves no room at all.
+ */
+gpushare_error staging_take(gpushare_connection *connection, uint64_t count, bool wait,
+                            struct staging_chunk **chunk);
+
+/* Gives it back; it is used again when the stream's timeline reaches value (0: at once). */
+void staging_give(gpushare_connection *connection, struct staging_chunk *chunk, uint32_t stream,
+                  uint64_t value);
+
+#endif

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/engine/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/engine/connection.h"
+#include "client/engine/event.h"
+#include "client/session/failure.h"
+#include "client/engine/thread_stream.h"
+#include "common/doorbell.h"
+
+/* ---- objects ---- */
+
+struct gpushare_stream *stream_new(gpushare_connection *connection, uint32_t index, uint64_t value)
+{
+    struct gpushare_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    struct ring ring = ring_at(connection->ring_memory.base, connection->status_memory.base, index);
+    stream->connection = connection;
+    stream->index = index;
+    stream->last = value;
+    stream->joined_by_default = value;
+    stream->errors_seen = __atomic_load_n(&ring.status->error_count, __ATOMIC_ACQUIRE);
+    pthread_mutex_init(&stream->lock, NULL);
+    ring_producer_open(&stream->producer, ring, stream->marks, value);
+    return stream;
+}
+
+void stream_delete(struct gpushare_stream *stream)
+{
+    if (!stream)
+        return;
+    pthread_mutex_destroy(&stream->lock);
+    free(stream);
+}
+
+gpushare_error stream_resolve(gpushare_connection *connection, gpushare_stream *handle,
+                              struct gpushare_stream **stream)
+{
+    if (!handle) {
+        *stream = connection->default_stream;
+        return GPUSHARE_SUCCESS;
+    }
+    if (handle == GPUSHARE_STREAM_PER_THREAD)
+        return thread_stream_get(connection, stream);
+    if (handle->connection != connection)
+        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
+                       "the stream belongs to another connection than the call is about");
+    *stream = handle;
+    return GPUSHARE_SUCCESS;
+}
+
+static bool is_default(const struct gpushare_stream *stream)
+{
+    return stream == stream->connection->default_stream;
+}
+
+/* ---- errors of work ---- */
+
+static gpushare_error report(struct gpushare_stream *stream) __attribute__((cold));
+static gpushare_error report(struct gpushare_stream *stream)
+{
+    const struct proto_stream_status *status = stream->producer.ring.status;
+    uint32_t count = __atomic_load_n(&status->error_count, __ATOMIC_ACQUIRE);
+    /* One reporter of several threads: whoever moves the mark. */
+    if (__atomic_exchange_n(&stream->errors_seen, count, __ATOMIC_ACQ_REL) == count)
+        return GPUSHARE_SUCCESS;
+    uint32_t error = __atomic_load_n(&status->error, __ATOMIC_ACQUIRE);
+    return failure_plain(error ? error : PROTO_ERROR_UNKNOWN);
+}
+
+static inline gpushare_error check_errors(struct gpushare_stream *stream)
+{
+    uint32_t count = __atomic_load_n(&stream->producer.ring.status->error_count, __ATOMIC_RELAXED);
+    if (__builtin_expect(count != __atomic_load_n(&stream->errors_seen, __ATOMIC_RELAXED), 0))
+        return report(stream);
+    return GPUSHARE_SUCCESS;
+}
+
+/* ---- pushing ---- */
+
+/* The ring or its arena is full: sleeps a while on the head. */
+static gpushare_error wait_room(struct gpushare_stream *stream) __attribute__((noinline));
+static gpushare_error wait_room(struct gpushare_stream *stream)
+{
+    gpushare_connection *connection = stream->connection;
+    uint32_t seen = stream->producer.head;
+    uint32_t fault =
+        ring_wait_room(&stream->producer, (struct proto_status_header *)connection->status);
+    /* Nothing moved for a whole sleep: the fault word may be all that is left of the server, or not
+     * even that. */
+    if (fault || (__atomic_load_n(&stream->producer.ring.status->head, __ATOMIC_RELAXED) == seen &&
+                  !connection_alive(connection)))
+        return connection_dead(connection);
+    return GPUSHARE_SUCCESS;
+}
+
+/* The producer's half of the handshake in tests/model/doorbell.pml. */
+gpushare_error stream_push(struct gpushare_stream *stream, const struct ring_descriptor *descriptor)
+{
+    while (__builtin_expect(ring_room(&stream->producer) == RING_FULL, 0)) {
+        gpushare_error error = wait_room(stream);
+        if (error)
+            return error;
+    }
+    if (ring_publish(&stream->producer, descriptor))
+        doorbell_ring(stream->connection->header, stream->index, stream->connection->eventfd);
+    /* Named by other streams' waits only from here on, when its descriptor can be seen. */
+    __atomic_store_n(&stream->last, stream->producer.value, __ATOMIC_RELEASE);
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error stream_arena(struct gpushare_stream *stream, uint32_t bytes, void **at,
+                            uint32_t *offset)
+{
+    while (ring_room(&stream->producer) == RING_FULL ||
+           ring_arena_room(&stream->producer, bytes, offset) == RING_FULL) {
+        gpushare_error error = wait_room(stream);
+        if (error)
+            return error;
+    }
+    *at = stream->producer.ring.arena + *offset;
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error push_waits(struct gpushare_stream *stream,
+                                 const struct proto_dependency *waits, uint32_t count)
+{
+    union {
+        struct ring_descriptor descriptor;
+        struct proto_command_wait wait;
+    } u = {.wait = {.opcode = PROTO_COMMAND_WAIT, .count = count}};
+    u.wait.stream0 = waits[0].stream;
+    u.wait.link0 = waits[0].link;
+    u.wait.value0 = waits[0].value;
+    if (count > 1) {
+        u.wait.stream1 = waits[1].stream;
+        u.wait.link1 = waits[1].link;
+        u.wait.value1 = waits[1].value;
+    }
+    if (count > 2) {
+        u.wait.stream2 = waits[2].stream;
+        u.wait.link2 = waits[2].link;
+        u.wait.value2 = waits[2].value;
+    }
+    return stream_push(stream, &u.descriptor);
+}
+
+gpushare_error stream_push_wait(struct gpushare_stream *stream, struct proto_dependency dependency)
+{
+    return push_waits(stream, &dependency, 1);
+}
+
+/* ---- the default stream's rules ---- */
+
+bool stream_reached(const gpushare_connection *connection, uint32_t index, uint64_t value)
+{
+    struct ring ring = ring_at(connection->ring_memory.base, connection->status_memory.base, index);
+    return __atomic_load_n(&ring.status->completed, __ATOMIC_ACQUIRE) >= value;
+}
+
+static bool own_reached(const struct gpushare_stream *stream, uint64_t value)
+{
+    return __atomic_load_n(&stream->producer.ring.status->completed, __ATOMIC_ACQUIRE) >= value;
+}
+
+/* A blocking stream begins after what the default stream was given before. */
+static gpushare_error join_default(struct gpushare_stream *stream, uint64_t value)
+{
+    const struct gpushare_stream *source = stream->connection->default_stream;
+    if (!own_reached(source, value)) {
+        struct proto_dependency wait = {.stream = source->index, .value = value};
+        gpushare_error error = push_waits(stream, &wait, 1);
+        if (error)
+            return error;
+    }
+    stream->joined = value;
+    return GPUSHARE_SUCCESS;
+}
+
+/* The default stream begins after what every blocking stream was given before. */
+static gpushare_error join_blocking(struct gpushare_stream *stream)
+{
+    gpushare_connection *connection = stream->connection;
+    struct proto_dependency waits[3];
+    struct gpushare_stream *joining[3];
+    uint32_t count = 0;
+    gpushare_error error = GPUSHARE_SUCCESS;
+    pthread_mutex_lock(&connection->lists);
+    for (struct gpushare_stream *s = connection->streams; s && !error; s = s->next) {
+        uint64_t value = stream_last(s);
+        if ((s->flags & GPUSHARE_STREAM_NON_BLOCKING) || value == s->joined_by_default)
+            continue;
+        if (own_reached(s, value)) {
+            s->joined_by_default = value;
+            continue;
+        }
+        waits[count] = (struct proto_dependency){.stream = s->index, .value = value};
+        joining[count++] = s;
+        if (count == 3) {
+            error = push_waits(stream, waits, count);
+            for (uint32_t i = 0; i < count && !error; i++)
+                joining[i]->joined_by_default = waits[i].value;
+            count = 0;
+        }
+    }
+    if (count && !error && !(error = push_waits(stream, waits, count)))
+        for (uint32_t i = 0; i < count; i++)
+            joining[i]->joined_by_default = waits[i].value;
+    pthread_mutex_unlock(&connection->lists);
+    return error;
+}
+
+static inline gpushare_error join(struct gpushare_stream *stream)
+{
+    gpushare_connection *connection = stream->connection;
+    if (is_default(stream))
+        return __atomic_load_n(&connection->blocking, __ATOMIC_ACQUIRE) ? join_blocking(stream)
+                                                                        : GPUSHARE_SUCCESS;
+    if (stream->flags & GPUSHARE_STREAM_NON_BLOCKING)
+        return GPUSHARE_SUCCESS;
+    uint64_t value = stream_last(connection->default_stream);
+    return value == stream->joined ? GPUSHARE_SUCCESS : join_default(stream, value);
+}
+
+gpushare_error stream_begin(struct gpushare_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    gpushare_error error = check_errors(stream);
+    if (!error)
+        error = join(stream);
+    if (__builtin_expect(error != 0, 0))
+        pthread_mutex_unlock(&stream->lock);
+    return error;
+}
+
+void stream_end(struct gpushare_stream *stream)
+{
+    pthread_mutex_unlock(&stream->lock);
+}
+
+gpushare_error stream_submit(struct gpushare_stream *stream,
+                             const struct ring_descriptor *descriptor, uint64_t *value)
+{
+    gpushare_error error = stream_begin(stream);
+    if (error)
+        return error;
+    error = stream_push(stream, descriptor);
+    if (value)
+        *value = stream->producer.value;
+    stream_end(stream);
+    return error;
+}
+
+/* ---- waiting ---- */
+
+gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index, uint64_t value)
+{
+    struct ring ring = ring_at(connection->ring_memory.base, connection->status_memory.base, index);
+    struct timeline timeline = {.stream = ring.status,
+                                .status = connection->status,
+                                .ring = ring.header,
+                                .header = connection->header,
+                                .index = index,
+                                .eventfd = connection->eventfd};
+    if (timeline_wait(&timeline, value, connection->spin_ns, connection_alive, connection))
+        return connection_dead(connection);
+    return GPUSHARE_SUCCESS;
+}
+
+struct point {
+    uint32_t index;
+    uint64_t value;
+};
+
+/*
+ * Where all streams stand: the default stream and those of the list, or only its
+ * blocking ones. malloc'ed; NULL without memory.
+ */
+static struct point *snapshot(gpushare_connection *connection, bool blocking_only, uint32_t *count)
+{
+    uint32_t most = connection->attached.streams;
+    struct point *points = malloc(most * sizeof *points);
+    if (!points) {
+        failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+        return NULL;
+    }
+    uint32_t n = 0;
+    points[n++] = (struct point){0, stream_last(connection->default_stream)};
+    pthread_mutex_lock(&connection->lists);
+    for (struct gpushare_stream *s = connection->streams; s && n < most; s = s->next)
+        if (!blocking_only || !(s->flags & GPUSHARE_STREAM_NON_BLOCKING))
+            points[n++] = (struct point){s->index, stream_last(s)};
+    pthread_mutex_unlock(&connection->lists);
+    *count = n;
+    return points;
+}
+
+static gpushare_error wait_points(gpushare_connection *connection, bool blocking_only)
+{
+    uint32_t count;
+    struct point *points = snapshot(connection, blocking_only, &count);
+    if (!points)
+        return GPUSHARE_ERROR_OUT_OF_MEMORY;
+    gpushare_error error = GPUSHARE_SUCCESS;
+    for (uint32_t i = 0; i < count && !error; i++)
+        error = stream_wait_value(connection, points[i].index, points[i].value);
+    free(points);
+    return error;
+}
+
+gpushare_error stream_settle(struct gpushare_stream *stream)
+{
+    gpushare_error error = connection_check(stream->connection);
+    return error ? error : check_errors(stream);
+}
+
+gpushare_error stream_wait_pushed(struct gpushare_stream *stream)
+{
+    gpushare_error error =
+        stream_wait_value(stream->connection, stream->index, stream_last(stream));
+    return error ? error : stream_settle(stream);
+}
+
+gpushare_error stream_wait_all(struct gpushare_stream *stream)
+{
+    gpushare_connection *connection = stream->connection;
+    if (!is_default(stream) || !__atomic_load_n(&connection->blocking, __ATOMIC_ACQUIRE))
+        return stream_wait_pushed(stream);
+    gpushare_error error = wait_points(connection, true);
+    return error ? error : stream_settle(stream);
+}
+
+gpushare_error gpushare_synchronize(gpushare_connection *connection)
+{
+    gpushare_error error = connection_check(connection);
+    if (error || (error = wait_points(connection, false)) || (error = connection_check(connection)))
+        return error;
+    error = check_errors(connection->default_stream);
+    pthread_mutex_lock(&connection->lists);
+    for (struct gpushare_stream *s = connection->streams; s; s = s->next) {
+        /* All are told now; the first one's error is what the caller gets. */
+        gpushare_error other = check_errors(s);
+        error = error ? error : other;
+    }
+    pthread_mutex_unlock(&connection->lists);
+    return error;
+}
+
+gpushare_error gpushare_stream_synchronize(gpushare_connection *connection, gpushare_stream *stream)
+{
+    struct gpushare_stream *resolved;
+    gpushare_error error = connection_check(connection);
+    if (error || (error = stream_resolve(connection, stream, &resolved)))
+        return error;
+    return stream_wait_all(resolved);
+}
+
+gpushare_error gpushare_stream_query(gpushare_connection *connection, gpushare_stream *stream)
+{
+    struct gpushare_stream *resolved;
+    gpushare_error error = connection_check(connection);
+    if (error || (error = stream_resolve(connection, stream, &resolved)) ||
+        (error = check_errors(resolved)))
+        return error;
+    if (!own_reached(resolved, stream_last(resolved)))
+        return GPUSHARE_ERROR_NOT_READY;
+    if (!is_default(resolved) || !__atomic_load_n(&connection->blocking, __ATOMIC_ACQUIRE))
+        return GPUSHARE_SUCCESS;
+    pthread_mutex_lock(&connection->lists);
+    for (struct gpushare_stream *s = connection->streams; s && !error; s = s->next)
+        if (!(s->flags & GPUSHARE_STREAM_NON_BLOCKING) && !own_reached(s, stream_last(s)))
+            error = GPUSHARE_ERROR_NOT_READY;
+    pthread_mutex_unlock(&connection->lists);
+    return error;
+}
+
+/* ---- life ---- */
+
+/* Forgets streams that were destroyed and whose work is done. With the lists' lock; returns a list.
+ */
+static struct gpushare_stream *pick_done(gpushare_connection *connection)
+{
+    struct gpushare_stream *done = NULL;
+    for (struct gpushare_stream **link = &connection->streams; *link;) {
+        struct gpushare_stream *s = *link;
+        if (s->zombie && own_reached(s, stream_last(s))) {
+            *link = s->next;
+            s->next = done;
+            done = s;
+            if (!(s->flags & GPUSHARE_STREAM_NON_BLOCKING))
+                __atomic_fetch_sub(&connection->blocking, 1, __ATOMIC_RELEASE);
+        } else {
+            link = &s->next;
+        }
+    }
+    return done;
+}
+
+static gpushare_error give_back(gpushare_connection *connection, struct gpushare_stream *done)
+{
+    gpushare_error error = GPUSHARE_SUCCESS;
+    while (done) {
+        struct gpushare_stream *s = done;
+        done = s->next;
+        struct proto_stream_destroy body = {.stream = s->index};
+        struct session_call call = {
+            .request = PROTO_STREAM_DESTROY, .body = &body, .reply = PROTO_DONE};
+        gpushare_error one = connection_call(connection, &call);
+        error = error ? error : one;
+        stream_delete(s);
+    }
+    return error;
+}
+
+static gpushare_error reap(gpushare_connection *connection)
+{
+    pthread_mutex_lock(&connection->lists);
+    struct gpushare_stream *done = pick_done(connection);
+    pthread_mutex_unlock(&connection->lists);
+    return give_back(connection, done);
+}
+
+gpushare_error stream_retire(struct gpushare_stream *stream)
+{
+    gpushare_connection *connection = stream->connection;
+    pthread_mutex_lock(&connection->lists);
+    stream->zombie = true;
+    pthread_mutex_unlock(&connection->lists);
+    return reap(connection);
+}
+
+/* Waits for the work of one destroyed stream. False if there is none. */
+static bool wait_zombie(gpushare_connection *connection, gpushare_error *error)
+{
+    struct point point = {0, 0};
+    bool found = false;
+    pthread_mutex_lock(&connection->lists);
+    for (struct gpushare_stream *s = connection->streams; s && !found; s = s->next)
+        if (s->zombie) {
+            point = (struct point){s->index, stream_last(s)};
+            found = true;
+        }
+    pthread_mutex_unlock(&connection->lists);
+    if (found && !(*error = stream_wait_value(connection, point.index, point.value)))
+        *error = reap(connection);
+    return found && !*error;
+}
+
+gpushare_error stream_open(gpushare_connection *connection, uint32_t flags, int32_t priority,
+                           struct gpushare_stream **stream)
+{
+    struct proto_stream_create body = {.priority = priority};
+    struct proto_stream_created reply;
+    struct session_call call = {.request = PROTO_STREAM_CREATE,
+                                .body = &body,
+                                .reply = PROTO_STREAM_CREATED,
+                                .reply_body = &reply,
+                                .reply_bytes = sizeof reply};
+    gpushare_error error = reap(connection);
+    if (error)
+        return error;
+    /* Streams that still work off what they had when they were destroyed count until then. */
+    while ((error = connection_call(connection, &call)) == GPUSHARE_ERROR_TOO_MANY_OBJECTS &&
+           wait_zombie(connection, &error))
+        ;
+    if (error)
+        return error;
+    if (!reply.stream || reply.stream >= connection->attached.streams)
+        return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
+                       "the server made stream %u, which this client can't have", reply.stream);
+    struct gpushare_stream *made = stream_new(connection, reply.stream, reply.value);
+    if (!made)
+        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+    made->flags = flags;
+    made->priority = reply.priority;
+    pthread_mutex_lock(&connection->lists);
+    made->next = connection->streams;
+    connection->streams = made;
+    if (!(flags & GPUSHARE_STREAM_NON_BLOCKING))
+        __atomic_fetch_add(&connection->blocking, 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&connection->lists);
+    *stream = made;
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error gpushare_stream_create(gpushare_connection *connection, uint32_t flags,
+                                      int32_t priority, gpushare_stream **stream)
+{
+    gpushare_error error = connection_check(connection);
+    if (error)
+        return error;
+    if (!stream)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "stream: the pointer is NULL");
+    if (flags & ~GPUSHARE_STREAM_NON_BLOCKING)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "flags is 0x%x; only GPUSHARE_STREAM_NON_BLOCKING is known", flags);
+    return stream_open(connection, flags, priority, stream);
+}
+
+gpushare_error gpushare_stream_destroy(gpushare_stream *stream)
+{
+    if (!stream)
+        return GPUSHARE_SUCCESS;
+    if (stream == GPUSHARE_STREAM_PER_THREAD)
+        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
+                       "a thread's own stream goes with the thread; it can't be destroyed");
+    gpushare_error error = connection_check(stream->connection);
+    return error ? error : stream_retire(stream);
+}
+
+gpushare_error gpushare_stream_priority(gpushare_connection *connection, gpushare_stream *stream,
+                                        int32_t *priority)
+{
+    struct gpushare_stream *resolved;
+    gpushare_error error = connection_check(connection);
+    if (error || (error = stream_resolve(connection, stream, &resolved)))
+        return error;
+    if (!priority)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "priority: the pointer is NULL");
+    *priority = resolved->priority;
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error gpushare_stream_wait_event(gpushare_connection *connection, gpushare_stream *stream,
+                                          gpushare_event *event)
+{
+    struct gpushare_stream *resolved;
+    gpushare_error error = connection_check(connection);
+    if (error || (error = stream_resolve(connection, stream, &resolved)))
+        return error;
+    if (!event)
+        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "event: the handle is NULL");
+    struct proto_dependency wait = {0};
+    if (!event_point(event, &wait.stream, &wait.value))
+        return GPUSHARE_SUCCESS;
+    bool here = event->connection == connection;
+    if (!here && (error = connection_check(event->connection)))
+        return error;
+    if ((here && wait.stream == resolved->index) ||
+        stream_reached(event->connection, wait.stream, wait.value))
+        return check_errors(resolved);
+    if (!here && (error = peer_link(connection, event->connection, &wait.link)))
+        return error;
+    if ((error = stream_begin(resolved)))
+        return error;
+    error = stream_push_wait(resolved, wait);
+    stream_end(resolved);
+    return error;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * stream: a ring's producer with a lock, and the rules of CUDA's default streams.
+ *
+ * Order between streams is explicit: a "wait" command names streams and timeline
+ * values. The default stream waits for the last value of every blocking stream; a
+ * blocking stream waits for the default stream's last value. Each remembers what it
+ * has waited for, so that a wait is pushed only when there is news. A value is named
+ * only after its descriptor was pushed, so waits never form a circle.
+ *
+ * A destroyed stream stays (as a zombie) until its work is done, so that every event
+ * and every wait that names it stays meaningful; only then is it given back.
+ */
+#ifndef GPUSHARE_CLIENT_ENGINE_STREAM_H
+#define GPUSHARE_CLIENT_ENGINE_STREAM_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/gpushare.h"
+#include "common/ring.h"
+#include "common/timeline.h"
+
+struct gpushare_stream {
+    gpushare_connection *connection;
+    pthread_mutex_t lock; /* producer, joined, and whose turn it is to push */
+    struct ring_producer producer;
+    uint64_t joined;      /* the default stream's value that this one has waited for */
+    uint64_t last;        /* atomic; producer.value as others may read it */
+    uint32_t errors_seen; /* atomic; of status.error_count, what was reported */
+    uint32_t index;
+    uint32_t flags;
+    int32_t priority;
+    bool zombie;                /* destroyed, with work in flight; guarded by connection->lists */
+    uint64_t joined_by_default; /* of this stream, the value that the default one has waited for */
+    struct gpushare_stream *next; /* in connection->streams */
+    uint32_t marks[PROTO_RING_ENTRIES];
+};
+
+/* The stream that a handle means: NULL, GPUSHARE_STREAM_PER_THREAD or one of this connection's. */
+gpushare_error stream_resolve(gpushare_connection *connection, gpushare_stream *handle,
+                              struct gpushare_stream **stream);
+
+/*
+ * Begins pushing: takes the stream's lock, reports an error of earlier work (then
+ * nothing is held), and pushes the waits that the default-stream rules ask for.
+ * Ended by stream_end, after any number of pushes.
+ */
+gpushare_error stream_begin(struct gpushare_stream *stream);
+void stream_end(struct gpushare_stream *stream);
+
+/*
+ * Between begin and end: pushes one descriptor, waits while the ring is full. On
+ * success the stream's timeline value is stream->last.
+ */
+gpushare_error stream_push(struct gpushare_stream *stream,
+                           const struct ring_descriptor *descriptor);
+
+/*
+ * Between begin and end: room for bytes of parameters, which belongs to the next
+ * push. Waits while the arena is full.
+ */
+gpushare_error stream_arena(struct gpushare_stream *stream, uint32_t bytes, void **at,
+                            uint32_t *offset);
+
+/* Between begin and end: pushes a wait for one value. */
+gpushare_error stream_push_wait(struct gpushare_stream *stream, struct proto_dependency dependency);
+
+/* begin, one push, end. value may be NULL; gets the timeline value of the descriptor. */
+gpushare_error stream_submit(struct gpushare_stream *stream,
+                             const struct ring_descriptor *descriptor, uint64_t *value);
+
+/* The last value pushed. */
+static inline uint64_t stream_last(const struct gpushare_stream *stream)
+{
+    return __atomic_load_n(&stream->last, __ATOMIC_ACQUIRE);
+}
+
+/* Has the timeline of stream `index` reached value? */
+bool stream_reached(const gpushare_connection *connection, uint32_t index, uint64_t value);
+
+/* Waits until it has. SUCCESS, or the error that ended the connection. */
+gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index, uint64_t value);
+
+/* The error that ended the connection, or one of the stream's work that was not reported yet. */
+gpushare_error stream_settle(struct gpushare_stream *stream);
+
+/* Waits for all that was pushed into the stream so far, and settles. */
+gpushare_error stream_wait_pushed(struct gpushare_stream *stream);
+
+/* The same for all that a call on the stream would come after: for the default stream that includes
+ * the blocking streams, whether or not it has joined them yet. */
+gpushare_error stream_wait_all(struct gpushare_stream *stream);
+
+/* Makes a stream object for a ring that begins with value; not in any list yet. NULL without
+ * memory. */
+struct gpushare_stream *stream_new(gpushare_connection *connection, uint32_t index, uint64_t value);
+
+/* Asks the server for a stream and puts it into the connection's list. */
+gpushare_error stream_open(gpushare_connection *connection, uint32_t flags, int32_t priority,
+                           struct gpushare_stream **stream);
+
+/* Destroys a stream of the list, now or when its work is done. */
+gpushare_error stream_retire(struct gpushare_stream *stream);
+
+/* Frees the object alone. NULL is allowed. */
+void stream_delete(struct gpushare_stream *stream);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/engine/thread_stream.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "client/engine/connection.h"
+#include "client/session/failure.h"
+
+/* Connections are named by id, not by address: one may be closed while the thread lives. */
+struct entry {
+    uint64_t connection;
+    struct gpushare_stream *stream;
+    struct entry *next;
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static int key_error;
+
+/* The entry used last, so that a launch need not search. */
+static __thread struct entry latest;
+
+static void thread_ends(void *first)
+{
+    for (struct entry *e = first, *next; e; e = next) {
+        next = e->next;
+        connection_registry_lock();
+        if (connection_find(e->connection))
+            (void)stream_retire(e->stream);
+        connection_registry_unlock();
+        free(e);
+    }
+}
+
+static void make_key(void)
+{
+    key_error = pthread_key_create(&key, thread_ends);
+}
+
+/* Entries of closed connections go; returns the rest. */
+static struct entry *sweep(struct entry *first)
+{
+    connection_registry_lock();
+    for (struct entry **link = &first; *link;) {
+        struct entry *e = *link;
+        if (connection_find(e->connection)) {
+            link = &e->next;
+        } else {
+            *link = e->next;
+            free(e);
+        }
+    }
+    connection_registry_unlock();
+    return first;
+}
+
+gpushare_error thread_stream_get(gpushare_connection *connection, struct gpushare_stream **stream)
+{
+    if (latest.connection == connection->id) {
+        *stream = latest.stream;
+        return GPUSHARE_SUCCESS;
+    }
+    pthread_once(&once, make_key);
+    if (key_error)
+        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY,
+                       "this process has no thread-specific keys left");
+    struct entry *first = pthread_getspecific(key);
+    struct entry *e = first;
+    while (e && e->connection != connection->id)
+        e = e->next;
+    if (!e) {
+        first = sweep(first);
+        pthread_setspecific(key, first);
+        e = malloc(sizeof *e);
+        if (!e)
+            return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+        gpushare_error error = stream_open(connection, 0, 0, &e->stream);
+        if (error) {
+            free(e);
+            return error;
+        }
+        e->connection = connection->id;
+        e->next = first;
+        pthread_setspecific(key, e);
+    }
+    latest = *e;
+    *stream = e->stream;
+    return GPUSHARE_SUCCESS;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/session/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/engine/connection.h"
+#include "client/session/failure.h"
+
+static void query(struct session *session, uint32_t index, struct device_survey *survey)
+{
+    struct proto_device_query body = {.device = index};
+    struct session_call call = {.request = PROTO_DEVICE_QUERY,
+                                .body = &body,
+                                .reply = PROTO_DEVICE_INFO,
+                                .reply_body = &survey->info[index],
+                                .reply_bytes = sizeof survey->info[index]};
+    survey->error[index] = session_call(session, &call);
+    if (survey->error[index])
+        snprintf(survey->text[index], sizeof survey->text[index], "%s", gpushare_error_text());
+}
+
+gpushare_error device_survey(struct session *session, const struct proto_welcome *welcome,
+                             const struct environment *environment, struct device_survey *survey)
+{
+    memset(survey, 0, sizeof *survey);
+    uint8_t uuids[LIMITS_DEVICES_MAX][LIMITS_UUID_BYTES] = {{0}};
+    unsigned count = welcome->devices < LIMITS_DEVICES_MAX ? welcome->devices : LIMITS_DEVICES_MAX;
+    for (unsigned i = 0; i < count; i++) {
+        query(session, i, survey);
+        memcpy(uuids[i], survey->info[i].uuid, sizeof uuids[i]);
+    }
+    gpushare_error error = session_ended(session);
+    if (error)
+        return error;
+    char why[380];
+    int visible =
+        limits_visible_resolve(&environment->wish, uuids, count, survey->indices, why, sizeof why);
+    if (visible < 0)
+        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
+    survey->visible = (unsigned)visible;
+    if (limits_memory_resolve(&environment->wish, uuids, count, survey->indices, survey->visible,
+                              survey->memory, why, sizeof why) < 0)
+        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error device_choose(const struct device_survey *survey, uint32_t ordinal, uint32_t *index)
+{
+    if (!survey->visible)
+        return failure(GPUSHARE_ERROR_NO_DEVICE,
+                       "the server has no device that this process may see; look at "
+                       "GPUSHARE_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES");
+    if (ordinal >= survey->visible)
+        return failure(GPUSHARE_ERROR_INVALID_DEVICE,
+                       "there is no device %u: this process sees %u, counted from 0", ordinal,
+                       survey->visible);
+    uint32_t at = survey->indices[ordinal];
+    if (survey->error[at])
+        return failure_text(survey->error[at], survey->text[at]);
+    *index = at;
+    return GPUSHARE_SUCCESS;
+}
+
+void device_describe(const struct proto_device_info *info, uint32_t ordinal,
+                     struct gpushare_device *device)
+{
+    _Static_assert(sizeof device->name == sizeof info->name, "device names");
+    _Static_assert(sizeof device->pci == sizeof info->pci, "bus identifiers");
+    _Static_assert(sizeof device->uuid == sizeof info->uuid, "uuids");
+    size_t size = device->size;
+    *device = (struct gpushare_device){
+        .size = size,
+        .memory = info->memory,
+        .ordinal = ordinal,
+        .driver_version = info->driver_version,
+        .compute_major = info->compute_major,
+        .compute_minor = info->compute_minor,
+        .multiprocessors = info->multiprocessors,
+        .partition_multiprocessors = info->partition_multiprocessors,
+        .warp_threads = info->warp_threads,
+        .block_threads = info->block_threads,
+        .block = {info->block_dimension[0], info->block_dimension[1], info->block_dimension[2]},
+        .grid = {info->grid_dimension[0], info->grid_dimension[1], info->grid_dimension[2]},
+        .block_registers = info->block_registers,
+        .block_shared = info->block_shared_bytes,
+        .block_shared_optin = info->block_shared_optin_bytes,
+        .multiprocessor_shared = info->multiprocessor_shared_bytes,
+        .multiprocessor_threads = info->multiprocessor_threads,
+        .constant_memory = info->constant_bytes,
+        .l2_cache = info->l2_bytes,
+        .clock_khz = info->clock_khz,
+        .priority_least = info->priority_least,
+        .priority_greatest = info->priority_greatest,
+    };
+    memcpy(device->name, info->name, sizeof device->name);
+    memcpy(device->pci, info->pci, sizeof device->pci);
+    memcpy(device->uuid, info->uuid, sizeof device->uuid);
+}
+
+gpushare_error device_hand_out(void *to, const void *from, size_t bytes, const char *what)
+{
+    size_t size;
+    if (!to)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL", what);
+    memcpy(&size, to, sizeof size);
+    if (size <= sizeof size || size > ENVIRONMENT_STRUCT_MAX)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "%s: size is %zu; set it to sizeof the struct before the call", what, size);
+    size_t known = size < bytes ? size : bytes;
+    memcpy((char *)to + sizeof size, (const char *)from + sizeof size, known - sizeof size);
+    /* A caller with a newer header reads zeros where this library has nothing to say. */
+    if (size > bytes)
+        memset((char *)to + bytes, 0, size - bytes);
+    return GPUSHARE_SUCCESS;
+}
+
+struct look {
+    struct environment environment;
+    struct device_survey survey;
+};
+
+/* A session of its own, only to look. *look is the caller's to free on success. */
+static gpushare_error look_open(const struct gpushare_options *options, struct look **out)
+{
+    struct look *look = malloc(sizeof *look);
+    if (!look)
+        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+    struct session session;
+    struct proto_welcome welcome;
+    struct environment *environment = &look->environment;
+    gpushare_error error = environment_read(environment, options);
+    if (!error)
+        error = session_open(&session, environment->sockets[0], environment->sockets[1], &welcome);
+    if (!error) {
+        error = device_survey(&session, &welcome, environment, &look->survey);
+        session_close(&session);
+    }
+    if (error)
+        free(look);
+    else
+        *out = look;
+    return error;
+}
+
+gpushare_error gpushare_device_count(const struct gpushare_options *options, uint32_t *count)
+{
+    if (!count)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "count: the pointer is NULL");
+    struct look *look;
+    gpushare_error error = look_open(options, &look);
+    if (error)
+        return error;
+    *count = look->survey.visible;
+    free(look);
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error gpushare_device_query(const struct gpushare_options *options,
+                                     struct gpushare_device *device)
+{
+    struct look *look;
+    struct gpushare_device described = {0};
+    uint32_t index;
+    gpushare_error error = look_open(options, &look);
+    if (error)
+        return error;
+    uint32_t ordinal = look->environment.device;
+    error = device_choose(&look->survey, ordinal, &index);
+    if (!error) {
+        device_describe(&look->survey.info[index], ordinal, &described);
+        error = device_hand_out(device, &described, sizeof described, "device");
+    }
+    free(look);
+    return error;
+}
+
+gpushare_error gpushare_device(gpushare_connection *connection, struct gpushare_device *device)
+{
+    gpushare_error error = connection_check(connection);
+    if (error)
+        return error;
+    struct gpushare_device described = connection->device;
+    described.multiprocessors = __atomic_load_n(&connection->multiprocessors, __ATOMIC_RELAXED);
+    return device_hand_out(device, &described, sizeof described, "device");
+}

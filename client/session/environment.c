@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/session/environment.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/session/failure.h"
+#include "common/units.h"
+
+#define SYSTEM_SOCKET "/run/gpushare/gpushare.sock"
+
+static const char *get(const char *name, void *context)
+{
+    (void)context;
+    /* A set-user-ID program must not let its caller choose the server. */
+    return secure_getenv(name);
+}
+
+/* Members that a caller's older, shorter struct lacks stay zero: not wished for. */
+static gpushare_error copy_options(struct gpushare_options *to, const struct gpushare_options *from)
+{
+    memset(to, 0, sizeof *to);
+    if (!from)
+        return GPUSHARE_SUCCESS;
+    if (from->size < offsetof(struct gpushare_options, device) + sizeof from->device ||
+        from->size > ENVIRONMENT_STRUCT_MAX)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "options: size is %zu; set it to sizeof(struct gpushare_options)",
+                       from->size);
+    memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
+    /* A later version's member that this library does not know must not be ignored when set. */
+    const unsigned char *rest = (const unsigned char *)from;
+    for (size_t i = sizeof *to; i < from->size; i++)
+        if (rest[i])
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "options: this library (" GPUSHARE_VERSION
+                           ") is older than the header and lacks a member that is set");
+    return GPUSHARE_SUCCESS;
+}
+
+/* A percentage of the options', into hundredths; 0 where it is not wished for. */
+static gpushare_error read_share(const char *name, double percentage, uint32_t *hundredths)
+{
+    *hundredths = 0;
+    if (percentage == 0)
+        return GPUSHARE_SUCCESS;
+    if (!(percentage >= 0.01 && percentage <= 100))
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "options: %s is %g; it must be from 0.01 to 100, or 0 for no wish", name,
+                       percentage);
+    *hundredths = (uint32_t)(percentage * 100 + 0.5);
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error above_limit(const char *what, double request, double limit)
+{
+    return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                   "options: %s_request is %g, above its limit of %g: lower the one or raise the "
+                   "other",
+                   what, request, limit);
+}
+
+static gpushare_error above_memory_limit(const char *what, uint64_t request, uint64_t limit)
+{
+    char asked[UNITS_TEXT], most[UNITS_TEXT];
+    return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                   "options: %s_request is %s, above its limit of %s: lower the one or raise the "
+                   "other",
+                   what, units_format_size(request, asked), units_format_size(limit, most));
+}
+
+static gpushare_error merge_memory(struct environment *environment,
+                                   const struct gpushare_options *options)
+{
+    struct limits_wish *wish = &environment->wish;
+    if (options->memory_limit && options->memory_request > options->memory_limit)
+        return above_memory_limit("memory", options->memory_request, options->memory_limit);
+    if (options->host_memory_limit && options->host_memory_request > options->host_memory_limit)
+        return above_memory_limit("host_memory", options->host_memory_request,
+                                  options->host_memory_limit);
+    environment->memory_limit = options->memory_limit ? options->memory_limit : PROTO_UNSET;
+    environment->memory_request = options->memory_request;
+    if (options->host_memory_limit)
+        wish->host_memory = limits_tighter(wish->host_memory, options->host_memory_limit);
+    wish->host_request = limits_lower_request(wish->host_request, options->host_memory_request);
+    return GPUSHARE_SUCCESS;
+}
+
+/* Of two requests the lower holds; where they come from elsewhere than a limit that is lower still,
+ * the server grants no more than that. */
+static gpushare_error merge_shares(struct limits_wish *wish, const struct gpushare_options *options)
+{
+    uint32_t threads, request, limit, fraction;
+    gpushare_error error;
+    if (!(options->fraction >= 0 && options->fraction <= 1))
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "options: fraction is %g; it must be above 0, up to 1, or 0 for no wish",
+                       options->fraction);
+    if ((error = read_share("thread_request", options->thread_request, &threads)) ||
+        (error = read_share("time_request", options->time_request, &request)) ||
+        (error = read_share("time_limit", options->time_limit, &limit)) ||
+        (error = read_share("fraction (in per cent)", options->fraction * 100, &fraction)))
+        return error;
+    request = limits_tighter_percentage(request, fraction);
+    if (options->thread_percentage != 0 && options->thread_request > options->thread_percentage)
+        return above_limit("thread", options->thread_request, options->thread_percentage);
+    if (limit && request > limit)
+        return above_limit("time", request / 100.0, options->time_limit);
+    wish->thread_request = limits_tighter_percentage(wish->thread_request, threads);
+    wish->time_request = limits_tighter_percentage(wish->time_request, request);
+    wish->time_limit = limits_tighter_percentage(wish->time_limit, limit);
+    wish->fraction = limits_tighter_percentage(wish->fraction, fraction);
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error merge(struct limits_wish *wish, const struct gpushare_options *options)
+{
+    if (options->thread_percentage != 0) {
+        if (!(options->thread_percentage >= 1 && options->thread_percentage <= 100))
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "options: thread_percentage is %g; it must be from 1 to 100, or 0 for "
+                           "no wish",
+                           options->thread_percentage);
+        wish->thread_percentage = limits_tighter_percentage(
+            wish->thread_percentage, (uint32_t)(options->thread_percentage * 100 + 0.5));
+    }
+    if (options->priority > LIMITS_PRIORITY_MAX)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "options: priority is %u; it must be from 0 to %d", options->priority,
+                       LIMITS_PRIORITY_MAX);
+    wish->priority = limits_tighter_priority(wish->priority, options->priority);
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error choose_name(struct limits_wish *wish, const char *name)
+{
+    if (name) {
+        if (strlen(name) > LIMITS_NAME_MAX || !limits_name_is_valid(name))
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "options: name must be at most %d bytes of UTF-8 without control "
+                           "characters",
+                           LIMITS_NAME_MAX);
+        snprintf(wish->name, sizeof wish->name, "%s", name);
+    } else if (!wish->name_from) {
+        /* The file name of a program may hold anything; a name is only a courtesy. */
+        if (strlen(program_invocation_short_name) <= LIMITS_NAME_MAX &&
+            limits_name_is_valid(program_invocation_short_name))
+            snprintf(wish->name, sizeof wish->name, "%s", program_invocation_short_name);
+    }
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error choose_profile(struct limits_wish *wish, const char *profile)
+{
+    if (!profile)
+        return GPUSHARE_SUCCESS;
+    if (!*profile || strlen(profile) > LIMITS_NAME_MAX || !limits_name_is_valid(profile))
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "options: profile must be 1 to %d bytes of UTF-8 without control characters",
+                       LIMITS_NAME_MAX);
+    snprintf(wish->profile, sizeof wish->profile, "%s", profile);
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error choose_sockets(struct environment *environment, const char *path)
+{
+    char(*sockets)[LIMITS_SOCKET_MAX + 1] = environment->sockets;
+    sockets[0][0] = sockets[1][0] = '\0';
+    if (path) {
+        if (!*path || strlen(path) > LIMITS_SOCKET_MAX)
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "options: socket must be a path of 1 to %d bytes", LIMITS_SOCKET_MAX);
+        snprintf(sockets[0], sizeof sockets[0], "%s", path);
+        return GPUSHARE_SUCCESS;
+    }
+    if (environment->wish.socket_from) {
+        memcpy(sockets[0], environment->wish.socket, sizeof sockets[0]);
+        return GPUSHARE_SUCCESS;
+    }
+    unsigned n = 0;
+    const char *runtime = get("XDG_RUNTIME_DIR", NULL);
+    if (runtime && *runtime) {
+        int length = snprintf(sockets[0], sizeof sockets[0], "%s/gpushare/gpushare.sock", runtime);
+        if (length > 0 && (size_t)length < sizeof sockets[0] && access(sockets[0], F_OK) == 0)
+            n = 1;
+    }
+    memcpy(sockets[n], SYSTEM_SOCKET, sizeof SYSTEM_SOCKET);
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error choose_warnings(struct environment *environment,
+                                      const struct gpushare_options *options)
+{
+    const char *value = get("GPUSHARE_WARNINGS", NULL);
+    environment->warn = options->warn;
+    environment->warn_context = options->warn_context;
+    environment->quiet = value && !strcmp(value, "0");
+    if (!value || environment->quiet || !strcmp(value, "1"))
+        return GPUSHARE_SUCCESS;
+    return failure(
+        GPUSHARE_ERROR_INVALID_ENVIRONMENT,
+        "GPUSHARE_WARNINGS=%.40s: must be 1 (warnings to standard error) or 0 (none there)", value);
+}
+
+gpushare_error environment_read(struct environment *environment,
+                                const struct gpushare_options *options)
+{
+    struct gpushare_options wished;
+    gpushare_error error = copy_options(&wished, options);
+    if (error)
+        return error;
+    char why[380];
+    if (limits_wish_read(&environment->wish, get, NULL, why, sizeof why) < 0)
+        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
+    environment->device = wished.device;
+    if ((error = merge(&environment->wish, &wished)) ||
+        (error = merge_memory(environment, &wished)) ||
+        (error = merge_shares(&environment->wish, &wished)) ||
+        (error = choose_warnings(environment, &wished)) ||
+        (error = choose_name(&environment->wish, wished.name)) ||
+        (error = choose_profile(&environment->wish, wished.profile)))
+        return error;
+    return choose_sockets(environment, wished.socket);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#define FAILURE_C
+#include "client/session/failure.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/error.h"
+
+/* Longer than any text in a message, so that a server's sentence fits with words before it. */
+enum { SENTENCE_BYTES = 512 };
+
+static __thread char sentence[SENTENCE_BYTES];
+
+gpushare_error failure(gpushare_error error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    return error;
+}
+
+gpushare_error failure_plain(uint32_t error)
+{
+    return failure((gpushare_error)error, "%s", error_sentence(error));
+}
+
+gpushare_error failure_text(uint32_t error, const char *text)
+{
+    return failure((gpushare_error)error, "%s", text && *text ? text : error_sentence(error));
+}
+
+gpushare_error failure_prefix(gpushare_error error, const char *words)
+{
+    char old[SENTENCE_BYTES];
+    memcpy(old, sentence, sizeof old);
+    return failure(error, "%s%s", words, old);
+}
+
+const char *gpushare_error_text(void)
+{
+    return sentence;
+}
+
+const char *gpushare_error_name(gpushare_error error)
+{
+    return error_name((uint32_t)error);
+}
+
+const char *gpushare_error_string(gpushare_error error)
+{
+    return error_sentence((uint32_t)error);
+}
+
+uint32_t gpushare_version(void)
+{
+    return GPUSHARE_VERSION_NUMBER;
+}
+
+const char *gpushare_version_text(void)
+{
+    return GPUSHARE_VERSION;
+}

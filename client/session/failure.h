@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * failure: the sentence that goes with an error, one a thread, which
+ * gpushare_error_text() shows. Any thread.
+ *
+ * Inside the library an operation returns a gpushare_error whose sentence is set
+ * already; whoever forwards it leaves the sentence alone.
+ */
+#ifndef GPUSHARE_CLIENT_SESSION_FAILURE_H
+#define GPUSHARE_CLIENT_SESSION_FAILURE_H
+
+#include <stdint.h>
+
+#include "client/gpushare.h"
+
+/* Sets the thread's sentence and returns error, so that a check is one line. */
+gpushare_error failure(gpushare_error error, const char *format, ...)
+    __attribute__((format(printf, 2, 3), cold, noinline));
+
+/* The same with the table's own sentence. error: a number of the table. */
+gpushare_error failure_plain(uint32_t error) __attribute__((cold));
+
+/* The same with a sentence that comes from elsewhere; the table's where text is empty. */
+gpushare_error failure_text(uint32_t error, const char *text) __attribute__((cold));
+
+/* Puts words before the thread's present sentence ("for staging: ..."). Returns error. */
+gpushare_error failure_prefix(gpushare_error error, const char *words) __attribute__((cold));
+
+#if defined __clang_analyzer__ && !defined FAILURE_C
+/* The analyser reads one file at a time: it can't see that none of these returns SUCCESS. */
+#define FAILURE_SAYS(call)                                                                         \
+    ({                                                                                             \
+        gpushare_error failure_said = (call);                                                      \
+        if (!failure_said)                                                                         \
+            __builtin_unreachable();                                                               \
+        failure_said;                                                                              \
+    })
+#define failure(...)                FAILURE_SAYS((failure)(__VA_ARGS__))
+#define failure_plain(error)        FAILURE_SAYS((failure_plain)(error))
+#define failure_text(error, text)   FAILURE_SAYS((failure_text)(error, text))
+#define failure_prefix(error, text) FAILURE_SAYS((failure_prefix)(error, text))
+#else
+#define FAILURE_SAYS(call) (call)
+#endif
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/session/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/session/failure.h"
+#include "common/error.h"
+
+static uint32_t load_ended(const struct session *session)
+{
+    return __atomic_load_n(&session->ended, __ATOMIC_ACQUIRE);
+}
+
+/* The first reason stays. Called with the lock. */
+static void end(struct session *session, uint32_t error, const char *text)
+{
+    if (load_ended(session))
+        return;
+    snprintf(session->text, sizeof session->text, "%s",
+             text && *text ? text : error_sentence(error));
+    __atomic_store_n(&session->ended, error, __ATOMIC_RELEASE);
+}
+
+/* The socket is gone without a word; the fault word may still say why. */
+static void end_silently(struct session *session)
+{
+    uint32_t fault =
+        session->status ? __atomic_load_n(&session->status->fault, __ATOMIC_ACQUIRE) : 0;
+    if (fault)
+        end(session, fault, NULL);
+    else
+        end(session, PROTO_ERROR_CONNECTION_LOST,
+            "the server closed the connection; see whether gpushared is running, and its log");
+}
+
+/*
+ * Receives one message; the session ends on anything but a message for the caller.
+ * Returns true if there is one (a reply, to whatever serial). Called with the lock.
+ */
+static bool receive(struct session *session)
+{
+    struct channel_message *message = session->message;
+    int result = channel_receive(session->fd, PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, message);
+    if (result == -EPROTO) {
+        char text[200];
+        snprintf(text, sizeof text, "the server broke the protocol: %s", message->why);
+        end(session, PROTO_ERROR_PROTOCOL_VIOLATION, text);
+        return false;
+    }
+    if (result) {
+        end_silently(session);
+        return false;
+    }
+    if (message->header.opcode == PROTO_ENDED) {
+        const struct proto_ended *ended = message->body;
+        end(session, ended->error, ended->text);
+        return false;
+    }
+    return true;
+}
+
+static gpushare_error report(const struct session *session)
+{
+    return failure_text(load_ended(session), session->text);
+}
+
+/* Takes the reply apart. Called with the lock. */
+static gpushare_error take(struct session *session, const struct session_call *call)
+{
+    struct channel_message *message = session->message;
+    if (message->header.opcode == PROTO_FAILED) {
+        const struct proto_failed *failed = message->body;
+        return failure_text(failed->error, failed->text);
+    }
+    if (message->header.opcode != call->reply || message->fd_count != call->reply_fd_max ||
+        (call->reply_body && message->type->bytes != call->reply_bytes)) {
+        channel_close_fds(message);
+        end(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+            "the server answered with another message than the request asks for");
+        return report(session);
+    }
+    if (call->reply_tail) {
+        *call->reply_tail = NULL;
+        *call->reply_tail_bytes = message->tail_bytes;
+        if (message->tail_bytes && !(*call->reply_tail = malloc(message->tail_bytes))) {
+            channel_close_fds(message);
+            return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+        }
+        if (message->tail_bytes)
+            memcpy(*call->reply_tail, message->tail, message->tail_bytes);
+    }
+    if (call->reply_body)
+        memcpy(call->reply_body, message->body, call->reply_bytes);
+    for (unsigned i = 0; i < call->reply_fd_max; i++)
+        call->reply_fds[i] = channel_take_fd(message, i);
+    return GPUSHARE_SUCCESS;
+}
+
+static gpushare_error exchange(struct session *session, const struct session_call *call)
+{
+    if (load_ended(session))
+        return report(session);
+    uint32_t serial = ++session->serial;
+    if (!serial) /* 0 is for notifications */
+        serial = ++session->serial;
+    int result = channel_send(session->fd, call->request, serial, 0, call->body, call->tail,
+                              call->tail_bytes, call->fd, call->fd ? 1 : 0);
+    if (result == -EINVAL || result == -ETOOMANYREFS || result == -ENOBUFS || result == -ENOMEM)
+        return failure(GPUSHARE_ERROR_SERVER_RESOURCES,
+                       "a request could not be sent to the server: %s", strerror(-result));
+    /* After -EPIPE the server's last words may still be there to read. */
+    while (receive(session)) {
+        if (session->message->header.serial == serial)
+            return take(session, call);
+        channel_close_fds(session->message);
+        end(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+            "the server answered a request that was not made");
+        break;
+    }
+    return report(session);
+}
+
+gpushare_error session_call(struct session *session, const struct session_call *call)
+{
+    pthread_mutex_lock(&session->lock);
+    gpushare_error error = exchange(session, call);
+    pthread_mutex_unlock(&session->lock);
+    return error;
+}
+
+/* Called with the lock. */
+static void pump(struct session *session)
+{
+    struct pollfd poll_fd = {.fd = session->fd, .events = POLLIN};
+    while (!load_ended(session) && poll(&poll_fd, 1, 0) > 0) {
+        if (!receive(session))
+            return;
+        channel_close_fds(session->message);
+        end(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+            "the server answered a request that was not made");
+    }
+}
+
+bool session_alive(struct session *session)
+{
+    if (!load_ended(session) && pthread_mutex_trylock(&session->lock) == 0) {
+        pump(session);
+        pthread_mutex_unlock(&session->lock);
+    }
+    return !load_ended(session);
+}
+
+gpushare_error session_ended(struct session *session)
+{
+    if (!load_ended(session)) {
+        pthread_mutex_lock(&session->lock);
+        pump(session);
+        /* The fault word is set before the server's words are sent; without them it is enough. */
+        if (!load_ended(session) && session->status &&
+            __atomic_load_n(&session->status->fault, __ATOMIC_ACQUIRE)) {
+            struct pollfd poll_fd = {.fd = session->fd, .events = POLLIN};
+            if (poll(&poll_fd, 1, 200) > 0)
+                pump(session);
+            if (!load_ended(session))
+                end_silently(session);
+        }
+        pthread_mutex_unlock(&session->lock);
+    }
+    return load_ended(session) ? report(session) : GPUSHARE_SUCCESS;
+}
+
+static int dial(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path)
+        return -ENAMETOOLONG;
+    strcpy(address.sun_path, path);
+    int fd = channel_above_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (fd < 0)
+        return -errno;
+    int result;
+    do
+        result = connect(fd, (struct sockaddr *)&address, sizeof address);
+    while (result < 0 && errno == EINTR);
+    if (result < 0) {
+        int saved = errno;
+        close(fd);
+        return -saved;
+    }
+    return fd;
+}
+
+static gpushare_error greet(struct session *session, struct proto_welcome *welcome)
+{
+    struct proto_hello hello = {.major = PROTO_MAJOR, .minor = PROTO_MINOR};
+    struct session_call call = {.request = PROTO_HELLO,
+                                .body = &hello,
+                                .reply = PROTO_WELCOME,
+                                .reply_body = welcome,
+                                .reply_bytes = sizeof *welcome};
+    gpushare_error error = session_call(session, &call);
+    if (!error && welcome->major != PROTO_MAJOR)
+        error = failure(GPUSHARE_ERROR_PROTOCOL_VERSION,
+                        "the server (%s) speaks version %u.%u of the protocol and this library "
+                        "(%s) %u.%u; install the same release of both",
+                        welcome->version, welcome->major, welcome->minor, GPUSHARE_VERSION,
+                        PROTO_MAJOR, PROTO_MINOR);
+    return error;
+}
+
+/* reasons: errno of dialling first, and second where there is one. */
+static gpushare_error unreachable(const char *first, const char *second, const int reasons[2])
+{
+    if (reasons[0] == EPROTOTYPE)
+        return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
+                       "%s is no socket for clients (the admin socket is another); name that one "
+                       "in GPUSHARE_SOCKET",
+                       first);
+    return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
+                   "no server can be reached at %s (%s)%s%s%s%s%s; start gpushared, or name its "
+                   "socket in GPUSHARE_SOCKET",
+                   first, strerror(reasons[0]), *second ? ", nor at " : "", second,
+                   *second ? " (" : "", *second ? strerror(reasons[1]) : "", *second ? ")" : "");
+}
+
+gpushare_error session_open(struct session *session, const char *first, const char *second,
+                            struct proto_welcome *welcome)
+{
+    int reasons[2] = {0};
+    const char *found = first;
+    memset(session, 0, sizeof *session);
+    session->fd = dial(first);
+    if (session->fd < 0 && *second) {
+        reasons[0] = -session->fd;
+        session->fd = dial(found = second);
+    }
+    if (session->fd < 0) {
+        reasons[*second != 0] = -session->fd;
+        session->fd = -1;
+        return unreachable(first, second, reasons);
+    }
+    snprintf(session->path, sizeof session->path, "%s", found);
+    session->message = malloc(sizeof *session->message);
+    if (!session->message) {
+        close(session->fd);
+        session->fd = -1;
+        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+    }
+    pthread_mutex_init(&session->lock, NULL);
+    gpushare_error error = greet(session, welcome);
+    if (error)
+        session_close(session);
+    return error;
+}
+
+void session_close(struct session *session)
+{
+    if (!session->message)
+        return;
+    if (session->fd >= 0)
+        close(session->fd);
+    session->fd = -1;
+    free(session->message);
+    session->message = NULL;
+    pthread_mutex_destroy(&session->lock);
+}
+
+void session_abandon(struct session *session)
+{
+    if (session->fd >= 0)
+        close(session->fd);
+    session->fd = -1;
+}
