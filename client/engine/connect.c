@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "client/engine/connection.h"
+#include "client/engine/event.h"
+#include "client/engine/module.h"
 #include "client/session/device.h"
 #include "client/session/environment.h"
 #include "client/session/failure.h"
@@ -224,7 +226,7 @@ static gpushare_error establish(gpushare_connection *connection, struct way *way
 {
     struct environment *environment = &way->environment;
     int fds[3];
-    gpushare_error error = session_open(&connection->session, environment->sockets[0],
+    gpushare_error error = session_dial(&connection->session, environment->sockets[0],
                                         environment->sockets[1], &way->welcome);
     if (error)
         return error;
@@ -233,7 +235,6 @@ static gpushare_error establish(gpushare_connection *connection, struct way *way
         (error = ask(connection, way, fds)) || (error = adopt(connection, fds)) ||
         (error = settle(connection)))
         return error;
-    connection->device.size = sizeof connection->device;
     device_describe(&way->survey.info[way->index], environment->device, &connection->device);
     connection->multiprocessors = connection->attached.multiprocessors;
     connection->default_stream = stream_new(connection, 0, 0);
@@ -243,11 +244,43 @@ static gpushare_error establish(gpushare_connection *connection, struct way *way
     return GPUSHARE_SUCCESS;
 }
 
-gpushare_error gpushare_connect(const struct gpushare_options *options,
-                                gpushare_connection **connection)
+/* Frees a connection that is not (or no longer) in the registry, finished or not. In a forked
+ * child only its memory. */
+static void delete_connection(gpushare_connection *connection)
 {
-    if (!connection)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "connection: the pointer is NULL");
+    bool here = connection->generation == connection_generation;
+    for (struct gpushare_stream *s = connection->streams, *next; s; s = next) {
+        next = s->next;
+        stream_delete(s);
+    }
+    stream_delete(connection->default_stream);
+    module_forget(connection);
+    event_forget(connection);
+    allocation_destroy(&connection->allocations, here);
+    peer_destroy(&connection->peers, here);
+    /* A fork does not hand the mappings on: the child may have something else at their addresses.
+     */
+    if (here) {
+        if (connection->windows_reserved) {
+            munmap((void *)(uintptr_t)connection->device_base, connection->window_bytes);
+            munmap((void *)(uintptr_t)connection->host_base, connection->window_bytes);
+        }
+        session_close(&connection->session);
+        shm_release(&connection->ring_memory);
+        shm_release(&connection->status_memory);
+        if (connection->eventfd >= 0)
+            close(connection->eventfd);
+        staging_destroy(&connection->staging);
+        pthread_mutex_destroy(&connection->lists);
+    } else {
+        free(connection->session.message);
+    }
+    free(connection);
+}
+
+gpushare_error connect_open(const struct gpushare_options *options,
+                            gpushare_connection **connection)
+{
     gpushare_connection *made = calloc(1, sizeof *made);
     struct way *way = malloc(sizeof *way);
     gpushare_error error =
@@ -268,7 +301,7 @@ gpushare_error gpushare_connect(const struct gpushare_options *options,
     error = establish(made, way);
     free(way);
     if (error) {
-        connection_delete(made);
+        delete_connection(made);
         return error;
     }
     connection_register(made);
@@ -279,4 +312,15 @@ free_both:
     free(way);
     free(made);
     return error;
+}
+
+void connect_close(gpushare_connection *connection)
+{
+    if (connection->generation == connection_generation) {
+        connection_registry_lock();
+        connection_unregister(connection);
+        peer_forget(connection);
+        connection_registry_unlock();
+    }
+    delete_connection(connection);
 }

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * connect: the way from a wish to a connection that can be used; and its end.
+ * connect: how a connection is made, and how it ends.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_CONNECT_H
 #define GPUSHARE_CLIENT_ENGINE_CONNECT_H
 
 #include "client/gpushare.h"
 
-/* Puts a finished connection into the registry, with an id, and makes forks known. */
-void connection_register(gpushare_connection *connection);
+/*
+ * Connects to the server and becomes a client of one device, as gpushare_connect says.
+ * options: whole, not NULL. *connection is the caller's, to be ended with connect_close;
+ * written on success only. Any thread.
+ */
+gpushare_error connect_open(const struct gpushare_options *options,
+                            gpushare_connection **connection);
 
-/* Frees a connection that is not (or no longer) in the registry, finished or not. In a forked child
- * only its memory. */
-void connection_delete(gpushare_connection *connection);
+/*
+ * Ends and frees a connection, with all that was made on it. No other thread may be using it.
+ * In a forked child it frees memory and nothing else.
+ */
+void connect_close(gpushare_connection *connection);
 
 #endif

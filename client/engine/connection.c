@@ -2,15 +2,9 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/engine/connection.h"
 
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/engine/connect.h"
-#include "client/session/device.h"
-#include "client/engine/event.h"
 #include "client/session/failure.h"
-#include "client/engine/module.h"
 
 uint32_t connection_generation;
 
@@ -107,9 +101,8 @@ void connection_register(gpushare_connection *connection)
     connection_registry_unlock();
 }
 
-static void unregister(gpushare_connection *connection)
+void connection_unregister(gpushare_connection *connection)
 {
-    connection_registry_lock();
     pthread_mutex_lock(&list_lock);
     for (gpushare_connection **link = &registry; *link; link = &(*link)->next)
         if (*link == connection) {
@@ -117,8 +110,6 @@ static void unregister(gpushare_connection *connection)
             break;
         }
     pthread_mutex_unlock(&list_lock);
-    peer_forget(connection);
-    connection_registry_unlock();
 }
 
 /* ---- use ---- */
@@ -145,33 +136,36 @@ gpushare_error connection_call(gpushare_connection *connection, const struct ses
     return session_call(&connection->session, call);
 }
 
-gpushare_error gpushare_connection_error(gpushare_connection *connection, const char **text)
+gpushare_error connection_ended(gpushare_connection *connection, const char **text)
 {
     if (!connection || connection->generation != connection_generation) {
         gpushare_error error = connection_dead(connection);
-        if (text)
-            *text = gpushare_error_text();
+        *text = failure_sentence();
         return error;
     }
     gpushare_error error = session_ended(&connection->session);
-    if (text)
-        *text = error ? connection->session.text : "";
+    *text = error ? connection->session.text : "";
     return error;
 }
 
-gpushare_error gpushare_limits(gpushare_connection *connection, struct gpushare_limits *limits)
+void connection_device(const gpushare_connection *connection, struct gpushare_device *device)
 {
-    gpushare_error error = connection_check(connection);
-    if (error)
-        return error;
+    *device = connection->device;
+    device->multiprocessors = __atomic_load_n(&connection->multiprocessors, __ATOMIC_RELAXED);
+}
+
+gpushare_error connection_limits(gpushare_connection *connection, struct gpushare_limits *limits)
+{
     struct proto_limits granted;
     struct session_call call = {.request = PROTO_LIMITS_QUERY,
                                 .reply = PROTO_LIMITS,
                                 .reply_body = &granted,
                                 .reply_bytes = sizeof granted};
-    if ((error = connection_call(connection, &call)))
+    gpushare_error error = connection_call(connection, &call);
+    if (error)
         return error;
-    struct gpushare_limits told = {
+    *limits = (struct gpushare_limits){
+        .size = sizeof *limits,
         .client = connection->attached.client,
         .streams = connection->attached.streams,
         .thread_percentage_asked = connection->thread_percentage_asked / 100.0,
@@ -198,49 +192,5 @@ gpushare_error gpushare_limits(gpushare_connection *connection, struct gpushare_
         .host_memory_request = granted.host_memory_request,
     };
     __atomic_store_n(&connection->multiprocessors, granted.multiprocessors, __ATOMIC_RELAXED);
-    return device_hand_out(limits, &told, sizeof told, "limits");
-}
-
-/* ---- close ---- */
-
-void connection_delete(gpushare_connection *connection)
-{
-    bool here = connection->generation == connection_generation;
-    for (struct gpushare_stream *s = connection->streams, *next; s; s = next) {
-        next = s->next;
-        stream_delete(s);
-    }
-    stream_delete(connection->default_stream);
-    module_forget(connection);
-    event_forget(connection);
-    allocation_destroy(&connection->allocations, here);
-    peer_destroy(&connection->peers, here);
-    /* What a fork did not hand on is not unmapped: the child may have something else there. */
-    if (here) {
-        if (connection->windows_reserved) {
-            munmap((void *)(uintptr_t)connection->device_base, connection->window_bytes);
-            munmap((void *)(uintptr_t)connection->host_base, connection->window_bytes);
-        }
-        session_close(&connection->session);
-        shm_release(&connection->ring_memory);
-        shm_release(&connection->status_memory);
-        if (connection->eventfd >= 0)
-            close(connection->eventfd);
-        staging_destroy(&connection->staging);
-        pthread_mutex_destroy(&connection->lists);
-    } else {
-        free(connection->session.message);
-    }
-    free(connection);
-}
-
-void gpushare_close(gpushare_connection **connection)
-{
-    if (!connection || !*connection)
-        return;
-    gpushare_connection *closing = *connection;
-    *connection = NULL;
-    if (closing->generation == connection_generation)
-        unregister(closing);
-    connection_delete(closing);
+    return GPUSHARE_SUCCESS;
 }

@@ -17,14 +17,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/session/failure.h"
 #include "client/engine/allocation.h"
-#include "client/gpushare.h"
 #include "client/engine/memory.h"
 #include "client/engine/peer.h"
-#include "client/session/session.h"
 #include "client/engine/staging.h"
 #include "client/engine/stream.h"
+#include "client/gpushare.h"
+#include "client/session/failure.h"
+#include "client/session/session.h"
 #include "common/shm.h"
 #include "protocol.h"
 
@@ -81,10 +81,29 @@ static inline gpushare_error connection_check(gpushare_connection *connection)
 /* timeline_wait's and the ring's question, about ten times a second while asleep. */
 bool connection_alive(void *connection);
 
+/*
+ * The error that ended the connection, SUCCESS while it lives; looks at the socket. *text gets
+ * its sentence, "" while it lives: the connection's own, or the thread's where connection is
+ * NULL or of the process that forked this one.
+ */
+gpushare_error connection_ended(gpushare_connection *connection, const char **text);
+
+/* The device, whole, with the multiprocessors that this client was told of last. */
+void connection_device(const gpushare_connection *connection, struct gpushare_device *device);
+
+/* Asks the server for what is granted now. *limits is written whole, on success only. */
+gpushare_error connection_limits(gpushare_connection *connection, struct gpushare_limits *limits);
+
 /* Asks the server; connection_check() has passed. As session_call. */
 gpushare_error connection_call(gpushare_connection *connection, const struct session_call *call);
 
-/* The registry's lock, for who needs connections to stay open meanwhile. */
+/* Puts a finished connection into the registry, with an id, and makes forks known. */
+void connection_register(gpushare_connection *connection);
+
+/* Takes it out. With the registry's lock. */
+void connection_unregister(gpushare_connection *connection);
+
+/* The registry's lock: no connection closes while it is held. */
 void connection_registry_lock(void);
 void connection_registry_unlock(void);
 

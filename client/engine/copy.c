@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/engine/copy.h"
+
 #include <string.h>
 
 #include "client/engine/connection.h"
@@ -23,7 +25,7 @@ static gpushare_error submit_copy(struct gpushare_stream *stream, uint64_t desti
                     .destination = destination,
                     .source = source,
                     .count = count}};
-    return stream_submit(stream, &u.descriptor, value);
+    return stream_push_alone(stream, &u.descriptor, value);
 }
 
 static uint64_t address_of(const struct staging_chunk *chunk)
@@ -140,223 +142,56 @@ static gpushare_error host_to_host(const struct transfer *t)
     return error;
 }
 
-/* Pushes the copy; for ordinary memory does what the public header says. */
-static gpushare_error start(const struct transfer *t)
+gpushare_error copy_submit(struct gpushare_stream *stream, uint64_t destination, uint64_t source,
+                           uint64_t count)
 {
-    enum memory_kind to = memory_classify(t->connection, t->destination, t->count);
-    enum memory_kind from = memory_classify(t->connection, t->source, t->count);
+    struct transfer t = {.connection = stream->connection,
+                         .stream = stream,
+                         .destination = destination,
+                         .source = source,
+                         .count = count};
+    enum memory_kind to = memory_classify(t.connection, destination, count);
+    enum memory_kind from = memory_classify(t.connection, source, count);
     if (to == MEMORY_ASTRAY)
-        return astray("destination", t->destination, t->count);
+        return astray("destination", destination, count);
     if (from == MEMORY_ASTRAY)
-        return astray("source", t->source, t->count);
-    if (t->destination - t->source < t->count || t->source - t->destination < t->count)
+        return astray("source", source, count);
+    if (destination - source < count || source - destination < count)
         return failure(GPUSHARE_ERROR_INVALID_VALUE, "source and destination overlap");
     if (to != MEMORY_DEVICE && from != MEMORY_DEVICE &&
         (to == MEMORY_ORDINARY || from == MEMORY_ORDINARY))
-        return host_to_host(t);
+        return host_to_host(&t);
     if (from == MEMORY_ORDINARY)
-        return stage_in(t);
+        return stage_in(&t);
     if (to == MEMORY_ORDINARY)
-        return stage_out(t);
-    return submit_copy(t->stream, t->destination, t->source, t->count, NULL);
+        return stage_out(&t);
+    return submit_copy(stream, destination, source, count, NULL);
 }
 
-static gpushare_error copy(gpushare_connection *connection, uint64_t destination, uint64_t source,
-                           uint64_t count, gpushare_stream *handle, bool wait)
-{
-    struct transfer t = {
-        .connection = connection, .destination = destination, .source = source, .count = count};
-    gpushare_error error = stream_resolve(connection, handle, &t.stream);
-    if (error)
-        return error;
-    if (count) {
-        if (!destination || !source)
-            return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s is NULL",
-                           destination ? "source" : "destination");
-        if ((error = start(&t)))
-            return error;
-    }
-    return wait ? stream_wait_pushed(t.stream) : GPUSHARE_SUCCESS;
-}
-
-/* One side must be device memory, the other must not. */
-static gpushare_error check_sides(gpushare_connection *connection, uint64_t device,
-                                  const char *device_side, uint64_t host, const char *host_side,
-                                  uint64_t count)
-{
-    gpushare_error error = connection_check(connection);
-    if (error || !count)
-        return error;
-    if (memory_classify(connection, device, count) != MEMORY_DEVICE)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%s: %llu bytes from 0x%llx are not device memory of this client",
-                       device_side, (unsigned long long)count, (unsigned long long)device);
-    if (memory_classify(connection, host, count) == MEMORY_DEVICE)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%s: 0x%llx is device memory, where host memory belongs; gpushare_copy() "
-                       "finds the direction itself",
-                       host_side, (unsigned long long)host);
-    return GPUSHARE_SUCCESS;
-}
-
-static gpushare_error to_device(gpushare_connection *connection, uint64_t destination,
-                                const void *source, uint64_t count, gpushare_stream *stream,
-                                bool wait)
-{
-    uint64_t from = (uint64_t)(uintptr_t)source;
-    gpushare_error error =
-        check_sides(connection, destination, "destination", from, "source", count);
-    return error ? error : copy(connection, destination, from, count, stream, wait);
-}
-
-static gpushare_error from_device(gpushare_connection *connection, void *destination,
-                                  uint64_t source, uint64_t count, gpushare_stream *stream,
-                                  bool wait)
-{
-    uint64_t to = (uint64_t)(uintptr_t)destination;
-    gpushare_error error = check_sides(connection, source, "source", to, "destination", count);
-    return error ? error : copy(connection, to, source, count, stream, wait);
-}
-
-gpushare_error gpushare_copy_to_device(gpushare_connection *connection,
-                                       gpushare_address destination, const void *source,
-                                       uint64_t count)
-{
-    return to_device(connection, destination, source, count, NULL, true);
-}
-
-gpushare_error gpushare_copy_to_device_async(gpushare_connection *connection,
-                                             gpushare_address destination, const void *source,
-                                             uint64_t count, gpushare_stream *stream)
-{
-    return to_device(connection, destination, source, count, stream, false);
-}
-
-gpushare_error gpushare_copy_from_device(gpushare_connection *connection, void *destination,
-                                         gpushare_address source, uint64_t count)
-{
-    return from_device(connection, destination, source, count, NULL, true);
-}
-
-gpushare_error gpushare_copy_from_device_async(gpushare_connection *connection, void *destination,
-                                               gpushare_address source, uint64_t count,
-                                               gpushare_stream *stream)
-{
-    return from_device(connection, destination, source, count, stream, false);
-}
-
-gpushare_error gpushare_copy(gpushare_connection *connection, gpushare_address destination,
-                             gpushare_address source, uint64_t count)
-{
-    gpushare_error error = connection_check(connection);
-    return error ? error : copy(connection, destination, source, count, NULL, true);
-}
-
-gpushare_error gpushare_copy_async(gpushare_connection *connection, gpushare_address destination,
-                                   gpushare_address source, uint64_t count, gpushare_stream *stream)
-{
-    gpushare_error error = connection_check(connection);
-    return error ? error : copy(connection, destination, source, count, stream, false);
-}
-
-/* ---- between connections ---- */
-
-static gpushare_error copy_peer(gpushare_connection *destination_connection, uint64_t destination,
+gpushare_error copy_submit_peer(struct gpushare_stream *stream,
+                                gpushare_connection *destination_connection, uint64_t destination,
                                 gpushare_connection *source_connection, uint64_t source,
-                                uint64_t count, gpushare_connection *stream_connection,
-                                gpushare_stream *handle, bool wait)
+                                uint64_t count)
 {
-    struct gpushare_stream *stream;
-    gpushare_error error;
-    if ((error = connection_check(destination_connection)) ||
-        (error = connection_check(source_connection)))
-        return error;
-    if (stream_connection != destination_connection && stream_connection != source_connection)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "the stream's connection must be one of the two that are copied between");
-    if ((error = stream_resolve(stream_connection, handle, &stream)))
-        return error;
-    /* In order with both default streams: the destination's is the one it goes through. */
-    if (wait && (error = stream_wait_all(source_connection->default_stream)))
-        return error;
-    if (count) {
-        if (memory_classify(destination_connection, destination, count) != MEMORY_DEVICE)
-            return astray("destination", destination, count);
-        if (memory_classify(source_connection, source, count) != MEMORY_DEVICE)
-            return astray("source", source, count);
-        error = destination_connection == source_connection
-                    ? copy(stream_connection, destination, source, count, handle, false)
-                    : peer_copy(destination_connection, destination, source_connection, source,
-                                count, stream);
-    }
-    return error || !wait ? error : stream_wait_pushed(stream);
+    if (memory_classify(destination_connection, destination, count) != MEMORY_DEVICE)
+        return astray("destination", destination, count);
+    if (memory_classify(source_connection, source, count) != MEMORY_DEVICE)
+        return astray("source", source, count);
+    if (destination_connection == source_connection)
+        return copy_submit(stream, destination, source, count);
+    return peer_copy(destination_connection, destination, source_connection, source, count, stream);
 }
 
-gpushare_error gpushare_copy_peer(gpushare_connection *destination_connection,
-                                  gpushare_address destination,
-                                  gpushare_connection *source_connection, gpushare_address source,
-                                  uint64_t count)
+gpushare_error copy_fill(struct gpushare_stream *stream, uint64_t destination, uint32_t value,
+                         uint32_t width, uint64_t count)
 {
-    return copy_peer(destination_connection, destination, source_connection, source, count,
-                     destination_connection, NULL, true);
-}
-
-gpushare_error gpushare_copy_peer_async(gpushare_connection *destination_connection,
-                                        gpushare_address destination,
-                                        gpushare_connection *source_connection,
-                                        gpushare_address source, uint64_t count,
-                                        gpushare_connection *stream_connection,
-                                        gpushare_stream *stream)
-{
-    return copy_peer(destination_connection, destination, source_connection, source, count,
-                     stream_connection, stream, false);
-}
-
-/* ---- fills ---- */
-
-static gpushare_error fill(gpushare_connection *connection, uint64_t destination, uint32_t value,
-                           uint32_t width, uint64_t count, gpushare_stream *handle, bool wait)
-{
-    struct gpushare_stream *stream;
-    uint64_t bytes;
-    gpushare_error error = connection_check(connection);
-    if (error || (error = stream_resolve(connection, handle, &stream)))
-        return error;
-    if (width != 1 && width != 2 && width != 4)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "width is %u; it must be 1, 2 or 4", width);
-    if (destination % width)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "destination 0x%llx is not a multiple of %u",
-                       (unsigned long long)destination, width);
-    if (count) {
-        if (__builtin_mul_overflow(count, (uint64_t)width, &bytes))
-            return failure(GPUSHARE_ERROR_INVALID_VALUE, "count is too large");
-        if (memory_classify(connection, destination, bytes) != MEMORY_DEVICE)
-            return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                           "%llu bytes from 0x%llx are not device memory of this client",
-                           (unsigned long long)bytes, (unsigned long long)destination);
-        union {
-            struct ring_descriptor descriptor;
-            struct proto_command_fill fill;
-        } u = {.fill = {.opcode = PROTO_COMMAND_FILL,
-                        .value = value,
-                        .destination = destination,
-                        .count = count,
-                        .width = width}};
-        if ((error = stream_submit(stream, &u.descriptor, NULL)))
-            return error;
-    }
-    return wait ? stream_wait_pushed(stream) : GPUSHARE_SUCCESS;
-}
-
-gpushare_error gpushare_fill(gpushare_connection *connection, gpushare_address destination,
-                             uint32_t value, uint32_t width, uint64_t count)
-{
-    return fill(connection, destination, value, width, count, NULL, true);
-}
-
-gpushare_error gpushare_fill_async(gpushare_connection *connection, gpushare_address destination,
-                                   uint32_t value, uint32_t width, uint64_t count,
-                                   gpushare_stream *stream)
-{
-    return fill(connection, destination, value, width, count, stream, false);
+    union {
+        struct ring_descriptor descriptor;
+        struct proto_command_fill fill;
+    } u = {.fill = {.opcode = PROTO_COMMAND_FILL,
+                    .value = value,
+                    .destination = destination,
+                    .count = count,
+                    .width = width}};
+    return stream_push_alone(stream, &u.descriptor, NULL);
 }

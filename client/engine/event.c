@@ -7,24 +7,9 @@
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
 
-static gpushare_error check_event(gpushare_event *event)
+gpushare_error event_open(gpushare_connection *connection, uint32_t flags, gpushare_event **event)
 {
-    if (!event)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "event: the handle is NULL");
-    return connection_check(event->connection);
-}
-
-gpushare_error gpushare_event_create(gpushare_connection *connection, uint32_t flags,
-                                     gpushare_event **event)
-{
-    gpushare_error error = connection_check(connection);
-    if (error)
-        return error;
-    if (!event)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "event: the pointer is NULL");
-    if (flags & ~GPUSHARE_EVENT_TIMING)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "flags is 0x%x; only GPUSHARE_EVENT_TIMING is known", flags);
+    gpushare_error error;
     struct proto_event_created reply = {0};
     struct session_call call = {.request = PROTO_EVENT_CREATE,
                                 .reply = PROTO_EVENT_CREATED,
@@ -51,14 +36,10 @@ gpushare_error gpushare_event_create(gpushare_connection *connection, uint32_t f
     return GPUSHARE_SUCCESS;
 }
 
-gpushare_error gpushare_event_destroy(gpushare_event *event)
+gpushare_error event_close(gpushare_event *event)
 {
-    if (!event)
-        return GPUSHARE_SUCCESS;
     gpushare_connection *connection = event->connection;
-    gpushare_error error = connection_check(connection);
-    if (error)
-        return error;
+    gpushare_error error = GPUSHARE_SUCCESS;
     pthread_mutex_lock(&connection->lists);
     *event->link = event->next;
     if (event->next)
@@ -95,12 +76,10 @@ bool event_point(gpushare_event *event, uint32_t *stream, uint64_t *value)
     return recorded;
 }
 
-gpushare_error gpushare_event_record(gpushare_event *event, gpushare_stream *handle)
+gpushare_error event_record(gpushare_event *event, struct gpushare_stream *stream)
 {
-    struct gpushare_stream *stream;
-    gpushare_error error = check_event(event);
-    if (error || (error = stream_resolve(event->connection, handle, &stream)) ||
-        (error = stream_begin(stream)))
+    gpushare_error error = stream_begin(stream);
+    if (error)
         return error;
     union {
         struct ring_descriptor descriptor;
@@ -120,38 +99,49 @@ gpushare_error gpushare_event_record(gpushare_event *event, gpushare_stream *han
     return error;
 }
 
-gpushare_error gpushare_event_query(gpushare_event *event)
+bool event_is_done(gpushare_event *event)
 {
     uint32_t stream;
     uint64_t value;
-    gpushare_error error = check_event(event);
-    if (error)
-        return error;
-    if (event_point(event, &stream, &value) && !stream_reached(event->connection, stream, value))
-        return GPUSHARE_ERROR_NOT_READY;
-    return GPUSHARE_SUCCESS;
+    return !event_point(event, &stream, &value) ||
+           stream_has_reached(event->connection, stream, value);
 }
 
-gpushare_error gpushare_event_synchronize(gpushare_event *event)
+gpushare_error event_wait(gpushare_event *event)
 {
     uint32_t stream;
     uint64_t value;
-    gpushare_error error = check_event(event);
-    if (error || !event_point(event, &stream, &value))
-        return error;
-    error = stream_wait_value(event->connection, stream, value);
+    if (!event_point(event, &stream, &value))
+        return GPUSHARE_SUCCESS;
+    gpushare_error error = stream_wait_value(event->connection, stream, value);
     return error ? error : connection_check(event->connection);
 }
 
-gpushare_error gpushare_event_elapsed(gpushare_event *start, gpushare_event *end,
-                                      double *milliseconds)
+gpushare_error event_hold_stream(gpushare_event *event, struct gpushare_stream *stream)
+{
+    gpushare_connection *connection = stream->connection;
+    struct proto_dependency wait = {0};
+    gpushare_error error;
+    if (!event_point(event, &wait.stream, &wait.value))
+        return GPUSHARE_SUCCESS;
+    bool here = event->connection == connection;
+    if (!here && (error = connection_check(event->connection)))
+        return error;
+    if ((here && wait.stream == stream->index) ||
+        stream_has_reached(event->connection, wait.stream, wait.value))
+        return stream_settle(stream);
+    if (!here && (error = peer_link(connection, event->connection, &wait.link)))
+        return error;
+    if ((error = stream_begin(stream)))
+        return error;
+    error = stream_push_wait(stream, wait);
+    stream_end(stream);
+    return error;
+}
+
+gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double *milliseconds)
 {
     gpushare_event *both[2] = {start, end};
-    gpushare_error error = check_event(start);
-    if (error || (error = check_event(end)))
-        return error;
-    if (!milliseconds)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "milliseconds: the pointer is NULL");
     if (start->connection != end->connection)
         return failure(GPUSHARE_ERROR_INVALID_HANDLE,
                        "the events are of two connections, whose devices' clocks differ");
@@ -163,7 +153,7 @@ gpushare_error gpushare_event_elapsed(gpushare_event *start, gpushare_event *end
                            both[i]->handle ? "was never recorded"
                                            : "takes no times; create it with "
                                              "GPUSHARE_EVENT_TIMING");
-        if (!stream_reached(both[i]->connection, stream, value))
+        if (!stream_has_reached(both[i]->connection, stream, value))
             return GPUSHARE_ERROR_NOT_READY;
     }
     struct proto_event_elapsed body = {.start = start->handle, .end = end->handle};
@@ -173,8 +163,8 @@ gpushare_error gpushare_event_elapsed(gpushare_event *start, gpushare_event *end
                                 .reply = PROTO_ELAPSED,
                                 .reply_body = &reply,
                                 .reply_bytes = sizeof reply};
-    if ((error = connection_call(start->connection, &call)))
-        return error;
-    *milliseconds = (double)(int64_t)reply.nanoseconds / 1e6;
-    return GPUSHARE_SUCCESS;
+    gpushare_error error = connection_call(start->connection, &call);
+    if (!error)
+        *milliseconds = (double)(int64_t)reply.nanoseconds / 1e6;
+    return error;
 }

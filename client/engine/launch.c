@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/engine/launch.h"
+
 #include <string.h>
 
 #include "client/engine/connection.h"
-#include "client/session/failure.h"
 #include "client/engine/module.h"
+#include "client/engine/thread_stream.h"
+#include "client/session/failure.h"
 
 /* What a launch writes: the command as a descriptor. */
 union command {
@@ -76,7 +79,8 @@ static inline void pack(const struct gpushare_function *function, struct source 
     for (uint32_t i = 0; i < function->parameters; i++) {
         struct module_parameter parameter = function->table[i];
         uint8_t *at = (uint8_t *)to + parameter.offset;
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): gpushare_launch refused NULL */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): launch_kernel's callers refuse NULL
+         */
         const void *from = source.each[i];
         /* Almost every parameter is one of these; a call of memcpy costs more than the copy. */
         if (parameter.bytes == 8)
@@ -124,7 +128,7 @@ static inline gpushare_error launch(gpushare_function *function, struct gpushare
                                     gpushare_stream *handle, struct source source)
 {
     struct gpushare_stream *stream;
-    gpushare_error error = stream_resolve(function->connection, handle, &stream);
+    gpushare_error error = thread_stream_resolve(function->connection, handle, &stream);
     if (error || (error = check(function, grid, block, shared)))
         return error;
     union command command;
@@ -133,47 +137,20 @@ static inline gpushare_error launch(gpushare_function *function, struct gpushare
         return submit_long(stream, &command, function, source);
     if (function->parameter_bytes)
         pack(function, source, command.launch.inline_parameters);
-    return stream_submit(stream, &command.descriptor, NULL);
+    return stream_push_alone(stream, &command.descriptor, NULL);
 }
 
-static gpushare_error no_function(void)
+gpushare_error launch_kernel(gpushare_function *function, struct gpushare_dim grid,
+                             struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
+                             void *const *parameters)
 {
-    return failure(GPUSHARE_ERROR_INVALID_HANDLE, "function: the handle is NULL");
-}
-
-gpushare_error gpushare_launch(gpushare_function *function, struct gpushare_dim grid,
-                               struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
-                               void *const *parameters)
-{
-    if (!function)
-        return no_function();
-    gpushare_error error = connection_check(function->connection);
-    if (error)
-        return error;
-    if (!parameters && function->parameters)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s takes %u parameters; parameters is NULL",
-                       function->name, function->parameters);
-    for (uint32_t i = 0; i < function->parameters; i++)
-        if (!parameters[i])
-            return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                           "%s takes %u parameters; the pointer to number %u, from 0, is NULL",
-                           function->name, function->parameters, i);
     return launch(function, grid, block, shared, stream, (struct source){.each = parameters});
 }
 
-gpushare_error gpushare_launch_packed(gpushare_function *function, struct gpushare_dim grid,
-                                      struct gpushare_dim block, uint32_t shared,
-                                      gpushare_stream *stream, const void *parameters, size_t bytes)
+gpushare_error launch_packed(gpushare_function *function, struct gpushare_dim grid,
+                             struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
+                             const void *parameters)
 {
-    if (!function)
-        return no_function();
-    gpushare_error error = connection_check(function->connection);
-    if (error)
-        return error;
-    if (bytes != function->parameter_bytes || (bytes && !parameters))
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%s takes a parameter block of %u bytes; %zu bytes at %p were given",
-                       function->name, function->parameter_bytes, bytes, parameters);
     return launch(function, grid, block, shared, stream,
-                  (struct source){.packed = bytes ? parameters : ""});
+                  (struct source){.packed = function->parameter_bytes ? parameters : ""});
 }

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "client/engine/connection.h"
-#include "client/session/device.h"
 #include "client/session/failure.h"
 
 static bool inside(uint64_t base, uint64_t bytes, uint64_t address)
@@ -56,16 +55,9 @@ static gpushare_error device_release(gpushare_connection *connection, uint64_t a
     return connection_call(connection, &call);
 }
 
-gpushare_error gpushare_memory_alloc(gpushare_connection *connection, uint64_t count,
-                                     gpushare_address *address)
+gpushare_error memory_device_alloc(gpushare_connection *connection, uint64_t count,
+                                   gpushare_address *address)
 {
-    gpushare_error error = connection_check(connection);
-    if (error)
-        return error;
-    if (!address)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "address: the pointer is NULL");
-    if (!count)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "count is 0; there is nothing to allocate");
     struct proto_memory_alloc body = {.count = count};
     struct proto_memory_allocated reply;
     struct session_call call = {.request = PROTO_MEMORY_ALLOC,
@@ -73,7 +65,8 @@ gpushare_error gpushare_memory_alloc(gpushare_connection *connection, uint64_t c
                                 .reply = PROTO_MEMORY_ALLOCATED,
                                 .reply_body = &reply,
                                 .reply_bytes = sizeof reply};
-    if ((error = connection_call(connection, &call)))
+    gpushare_error error = connection_call(connection, &call);
+    if (error)
         return error;
     struct allocation allocation = {
         .address = reply.address, .bytes = reply.count, .asked = count, .kind = ALLOCATION_DEVICE};
@@ -85,42 +78,36 @@ gpushare_error gpushare_memory_alloc(gpushare_connection *connection, uint64_t c
     return GPUSHARE_SUCCESS;
 }
 
-gpushare_error gpushare_memory_free(gpushare_connection *connection, gpushare_address address)
+gpushare_error memory_device_free(gpushare_connection *connection, gpushare_address address)
 {
     struct allocation taken;
-    gpushare_error error = connection_check(connection);
-    if (error || !address)
-        return error;
     /* Before the server can give the address to another thread's allocation. */
     if (!allocation_take(&connection->allocations, address, ALLOCATION_DEVICE, &taken))
         return failure(GPUSHARE_ERROR_INVALID_HANDLE,
                        "0x%llx is not where device memory of this connection begins, or was freed "
                        "before",
                        (unsigned long long)address);
-    error = device_release(connection, address);
+    gpushare_error error = device_release(connection, address);
     if (error) /* it is still there */
         (void)allocation_add(&connection->allocations, &taken);
     return error;
 }
 
-gpushare_error gpushare_memory_info(gpushare_connection *connection,
-                                    struct gpushare_memory_info *info)
+gpushare_error memory_usage(gpushare_connection *connection, struct gpushare_memory_info *info)
 {
-    gpushare_error error = connection_check(connection);
-    if (error)
-        return error;
     struct proto_memory_info reply;
     struct session_call call = {.request = PROTO_MEMORY_QUERY,
                                 .reply = PROTO_MEMORY_INFO,
                                 .reply_body = &reply,
                                 .reply_bytes = sizeof reply};
-    if ((error = connection_call(connection, &call)))
-        return error;
-    struct gpushare_memory_info told = {.limit = reply.limit,
-                                        .used = reply.used,
-                                        .host_limit = reply.host_limit,
-                                        .host_used = reply.host_used};
-    return device_hand_out(info, &told, sizeof told, "info");
+    gpushare_error error = connection_call(connection, &call);
+    if (!error)
+        *info = (struct gpushare_memory_info){.size = sizeof *info,
+                                              .limit = reply.limit,
+                                              .used = reply.used,
+                                              .host_limit = reply.host_limit,
+                                              .host_used = reply.host_used};
+    return error;
 }
 
 /* ---- shared host buffers ---- */
@@ -161,7 +148,7 @@ static gpushare_error host_map(gpushare_connection *connection,
                                                                      : GPUSHARE_SUCCESS;
 }
 
-gpushare_error memory_host_alloc(gpushare_connection *connection, uint64_t count, void **out)
+gpushare_error memory_buffer_alloc(gpushare_connection *connection, uint64_t count, void **out)
 {
     struct proto_host_alloc body = {.count = count};
     struct proto_host_allocated reply;
@@ -186,7 +173,7 @@ gpushare_error memory_host_alloc(gpushare_connection *connection, uint64_t count
     return GPUSHARE_SUCCESS;
 }
 
-gpushare_error memory_host_free(gpushare_connection *connection, uint64_t address)
+gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t address)
 {
     struct allocation buffer;
     if (!allocation_take(&connection->allocations, address, ALLOCATION_HOST, &buffer))
@@ -199,24 +186,4 @@ gpushare_error memory_host_free(gpushare_connection *connection, uint64_t addres
     if (gone != MAP_FAILED)
         madvise(gone, buffer.bytes, MADV_DONTFORK);
     return host_release(connection, address);
-}
-
-gpushare_error gpushare_host_alloc(gpushare_connection *connection, uint64_t count, void **buffer)
-{
-    gpushare_error error = connection_check(connection);
-    if (error)
-        return error;
-    if (!buffer)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "buffer: the pointer is NULL");
-    if (!count)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "count is 0; there is nothing to allocate");
-    return memory_host_alloc(connection, count, buffer);
-}
-
-gpushare_error gpushare_host_free(gpushare_connection *connection, void *buffer)
-{
-    gpushare_error error = connection_check(connection);
-    if (error || !buffer)
-        return error;
-    return memory_host_free(connection, (uint64_t)(uintptr_t)buffer);
 }

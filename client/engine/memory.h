@@ -21,10 +21,23 @@ enum memory_kind {
 /* What the range is; count is at least 1. */
 enum memory_kind memory_classify(gpushare_connection *connection, uint64_t address, uint64_t count);
 
-/* Allocates a shared host buffer and maps it. */
-gpushare_error memory_host_alloc(gpushare_connection *connection, uint64_t count, void **buffer);
+/*
+ * Allocates count bytes of device memory, count at least 1. *address is written on success
+ * only; freed with memory_device_free, or when the connection is closed. OUT_OF_MEMORY.
+ */
+gpushare_error memory_device_alloc(gpushare_connection *connection, uint64_t count,
+                                   gpushare_address *address);
 
-/* Unmaps it here, then frees it. address: as allocated. */
-gpushare_error memory_host_free(gpushare_connection *connection, uint64_t address);
+/* Frees it. address: as allocated; anything else is refused with INVALID_HANDLE. */
+gpushare_error memory_device_free(gpushare_connection *connection, gpushare_address address);
+
+/* Asks the server for limits and use. *info is written whole, on success only. */
+gpushare_error memory_usage(gpushare_connection *connection, struct gpushare_memory_info *info);
+
+/* Allocates a shared host buffer of count bytes, at least 1, and maps it. OUT_OF_MEMORY. */
+gpushare_error memory_buffer_alloc(gpushare_connection *connection, uint64_t count, void **buffer);
+
+/* Unmaps a buffer in this process, then frees it. address: as allocated, else INVALID_HANDLE. */
+gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t address);
 
 #endif

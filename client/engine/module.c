@@ -11,26 +11,11 @@
 #include <unistd.h>
 
 #include "client/engine/connection.h"
-#include "client/session/device.h"
 #include "client/session/failure.h"
 
 static gpushare_error no_memory(void)
 {
     return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
-}
-
-static gpushare_error check_module(const gpushare_module *module)
-{
-    if (!module)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "module: the handle is NULL");
-    return connection_check(module->connection);
-}
-
-static gpushare_error check_function(const gpushare_function *function)
-{
-    if (!function)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "function: the handle is NULL");
-    return connection_check(function->connection);
 }
 
 /* ---- loading ---- */
@@ -80,51 +65,26 @@ static gpushare_error load_fd(gpushare_connection *connection, int fd, uint64_t 
     return GPUSHARE_SUCCESS;
 }
 
-/* Text is told from binary images, which hold zeros, by its beginning: all of these have a zero or
- * a byte above 0x7f among the first eight. */
-static gpushare_error measure_text(const char *image, size_t *bytes)
+gpushare_error module_load_image(gpushare_connection *connection, const void *image, size_t bytes,
+                                 gpushare_module **module)
 {
-    for (int i = 0; i < 4; i++)
-        if ((unsigned char)image[i] > 0x7e || !image[i])
-            return failure(GPUSHARE_ERROR_INVALID_IMAGE,
-                           "the image is not PTX text; for a cubin or a fatbin give its size in "
-                           "bytes");
-    *bytes = strlen(image);
-    return GPUSHARE_SUCCESS;
-}
-
-gpushare_error gpushare_module_load(gpushare_connection *connection, const void *image,
-                                    size_t bytes, gpushare_module **module)
-{
-    gpushare_error error = connection_check(connection);
-    if (error)
-        return error;
-    if (!image || !module)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL",
-                       image ? "module" : "image");
-    if (!bytes && (error = measure_text(image, &bytes)))
-        return error;
     if (bytes > PROTO_IMAGE_MAX)
         return failure(GPUSHARE_ERROR_INVALID_IMAGE, "an image of %zu bytes; at most %d", bytes,
                        PROTO_IMAGE_MAX);
     int fd = memfd_create("gpushare-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "memfd_create: %s", strerror(errno));
-    if (!(error = write_all(fd, image, bytes)))
+    gpushare_error error = write_all(fd, image, bytes);
+    if (!error)
         error = load_fd(connection, fd, bytes, module);
     close(fd);
     return error;
 }
 
-gpushare_error gpushare_module_load_file(gpushare_connection *connection, const char *path,
-                                         gpushare_module **module)
+gpushare_error module_load_file(gpushare_connection *connection, const char *path,
+                                gpushare_module **module)
 {
-    gpushare_error error = connection_check(connection);
-    if (error)
-        return error;
-    if (!path || !module)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL",
-                       path ? "module" : "path");
+    gpushare_error error;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
     if (fd < 0)
@@ -139,7 +99,7 @@ gpushare_error gpushare_module_load_file(gpushare_connection *connection, const 
              MAP_FAILED)
         error = failure(GPUSHARE_ERROR_NOT_FOUND, "%s can't be read: %s", path, strerror(errno));
     else
-        error = gpushare_module_load(connection, image, (size_t)status.st_size, module);
+        error = module_load_image(connection, image, (size_t)status.st_size, module);
     if (image != MAP_FAILED)
         munmap(image, (size_t)status.st_size);
     close(fd);
@@ -159,14 +119,9 @@ static void drop(gpushare_module *module)
     free(module);
 }
 
-gpushare_error gpushare_module_unload(gpushare_module *module)
+gpushare_error module_unload(gpushare_module *module)
 {
-    if (!module)
-        return GPUSHARE_SUCCESS;
     gpushare_connection *connection = module->connection;
-    gpushare_error error = connection_check(connection);
-    if (error)
-        return error;
     pthread_mutex_lock(&connection->lists);
     for (struct gpushare_module **link = &connection->modules; *link; link = &(*link)->next)
         if (*link == module) {
@@ -177,7 +132,7 @@ gpushare_error gpushare_module_unload(gpushare_module *module)
     allocation_disown(&connection->allocations, module);
     struct proto_module_unload body = {.module = module->handle};
     struct session_call call = {.request = PROTO_MODULE_UNLOAD, .body = &body, .reply = PROTO_DONE};
-    error = connection_call(connection, &call);
+    gpushare_error error = connection_call(connection, &call);
     drop(module);
     return error;
 }
@@ -192,17 +147,6 @@ void module_forget(gpushare_connection *connection)
 }
 
 /* ---- names ---- */
-
-static gpushare_error check_name(const char *name)
-{
-    if (!name)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "name: the pointer is NULL");
-    size_t length = strlen(name);
-    if (!length || length > PROTO_NAME_MAX)
-        return failure(GPUSHARE_ERROR_NOT_FOUND, "a name has 1 to %d bytes, this one %zu",
-                       PROTO_NAME_MAX, length);
-    return GPUSHARE_SUCCESS;
-}
 
 /* Offsets and sizes come from the server; launches trust them, so they are checked here, once. */
 static gpushare_error fill_table(struct gpushare_function *function, const uint32_t *pairs,
@@ -287,16 +231,10 @@ static gpushare_error look_up(gpushare_module *module, const char *name,
     return error;
 }
 
-gpushare_error gpushare_module_function(gpushare_module *module, const char *name,
-                                        gpushare_function **function)
+gpushare_error module_find_function(gpushare_module *module, const char *name,
+                                    gpushare_function **function)
 {
-    gpushare_error error = check_module(module);
-    if (error)
-        return error;
-    if (!function)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "function: the pointer is NULL");
-    if ((error = check_name(name)))
-        return error;
+    gpushare_error error = GPUSHARE_SUCCESS;
     /* Held over the question, so that two threads get one and the same function. */
     pthread_mutex_lock(&module->lock);
     struct gpushare_function *found = module->functions;
@@ -312,12 +250,9 @@ gpushare_error gpushare_module_function(gpushare_module *module, const char *nam
     return error;
 }
 
-gpushare_error gpushare_module_variable(gpushare_module *module, const char *name,
-                                        gpushare_address *address, uint64_t *bytes)
+gpushare_error module_find_variable(gpushare_module *module, const char *name,
+                                    gpushare_address *address, uint64_t *bytes)
 {
-    gpushare_error error = check_module(module);
-    if (error || (error = check_name(name)))
-        return error;
     struct proto_global_get body = {.module = module->handle};
     struct proto_global_info reply;
     struct session_call call = {.request = PROTO_GLOBAL_GET,
@@ -327,7 +262,8 @@ gpushare_error gpushare_module_variable(gpushare_module *module, const char *nam
                                 .reply = PROTO_GLOBAL_INFO,
                                 .reply_body = &reply,
                                 .reply_bytes = sizeof reply};
-    if ((error = connection_call(module->connection, &call)))
+    gpushare_error error = connection_call(module->connection, &call);
+    if (error)
         return error;
     struct allocation variable = {.address = reply.address,
                                   .bytes = reply.count,
@@ -336,63 +272,33 @@ gpushare_error gpushare_module_variable(gpushare_module *module, const char *nam
                                   .owner = module};
     if (reply.count && allocation_add(&module->connection->allocations, &variable) < 0)
         return no_memory();
-    if (address)
-        *address = reply.address;
-    if (bytes)
-        *bytes = reply.count;
+    *address = reply.address;
+    *bytes = reply.count;
     return GPUSHARE_SUCCESS;
 }
 
 /* ---- functions ---- */
 
-gpushare_error gpushare_function_info(gpushare_function *function,
-                                      struct gpushare_function_info *info)
+void module_function_info(const gpushare_function *function, struct gpushare_function_info *info)
 {
-    gpushare_error error = check_function(function);
-    if (error)
-        return error;
-    struct gpushare_function_info told = function->info;
-    told.dynamic_shared = __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED);
-    return device_hand_out(info, &told, sizeof told, "info");
+    *info = function->info;
+    info->size = sizeof *info;
+    info->dynamic_shared = __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED);
 }
 
-gpushare_error gpushare_function_parameter(gpushare_function *function, uint32_t index,
-                                           size_t *offset, size_t *bytes)
+gpushare_error module_set_shared(gpushare_function *function, uint32_t bytes)
 {
-    gpushare_error error = check_function(function);
-    if (error)
-        return error;
-    if (index >= function->parameters)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s has %u parameters; there is no %u",
-                       function->name, function->parameters, index);
-    if (offset)
-        *offset = function->table[index].offset;
-    if (bytes)
-        *bytes = function->table[index].bytes;
-    return GPUSHARE_SUCCESS;
-}
-
-gpushare_error gpushare_function_set_shared(gpushare_function *function, uint32_t bytes)
-{
-    gpushare_error error = check_function(function);
-    if (error)
-        return error;
     struct proto_function_set body = {.function = function->handle, .attribute = 1, .value = bytes};
     struct session_call call = {.request = PROTO_FUNCTION_SET, .body = &body, .reply = PROTO_DONE};
-    if (!(error = connection_call(function->connection, &call)))
+    gpushare_error error = connection_call(function->connection, &call);
+    if (!error)
         __atomic_store_n(&function->dynamic_shared, bytes, __ATOMIC_RELAXED);
     return error;
 }
 
-gpushare_error gpushare_occupancy(gpushare_function *function, uint32_t block_threads,
-                                  uint32_t shared, uint32_t *blocks)
+gpushare_error module_query_occupancy(gpushare_function *function, uint32_t block_threads,
+                                      uint32_t shared, uint32_t *blocks)
 {
-    gpushare_error error = check_function(function);
-    if (error)
-        return error;
-    if (!blocks || !block_threads)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       blocks ? "block_threads is 0" : "blocks: the pointer is NULL");
     struct proto_occupancy_get body = {
         .function = function->handle, .block_threads = block_threads, .shared_bytes = shared};
     struct proto_occupancy_info reply;
@@ -401,8 +307,8 @@ gpushare_error gpushare_occupancy(gpushare_function *function, uint32_t block_th
                                 .reply = PROTO_OCCUPANCY_INFO,
                                 .reply_body = &reply,
                                 .reply_bytes = sizeof reply};
-    if ((error = connection_call(function->connection, &call)))
-        return error;
-    *blocks = reply.blocks;
-    return GPUSHARE_SUCCESS;
+    gpushare_error error = connection_call(function->connection, &call);
+    if (!error)
+        *blocks = reply.blocks;
+    return error;
 }

@@ -129,7 +129,7 @@ static void forget_one(gpushare_connection *connection, uint64_t id)
             if (side)
                 (void)stream_retire(side);
             if (buffer)
-                (void)memory_host_free(connection, (uint64_t)(uintptr_t)buffer);
+                (void)memory_buffer_free(connection, (uint64_t)(uintptr_t)buffer);
             return;
         }
     pthread_mutex_unlock(&connection->peers.lock);
@@ -174,14 +174,14 @@ static gpushare_error build(gpushare_connection *destination, gpushare_connectio
         return error;
     void *buffer;
     uint64_t chunk = PEER_CHUNK;
-    while ((error = memory_host_alloc(source, chunk * PEER_CHUNKS, &buffer)) ==
+    while ((error = memory_buffer_alloc(source, chunk * PEER_CHUNKS, &buffer)) ==
                GPUSHARE_ERROR_OUT_OF_MEMORY &&
            chunk / 2 >= PEER_CHUNK_LEAST)
         chunk /= 2;
     if (error)
         return failure_prefix(error, "a copy between connections needs a host buffer: ");
     if ((error = share(destination, source, buffer))) {
-        (void)memory_host_free(source, (uint64_t)(uintptr_t)buffer);
+        (void)memory_buffer_free(source, (uint64_t)(uintptr_t)buffer);
         return error;
     }
     road->buffer = buffer;
@@ -210,7 +210,7 @@ static gpushare_error move(const struct leg *leg, uint32_t other_stream, uint64_
     gpushare_error error = stream_begin(leg->stream);
     if (error)
         return error;
-    if (!stream_reached(leg->other, other_stream, value))
+    if (!stream_has_reached(leg->other, other_stream, value))
         error = stream_push_wait(leg->stream, wait);
     if (!error && count)
         error = stream_push(leg->stream, &u.descriptor);

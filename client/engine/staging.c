@@ -44,7 +44,7 @@ void staging_destroy(struct staging *staging)
 
 static bool done(const gpushare_connection *connection, const struct staging_chunk *chunk)
 {
-    return !chunk->value || stream_reached(connection, chunk->stream, chunk->value);
+    return !chunk->value || stream_has_reached(connection, chunk->stream, chunk->value);
 }
 
 static void cut(struct staging_pool *pool, uint8_t *slab, uint64_t bytes)
@@ -66,7 +66,8 @@ static gpushare_error grow(gpushare_connection *connection, struct staging_pool 
     void *slab = NULL;
     uint64_t bytes = pool->slab_bytes;
     pthread_mutex_unlock(&staging->lock);
-    while ((error = memory_host_alloc(connection, bytes, &slab)) == GPUSHARE_ERROR_OUT_OF_MEMORY &&
+    while ((error = memory_buffer_alloc(connection, bytes, &slab)) ==
+               GPUSHARE_ERROR_OUT_OF_MEMORY &&
            bytes / 2 >= LEAST_SLAB)
         bytes /= 2;
     pthread_mutex_lock(&staging->lock);

@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "client/engine/connection.h"
-#include "client/engine/event.h"
 #include "client/session/failure.h"
-#include "client/engine/thread_stream.h"
 #include "common/doorbell.h"
 
 /* ---- objects ---- */
@@ -35,22 +33,6 @@ void stream_delete(struct gpushare_stream *stream)
         return;
     pthread_mutex_destroy(&stream->lock);
     free(stream);
-}
-
-gpushare_error stream_resolve(gpushare_connection *connection, gpushare_stream *handle,
-                              struct gpushare_stream **stream)
-{
-    if (!handle) {
-        *stream = connection->default_stream;
-        return GPUSHARE_SUCCESS;
-    }
-    if (handle == GPUSHARE_STREAM_PER_THREAD)
-        return thread_stream_get(connection, stream);
-    if (handle->connection != connection)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
-                       "the stream belongs to another connection than the call is about");
-    *stream = handle;
-    return GPUSHARE_SUCCESS;
 }
 
 static bool is_default(const struct gpushare_stream *stream)
@@ -156,7 +138,7 @@ gpushare_error stream_push_wait(struct gpushare_stream *stream, struct proto_dep
 
 /* ---- the default stream's rules ---- */
 
-bool stream_reached(const gpushare_connection *connection, uint32_t index, uint64_t value)
+bool stream_has_reached(const gpushare_connection *connection, uint32_t index, uint64_t value)
 {
     struct ring ring = ring_at(connection->ring_memory.base, connection->status_memory.base, index);
     return __atomic_load_n(&ring.status->completed, __ATOMIC_ACQUIRE) >= value;
@@ -242,8 +224,8 @@ void stream_end(struct gpushare_stream *stream)
     pthread_mutex_unlock(&stream->lock);
 }
 
-gpushare_error stream_submit(struct gpushare_stream *stream,
-                             const struct ring_descriptor *descriptor, uint64_t *value)
+gpushare_error stream_push_alone(struct gpushare_stream *stream,
+                                 const struct ring_descriptor *descriptor, uint64_t *value)
 {
     gpushare_error error = stream_begin(stream);
     if (error)
@@ -334,10 +316,10 @@ gpushare_error stream_wait_all(struct gpushare_stream *stream)
     return error ? error : stream_settle(stream);
 }
 
-gpushare_error gpushare_synchronize(gpushare_connection *connection)
+gpushare_error stream_wait_connection(gpushare_connection *connection)
 {
-    gpushare_error error = connection_check(connection);
-    if (error || (error = wait_points(connection, false)) || (error = connection_check(connection)))
+    gpushare_error error = wait_points(connection, false);
+    if (error || (error = connection_check(connection)))
         return error;
     error = check_errors(connection->default_stream);
     pthread_mutex_lock(&connection->lists);
@@ -350,25 +332,15 @@ gpushare_error gpushare_synchronize(gpushare_connection *connection)
     return error;
 }
 
-gpushare_error gpushare_stream_synchronize(gpushare_connection *connection, gpushare_stream *stream)
+gpushare_error stream_query(struct gpushare_stream *stream)
 {
-    struct gpushare_stream *resolved;
-    gpushare_error error = connection_check(connection);
-    if (error || (error = stream_resolve(connection, stream, &resolved)))
+    gpushare_connection *connection = stream->connection;
+    gpushare_error error = check_errors(stream);
+    if (error)
         return error;
-    return stream_wait_all(resolved);
-}
-
-gpushare_error gpushare_stream_query(gpushare_connection *connection, gpushare_stream *stream)
-{
-    struct gpushare_stream *resolved;
-    gpushare_error error = connection_check(connection);
-    if (error || (error = stream_resolve(connection, stream, &resolved)) ||
-        (error = check_errors(resolved)))
-        return error;
-    if (!own_reached(resolved, stream_last(resolved)))
+    if (!own_reached(stream, stream_last(stream)))
         return GPUSHARE_ERROR_NOT_READY;
-    if (!is_default(resolved) || !__atomic_load_n(&connection->blocking, __ATOMIC_ACQUIRE))
+    if (!is_default(stream) || !__atomic_load_n(&connection->blocking, __ATOMIC_ACQUIRE))
         return GPUSHARE_SUCCESS;
     pthread_mutex_lock(&connection->lists);
     for (struct gpushare_stream *s = connection->streams; s && !error; s = s->next)
@@ -485,69 +457,4 @@ gpushare_error stream_open(gpushare_connection *connection, uint32_t flags, int3
     pthread_mutex_unlock(&connection->lists);
     *stream = made;
     return GPUSHARE_SUCCESS;
-}
-
-gpushare_error gpushare_stream_create(gpushare_connection *connection, uint32_t flags,
-                                      int32_t priority, gpushare_stream **stream)
-{
-    gpushare_error error = connection_check(connection);
-    if (error)
-        return error;
-    if (!stream)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "stream: the pointer is NULL");
-    if (flags & ~GPUSHARE_STREAM_NON_BLOCKING)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "flags is 0x%x; only GPUSHARE_STREAM_NON_BLOCKING is known", flags);
-    return stream_open(connection, flags, priority, stream);
-}
-
-gpushare_error gpushare_stream_destroy(gpushare_stream *stream)
-{
-    if (!stream)
-        return GPUSHARE_SUCCESS;
-    if (stream == GPUSHARE_STREAM_PER_THREAD)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
-                       "a thread's own stream goes with the thread; it can't be destroyed");
-    gpushare_error error = connection_check(stream->connection);
-    return error ? error : stream_retire(stream);
-}
-
-gpushare_error gpushare_stream_priority(gpushare_connection *connection, gpushare_stream *stream,
-                                        int32_t *priority)
-{
-    struct gpushare_stream *resolved;
-    gpushare_error error = connection_check(connection);
-    if (error || (error = stream_resolve(connection, stream, &resolved)))
-        return error;
-    if (!priority)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "priority: the pointer is NULL");
-    *priority = resolved->priority;
-    return GPUSHARE_SUCCESS;
-}
-
-gpushare_error gpushare_stream_wait_event(gpushare_connection *connection, gpushare_stream *stream,
-                                          gpushare_event *event)
-{
-    struct gpushare_stream *resolved;
-    gpushare_error error = connection_check(connection);
-    if (error || (error = stream_resolve(connection, stream, &resolved)))
-        return error;
-    if (!event)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "event: the handle is NULL");
-    struct proto_dependency wait = {0};
-    if (!event_point(event, &wait.stream, &wait.value))
-        return GPUSHARE_SUCCESS;
-    bool here = event->connection == connection;
-    if (!here && (error = connection_check(event->connection)))
-        return error;
-    if ((here && wait.stream == resolved->index) ||
-        stream_reached(event->connection, wait.stream, wait.value))
-        return check_errors(resolved);
-    if (!here && (error = peer_link(connection, event->connection, &wait.link)))
-        return error;
-    if ((error = stream_begin(resolved)))
-        return error;
-    error = stream_push_wait(resolved, wait);
-    stream_end(resolved);
-    return error;
 }

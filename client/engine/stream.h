@@ -39,10 +39,6 @@ struct gpushare_stream {
     uint32_t marks[PROTO_RING_ENTRIES];
 };
 
-/* The stream that a handle means: NULL, GPUSHARE_STREAM_PER_THREAD or one of this connection's. */
-gpushare_error stream_resolve(gpushare_connection *connection, gpushare_stream *handle,
-                              struct gpushare_stream **stream);
-
 /*
  * Begins pushing: takes the stream's lock, reports an error of earlier work (then
  * nothing is held), and pushes the waits that the default-stream rules ask for.
@@ -69,8 +65,8 @@ gpushare_error stream_arena(struct gpushare_stream *stream, uint32_t bytes, void
 gpushare_error stream_push_wait(struct gpushare_stream *stream, struct proto_dependency dependency);
 
 /* begin, one push, end. value may be NULL; gets the timeline value of the descriptor. */
-gpushare_error stream_submit(struct gpushare_stream *stream,
-                             const struct ring_descriptor *descriptor, uint64_t *value);
+gpushare_error stream_push_alone(struct gpushare_stream *stream,
+                                 const struct ring_descriptor *descriptor, uint64_t *value);
 
 /* The last value pushed. */
 static inline uint64_t stream_last(const struct gpushare_stream *stream)
@@ -79,7 +75,7 @@ static inline uint64_t stream_last(const struct gpushare_stream *stream)
 }
 
 /* Has the timeline of stream `index` reached value? */
-bool stream_reached(const gpushare_connection *connection, uint32_t index, uint64_t value);
+bool stream_has_reached(const gpushare_connection *connection, uint32_t index, uint64_t value);
 
 /* Waits until it has. SUCCESS, or the error that ended the connection. */
 gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index, uint64_t value);
@@ -93,6 +89,14 @@ gpushare_error stream_wait_pushed(struct gpushare_stream *stream);
 /* The same for all that a call on the stream would come after: for the default stream that includes
  * the blocking streams, whether or not it has joined them yet. */
 gpushare_error stream_wait_all(struct gpushare_stream *stream);
+
+/* SUCCESS if all that a call on the stream would come after is done, NOT_READY if not, or an error
+ * of the stream's work that was not reported yet. Never waits. */
+gpushare_error stream_query(struct gpushare_stream *stream);
+
+/* Waits for all that was pushed into all streams so far, and reports the errors of all: the first
+ * one's is returned. */
+gpushare_error stream_wait_connection(gpushare_connection *connection);
 
 /* Makes a stream object for a ring that begins with value; not in any list yet. NULL without
  * memory. */

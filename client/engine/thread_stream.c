@@ -56,7 +56,7 @@ static struct entry *sweep(struct entry *first)
     return first;
 }
 
-gpushare_error thread_stream_get(gpushare_connection *connection, struct gpushare_stream **stream)
+static gpushare_error get(gpushare_connection *connection, struct gpushare_stream **stream)
 {
     if (latest.connection == connection->id) {
         *stream = latest.stream;
@@ -87,5 +87,21 @@ gpushare_error thread_stream_get(gpushare_connection *connection, struct gpushar
     }
     latest = *e;
     *stream = e->stream;
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error thread_stream_resolve(gpushare_connection *connection, gpushare_stream *handle,
+                                     struct gpushare_stream **stream)
+{
+    if (!handle) {
+        *stream = connection->default_stream;
+        return GPUSHARE_SUCCESS;
+    }
+    if (handle == GPUSHARE_STREAM_PER_THREAD)
+        return get(connection, stream);
+    if (handle->connection != connection)
+        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
+                       "the stream belongs to another connection than the call is about");
+    *stream = handle;
     return GPUSHARE_SUCCESS;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * thread_stream: GPUSHARE_STREAM_PER_THREAD: one blocking stream a thread and
- * connection, made at first use, destroyed with the thread or the connection.
+ * thread_stream: which stream a handle means to the calling thread. GPUSHARE_STREAM_PER_THREAD
+ * is one blocking stream for each thread and connection, made when it is first used, destroyed
+ * with the thread or the connection.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_THREAD_STREAM_H
 #define GPUSHARE_CLIENT_ENGINE_THREAD_STREAM_H
@@ -11,7 +12,12 @@
 
 struct gpushare_stream;
 
-/* The calling thread's own stream of this connection. */
-gpushare_error thread_stream_get(gpushare_connection *connection, struct gpushare_stream **stream);
+/*
+ * handle: NULL for the default stream, GPUSHARE_STREAM_PER_THREAD, or one of this connection's;
+ * another connection's is refused with INVALID_HANDLE. Making the thread's own stream may fail
+ * as stream_open does.
+ */
+gpushare_error thread_stream_resolve(gpushare_connection *connection, gpushare_stream *handle,
+                                     struct gpushare_stream **stream);
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/engine/connection.h"
 #include "client/session/failure.h"
 
 static void query(struct session *session, uint32_t index, struct device_survey *survey)
@@ -19,7 +18,7 @@ static void query(struct session *session, uint32_t index, struct device_survey 
                                 .reply_bytes = sizeof survey->info[index]};
     survey->error[index] = session_call(session, &call);
     if (survey->error[index])
-        snprintf(survey->text[index], sizeof survey->text[index], "%s", gpushare_error_text());
+        snprintf(survey->text[index], sizeof survey->text[index], "%s", failure_sentence());
 }
 
 gpushare_error device_survey(struct session *session, const struct proto_welcome *welcome,
@@ -70,9 +69,8 @@ void device_describe(const struct proto_device_info *info, uint32_t ordinal,
     _Static_assert(sizeof device->name == sizeof info->name, "device names");
     _Static_assert(sizeof device->pci == sizeof info->pci, "bus identifiers");
     _Static_assert(sizeof device->uuid == sizeof info->uuid, "uuids");
-    size_t size = device->size;
     *device = (struct gpushare_device){
-        .size = size,
+        .size = sizeof *device,
         .memory = info->memory,
         .ordinal = ordinal,
         .driver_version = info->driver_version,
@@ -100,23 +98,6 @@ void device_describe(const struct proto_device_info *info, uint32_t ordinal,
     memcpy(device->uuid, info->uuid, sizeof device->uuid);
 }
 
-gpushare_error device_hand_out(void *to, const void *from, size_t bytes, const char *what)
-{
-    size_t size;
-    if (!to)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL", what);
-    memcpy(&size, to, sizeof size);
-    if (size <= sizeof size || size > ENVIRONMENT_STRUCT_MAX)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%s: size is %zu; set it to sizeof the struct before the call", what, size);
-    size_t known = size < bytes ? size : bytes;
-    memcpy((char *)to + sizeof size, (const char *)from + sizeof size, known - sizeof size);
-    /* A caller with a newer header reads zeros where this library has nothing to say. */
-    if (size > bytes)
-        memset((char *)to + bytes, 0, size - bytes);
-    return GPUSHARE_SUCCESS;
-}
-
 struct look {
     struct environment environment;
     struct device_survey survey;
@@ -133,7 +114,7 @@ static gpushare_error look_open(const struct gpushare_options *options, struct l
     struct environment *environment = &look->environment;
     gpushare_error error = environment_read(environment, options);
     if (!error)
-        error = session_open(&session, environment->sockets[0], environment->sockets[1], &welcome);
+        error = session_dial(&session, environment->sockets[0], environment->sockets[1], &welcome);
     if (!error) {
         error = device_survey(&session, &welcome, environment, &look->survey);
         session_close(&session);
@@ -145,10 +126,8 @@ static gpushare_error look_open(const struct gpushare_options *options, struct l
     return error;
 }
 
-gpushare_error gpushare_device_count(const struct gpushare_options *options, uint32_t *count)
+gpushare_error device_count(const struct gpushare_options *options, uint32_t *count)
 {
-    if (!count)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "count: the pointer is NULL");
     struct look *look;
     gpushare_error error = look_open(options, &look);
     if (error)
@@ -158,31 +137,17 @@ gpushare_error gpushare_device_count(const struct gpushare_options *options, uin
     return GPUSHARE_SUCCESS;
 }
 
-gpushare_error gpushare_device_query(const struct gpushare_options *options,
-                                     struct gpushare_device *device)
+gpushare_error device_query(const struct gpushare_options *options, struct gpushare_device *device)
 {
     struct look *look;
-    struct gpushare_device described = {0};
     uint32_t index;
     gpushare_error error = look_open(options, &look);
     if (error)
         return error;
     uint32_t ordinal = look->environment.device;
     error = device_choose(&look->survey, ordinal, &index);
-    if (!error) {
-        device_describe(&look->survey.info[index], ordinal, &described);
-        error = device_hand_out(device, &described, sizeof described, "device");
-    }
+    if (!error)
+        device_describe(&look->survey.info[index], ordinal, device);
     free(look);
     return error;
-}
-
-gpushare_error gpushare_device(gpushare_connection *connection, struct gpushare_device *device)
-{
-    gpushare_error error = connection_check(connection);
-    if (error)
-        return error;
-    struct gpushare_device described = connection->device;
-    described.multiprocessors = __atomic_load_n(&connection->multiprocessors, __ATOMIC_RELAXED);
-    return device_hand_out(device, &described, sizeof described, "device");
 }

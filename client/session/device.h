@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#include "client/session/environment.h"
 #include "client/gpushare.h"
+#include "client/session/environment.h"
 #include "client/session/session.h"
 
 struct device_survey {
@@ -29,14 +29,16 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
  * NO_DEVICE, DEVICE_NOT_READY. */
 gpushare_error device_choose(const struct device_survey *survey, uint32_t ordinal, uint32_t *index);
 
-/* Into the public form; device->size is not touched. */
+/* Into the public form, whole: device->size is set to that of this library's struct. */
 void device_describe(const struct proto_device_info *info, uint32_t ordinal,
                      struct gpushare_device *device);
 
 /*
- * Hands a struct out to a caller that may know fewer members: `size` bytes of it,
- * with its size member kept. INVALID_VALUE (naming what) if size is not one.
+ * Opens a session of its own, looks, and closes it. options: whole, not NULL. Errors as
+ * environment_read, session_dial, device_survey and device_choose; outputs are written on
+ * success only.
  */
-gpushare_error device_hand_out(void *to, const void *from, size_t bytes, const char *what);
+gpushare_error device_count(const struct gpushare_options *options, uint32_t *count);
+gpushare_error device_query(const struct gpushare_options *options, struct gpushare_device *device);
 
 #endif

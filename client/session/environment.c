@@ -20,28 +20,6 @@ static const char *get(const char *name, void *context)
     return secure_getenv(name);
 }
 
-/* Members that a caller's older, shorter struct lacks stay zero: not wished for. */
-static gpushare_error copy_options(struct gpushare_options *to, const struct gpushare_options *from)
-{
-    memset(to, 0, sizeof *to);
-    if (!from)
-        return GPUSHARE_SUCCESS;
-    if (from->size < offsetof(struct gpushare_options, device) + sizeof from->device ||
-        from->size > ENVIRONMENT_STRUCT_MAX)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "options: size is %zu; set it to sizeof(struct gpushare_options)",
-                       from->size);
-    memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
-    /* A later version's member that this library does not know must not be ignored when set. */
-    const unsigned char *rest = (const unsigned char *)from;
-    for (size_t i = sizeof *to; i < from->size; i++)
-        if (rest[i])
-            return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                           "options: this library (" GPUSHARE_VERSION
-                           ") is older than the header and lacks a member that is set");
-    return GPUSHARE_SUCCESS;
-}
-
 /* A percentage of the options', into hundredths; 0 where it is not wished for. */
 static gpushare_error read_share(const char *name, double percentage, uint32_t *hundredths)
 {
@@ -209,20 +187,17 @@ static gpushare_error choose_warnings(struct environment *environment,
 gpushare_error environment_read(struct environment *environment,
                                 const struct gpushare_options *options)
 {
-    struct gpushare_options wished;
-    gpushare_error error = copy_options(&wished, options);
-    if (error)
-        return error;
+    gpushare_error error;
     char why[380];
     if (limits_wish_read(&environment->wish, get, NULL, why, sizeof why) < 0)
         return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
-    environment->device = wished.device;
-    if ((error = merge(&environment->wish, &wished)) ||
-        (error = merge_memory(environment, &wished)) ||
-        (error = merge_shares(&environment->wish, &wished)) ||
-        (error = choose_warnings(environment, &wished)) ||
-        (error = choose_name(&environment->wish, wished.name)) ||
-        (error = choose_profile(&environment->wish, wished.profile)))
+    environment->device = options->device;
+    if ((error = merge(&environment->wish, options)) ||
+        (error = merge_memory(environment, options)) ||
+        (error = merge_shares(&environment->wish, options)) ||
+        (error = choose_warnings(environment, options)) ||
+        (error = choose_name(&environment->wish, options->name)) ||
+        (error = choose_profile(&environment->wish, options->profile)))
         return error;
-    return choose_sockets(environment, wished.socket);
+    return choose_sockets(environment, options->socket);
 }

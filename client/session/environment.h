@@ -13,9 +13,6 @@
 #include "client/gpushare.h"
 #include "common/limits.h"
 
-/* No version's public struct will be larger: a greater `size` was never set. */
-enum { ENVIRONMENT_STRUCT_MAX = 4096 };
-
 /* One wish, the stricter of options and environment in each respect. */
 struct environment {
     struct limits_wish wish; /* name and priority are final; socket is not */
@@ -29,7 +26,7 @@ struct environment {
 };
 
 /*
- * Reads both. options may be NULL. Returns GPUSHARE_SUCCESS, INVALID_VALUE (a bad
+ * Reads both. options: whole, not NULL. Returns GPUSHARE_SUCCESS, INVALID_VALUE (a bad
  * option) or INVALID_ENVIRONMENT (a bad variable), with the sentence set.
  */
 gpushare_error environment_read(struct environment *environment,

@@ -40,27 +40,7 @@ gpushare_error failure_prefix(gpushare_error error, const char *words)
     return failure(error, "%s%s", words, old);
 }
 
-const char *gpushare_error_text(void)
+const char *failure_sentence(void)
 {
     return sentence;
-}
-
-const char *gpushare_error_name(gpushare_error error)
-{
-    return error_name((uint32_t)error);
-}
-
-const char *gpushare_error_string(gpushare_error error)
-{
-    return error_sentence((uint32_t)error);
-}
-
-uint32_t gpushare_version(void)
-{
-    return GPUSHARE_VERSION_NUMBER;
-}
-
-const char *gpushare_version_text(void)
-{
-    return GPUSHARE_VERSION;
 }

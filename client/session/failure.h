@@ -24,6 +24,9 @@ gpushare_error failure_plain(uint32_t error) __attribute__((cold));
 /* The same with a sentence that comes from elsewhere; the table's where text is empty. */
 gpushare_error failure_text(uint32_t error, const char *text) __attribute__((cold));
 
+/* The thread's sentence, "" before its first failure. Valid until the thread's next failure. */
+const char *failure_sentence(void);
+
 /* Puts words before the thread's present sentence ("for staging: ..."). Returns error. */
 gpushare_error failure_prefix(gpushare_error error, const char *words) __attribute__((cold));
 

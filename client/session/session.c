@@ -231,7 +231,7 @@ static gpushare_error unreachable(const char *first, const char *second, const i
                    *second ? " (" : "", *second ? strerror(reasons[1]) : "", *second ? ")" : "");
 }
 
-gpushare_error session_open(struct session *session, const char *first, const char *second,
+gpushare_error session_dial(struct session *session, const char *first, const char *second,
                             struct proto_welcome *welcome)
 {
     int reasons[2] = {0};

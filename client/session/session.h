@@ -51,7 +51,7 @@ struct session_call {
  * greets it. Returns GPUSHARE_SUCCESS and the server's welcome, or CONNECTION_FAILED,
  * PROTOCOL_VERSION, or the server's refusal.
  */
-gpushare_error session_open(struct session *session, const char *first, const char *second,
+gpushare_error session_dial(struct session *session, const char *first, const char *second,
                             struct proto_welcome *welcome);
 
 /* Asks and waits for the answer. Returns GPUSHARE_SUCCESS, the server's refusal, or the error that

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""The source files of a component call each other in one direction: its built objects form no circles."""
+"""What the built objects say of the structure: files of a component call each other in one direction, the client
+library's engine calls none of its public functions, and its names stand nowhere else."""
 import os
 import platform
 import re
@@ -15,7 +16,7 @@ BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
 # may stand in circles. A number above 0 is a debt: it may only be lowered.
 COMPONENTS = [
     ("common", (), 0),
-    ("client", ("client/tools",), 9),
+    ("client", ("client/tools",), 0),
     ("client/tools", (), 0),
     ("server/scheduler", (), 0),
     ("server/supervisor", (), 19),
@@ -124,6 +125,27 @@ class Circles(unittest.TestCase):
                 self.assertGreater(len(graph), 3)
                 count = sum(len(circle) for circle in circles(graph))
                 self.assertLessEqual(count, allowed, "%s: files in circles:%s" % (folder, report(graph)))
+
+    def test_the_engine_calls_no_public_function(self):
+        for path, (_, undefined) in symbols(sources("client/session") + sources("client/engine")).items():
+            public = sorted(symbol for symbol in undefined if symbol.startswith("gpushare_"))
+            self.assertEqual(public, [], path)
+
+    def test_public_functions_stand_in_api_files_alone(self):
+        for path, (defined, _) in symbols(sources("client", ("client/tools",))).items():
+            public = {symbol for symbol in defined if symbol.startswith("gpushare_")}
+            self.assertEqual(bool(public), path.endswith("_api.c"), path)
+            if public:
+                self.assertEqual(public, defined, path)
+
+    def test_the_clients_names_stand_nowhere_else(self):
+        home = {}
+        for folder, apart, _ in COMPONENTS:
+            for path, (defined, _) in symbols(sources(folder, apart)).items():
+                for symbol in defined - {"main"}:
+                    home.setdefault(symbol, []).append(path)
+        twice = {s: paths for s, paths in home.items() if len(paths) > 1 and any(p.startswith("client/") for p in paths)}
+        self.assertEqual(twice, {})
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ MAY_INCLUDE = {
     "server/supervisor": ("common",),
     "server/worker": ("common", "server/scheduler"),
     "server/softgpu": ("common",),
-    "client": ("common",),
+    "client": ("common", "client/session", "client/engine"),
+    "client/session": ("common", "client"),
+    "client/engine": ("common", "client", "client/session"),
     "client/tools": ("common", "client"),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.

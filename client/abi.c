@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "client/abi.h"
+
+#include <string.h>
+
+#include "client/session/failure.h"
+
+gpushare_error abi_copy_out(void *to, const void *from, size_t bytes, const char *what)
+{
+    size_t size;
+    if (!to)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL", what);
+    memcpy(&size, to, sizeof size);
+    if (size <= sizeof size || size > ABI_STRUCT_MAX)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "%s: size is %zu; set it to sizeof the struct before the call", what, size);
+    size_t known = size < bytes ? size : bytes;
+    memcpy((char *)to + sizeof size, (const char *)from + sizeof size, known - sizeof size);
+    if (size > bytes)
+        memset((char *)to + bytes, 0, size - bytes);
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error abi_copy_options(struct gpushare_options *to, const struct gpushare_options *from)
+{
+    memset(to, 0, sizeof *to);
+    if (!from)
+        return GPUSHARE_SUCCESS;
+    if (from->size < offsetof(struct gpushare_options, device) + sizeof from->device ||
+        from->size > ABI_STRUCT_MAX)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "options: size is %zu; set it to sizeof(struct gpushare_options)",
+                       from->size);
+    memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
+    /* A limit that is set in a member which this library does not know must not be ignored. */
+    const unsigned char *rest = (const unsigned char *)from;
+    for (size_t i = sizeof *to; i < from->size; i++)
+        if (rest[i])
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "options: this library (" GPUSHARE_VERSION
+                           ") is older than the header and lacks a member that is set");
+    return GPUSHARE_SUCCESS;
+}

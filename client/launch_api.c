@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Launches. */
+#include "client/engine/connection.h"
+#include "client/engine/launch.h"
+#include "client/engine/module.h"
+#include "client/session/failure.h"
+
+static gpushare_error fail_no_function(void)
+{
+    return failure(GPUSHARE_ERROR_INVALID_HANDLE, "function: the handle is NULL");
+}
+
+gpushare_error gpushare_launch(gpushare_function *function, struct gpushare_dim grid,
+                               struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
+                               void *const *parameters)
+{
+    if (!function)
+        return fail_no_function();
+    gpushare_error error = connection_check(function->connection);
+    if (error)
+        return error;
+    if (!parameters && function->parameters)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s takes %u parameters; parameters is NULL",
+                       function->name, function->parameters);
+    for (uint32_t i = 0; i < function->parameters; i++)
+        if (!parameters[i])
+            return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                           "%s takes %u parameters; the pointer to number %u, from 0, is NULL",
+                           function->name, function->parameters, i);
+    return launch_kernel(function, grid, block, shared, stream, parameters);
+}
+
+gpushare_error gpushare_launch_packed(gpushare_function *function, struct gpushare_dim grid,
+                                      struct gpushare_dim block, uint32_t shared,
+                                      gpushare_stream *stream, const void *parameters, size_t bytes)
+{
+    if (!function)
+        return fail_no_function();
+    gpushare_error error = connection_check(function->connection);
+    if (error)
+        return error;
+    if (bytes != function->parameter_bytes || (bytes && !parameters))
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "%s takes a parameter block of %u bytes; %zu bytes at %p were given",
+                       function->name, function->parameter_bytes, bytes, parameters);
+    return launch_packed(function, grid, block, shared, stream, parameters);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* Streams. */
+#include "client/engine/connection.h"
+#include "client/engine/event.h"
+#include "client/engine/stream.h"
+#include "client/engine/thread_stream.h"
+#include "client/session/failure.h"
+
+static gpushare_error check_stream(gpushare_connection *connection, gpushare_stream *handle,
+                                   struct gpushare_stream **stream)
+{
+    gpushare_error error = connection_check(connection);
+    return error ? error : thread_stream_resolve(connection, handle, stream);
+}
+
+gpushare_error gpushare_stream_create(gpushare_connection *connection, uint32_t flags,
+                                      int32_t priority, gpushare_stream **stream)
+{
+    gpushare_error error = connection_check(connection);
+    if (error)
+        return error;
+    if (!stream)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "stream: the pointer is NULL");
+    if (flags & ~GPUSHARE_STREAM_NON_BLOCKING)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE,
+                       "flags is 0x%x; only GPUSHARE_STREAM_NON_BLOCKING is known", flags);
+    return stream_open(connection, flags, priority, stream);
+}
+
+gpushare_error gpushare_stream_destroy(gpushare_stream *stream)
+{
+    if (!stream)
+        return GPUSHARE_SUCCESS;
+    if (stream == GPUSHARE_STREAM_PER_THREAD)
+        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
+                       "a thread's own stream ends with the thread; it can't be destroyed");
+    gpushare_error error = connection_check(stream->connection);
+    return error ? error : stream_retire(stream);
+}
+
+gpushare_error gpushare_stream_priority(gpushare_connection *connection, gpushare_stream *stream,
+                                        int32_t *priority)
+{
+    struct gpushare_stream *resolved;
+    gpushare_error error = check_stream(connection, stream, &resolved);
+    if (error)
+        return error;
+    if (!priority)
+        return failure(GPUSHARE_ERROR_INVALID_VALUE, "priority: the pointer is NULL");
+    *priority = resolved->priority;
+    return GPUSHARE_SUCCESS;
+}
+
+gpushare_error gpushare_stream_synchronize(gpushare_connection *connection, gpushare_stream *stream)
+{
+    struct gpushare_stream *resolved;
+    gpushare_error error = check_stream(connection, stream, &resolved);
+    return error ? error : stream_wait_all(resolved);
+}
+
+gpushare_error gpushare_stream_query(gpushare_connection *connection, gpushare_stream *stream)
+{
+    struct gpushare_stream *resolved;
+    gpushare_error error = check_stream(connection, stream, &resolved);
+    return error ? error : stream_query(resolved);
+}
+
+gpushare_error gpushare_stream_wait_event(gpushare_connection *connection, gpushare_stream *stream,
+                                          gpushare_event *event)
+{
+    struct gpushare_stream *resolved;
+    gpushare_error error = check_stream(connection, stream, &resolved);
+    if (error)
+        return error;
+    if (!event)
+        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "event: the handle is NULL");
+    return event_hold_stream(event, resolved);
+}
+
+gpushare_error gpushare_synchronize(gpushare_connection *connection)
+{
+    gpushare_error error = connection_check(connection);
+    return error ? error : stream_wait_connection(connection);
+}
