@@ -239,11 +239,11 @@ struct gpushare_options {
  *   GPUSHARE_VISIBLE_DEVICES            0,1 or GPU-<uuid> or MIG-<uuid>: only these are seen,
  *                                       in this order (CUDA_VISIBLE_DEVICES)
  *
- *   GPUSHARE_WARNINGS                   0: no warnings to standard error; 1, the default
+ *   GPUSHARE_WARNINGS                   0: `gpushare info` prints no warnings; 1, the default
  *
- * Warnings are of what is no error and yet not what was wished for: a share of time on a
+ * Warnings tell of requests that are no errors and yet have no effect: a share of time on a
  * device whose mode does not enforce it, a GPUSHARE_ variable that nothing reads. They go to
- * options.warn, and where that is NULL to standard error, a line each.
+ * options.warn; the library itself prints nothing. `gpushare info` prints them.
  *
  * *connection is the caller's, to be closed with gpushare_close(). A process usually
  * has one a device; a second one to the same device is a client of its own, with

@@ -170,18 +170,17 @@ static gpushare_error choose_sockets(struct environment *environment, const char
     return GPUSHARE_SUCCESS;
 }
 
-static gpushare_error choose_warnings(struct environment *environment,
-                                      const struct gpushare_options *options)
+/* Only `gpushare info` heeds this variable, but a value that can't be understood is refused as any
+ * other variable's is. */
+static gpushare_error check_warnings(void)
 {
     const char *value = get("GPUSHARE_WARNINGS", NULL);
-    environment->warn = options->warn;
-    environment->warn_context = options->warn_context;
-    environment->quiet = value && !strcmp(value, "0");
-    if (!value || environment->quiet || !strcmp(value, "1"))
+    if (!value || !strcmp(value, "0") || !strcmp(value, "1"))
         return GPUSHARE_SUCCESS;
-    return failure(
-        GPUSHARE_ERROR_INVALID_ENVIRONMENT,
-        "GPUSHARE_WARNINGS=%.40s: must be 1 (warnings to standard error) or 0 (none there)", value);
+    return failure(GPUSHARE_ERROR_INVALID_ENVIRONMENT,
+                   "GPUSHARE_WARNINGS=%.40s: must be 1 (`gpushare info` prints warnings) or 0 (it "
+                   "does not)",
+                   value);
 }
 
 gpushare_error environment_read(struct environment *environment,
@@ -192,10 +191,11 @@ gpushare_error environment_read(struct environment *environment,
     if (limits_wish_read(&environment->wish, get, NULL, why, sizeof why) < 0)
         return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
     environment->device = options->device;
+    environment->warn = options->warn;
+    environment->warn_context = options->warn_context;
     if ((error = merge(&environment->wish, options)) ||
         (error = merge_memory(environment, options)) ||
-        (error = merge_shares(&environment->wish, options)) ||
-        (error = choose_warnings(environment, options)) ||
+        (error = merge_shares(&environment->wish, options)) || (error = check_warnings()) ||
         (error = choose_name(&environment->wish, options->name)) ||
         (error = choose_profile(&environment->wish, options->profile)))
         return error;

@@ -8,8 +8,6 @@
 #ifndef GPUSHARE_CLIENT_SESSION_ENVIRONMENT_H
 #define GPUSHARE_CLIENT_SESSION_ENVIRONMENT_H
 
-#include <stdbool.h>
-
 #include "client/gpushare.h"
 #include "common/limits.h"
 
@@ -19,8 +17,7 @@ struct environment {
     uint32_t device;         /* ordinal among the visible ones */
     uint64_t memory_limit;   /* the options' own; PROTO_UNSET: not asked */
     uint64_t memory_request; /* likewise; 0: not asked */
-    gpushare_warn warn;      /* NULL: to standard error, */
-    bool quiet;              /* unless it wants none there */
+    gpushare_warn warn;      /* NULL: nobody is warned */
     void *warn_context;
     char sockets[2][LIMITS_SOCKET_MAX + 1]; /* where the server may be, in this order; "" ends */
 };

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * warning: what a program is told when it connects and that is no error: a wish that
- * does not bind here, a variable that nobody reads.
+ * warning: sentences about what is no error and yet not what was asked for: a limit that does
+ * not bind on this device, a variable that nothing reads.
  *
- * It goes to options.warn; where the program gave none, to standard error, for a limit
- * that silently is none is what users of other ways to share complain of. (So does
- * OpenMP's runtime with variables that it does not understand.) On the thread that
- * connects.
+ * They go to options.warn, on the thread that connects. Where the program gave none, nobody is
+ * told here: the library does not print. `gpushare info` shows them.
  */
 #ifndef GPUSHARE_CLIENT_SESSION_WARNING_H
 #define GPUSHARE_CLIENT_SESSION_WARNING_H
@@ -15,10 +13,10 @@
 #include "client/session/environment.h"
 #include "protocol.h"
 
-/* Of this process's variables. To standard error once a process. */
+/* Warns of variables of this process's environment that gpushare does not know. */
 void warning_variables(const struct environment *environment);
 
-/* Of what was asked for in this environment and does not bind on this device, as it is now. index:
+/* Warns of limits that were asked for and do not bind on this device, in its present mode. index:
  * the server's number of the device. */
 void warning_limits(const struct environment *environment, const struct gpushare_device *device,
                     const struct proto_attached *granted, uint32_t index);

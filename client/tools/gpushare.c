@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* gpushare: the user's command. */
 #include <getopt.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -117,13 +119,25 @@ static int report(const struct options *options, gpushare_error error, const cha
     return error == GPUSHARE_ERROR_CONNECTION_FAILED ? STATUS_NO_SERVER : STATUS_FAILED;
 }
 
+/* Standard error that is closed or full must not keep anybody from the answer. */
+static void print_warning(void *context, const char *text)
+{
+    const char *wanted = getenv("GPUSHARE_WARNINGS");
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    (void)context;
+    if (wanted && strcmp(wanted, "0") == 0)
+        return;
+    if (poll(&room, 1, 0) == 1 && room.revents == POLLOUT)
+        fprintf(stderr, "gpushare: warning: %s\n", text);
+}
+
 static int run_info(const struct options *options)
 {
     struct info info;
     char why[400];
     if (limits_wish_read(&info.wish, from_environment, NULL, why, sizeof why) != 0)
         return report(options, GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
-    gpushare_error error = info_collect(&info, options->socket, options->device);
+    gpushare_error error = info_collect(&info, options->socket, options->device, print_warning);
     if (error != GPUSHARE_SUCCESS)
         return report(options, error, gpushare_error_text());
     if (!options->json) {

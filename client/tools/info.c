@@ -7,10 +7,12 @@
 #include "client/tools/table.h"
 #include "common/units.h"
 
-gpushare_error info_collect(struct info *info, const char *socket, uint32_t device)
+gpushare_error info_collect(struct info *info, const char *socket, uint32_t device,
+                            gpushare_warn warn)
 {
     gpushare_connection *connection = NULL;
-    struct gpushare_options options = {.size = sizeof options, .socket = socket, .device = device};
+    struct gpushare_options options = {
+        .size = sizeof options, .socket = socket, .device = device, .warn = warn};
     info->device = (struct gpushare_device){.size = sizeof info->device};
     info->limits = (struct gpushare_limits){.size = sizeof info->limits};
     gpushare_error error = gpushare_device_count(&options, &info->devices);

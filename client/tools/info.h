@@ -23,10 +23,12 @@ struct info {
 };
 
 /*
- * Asks the server; wish must be filled. socket: NULL for the environment's or the default.
- * Returns GPUSHARE_SUCCESS, or an error whose sentence is gpushare_error_text()'s.
+ * Asks the server; wish must be filled. socket: NULL for the environment's or the default. warn:
+ * called with each warning of gpushare_connect; NULL for none. Returns GPUSHARE_SUCCESS, or an
+ * error whose sentence is gpushare_error_text()'s.
  */
-gpushare_error info_collect(struct info *info, const char *socket, uint32_t device);
+gpushare_error info_collect(struct info *info, const char *socket, uint32_t device,
+                            gpushare_warn warn);
 
 /* For people. */
 void info_show(const struct info *info, FILE *out, struct table_look look);

@@ -159,7 +159,6 @@ static void child_open(struct load *child, const struct server *server)
     struct gpushare_options options = {
         .size = sizeof options, .socket = server_socket(server), .name = spec->name};
     void *words;
-    setenv("GPUSHARE_WARNINGS", "0", 1); /* a mode is often set after its clients are there */
     for (size_t i = 0; spec->env && spec->env[i]; i++)
         if (putenv(strdup(spec->env[i])))
             bench_die("out of memory");
