@@ -40,84 +40,93 @@ struct writer {
     struct edge *edges; /* two a span */
     uint32_t *active;   /* owners with spans under way, in a sweep */
     uint32_t active_count;
-    bool any; /* an event stands before */
+    bool any;    /* an event stands before */
+    bool failed; /* memory was short: an event is missing */
 };
 
 /* ---- JSON ---- */
 
-static void write_text(FILE *file, const char *text)
+/* The most digits of a double that come out as they went in. Times have 12 at most: a trace lasts
+ * 600 s, in microseconds with three decimals. */
+enum { JSON_DIGITS = 15 };
+
+/* event: taken over; NULL where memory was short. */
+static void write_event(struct writer *writer, json_t *event)
 {
-    fputc('"', file);
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte == '"' || byte == '\\')
-            fprintf(file, "\\%c", byte);
-        else if (byte < 0x20 || byte == 0x7f)
-            fprintf(file, "\\u%04x", byte);
-        else
-            fputc(byte, file);
+    if (event) {
+        fputs(writer->any ? ",\n" : "\n", writer->file);
+        json_dumpf(event, writer->file, JSON_COMPACT | JSON_REAL_PRECISION(JSON_DIGITS));
+        writer->any = true;
+    } else {
+        writer->failed = true;
     }
-    fputc('"', file);
+    json_decref(event);
 }
 
-static void write_us(FILE *file, uint64_t ns)
+/* name: taken over; NULL where memory was short. Returns the caller's, or NULL. */
+static json_t *new_event(const char *phase, uint32_t process, uint32_t track, json_t *name)
 {
-    fprintf(file, "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
+    return json_pack("{s:s, s:I, s:I, s:o}", "ph", phase, "pid", (json_int_t)process, "tid",
+                     (json_int_t)track, "name", name);
 }
 
-static uint64_t since(const struct writer *writer, uint64_t at)
+static json_t *microseconds(uint64_t ns)
+{
+    return json_real((double)ns / 1e3);
+}
+
+/* Nanoseconds since the trace began. */
+static uint64_t time_since_start(const struct writer *writer, uint64_t at)
 {
     return at - writer->recording->header.started;
 }
 
-/* What every event begins with; the caller goes on with further members and "}". */
-static void begin_event(struct writer *writer, char phase, uint32_t process, uint32_t track,
-                        const char *name)
+/* A stretch of time in a track. args: taken over; NULL for none. */
+static void write_slice(struct writer *writer, uint32_t process, uint32_t track,
+                        const char *category, json_t *name, uint64_t from, uint64_t to,
+                        json_t *args)
 {
-    fprintf(writer->file, "%s\n{\"ph\":\"%c\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"name\":",
-            writer->any ? "," : "", phase, process, track);
-    write_text(writer->file, name);
-    writer->any = true;
+    json_t *event = new_event("X", process, track, name);
+    json_object_set_new(event, "cat", json_string(category));
+    json_object_set_new(event, "ts", microseconds(time_since_start(writer, from)));
+    json_object_set_new(event, "dur", microseconds(to - from));
+    if (args)
+        json_object_set_new(event, "args", args);
+    write_event(writer, event);
 }
 
-static void write_times(struct writer *writer, const char *category, uint64_t from, uint64_t to)
+/* A point in time. scope: "p" of the process, "g" of all. */
+static void write_instant(struct writer *writer, uint32_t process, const char *category,
+                          const char *scope, json_t *name, uint64_t at)
 {
-    fprintf(writer->file, ",\"cat\":\"%s\",\"ts\":", category);
-    write_us(writer->file, since(writer, from));
-    fputs(",\"dur\":", writer->file);
-    write_us(writer->file, to - from);
-}
-
-static void write_name(struct writer *writer, const char *what, uint32_t process, uint32_t track,
-                       const char *name)
-{
-    begin_event(writer, 'M', process, track, what);
-    fputs(",\"args\":{\"name\":", writer->file);
-    write_text(writer->file, name);
-    fputs("}}", writer->file);
-}
-
-/* The order in which a viewer shows processes and tracks. */
-static void write_order(struct writer *writer, const char *what, uint32_t process, uint32_t track)
-{
-    begin_event(writer, 'M', process, track, what);
-    fprintf(writer->file, ",\"args\":{\"sort_index\":%" PRIu32 "}}",
-            what[0] == 'p' ? process : track);
-}
-
-static void write_track(struct writer *writer, uint32_t process, uint32_t track, const char *name)
-{
-    write_name(writer, "thread_name", process, track, name);
-    write_order(writer, "thread_sort_index", process, track);
+    json_t *event = new_event("i", process, 0, name);
+    json_object_set_new(event, "cat", json_string(category));
+    json_object_set_new(event, "s", json_string(scope));
+    json_object_set_new(event, "ts", microseconds(time_since_start(writer, at)));
+    write_event(writer, event);
 }
 
 static void write_counter(struct writer *writer, uint32_t process, const char *name, uint64_t at,
                           uint32_t value)
 {
-    begin_event(writer, 'C', process, 0, name);
-    fputs(",\"ts\":", writer->file);
-    write_us(writer->file, since(writer, at));
-    fprintf(writer->file, ",\"args\":{\"value\":%" PRIu32 "}}", value);
+    json_t *event = new_event("C", process, 0, json_string(name));
+    json_object_set_new(event, "ts", microseconds(time_since_start(writer, at)));
+    json_object_set_new(event, "args", json_pack("{s:I}", "value", (json_int_t)value));
+    write_event(writer, event);
+}
+
+/* What a viewer calls a process or a track, and in which order it shows them. name: taken over. */
+static void write_label(struct writer *writer, uint32_t process, uint32_t track, json_t *name)
+{
+    const char *what = track ? "thread_name" : "process_name";
+    const char *order = track ? "thread_sort_index" : "process_sort_index";
+    json_t *event = new_event("M", process, track, json_string(what));
+    json_object_set_new(event, "args", json_pack("{s:o}", "name", name));
+    write_event(writer, event);
+    event = new_event("M", process, track, json_string(order));
+    json_object_set_new(event, "args",
+                        json_pack("{s:I}", "sort_index", (json_int_t)(track ? track : process)));
+    write_event(writer, event);
 }
 
 /* ---- atoms ---- */
@@ -127,26 +136,30 @@ static bool has_atom(const uint64_t atoms[ATOM_WORDS], uint32_t atom)
     return atoms[atom / 64] >> (atom % 64) & 1;
 }
 
-/* "0-3, 7". */
-static void atoms_text(const uint64_t atoms[ATOM_WORDS], char *text, size_t bytes)
+/* "0-3, 7". Every second one of 256 atoms: 128 numbers of up to three digits and ", ". */
+enum { ATOMS_TEXT = 128 * 5 + 1 };
+static void atoms_text(const uint64_t atoms[ATOM_WORDS], char text[ATOMS_TEXT])
 {
     size_t used = 0;
     text[0] = 0;
-    for (uint32_t atom = 0; atom < 64 * ATOM_WORDS && used < bytes; atom++) {
+    for (uint32_t atom = 0; atom < 64 * ATOM_WORDS && used < ATOMS_TEXT; atom++) {
         if (!has_atom(atoms, atom))
             continue;
         uint32_t last = atom;
         while (last + 1 < 64 * ATOM_WORDS && has_atom(atoms, last + 1))
             last++;
         const char *comma = used ? ", " : "";
-        int length = last > atom ? snprintf(text + used, bytes - used, "%s%u-%u", comma, atom, last)
-                                 : snprintf(text + used, bytes - used, "%s%u", comma, atom);
+        char *at = text + used;
+        size_t room = ATOMS_TEXT - used;
+        int length = last > atom ? snprintf(at, room, "%s%u-%u", comma, atom, last)
+                                 : snprintf(at, room, "%s%u", comma, atom);
         used += length > 0 ? (size_t)length : 0;
         atom = last;
     }
 }
 
-static uint32_t multiprocessors(const struct recording *recording, const uint64_t atoms[ATOM_WORDS])
+static uint32_t count_multiprocessors(const struct recording *recording,
+                                      const uint64_t atoms[ATOM_WORDS])
 {
     const struct proto_trace_header *header = &recording->header;
     uint32_t sum = 0;
@@ -197,13 +210,26 @@ static uint32_t process_of(const struct owner *owner)
     return owner->number + 1 > owner->number ? owner->number + 1 : owner->number;
 }
 
-static void short_name(const struct owner *owner, char *text, size_t bytes)
+/* The client's name, or its number in words. number: room for these. */
+enum { NUMBER_NAME = 24 };
+static const char *owner_name(const struct owner *owner, char number[NUMBER_NAME])
 {
     const char *name = owner->row ? json_string_value(json_object_get(owner->row, "name")) : NULL;
     if (name && *name)
-        snprintf(text, bytes, "%s", name);
-    else
-        snprintf(text, bytes, "client %" PRIu32, owner->number);
+        return name;
+    snprintf(number, NUMBER_NAME, "client %" PRIu32, owner->number);
+    return number;
+}
+
+static json_t *owner_label(const struct owner *owner)
+{
+    char number[NUMBER_NAME];
+    const char *name = owner_name(owner, number);
+    if (!owner->row)
+        return json_string(name);
+    return json_sprintf("%s (client %" PRIu32 ", pid %lld, uid %lld)", name, owner->number,
+                        (long long)json_integer_value(json_object_get(owner->row, "pid")),
+                        (long long)json_integer_value(json_object_get(owner->row, "uid")));
 }
 
 static int collect_owners(struct writer *writer, const json_t *rows)
@@ -239,21 +265,6 @@ static int collect_owners(struct writer *writer, const json_t *rows)
     return 0;
 }
 
-static void write_owner(struct writer *writer, const struct owner *owner)
-{
-    char name[200], text[360];
-    short_name(owner, name, sizeof name);
-    json_int_t pid = json_integer_value(json_object_get(owner->row, "pid"));
-    if (owner->row)
-        snprintf(text, sizeof text, "%s (client %" PRIu32 ", pid %lld, uid %lld)", name,
-                 owner->number, (long long)pid,
-                 (long long)json_integer_value(json_object_get(owner->row, "uid")));
-    else
-        snprintf(text, sizeof text, "%s", name);
-    write_name(writer, "process_name", process_of(owner), 0, text);
-    write_order(writer, "process_sort_index", process_of(owner), 0);
-}
-
 /* ---- sweeps over the spans ---- */
 
 static int by_edge(const void *a, const void *b)
@@ -286,17 +297,17 @@ static size_t collect_edges(struct writer *writer, const struct group *group)
     return count;
 }
 
-/* Whether the set of active clients is another behind it. */
-static bool changes(const struct writer *writer, const struct edge *edge)
+/* Is the set of active clients another after this edge? */
+static bool edge_changes(const struct writer *writer, const struct edge *edge)
 {
     return writer->owners[edge->owner].spans == (edge->begins ? 0 : 1);
 }
 
-/* Returns whether it did. */
-static bool cross(struct writer *writer, const struct edge *edge)
+/* Takes the edge into account. Returns whether the set of active clients changed. */
+static bool cross_edge(struct writer *writer, const struct edge *edge)
 {
     struct owner *owner = &writer->owners[edge->owner];
-    bool changed = changes(writer, edge);
+    bool changed = edge_changes(writer, edge);
     owner->spans += edge->begins ? 1 : -1u;
     if (changed && edge->begins) {
         owner->at = writer->active_count;
@@ -315,45 +326,42 @@ static int by_index(const void *a, const void *b)
     return one < other ? -1 : one > other;
 }
 
-/* "a + b". */
-static void name_active(const struct writer *writer, char *text, size_t bytes)
+/* "a + b". NULL where memory was short. */
+static json_t *name_active(const struct writer *writer)
 {
     uint32_t shown[NAMES_SHOWN], count = writer->active_count;
-    if (count > NAMES_SHOWN) {
-        snprintf(text, bytes, "%" PRIu32 " clients", count);
-        return;
-    }
+    if (count > NAMES_SHOWN)
+        return json_sprintf("%" PRIu32 " clients", count);
     memcpy(shown, writer->active, count * sizeof *shown);
     qsort(shown, count, sizeof *shown, by_index);
-    size_t used = 0;
-    for (uint32_t i = 0; i < count && used < bytes; i++) {
-        char name[200];
-        short_name(&writer->owners[shown[i]], name, sizeof name);
-        int length = snprintf(text + used, bytes - used, "%s%s", i ? " + " : "", name);
-        used += length > 0 ? (size_t)length : 0;
+    json_t *text = json_string("");
+    for (uint32_t i = 0; i < count && text; i++) {
+        char number[NUMBER_NAME];
+        json_t *longer = json_sprintf("%s%s%s", json_string_value(text), i ? " + " : "",
+                                      owner_name(&writer->owners[shown[i]], number));
+        json_decref(text);
+        text = longer;
     }
+    return text;
 }
 
 static void write_group(struct writer *writer, uint32_t index)
 {
     const struct group group = writer->groups[index];
-    char atoms[600], name[NAMES_SHOWN * 204];
+    char atoms[ATOMS_TEXT];
     uint32_t track = TRACK_ATOMS + index;
-    atoms_text(group.atoms, atoms, sizeof atoms);
-    snprintf(name, sizeof name, "atoms %s (%" PRIu32 " multiprocessors)", atoms,
-             multiprocessors(writer->recording, group.atoms));
-    write_track(writer, PROCESS_GPU, track, name);
+    atoms_text(group.atoms, atoms);
+    write_label(writer, PROCESS_GPU, track,
+                json_sprintf("atoms %s (%" PRIu32 " multiprocessors)", atoms,
+                             count_multiprocessors(writer->recording, group.atoms)));
     size_t count = collect_edges(writer, &group);
     uint64_t from = 0;
     for (size_t i = 0; i < count; i++) {
         const struct edge *edge = &writer->edges[i];
-        if (writer->active_count && edge->at > from && changes(writer, edge)) {
-            name_active(writer, name, sizeof name);
-            begin_event(writer, 'X', PROCESS_GPU, track, name);
-            write_times(writer, "atoms", from, edge->at);
-            fputc('}', writer->file);
-        }
-        if (cross(writer, edge))
+        if (writer->active_count && edge->at > from && edge_changes(writer, edge))
+            write_slice(writer, PROCESS_GPU, track, "atoms", name_active(writer), from, edge->at,
+                        NULL);
+        if (cross_edge(writer, edge))
             from = edge->at;
     }
 }
@@ -364,7 +372,7 @@ static void write_in_flight(struct writer *writer)
     uint32_t last = 0;
     write_counter(writer, PROCESS_GPU, "clients in flight", writer->recording->header.started, 0);
     for (size_t i = 0; i < count; i++) {
-        cross(writer, &writer->edges[i]);
+        cross_edge(writer, &writer->edges[i]);
         bool more = i + 1 < count && writer->edges[i + 1].at == writer->edges[i].at;
         if (more || writer->active_count == last)
             continue;
@@ -377,59 +385,49 @@ static void write_in_flight(struct writer *writer)
 
 static void write_span(struct writer *writer, const struct proto_trace_record *record)
 {
-    char atoms[600];
-    const struct owner *owner = owner_of(writer, record->client);
-    atoms_text(record->atoms, atoms, sizeof atoms);
-    begin_event(writer, 'X', process_of(owner), record->stream + 1, "batch");
-    write_times(writer, "batch", record->from, record->to);
-    fprintf(writer->file,
-            ",\"args\":{\"commands\":%" PRIu32 ",\"atoms\":\"%s\",\"multiprocessors\":%" PRIu32
-            "}}",
-            record->value, atoms, multiprocessors(writer->recording, record->atoms));
+    char atoms[ATOMS_TEXT];
+    atoms_text(record->atoms, atoms);
+    uint32_t count = count_multiprocessors(writer->recording, record->atoms);
+    write_slice(writer, process_of(owner_of(writer, record->client)), record->stream + 1, "batch",
+                json_string("batch"), record->from, record->to,
+                json_pack("{s:I, s:s, s:I}", "commands", (json_int_t)record->value, "atoms", atoms,
+                          "multiprocessors", (json_int_t)count));
 }
 
 static void write_share(struct writer *writer, const struct proto_trace_record *record)
 {
-    char atoms[600], name[660];
-    const struct owner *owner = owner_of(writer, record->client);
-    atoms_text(record->atoms, atoms, sizeof atoms);
-    snprintf(name, sizeof name, "atoms %s", atoms[0] ? atoms : "none");
-    begin_event(writer, 'i', process_of(owner), 0, name);
-    fputs(",\"cat\":\"share\",\"s\":\"p\",\"ts\":", writer->file);
-    write_us(writer->file, since(writer, record->from));
-    fputc('}', writer->file);
-    write_counter(writer, process_of(owner), "multiprocessors", record->from, record->value);
+    char atoms[ATOMS_TEXT];
+    uint32_t process = process_of(owner_of(writer, record->client));
+    atoms_text(record->atoms, atoms);
+    write_instant(writer, process, "share", "p",
+                  json_sprintf("atoms %s", atoms[0] ? atoms : "none"), record->from);
+    write_counter(writer, process, "multiprocessors", record->from, record->value);
 }
 
 static void write_record(struct writer *writer, const struct proto_trace_record *record)
 {
-    char name[220];
+    char number[NUMBER_NAME];
     const struct owner *owner = owner_of(writer, record->client);
     switch (record->kind) {
     case RECORDING_SPAN:
         write_span(writer, record);
         break;
     case RECORDING_LEASE:
-        short_name(owner, name, sizeof name);
-        begin_event(writer, 'X', PROCESS_GPU, TRACK_LEASES + record->value, name);
-        write_times(writer, "lease", record->from, record->to);
-        fprintf(writer->file, ",\"args\":{\"client\":%" PRIu32 "}}", record->client);
+        write_slice(writer, PROCESS_GPU, TRACK_LEASES + record->value, "lease",
+                    json_string(owner_name(owner, number)), record->from, record->to,
+                    json_pack("{s:I}", "client", (json_int_t)record->client));
         break;
     case RECORDING_HOLD:
-        begin_event(writer, 'X', process_of(owner), TRACK_HELD + record->value,
-                    recording_hold_name(record->value));
-        write_times(writer, "held", record->from, record->to);
-        fputc('}', writer->file);
+        write_slice(writer, process_of(owner), TRACK_HELD + record->value, "held",
+                    json_string(recording_hold_name(record->value)), record->from, record->to,
+                    NULL);
         break;
     case RECORDING_SHARE:
         write_share(writer, record);
         break;
     case RECORDING_MODE:
-        snprintf(name, sizeof name, "mode %s", recording_mode_name(record->value));
-        begin_event(writer, 'i', PROCESS_GPU, 0, name);
-        fputs(",\"cat\":\"mode\",\"s\":\"g\",\"ts\":", writer->file);
-        write_us(writer->file, since(writer, record->from));
-        fputc('}', writer->file);
+        write_instant(writer, PROCESS_GPU, "mode", "g",
+                      json_sprintf("mode %s", recording_mode_name(record->value)), record->from);
         break;
     }
 }
@@ -446,16 +444,16 @@ static int by_track(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
-static void name_track(struct writer *writer, const struct track *track)
+static void write_track(struct writer *writer, const struct track *track)
 {
-    char name[80];
+    json_t *name;
     if (track->kind == RECORDING_SPAN)
-        snprintf(name, sizeof name, "stream %" PRIu32, track->number - 1);
+        name = json_sprintf("stream %" PRIu32, track->number - 1);
     else if (track->kind == RECORDING_HOLD)
-        snprintf(name, sizeof name, "held: %s", recording_hold_name(track->number - TRACK_HELD));
+        name = json_sprintf("held: %s", recording_hold_name(track->number - TRACK_HELD));
     else
-        snprintf(name, sizeof name, "leases, lane %" PRIu32, track->number - TRACK_LEASES);
-    write_track(writer, track->process, track->number, name);
+        name = json_sprintf("leases, lane %" PRIu32, track->number - TRACK_LEASES);
+    write_label(writer, track->process, track->number, name);
 }
 
 static int write_tracks(struct writer *writer)
@@ -484,7 +482,7 @@ static int write_tracks(struct writer *writer)
     qsort(tracks, count, sizeof *tracks, by_track);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || by_track(&tracks[i - 1], &tracks[i]) != 0)
-            name_track(writer, &tracks[i]);
+            write_track(writer, &tracks[i]);
     free(tracks);
     return 0;
 }
@@ -496,35 +494,30 @@ static void write_head(struct writer *writer, const json_t *answer)
     const struct recording *recording = writer->recording;
     const char *gpu = json_string_value(json_object_get(answer, "name"));
     const char *trouble = json_string_value(json_object_get(answer, "trouble"));
-    FILE *file = writer->file;
-    fputs("{\"displayTimeUnit\":\"ns\",\n\"otherData\":{\"made_by\":\"gpusharectl trace\"", file);
-    fprintf(file, ",\"version\":\"%s\",\"gpu\":%lld,\"gpu_name\":", GPUSHARE_VERSION,
-            (long long)json_integer_value(json_object_get(answer, "gpu")));
-    write_text(file, gpu ? gpu : "");
-    fprintf(file, ",\"mode\":\"%s\",\"seconds\":%.9f", recording_mode_name(recording->header.mode),
-            (double)since(writer, recording->ended) / 1e9);
-    fprintf(file, ",\"started_monotonic_ns\":%" PRIu64 ",\"records\":%zu",
-            recording->header.started, recording->count);
-    fprintf(file, ",\"records_lost\":%" PRIu64 ",\"records_damaged\":%" PRIu64 ",\"trouble\":",
-            recording->lost, recording->damaged);
-    if (trouble)
-        write_text(file, trouble);
-    else
-        fputs("null", file);
-    fputs("},\n\"traceEvents\":[", file);
+    json_t *other = json_pack(
+        "{s:s, s:s, s:I, s:s, s:s, s:f, s:I, s:I, s:I, s:I, s:s?}", "made_by", "gpusharectl trace",
+        "version", GPUSHARE_VERSION, "gpu", json_integer_value(json_object_get(answer, "gpu")),
+        "gpu_name", gpu ? gpu : "", "mode", recording_mode_name(recording->header.mode), "seconds",
+        (double)time_since_start(writer, recording->ended) / 1e9, "started_monotonic_ns",
+        (json_int_t)recording->header.started, "records", (json_int_t)recording->count,
+        "records_lost", (json_int_t)recording->lost, "records_damaged",
+        (json_int_t)recording->damaged, "trouble", trouble);
+    writer->failed |= !other;
+    fputs("{\"displayTimeUnit\":\"ns\",\n\"otherData\":", writer->file);
+    json_dumpf(other, writer->file, JSON_COMPACT | JSON_REAL_PRECISION(JSON_DIGITS));
+    fputs(",\n\"traceEvents\":[", writer->file);
+    json_decref(other);
 }
 
-static void write_gpu(struct writer *writer, const json_t *answer)
+static json_t *gpu_label(const json_t *answer)
 {
-    char name[400];
     const char *gpu = json_string_value(json_object_get(answer, "name"));
-    snprintf(name, sizeof name, "GPU %lld: %s",
-             (long long)json_integer_value(json_object_get(answer, "gpu")), gpu ? gpu : "");
-    write_name(writer, "process_name", PROCESS_GPU, 0, name);
-    write_order(writer, "process_sort_index", PROCESS_GPU, 0);
+    return json_sprintf("GPU %lld: %s",
+                        (long long)json_integer_value(json_object_get(answer, "gpu")),
+                        gpu ? gpu : "");
 }
 
-static int prepare(struct writer *writer, const json_t *answer)
+static int collect_all(struct writer *writer, const json_t *answer)
 {
     const struct recording *recording = writer->recording;
     size_t spans = 0;
@@ -545,12 +538,12 @@ static int prepare(struct writer *writer, const json_t *answer)
 int perfetto_write(FILE *file, const struct recording *recording, const json_t *answer)
 {
     struct writer writer = {.file = file, .recording = recording};
-    int result = prepare(&writer, answer);
+    int result = collect_all(&writer, answer);
     if (result == 0) {
         write_head(&writer, answer);
-        write_gpu(&writer, answer);
+        write_label(&writer, PROCESS_GPU, 0, gpu_label(answer));
         for (uint32_t i = 0; i < writer.owner_count; i++)
-            write_owner(&writer, &writer.owners[i]);
+            write_label(&writer, process_of(&writer.owners[i]), 0, owner_label(&writer.owners[i]));
         result = write_tracks(&writer);
     }
     if (result == 0) {
@@ -562,6 +555,8 @@ int perfetto_write(FILE *file, const struct recording *recording, const json_t *
         fputs("\n]}\n", file);
         if (fflush(file) != 0 || ferror(file))
             result = -EIO;
+        else if (writer.failed)
+            result = -ENOMEM;
     }
     free(writer.owners);
     free(writer.groups);

@@ -267,6 +267,20 @@ static void names_are_escaped(void **state)
     json_decref(json);
 }
 
+static void long_names_stay_whole(void **state)
+{
+    (void)state;
+    char name[601] = "", answer[1000];
+    for (int i = 0; i < 300; i++)
+        memcpy(name + i * 2, "\xc3\xbc", 3);
+    snprintf(answer, sizeof answer,
+             "{\"gpu\":0,\"name\":\"G\",\"clients\":[{\"client\":3,\"name\":\"%s\"}]}", name);
+    add_span(3, 0, 0, 10, 1);
+    json_t *json = written(answer);
+    assert_string_equal(text_of(find(json, "X", 1, "", 0), "name"), name);
+    json_decref(json);
+}
+
 static void spans_stand_on_their_streams_with_what_they_ran_on(void **state)
 {
     (void)state;
@@ -392,6 +406,7 @@ int main(void)
         T(memory_of_another_form_is_refused_in_words),
         T(an_empty_trace_is_a_trace),
         T(names_are_escaped),
+        T(long_names_stay_whole),
         T(spans_stand_on_their_streams_with_what_they_ran_on),
         T(who_was_on_a_set_of_multiprocessors_when),
         T(leases_holds_shares_and_modes),
