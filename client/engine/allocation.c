@@ -22,7 +22,7 @@ void allocation_destroy(struct allocations *table, bool here)
 }
 
 /* How many rows begin at or before address. */
-static size_t rank(const struct allocations *table, uint64_t address)
+static size_t count_rows_before(const struct allocations *table, uint64_t address)
 {
     size_t low = 0, high = table->count;
     while (low < high) {
@@ -35,12 +35,12 @@ static size_t rank(const struct allocations *table, uint64_t address)
     return low;
 }
 
-static bool holds(const struct allocation *row, uint64_t address)
+static bool row_holds(const struct allocation *row, uint64_t address)
 {
     return address - row->address < row->bytes;
 }
 
-static int insert(struct allocations *table, size_t at, const struct allocation *allocation)
+static int insert_row(struct allocations *table, size_t at, const struct allocation *allocation)
 {
     if (table->count == table->room) {
         size_t room = table->room ? table->room * 2 : 32;
@@ -56,7 +56,7 @@ static int insert(struct allocations *table, size_t at, const struct allocation 
     return 0;
 }
 
-static void erase(struct allocations *table, size_t at)
+static void erase_row(struct allocations *table, size_t at)
 {
     table->count--;
     memmove(table->rows + at, table->rows + at + 1, (table->count - at) * sizeof *table->rows);
@@ -66,11 +66,11 @@ int allocation_add(struct allocations *table, const struct allocation *allocatio
 {
     int result = 0;
     pthread_rwlock_wrlock(&table->lock);
-    size_t at = rank(table, allocation->address);
-    bool overlaps = (at > 0 && holds(&table->rows[at - 1], allocation->address)) ||
-                    (at < table->count && holds(allocation, table->rows[at].address));
+    size_t at = count_rows_before(table, allocation->address);
+    bool overlaps = (at > 0 && row_holds(&table->rows[at - 1], allocation->address)) ||
+                    (at < table->count && row_holds(allocation, table->rows[at].address));
     if (!overlaps)
-        result = insert(table, at, allocation);
+        result = insert_row(table, at, allocation);
     pthread_rwlock_unlock(&table->lock);
     return result;
 }
@@ -79,12 +79,12 @@ bool allocation_take(struct allocations *table, uint64_t address, enum allocatio
                      struct allocation *taken)
 {
     pthread_rwlock_wrlock(&table->lock);
-    size_t at = rank(table, address);
+    size_t at = count_rows_before(table, address);
     bool found =
         at > 0 && table->rows[at - 1].address == address && table->rows[at - 1].kind == kind;
     if (found) {
         *taken = table->rows[at - 1];
-        erase(table, at - 1);
+        erase_row(table, at - 1);
     }
     pthread_rwlock_unlock(&table->lock);
     return found;
@@ -104,8 +104,8 @@ void allocation_disown(struct allocations *table, const void *owner)
 bool allocation_find(struct allocations *table, uint64_t address, struct allocation *found)
 {
     pthread_rwlock_rdlock(&table->lock);
-    size_t at = rank(table, address);
-    bool there = at > 0 && holds(&table->rows[at - 1], address);
+    size_t at = count_rows_before(table, address);
+    bool there = at > 0 && row_holds(&table->rows[at - 1], address);
     if (there)
         *found = table->rows[at - 1];
     pthread_rwlock_unlock(&table->lock);

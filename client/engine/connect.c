@@ -26,8 +26,8 @@ enum {
     SPIN_NS = 50000,
 };
 
-/* What only the way needs. */
-struct way {
+/* What is needed only while connecting. */
+struct connect_state {
     struct environment environment;
     struct proto_welcome welcome;
     struct device_survey survey;
@@ -57,50 +57,51 @@ static void choose_group(const gpushare_connection *connection, uint8_t group[16
 }
 
 /* What the environment, its fraction of the device's memory and the options ask for. */
-static uint64_t memory_wish(const struct way *way)
+static uint64_t resolve_memory_limit(const struct connect_state *state)
 {
-    const struct environment *environment = &way->environment;
+    const struct environment *environment = &state->environment;
     uint64_t memory =
-        limits_tighter(way->survey.memory[environment->device], environment->memory_limit);
-    uint64_t device = way->survey.info[way->index].memory;
+        limits_tighter(state->survey.memory[environment->device], environment->memory_limit);
+    uint64_t device = state->survey.info[state->index].memory;
     if (environment->wish.fraction)
         memory = limits_tighter(memory, limits_share(device, environment->wish.fraction));
     return limits_tighter_amount(memory, environment->wish.memory_limit, device);
 }
 
 /* The same of what is to be guaranteed. */
-static gpushare_error memory_request_wish(const struct way *way, uint64_t *bytes)
+static gpushare_error resolve_memory_request(const struct connect_state *state, uint64_t *bytes)
 {
-    const struct environment *environment = &way->environment;
+    const struct environment *environment = &state->environment;
     const struct limits_wish *wish = &environment->wish;
-    uint64_t device = way->survey.info[way->index].memory;
-    uint64_t listed = way->survey.memory[environment->device];
+    uint64_t device = state->survey.info[state->index].memory;
+    uint64_t listed = state->survey.memory[environment->device];
     uint64_t limit = limits_tighter_amount(listed, wish->memory_limit, device);
     uint64_t request = limits_amount(wish->memory_request, device);
     if (request > limit) {
-        char asked[UNITS_TEXT], most[UNITS_TEXT];
+        char asked[UNITS_TEXT], limit_text[UNITS_TEXT];
         return failure(GPUSHARE_ERROR_INVALID_ENVIRONMENT,
                        "%s requests %s of device %u, and %s limits it to %s",
                        wish->memory_request_from, units_format_size(request, asked),
                        environment->device,
                        limit < listed ? wish->memory_limit_from : wish->memory_from,
-                       units_format_size(limit, most));
+                       units_format_size(limit, limit_text));
     }
     *bytes = limits_lower_request(request, environment->memory_request);
     return GPUSHARE_SUCCESS;
 }
 
-static gpushare_error ask(gpushare_connection *connection, const struct way *way, int fds[3])
+static gpushare_error send_attach(gpushare_connection *connection,
+                                  const struct connect_state *state, int fds[3])
 {
-    const struct limits_wish *wish = &way->environment.wish;
+    const struct limits_wish *wish = &state->environment.wish;
     uint64_t memory_request = 0;
-    gpushare_error error = memory_request_wish(way, &memory_request);
+    gpushare_error error = resolve_memory_request(state, &memory_request);
     if (error)
         return error;
     struct proto_attach attach = {
-        .device = way->index,
+        .device = state->index,
         .thread_percentage = wish->thread_percentage,
-        .memory_limit = memory_wish(way),
+        .memory_limit = resolve_memory_limit(state),
         .host_memory_limit = wish->host_memory,
         .priority = wish->priority,
         .thread_request = wish->thread_request,
@@ -134,7 +135,7 @@ static gpushare_error ask(gpushare_connection *connection, const struct way *way
     return connection_call(connection, &call);
 }
 
-static gpushare_error adopt(gpushare_connection *connection, int fds[3])
+static gpushare_error map_shared(gpushare_connection *connection, int fds[3])
 {
     uint32_t streams = connection->attached.streams;
     int result = streams ? 0 : -EBADF;
@@ -164,7 +165,7 @@ static gpushare_error adopt(gpushare_connection *connection, int fds[3])
                    strerror(-result));
 }
 
-static int reserve(uint64_t device_base, uint64_t host_base, uint64_t bytes)
+static int reserve_ranges(uint64_t device_base, uint64_t host_base, uint64_t bytes)
 {
     int result = shm_reserve(device_base, bytes);
     if (result < 0)
@@ -183,7 +184,7 @@ static int reserve(uint64_t device_base, uint64_t host_base, uint64_t bytes)
  * Both windows are reserved with no access, so that nothing else of this process comes
  * to lie where the device's addresses are: an address says by itself what it is.
  */
-static gpushare_error settle(gpushare_connection *connection)
+static gpushare_error reserve_window(gpushare_connection *connection)
 {
     struct proto_window window = {.device_base = connection->attached.device_base,
                                   .host_base = connection->attached.host_base,
@@ -198,7 +199,7 @@ static gpushare_error settle(gpushare_connection *connection)
             window.host_base % bytes || window.device_base == window.host_base)
             return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
                            "the server granted a window that is not one");
-        int result = reserve(window.device_base, window.host_base, bytes);
+        int result = reserve_ranges(window.device_base, window.host_base, bytes);
         if (!result) {
             connection->device_base = window.device_base;
             connection->host_base = window.host_base;
@@ -222,25 +223,27 @@ static gpushare_error settle(gpushare_connection *connection)
                    WINDOW_TRIES);
 }
 
-static gpushare_error establish(gpushare_connection *connection, struct way *way)
+static gpushare_error establish_connection(gpushare_connection *connection,
+                                           struct connect_state *state)
 {
-    struct environment *environment = &way->environment;
+    struct environment *environment = &state->environment;
     int fds[3];
     gpushare_error error = session_dial(&connection->session, environment->sockets[0],
-                                        environment->sockets[1], &way->welcome);
+                                        environment->sockets[1], &state->welcome);
     if (error)
         return error;
-    if ((error = device_survey(&connection->session, &way->welcome, environment, &way->survey)) ||
-        (error = device_choose(&way->survey, environment->device, &way->index)) ||
-        (error = ask(connection, way, fds)) || (error = adopt(connection, fds)) ||
-        (error = settle(connection)))
+    if ((error =
+             device_survey(&connection->session, &state->welcome, environment, &state->survey)) ||
+        (error = device_choose(&state->survey, environment->device, &state->index)) ||
+        (error = send_attach(connection, state, fds)) || (error = map_shared(connection, fds)) ||
+        (error = reserve_window(connection)))
         return error;
-    device_describe(&way->survey.info[way->index], environment->device, &connection->device);
+    device_describe(&state->survey.info[state->index], environment->device, &connection->device);
     connection->multiprocessors = connection->attached.multiprocessors;
     connection->default_stream = stream_new(connection, 0, 0);
     if (!connection->default_stream)
         return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
-    warning_limits(environment, &connection->device, &connection->attached, way->index);
+    warning_limits(environment, &connection->device, &connection->attached, state->index);
     return GPUSHARE_SUCCESS;
 }
 
@@ -254,8 +257,8 @@ static void delete_connection(gpushare_connection *connection)
         stream_delete(s);
     }
     stream_delete(connection->default_stream);
-    module_forget(connection);
-    event_forget(connection);
+    module_delete_all(connection);
+    event_delete_all(connection);
     allocation_destroy(&connection->allocations, here);
     peer_destroy(&connection->peers, here);
     /* A fork does not hand the mappings on: the child may have something else at their addresses.
@@ -282,14 +285,14 @@ gpushare_error connect_open(const struct gpushare_options *options,
                             gpushare_connection **connection)
 {
     gpushare_connection *made = calloc(1, sizeof *made);
-    struct way *way = malloc(sizeof *way);
+    struct connect_state *state = malloc(sizeof *state);
     gpushare_error error =
-        made && way ? environment_read(&way->environment, options)
-                    : failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+        made && state ? environment_read(&state->environment, options)
+                      : failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
     if (error)
         goto free_both;
     /* Before the server is looked for: the slip may be in its socket's variable. */
-    warning_variables(&way->environment);
+    warning_variables(&state->environment);
     made->eventfd = -1;
     made->generation = connection_generation;
     made->ring_memory = made->status_memory = SHM_NONE;
@@ -298,8 +301,8 @@ gpushare_error connect_open(const struct gpushare_options *options,
     allocation_init(&made->allocations);
     staging_init(&made->staging);
     peer_init(&made->peers);
-    error = establish(made, way);
-    free(way);
+    error = establish_connection(made, state);
+    free(state);
     if (error) {
         delete_connection(made);
         return error;
@@ -309,7 +312,7 @@ gpushare_error connect_open(const struct gpushare_options *options,
     return GPUSHARE_SUCCESS;
 
 free_both:
-    free(way);
+    free(state);
     free(made);
     return error;
 }

@@ -28,17 +28,17 @@ static gpushare_error submit_copy(struct gpushare_stream *stream, uint64_t desti
     return stream_push_alone(stream, &u.descriptor, value);
 }
 
-static uint64_t address_of(const struct staging_chunk *chunk)
+static uint64_t chunk_address(const struct staging_chunk *chunk)
 {
     return (uint64_t)(uintptr_t)chunk->start;
 }
 
-static void *pointer(uint64_t address)
+static void *address_pointer(uint64_t address)
 {
     return (void *)(uintptr_t)address;
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b)
+static uint64_t smaller_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -53,10 +53,10 @@ static gpushare_error stage_in(const struct transfer *t)
         gpushare_error error = staging_take(t->connection, t->count - at, true, &chunk);
         if (error)
             return error;
-        uint64_t piece = smaller(t->count - at, chunk->bytes);
+        uint64_t piece = smaller_of(t->count - at, chunk->bytes);
         uint64_t value = 0;
-        memcpy(chunk->start, pointer(t->source + at), piece);
-        error = submit_copy(t->stream, t->destination + at, address_of(chunk), piece, &value);
+        memcpy(chunk->start, address_pointer(t->source + at), piece);
+        error = submit_copy(t->stream, t->destination + at, chunk_address(chunk), piece, &value);
         staging_give(t->connection, chunk, t->stream->index, error ? 0 : value);
         if (error)
             return error;
@@ -83,8 +83,8 @@ static gpushare_error send_chunk(const struct transfer *t, uint64_t *sent, struc
         return error;
     struct outgoing *o = &queue[*held];
     *o = (struct outgoing){
-        .chunk = chunk, .at = *sent, .bytes = smaller(t->count - *sent, chunk->bytes)};
-    error = submit_copy(t->stream, address_of(chunk), t->source + *sent, o->bytes, &o->value);
+        .chunk = chunk, .at = *sent, .bytes = smaller_of(t->count - *sent, chunk->bytes)};
+    error = submit_copy(t->stream, chunk_address(chunk), t->source + *sent, o->bytes, &o->value);
     if (error) {
         staging_give(t->connection, chunk, t->stream->index, 0);
         return error;
@@ -100,7 +100,7 @@ static gpushare_error take_chunk(const struct transfer *t, struct outgoing *queu
     struct outgoing o = queue[0];
     gpushare_error error = stream_wait_value(t->connection, t->stream->index, o.value);
     if (!error)
-        memcpy(pointer(t->destination + o.at), o.chunk->start, o.bytes);
+        memcpy(address_pointer(t->destination + o.at), o.chunk->start, o.bytes);
     staging_give(t->connection, o.chunk, t->stream->index, error ? o.value : 0);
     memmove(queue, queue + 1, (--*held) * sizeof *queue);
     return error;
@@ -122,12 +122,12 @@ static gpushare_error stage_out(const struct transfer *t)
     while (held)
         (void)take_chunk(t, queue, &held);
     /* The bytes are the caller's now; were they not copied, it must hear so now. */
-    return error ? error : stream_settle(t->stream);
+    return error ? error : stream_check(t->stream);
 }
 
 /* ---- any direction ---- */
 
-static gpushare_error astray(const char *which, uint64_t address, uint64_t count)
+static gpushare_error fail_astray(const char *which, uint64_t address, uint64_t count)
 {
     return failure(GPUSHARE_ERROR_INVALID_VALUE,
                    "%s: %llu bytes from 0x%llx are not in one allocation of this client", which,
@@ -138,7 +138,7 @@ static gpushare_error host_to_host(const struct transfer *t)
 {
     gpushare_error error = stream_wait_all(t->stream);
     if (!error)
-        memcpy(pointer(t->destination), pointer(t->source), t->count);
+        memcpy(address_pointer(t->destination), address_pointer(t->source), t->count);
     return error;
 }
 
@@ -153,9 +153,9 @@ gpushare_error copy_submit(struct gpushare_stream *stream, uint64_t destination,
     enum memory_kind to = memory_classify(t.connection, destination, count);
     enum memory_kind from = memory_classify(t.connection, source, count);
     if (to == MEMORY_ASTRAY)
-        return astray("destination", destination, count);
+        return fail_astray("destination", destination, count);
     if (from == MEMORY_ASTRAY)
-        return astray("source", source, count);
+        return fail_astray("source", source, count);
     if (destination - source < count || source - destination < count)
         return failure(GPUSHARE_ERROR_INVALID_VALUE, "source and destination overlap");
     if (to != MEMORY_DEVICE && from != MEMORY_DEVICE &&
@@ -174,9 +174,9 @@ gpushare_error copy_submit_peer(struct gpushare_stream *stream,
                                 uint64_t count)
 {
     if (memory_classify(destination_connection, destination, count) != MEMORY_DEVICE)
-        return astray("destination", destination, count);
+        return fail_astray("destination", destination, count);
     if (memory_classify(source_connection, source, count) != MEMORY_DEVICE)
-        return astray("source", source, count);
+        return fail_astray("source", source, count);
     if (destination_connection == source_connection)
         return copy_submit(stream, destination, source, count);
     return peer_copy(destination_connection, destination, source_connection, source, count, stream);

@@ -56,7 +56,7 @@ gpushare_error event_close(gpushare_event *event)
     return error;
 }
 
-void event_forget(gpushare_connection *connection)
+void event_delete_all(gpushare_connection *connection)
 {
     for (struct gpushare_event *e = connection->events, *next; e; e = next) {
         next = e->next;
@@ -129,7 +129,7 @@ gpushare_error event_hold_stream(gpushare_event *event, struct gpushare_stream *
         return error;
     if ((here && wait.stream == stream->index) ||
         stream_has_reached(event->connection, wait.stream, wait.value))
-        return stream_settle(stream);
+        return stream_check(stream);
     if (!here && (error = peer_link(connection, event->connection, &wait.link)))
         return error;
     if ((error = stream_begin(stream)))

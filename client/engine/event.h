@@ -55,6 +55,6 @@ gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double 
 bool event_point(gpushare_event *event, uint32_t *stream, uint64_t *value);
 
 /* At close: frees all events of the connection, without the server. */
-void event_forget(gpushare_connection *connection);
+void event_delete_all(gpushare_connection *connection);
 
 #endif

@@ -15,14 +15,15 @@ union command {
     struct proto_command_launch launch;
 };
 
-static gpushare_error refuse(const struct gpushare_function *function, struct gpushare_dim grid,
-                             struct gpushare_dim block, uint32_t shared)
-    __attribute__((cold, noinline));
-static gpushare_error refuse(const struct gpushare_function *function, struct gpushare_dim grid,
-                             struct gpushare_dim block, uint32_t shared)
+static gpushare_error refuse_geometry(const struct gpushare_function *function,
+                                      struct gpushare_dim grid, struct gpushare_dim block,
+                                      uint32_t shared) __attribute__((cold, noinline));
+static gpushare_error refuse_geometry(const struct gpushare_function *function,
+                                      struct gpushare_dim grid, struct gpushare_dim block,
+                                      uint32_t shared)
 {
     const struct gpushare_device *device = &function->connection->device;
-    uint32_t most = __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED);
+    uint32_t max = __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED);
     if (!grid.x || !grid.y || !grid.z || grid.x > device->grid.x || grid.y > device->grid.y ||
         grid.z > device->grid.z)
         return failure(GPUSHARE_ERROR_INVALID_VALUE,
@@ -35,32 +36,32 @@ static gpushare_error refuse(const struct gpushare_function *function, struct gp
                        "%s: a block of %u x %u x %u threads; each must be from 1 to %u, %u and %u",
                        function->name, block.x, block.y, block.z, device->block.x, device->block.y,
                        device->block.z);
-    if (shared > most)
+    if (shared > max)
         return failure(GPUSHARE_ERROR_INVALID_VALUE,
                        "%s: %u bytes of dynamic shared memory; at most %u, see "
                        "gpushare_function_set_shared()",
-                       function->name, shared, most);
+                       function->name, shared, max);
     return failure(GPUSHARE_ERROR_LAUNCH_OUT_OF_RESOURCES,
                    "%s: %llu threads in a block; this kernel can have %u", function->name,
                    (unsigned long long)block.x * block.y * block.z, function->block_threads);
 }
 
 /* Zero fails too: 0 - 1 is larger than any limit. */
-static inline bool dims_fit(struct gpushare_dim dim, struct gpushare_dim most)
+static inline bool dims_fit(struct gpushare_dim dim, struct gpushare_dim max)
 {
-    return dim.x - 1 < most.x && dim.y - 1 < most.y && dim.z - 1 < most.z;
+    return dim.x - 1 < max.x && dim.y - 1 < max.y && dim.z - 1 < max.z;
 }
 
-static inline gpushare_error check(const struct gpushare_function *function,
-                                   struct gpushare_dim grid, struct gpushare_dim block,
-                                   uint32_t shared)
+static inline gpushare_error check_geometry(const struct gpushare_function *function,
+                                            struct gpushare_dim grid, struct gpushare_dim block,
+                                            uint32_t shared)
 {
     const struct gpushare_device *device = &function->connection->device;
     if (__builtin_expect(!dims_fit(grid, device->grid) || !dims_fit(block, device->block) ||
                              (uint64_t)block.x * block.y * block.z > function->block_threads ||
                              shared > __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED),
                          0))
-        return refuse(function, grid, block, shared);
+        return refuse_geometry(function, grid, block, shared);
     return GPUSHARE_SUCCESS;
 }
 
@@ -70,7 +71,8 @@ struct source {
     const void *packed;
 };
 
-static inline void pack(const struct gpushare_function *function, struct source source, void *to)
+static inline void pack_parameters(const struct gpushare_function *function, struct source source,
+                                   void *to)
 {
     if (source.packed) {
         memcpy(to, source.packed, function->parameter_bytes);
@@ -92,8 +94,9 @@ static inline void pack(const struct gpushare_function *function, struct source 
     }
 }
 
-static inline void describe(union command *command, const struct gpushare_function *function,
-                            struct gpushare_dim grid, struct gpushare_dim block, uint32_t shared)
+static inline void fill_command(union command *command, const struct gpushare_function *function,
+                                struct gpushare_dim grid, struct gpushare_dim block,
+                                uint32_t shared)
 {
     *command =
         (union command){.launch = {
@@ -116,27 +119,27 @@ static gpushare_error submit_long(struct gpushare_stream *stream, union command 
         return error;
     error = stream_arena(stream, function->parameter_bytes, &at, &command->launch.parameter_offset);
     if (!error) {
-        pack(function, source, at);
+        pack_parameters(function, source, at);
         error = stream_push(stream, &command->descriptor);
     }
     stream_end(stream);
     return error;
 }
 
-static inline gpushare_error launch(gpushare_function *function, struct gpushare_dim grid,
-                                    struct gpushare_dim block, uint32_t shared,
-                                    gpushare_stream *handle, struct source source)
+static inline gpushare_error queue_launch(gpushare_function *function, struct gpushare_dim grid,
+                                          struct gpushare_dim block, uint32_t shared,
+                                          gpushare_stream *handle, struct source source)
 {
     struct gpushare_stream *stream;
     gpushare_error error = thread_stream_resolve(function->connection, handle, &stream);
-    if (error || (error = check(function, grid, block, shared)))
+    if (error || (error = check_geometry(function, grid, block, shared)))
         return error;
     union command command;
-    describe(&command, function, grid, block, shared);
+    fill_command(&command, function, grid, block, shared);
     if (function->parameter_bytes > PROTO_PARAMETERS_INLINE)
         return submit_long(stream, &command, function, source);
     if (function->parameter_bytes)
-        pack(function, source, command.launch.inline_parameters);
+        pack_parameters(function, source, command.launch.inline_parameters);
     return stream_push_alone(stream, &command.descriptor, NULL);
 }
 
@@ -144,13 +147,13 @@ gpushare_error launch_kernel(gpushare_function *function, struct gpushare_dim gr
                              struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
                              void *const *parameters)
 {
-    return launch(function, grid, block, shared, stream, (struct source){.each = parameters});
+    return queue_launch(function, grid, block, shared, stream, (struct source){.each = parameters});
 }
 
 gpushare_error launch_packed(gpushare_function *function, struct gpushare_dim grid,
                              struct gpushare_dim block, uint32_t shared, gpushare_stream *stream,
                              const void *parameters)
 {
-    return launch(function, grid, block, shared, stream,
-                  (struct source){.packed = function->parameter_bytes ? parameters : ""});
+    return queue_launch(function, grid, block, shared, stream,
+                        (struct source){.packed = function->parameter_bytes ? parameters : ""});
 }

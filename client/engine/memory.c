@@ -11,15 +11,15 @@
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
 
-static bool inside(uint64_t base, uint64_t bytes, uint64_t address)
+static bool range_holds(uint64_t base, uint64_t bytes, uint64_t address)
 {
     return address - base < bytes;
 }
 
 static bool in_window(const gpushare_connection *connection, uint64_t address)
 {
-    return inside(connection->device_base, connection->window_bytes, address) ||
-           inside(connection->host_base, connection->window_bytes, address);
+    return range_holds(connection->device_base, connection->window_bytes, address) ||
+           range_holds(connection->host_base, connection->window_bytes, address);
 }
 
 enum memory_kind memory_classify(gpushare_connection *connection, uint64_t address, uint64_t count)
@@ -41,14 +41,14 @@ enum memory_kind memory_classify(gpushare_connection *connection, uint64_t addre
                                                                          : MEMORY_ORDINARY;
 }
 
-static gpushare_error no_memory(void)
+static gpushare_error fail_no_memory(void)
 {
     return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
 }
 
 /* ---- device memory ---- */
 
-static gpushare_error device_release(gpushare_connection *connection, uint64_t address)
+static gpushare_error send_device_free(gpushare_connection *connection, uint64_t address)
 {
     struct proto_memory_free body = {.address = address};
     struct session_call call = {.request = PROTO_MEMORY_FREE, .body = &body, .reply = PROTO_DONE};
@@ -71,8 +71,8 @@ gpushare_error memory_device_alloc(gpushare_connection *connection, uint64_t cou
     struct allocation allocation = {
         .address = reply.address, .bytes = reply.count, .asked = count, .kind = ALLOCATION_DEVICE};
     if (allocation_add(&connection->allocations, &allocation) < 0) {
-        (void)device_release(connection, reply.address);
-        return no_memory();
+        (void)send_device_free(connection, reply.address);
+        return fail_no_memory();
     }
     *address = reply.address;
     return GPUSHARE_SUCCESS;
@@ -87,7 +87,7 @@ gpushare_error memory_device_free(gpushare_connection *connection, gpushare_addr
                        "0x%llx is not where device memory of this connection begins, or was freed "
                        "before",
                        (unsigned long long)address);
-    gpushare_error error = device_release(connection, address);
+    gpushare_error error = send_device_free(connection, address);
     if (error) /* it is still there */
         (void)allocation_add(&connection->allocations, &taken);
     return error;
@@ -112,20 +112,20 @@ gpushare_error memory_usage(gpushare_connection *connection, struct gpushare_mem
 
 /* ---- shared host buffers ---- */
 
-static void *pointer(uint64_t address)
+static void *address_pointer(uint64_t address)
 {
     return (void *)(uintptr_t)address;
 }
 
-static gpushare_error host_release(gpushare_connection *connection, uint64_t address)
+static gpushare_error send_host_free(gpushare_connection *connection, uint64_t address)
 {
     struct proto_host_free body = {.address = address};
     struct session_call call = {.request = PROTO_HOST_FREE, .body = &body, .reply = PROTO_DONE};
     return connection_call(connection, &call);
 }
 
-static gpushare_error host_map(gpushare_connection *connection,
-                               const struct proto_host_allocated *reply, uint64_t count, int fd)
+static gpushare_error map_buffer(gpushare_connection *connection,
+                                 const struct proto_host_allocated *reply, uint64_t count, int fd)
 {
     uint64_t window = connection->window_bytes, offset = reply->address - connection->host_base;
     if (!reply->count || reply->address % 4096 || reply->count % 4096 || offset >= window ||
@@ -141,10 +141,10 @@ static gpushare_error host_map(gpushare_connection *connection,
         return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "a host buffer can't be mapped: %s",
                        strerror(-result));
     /* A child that kept it would keep memory that is no longer charged to anybody. */
-    madvise(pointer(reply->address), reply->count, MADV_DONTFORK);
+    madvise(address_pointer(reply->address), reply->count, MADV_DONTFORK);
     struct allocation allocation = {
         .address = reply->address, .bytes = reply->count, .asked = count, .kind = ALLOCATION_HOST};
-    return allocation_add(&connection->allocations, &allocation) < 0 ? no_memory()
+    return allocation_add(&connection->allocations, &allocation) < 0 ? fail_no_memory()
                                                                      : GPUSHARE_SUCCESS;
 }
 
@@ -163,13 +163,13 @@ gpushare_error memory_buffer_alloc(gpushare_connection *connection, uint64_t cou
     gpushare_error error = connection_call(connection, &call);
     if (error)
         return error;
-    error = host_map(connection, &reply, count, fd);
+    error = map_buffer(connection, &reply, count, fd);
     close(fd);
     if (error) {
-        (void)host_release(connection, reply.address);
+        (void)send_host_free(connection, reply.address);
         return error;
     }
-    *out = pointer(reply.address);
+    *out = address_pointer(reply.address);
     return GPUSHARE_SUCCESS;
 }
 
@@ -181,9 +181,9 @@ gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t addr
                        "0x%llx is not a shared host buffer of this connection, or was freed before",
                        (unsigned long long)address);
     /* Before the server can give the addresses to another thread's allocation. */
-    void *gone = mmap(pointer(address), buffer.bytes, PROT_NONE,
+    void *gone = mmap(address_pointer(address), buffer.bytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (gone != MAP_FAILED)
         madvise(gone, buffer.bytes, MADV_DONTFORK);
-    return host_release(connection, address);
+    return send_host_free(connection, address);
 }

@@ -13,7 +13,7 @@
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
 
-static gpushare_error no_memory(void)
+static gpushare_error fail_no_memory(void)
 {
     return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
 }
@@ -40,7 +40,7 @@ static gpushare_error load_fd(gpushare_connection *connection, int fd, uint64_t 
 {
     gpushare_module *module = calloc(1, sizeof *module);
     if (!module)
-        return no_memory();
+        return fail_no_memory();
     struct proto_module_load body = {.count = bytes};
     struct proto_module_loaded reply;
     struct session_call call = {.request = PROTO_MODULE_LOAD,
@@ -108,7 +108,7 @@ gpushare_error module_load_file(gpushare_connection *connection, const char *pat
 
 /* ---- end ---- */
 
-static void drop(gpushare_module *module)
+static void delete_module(gpushare_module *module)
 {
     for (struct gpushare_function *f = module->functions, *next; f; f = next) {
         next = f->next;
@@ -133,15 +133,15 @@ gpushare_error module_unload(gpushare_module *module)
     struct proto_module_unload body = {.module = module->handle};
     struct session_call call = {.request = PROTO_MODULE_UNLOAD, .body = &body, .reply = PROTO_DONE};
     gpushare_error error = connection_call(connection, &call);
-    drop(module);
+    delete_module(module);
     return error;
 }
 
-void module_forget(gpushare_connection *connection)
+void module_delete_all(gpushare_connection *connection)
 {
     for (struct gpushare_module *m = connection->modules, *next; m; m = next) {
         next = m->next;
-        drop(m);
+        delete_module(m);
     }
     connection->modules = NULL;
 }
@@ -168,7 +168,8 @@ static gpushare_error fill_table(struct gpushare_function *function, const uint3
     return GPUSHARE_SUCCESS;
 }
 
-static void describe(struct gpushare_function *function, const struct proto_function_info *reply)
+static void fill_function(struct gpushare_function *function,
+                          const struct proto_function_info *reply)
 {
     uint32_t room = function->connection->device.block_shared;
     function->handle = reply->function;
@@ -190,8 +191,8 @@ static void describe(struct gpushare_function *function, const struct proto_func
 }
 
 /* Asks the server; *out is not in the module's list yet. */
-static gpushare_error look_up(gpushare_module *module, const char *name,
-                              struct gpushare_function **out)
+static gpushare_error query_function(gpushare_module *module, const char *name,
+                                     struct gpushare_function **out)
 {
     struct proto_function_get body = {.module = module->handle};
     struct proto_function_info reply;
@@ -213,12 +214,12 @@ static gpushare_error look_up(gpushare_module *module, const char *name,
     if (function && reply.parameters)
         function->table = calloc(reply.parameters, sizeof *function->table);
     if (!function || (reply.parameters && !function->table)) {
-        error = no_memory();
+        error = fail_no_memory();
     } else {
         function->connection = module->connection;
         function->module = module;
         strcpy(function->name, name);
-        describe(function, &reply);
+        fill_function(function, &reply);
         error = fill_table(function, pairs, pairs_bytes);
     }
     free(pairs);
@@ -240,7 +241,7 @@ gpushare_error module_find_function(gpushare_module *module, const char *name,
     struct gpushare_function *found = module->functions;
     while (found && strcmp(found->name, name) != 0)
         found = found->next;
-    if (!found && !(error = look_up(module, name, &found))) {
+    if (!found && !(error = query_function(module, name, &found))) {
         found->next = module->functions;
         module->functions = found;
     }
@@ -271,7 +272,7 @@ gpushare_error module_find_variable(gpushare_module *module, const char *name,
                                   .kind = ALLOCATION_VARIABLE,
                                   .owner = module};
     if (reply.count && allocation_add(&module->connection->allocations, &variable) < 0)
-        return no_memory();
+        return fail_no_memory();
     *address = reply.address;
     *bytes = reply.count;
     return GPUSHARE_SUCCESS;

@@ -78,6 +78,6 @@ gpushare_error module_query_occupancy(gpushare_function *function, uint32_t bloc
                                       uint32_t shared, uint32_t *blocks);
 
 /* At close: frees all modules and functions of the connection, without the server. */
-void module_forget(gpushare_connection *connection);
+void module_delete_all(gpushare_connection *connection);
 
 #endif

@@ -13,7 +13,7 @@ enum {
     PEER_CHUNK = 4 << 20,
     /* Two: the source's device fills one while the destination's empties the other. */
     PEER_CHUNKS = 2,
-    PEER_CHUNK_LEAST = 64 << 10,
+    PEER_CHUNK_MIN = 64 << 10,
 };
 
 /* A buffer that both devices reach, and what was last done with each part of it. */
@@ -43,7 +43,7 @@ void peer_init(struct peers *peers)
     peers->first = NULL;
 }
 
-static void drop(struct peer *peer)
+static void delete_peer(struct peer *peer)
 {
     pthread_mutex_destroy(&peer->lock);
     free(peer);
@@ -53,7 +53,7 @@ void peer_destroy(struct peers *peers, bool here)
 {
     for (struct peer *p = peers->first, *next; p; p = next) {
         next = p->next;
-        drop(p);
+        delete_peer(p);
     }
     peers->first = NULL;
     if (here)
@@ -61,8 +61,8 @@ void peer_destroy(struct peers *peers, bool here)
 }
 
 /* The entry for `to`, made if need be. */
-static gpushare_error find(gpushare_connection *from, const gpushare_connection *to,
-                           struct peer **out)
+static gpushare_error find_peer(gpushare_connection *from, const gpushare_connection *to,
+                                struct peer **out)
 {
     pthread_mutex_lock(&from->peers.lock);
     struct peer *p = from->peers.first;
@@ -92,7 +92,7 @@ gpushare_error peer_link(gpushare_connection *from, gpushare_connection *to, uin
 {
     struct peer *peer;
     gpushare_error error = check_group(from, to);
-    if (error || (error = find(from, to, &peer)))
+    if (error || (error = find_peer(from, to, &peer)))
         return error;
     uint32_t known = __atomic_load_n(&peer->link, __ATOMIC_ACQUIRE);
     if (!known) {
@@ -114,7 +114,7 @@ gpushare_error peer_link(gpushare_connection *from, gpushare_connection *to, uin
 }
 
 /* The other connection's entry goes; what the server holds for it goes with the connections. */
-static void forget_one(gpushare_connection *connection, uint64_t id)
+static void forget_peer(gpushare_connection *connection, uint64_t id)
 {
     pthread_mutex_lock(&connection->peers.lock);
     for (struct peer **link = &connection->peers.first; *link; link = &(*link)->next)
@@ -124,7 +124,7 @@ static void forget_one(gpushare_connection *connection, uint64_t id)
             /* The buffer is this connection's own: charged to it, and free to be used again. */
             void *buffer = gone->road.buffer;
             struct gpushare_stream *side = gone->road.source_side;
-            drop(gone);
+            delete_peer(gone);
             pthread_mutex_unlock(&connection->peers.lock);
             if (side)
                 (void)stream_retire(side);
@@ -145,13 +145,13 @@ void peer_forget(gpushare_connection *connection)
     }
     for (gpushare_connection *c = connection_first(); c; c = c->next)
         if (c != connection)
-            forget_one(c, connection->id);
+            forget_peer(c, connection->id);
 }
 
 /* ---- copies ---- */
 
-static gpushare_error share(gpushare_connection *destination, gpushare_connection *source,
-                            void *buffer)
+static gpushare_error share_buffer(gpushare_connection *destination, gpushare_connection *source,
+                                   void *buffer)
 {
     struct proto_host_share body = {.client = source->attached.client,
                                     .address = (uint64_t)(uintptr_t)buffer};
@@ -160,8 +160,8 @@ static gpushare_error share(gpushare_connection *destination, gpushare_connectio
 }
 
 /* Everything a copy from source to destination needs, once. Called with the peer's lock. */
-static gpushare_error build(gpushare_connection *destination, gpushare_connection *source,
-                            struct road *road)
+static gpushare_error build_road(gpushare_connection *destination, gpushare_connection *source,
+                                 struct road *road)
 {
     gpushare_error error = GPUSHARE_SUCCESS;
     if (!road->source_side &&
@@ -176,11 +176,11 @@ static gpushare_error build(gpushare_connection *destination, gpushare_connectio
     uint64_t chunk = PEER_CHUNK;
     while ((error = memory_buffer_alloc(source, chunk * PEER_CHUNKS, &buffer)) ==
                GPUSHARE_ERROR_OUT_OF_MEMORY &&
-           chunk / 2 >= PEER_CHUNK_LEAST)
+           chunk / 2 >= PEER_CHUNK_MIN)
         chunk /= 2;
     if (error)
         return failure_prefix(error, "a copy between connections needs a host buffer: ");
-    if ((error = share(destination, source, buffer))) {
+    if ((error = share_buffer(destination, source, buffer))) {
         (void)memory_buffer_free(source, (uint64_t)(uintptr_t)buffer);
         return error;
     }
@@ -196,8 +196,9 @@ struct leg {
 };
 
 /* One copy command of one leg, after the other connection's stream has reached value. */
-static gpushare_error move(const struct leg *leg, uint32_t other_stream, uint64_t value,
-                           uint64_t destination, uint64_t source, uint64_t count, uint64_t *done)
+static gpushare_error push_copy(const struct leg *leg, uint32_t other_stream, uint64_t value,
+                                uint64_t destination, uint64_t source, uint64_t count,
+                                uint64_t *done)
 {
     union {
         struct ring_descriptor descriptor;
@@ -220,15 +221,15 @@ static gpushare_error move(const struct leg *leg, uint32_t other_stream, uint64_
 }
 
 /* Makes `leg` wait for all that `other` was given so far. */
-static gpushare_error follow(const struct leg *leg, const struct gpushare_stream *other)
+static gpushare_error follow_stream(const struct leg *leg, const struct gpushare_stream *other)
 {
     uint64_t ignored;
-    return move(leg, other->index, stream_last(other), 0, 0, 0, &ignored);
+    return push_copy(leg, other->index, stream_last(other), 0, 0, 0, &ignored);
 }
 
 /* A stream joins the default stream's rules only when something is pushed: without this, what
  * follows it would not wait for work that the stream itself must wait for. */
-static gpushare_error settle(struct gpushare_stream *stream)
+static gpushare_error join_default_stream(struct gpushare_stream *stream)
 {
     gpushare_error error = stream_begin(stream);
     if (!error)
@@ -236,18 +237,19 @@ static gpushare_error settle(struct gpushare_stream *stream)
     return error;
 }
 
-static gpushare_error drive(const struct leg *in, const struct leg *out, struct road *road,
-                            uint64_t to, uint64_t from, uint64_t count)
+static gpushare_error push_legs(const struct leg *in, const struct leg *out, struct road *road,
+                                uint64_t to, uint64_t from, uint64_t count)
 {
     for (uint64_t at = 0; at < count;) {
         uint32_t chunk = road->next;
         uint64_t piece = count - at < road->chunk_bytes ? count - at : road->chunk_bytes;
         uint64_t buffer = (uint64_t)(uintptr_t)road->buffer + chunk * road->chunk_bytes;
         uint64_t filled, emptied;
-        gpushare_error error = move(in, road->emptied[chunk].stream, road->emptied[chunk].value,
-                                    buffer, from + at, piece, &filled);
+        gpushare_error error =
+            push_copy(in, road->emptied[chunk].stream, road->emptied[chunk].value, buffer,
+                      from + at, piece, &filled);
         if (!error)
-            error = move(out, in->stream->index, filled, to + at, buffer, piece, &emptied);
+            error = push_copy(out, in->stream->index, filled, to + at, buffer, piece, &emptied);
         if (error)
             return error;
         road->emptied[chunk].stream = out->stream->index;
@@ -266,19 +268,19 @@ gpushare_error peer_copy(gpushare_connection *destination, uint64_t to, gpushare
     gpushare_error error;
     if ((error = peer_link(source, destination, &in.link)) ||
         (error = peer_link(destination, source, &out.link)) ||
-        (error = find(source, destination, &peer)) || (error = settle(stream)))
+        (error = find_peer(source, destination, &peer)) || (error = join_default_stream(stream)))
         return error;
     pthread_mutex_lock(&peer->lock);
     struct road *road = &peer->road;
-    if (!(error = build(destination, source, road))) {
+    if (!(error = build_road(destination, source, road))) {
         bool at_source = stream->connection == source;
         in.stream = at_source ? stream : road->source_side;
         out.stream = at_source ? road->destination_side : stream;
         const struct leg *mine = at_source ? &in : &out, *helper = at_source ? &out : &in;
         /* The helper may not begin before the caller's stream would, nor be left behind. */
-        if (!(error = follow(helper, stream)) &&
-            !(error = drive(&in, &out, road, to, from, count)) && at_source)
-            error = follow(mine, helper->stream);
+        if (!(error = follow_stream(helper, stream)) &&
+            !(error = push_legs(&in, &out, road, to, from, count)) && at_source)
+            error = follow_stream(mine, helper->stream);
     }
     pthread_mutex_unlock(&peer->lock);
     return error;

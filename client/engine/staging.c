@@ -17,7 +17,7 @@ enum {
     SMALL_CHUNKS = 32,
     SMALL_SLAB = SMALL_CHUNK * SMALL_CHUNKS,
     /* Less than this is not worth a buffer. */
-    LEAST_SLAB = 64 << 10,
+    SLAB_MIN = 64 << 10,
 };
 
 _Static_assert((int)SMALL_CHUNKS <= (int)STAGING_CHUNKS_MAX, "room in the small pool");
@@ -42,12 +42,12 @@ void staging_destroy(struct staging *staging)
     pthread_mutex_destroy(&staging->lock);
 }
 
-static bool done(const gpushare_connection *connection, const struct staging_chunk *chunk)
+static bool chunk_is_done(const gpushare_connection *connection, const struct staging_chunk *chunk)
 {
     return !chunk->value || stream_has_reached(connection, chunk->stream, chunk->value);
 }
 
-static void cut(struct staging_pool *pool, uint8_t *slab, uint64_t bytes)
+static void cut_slab(struct staging_pool *pool, uint8_t *slab, uint64_t bytes)
 {
     uint64_t piece = pool->chunk_bytes < bytes ? pool->chunk_bytes : bytes;
     for (uint64_t at = 0; at + piece <= bytes && pool->count < pool->chunks_max; at += piece)
@@ -58,7 +58,7 @@ static void cut(struct staging_pool *pool, uint8_t *slab, uint64_t bytes)
  * One more buffer for the pool, halved until the limit has room for it. Called with
  * the lock, which is open while the server is asked. False if there is no room.
  */
-static gpushare_error grow(gpushare_connection *connection, struct staging_pool *pool)
+static gpushare_error grow_pool(gpushare_connection *connection, struct staging_pool *pool)
 {
     struct staging *staging = &connection->staging;
     staging->growing = true;
@@ -68,13 +68,13 @@ static gpushare_error grow(gpushare_connection *connection, struct staging_pool 
     pthread_mutex_unlock(&staging->lock);
     while ((error = memory_buffer_alloc(connection, bytes, &slab)) ==
                GPUSHARE_ERROR_OUT_OF_MEMORY &&
-           bytes / 2 >= LEAST_SLAB)
+           bytes / 2 >= SLAB_MIN)
         bytes /= 2;
     pthread_mutex_lock(&staging->lock);
     staging->growing = false;
     pthread_cond_broadcast(&staging->given);
     if (!error)
-        cut(pool, slab, bytes);
+        cut_slab(pool, slab, bytes);
     /* What had to be smaller, or was refused, shows that there is no more. */
     if (error == GPUSHARE_ERROR_OUT_OF_MEMORY || (!error && bytes < pool->slab_bytes))
         pool->full = true;
@@ -82,14 +82,15 @@ static gpushare_error grow(gpushare_connection *connection, struct staging_pool 
 }
 
 /* The chunk not busy whose last copy is done, or else any that is not busy; NULL if all are. */
-static struct staging_chunk *look(const gpushare_connection *connection, struct staging_pool *pool)
+static struct staging_chunk *find_chunk(const gpushare_connection *connection,
+                                        struct staging_pool *pool)
 {
     struct staging_chunk *pending = NULL;
     for (uint32_t i = 0; i < pool->count; i++) {
         struct staging_chunk *chunk = &pool->chunks[i];
         if (chunk->busy)
             continue;
-        if (done(connection, chunk))
+        if (chunk_is_done(connection, chunk))
             return chunk;
         /* Values of different streams don't compare; of one stream the lowest is done first. */
         if (!pending || (chunk->stream == pending->stream && chunk->value < pending->value))
@@ -98,7 +99,7 @@ static struct staging_chunk *look(const gpushare_connection *connection, struct 
     return pending;
 }
 
-static gpushare_error out_of_room(gpushare_error error)
+static gpushare_error fail_no_room(gpushare_error error)
 {
     return failure_prefix(error, "copies of ordinary memory need a staging buffer, and the "
                                  "pinned-host limit has no room for one; use a shared host buffer "
@@ -106,15 +107,15 @@ static gpushare_error out_of_room(gpushare_error error)
 }
 
 /* A chunk of the pool, marked busy; its last copy may still run. Called with the lock. */
-static gpushare_error choose(gpushare_connection *connection, struct staging_pool *pool, bool wait,
-                             struct staging_chunk **out)
+static gpushare_error choose_chunk(gpushare_connection *connection, struct staging_pool *pool,
+                                   bool wait, struct staging_chunk **out)
 {
     struct staging *staging = &connection->staging;
     for (;;) {
-        struct staging_chunk *chunk = look(connection, pool);
-        bool ready = chunk && done(connection, chunk);
+        struct staging_chunk *chunk = find_chunk(connection, pool);
+        bool ready = chunk && chunk_is_done(connection, chunk);
         if (!ready && !pool->full && pool->count < pool->chunks_max && !staging->growing) {
-            gpushare_error error = grow(connection, pool);
+            gpushare_error error = grow_pool(connection, pool);
             if (error && error != GPUSHARE_ERROR_OUT_OF_MEMORY)
                 return error;
             if (error && !pool->count)
@@ -147,16 +148,16 @@ gpushare_error staging_take(gpushare_connection *connection, uint64_t count, boo
     /* A limit too tight for both pools leaves one to serve all. */
     if (pool->full && !pool->count && other->count)
         pool = other;
-    gpushare_error error = choose(connection, pool, wait, &chunk);
+    gpushare_error error = choose_chunk(connection, pool, wait, &chunk);
     if (error == GPUSHARE_ERROR_OUT_OF_MEMORY && other->count)
-        error = choose(connection, other, wait, &chunk);
+        error = choose_chunk(connection, other, wait, &chunk);
     /* Memory that is freed meanwhile may make room: the next call asks again. */
     if (error == GPUSHARE_ERROR_OUT_OF_MEMORY)
         pool->full = false;
     pthread_mutex_unlock(&staging->lock);
     if (error)
-        return error == GPUSHARE_ERROR_OUT_OF_MEMORY ? out_of_room(error) : error;
-    if (chunk && !done(connection, chunk) &&
+        return error == GPUSHARE_ERROR_OUT_OF_MEMORY ? fail_no_room(error) : error;
+    if (chunk && !chunk_is_done(connection, chunk) &&
         (error = stream_wait_value(connection, chunk->stream, chunk->value))) {
         staging_give(connection, chunk, chunk->stream, chunk->value);
         return error;

@@ -42,8 +42,8 @@ static bool is_default(const struct gpushare_stream *stream)
 
 /* ---- errors of work ---- */
 
-static gpushare_error report(struct gpushare_stream *stream) __attribute__((cold));
-static gpushare_error report(struct gpushare_stream *stream)
+static gpushare_error report_error(struct gpushare_stream *stream) __attribute__((cold));
+static gpushare_error report_error(struct gpushare_stream *stream)
 {
     const struct proto_stream_status *status = stream->producer.ring.status;
     uint32_t count = __atomic_load_n(&status->error_count, __ATOMIC_ACQUIRE);
@@ -58,7 +58,7 @@ static inline gpushare_error check_errors(struct gpushare_stream *stream)
 {
     uint32_t count = __atomic_load_n(&stream->producer.ring.status->error_count, __ATOMIC_RELAXED);
     if (__builtin_expect(count != __atomic_load_n(&stream->errors_seen, __ATOMIC_RELAXED), 0))
-        return report(stream);
+        return report_error(stream);
     return GPUSHARE_SUCCESS;
 }
 
@@ -144,7 +144,7 @@ bool stream_has_reached(const gpushare_connection *connection, uint32_t index, u
     return __atomic_load_n(&ring.status->completed, __ATOMIC_ACQUIRE) >= value;
 }
 
-static bool own_reached(const struct gpushare_stream *stream, uint64_t value)
+static bool own_has_reached(const struct gpushare_stream *stream, uint64_t value)
 {
     return __atomic_load_n(&stream->producer.ring.status->completed, __ATOMIC_ACQUIRE) >= value;
 }
@@ -153,7 +153,7 @@ static bool own_reached(const struct gpushare_stream *stream, uint64_t value)
 static gpushare_error join_default(struct gpushare_stream *stream, uint64_t value)
 {
     const struct gpushare_stream *source = stream->connection->default_stream;
-    if (!own_reached(source, value)) {
+    if (!own_has_reached(source, value)) {
         struct proto_dependency wait = {.stream = source->index, .value = value};
         gpushare_error error = push_waits(stream, &wait, 1);
         if (error)
@@ -176,7 +176,7 @@ static gpushare_error join_blocking(struct gpushare_stream *stream)
         uint64_t value = stream_last(s);
         if ((s->flags & GPUSHARE_STREAM_NON_BLOCKING) || value == s->joined_by_default)
             continue;
-        if (own_reached(s, value)) {
+        if (own_has_reached(s, value)) {
             s->joined_by_default = value;
             continue;
         }
@@ -196,7 +196,7 @@ static gpushare_error join_blocking(struct gpushare_stream *stream)
     return error;
 }
 
-static inline gpushare_error join(struct gpushare_stream *stream)
+static inline gpushare_error join_order(struct gpushare_stream *stream)
 {
     gpushare_connection *connection = stream->connection;
     if (is_default(stream))
@@ -213,7 +213,7 @@ gpushare_error stream_begin(struct gpushare_stream *stream)
     pthread_mutex_lock(&stream->lock);
     gpushare_error error = check_errors(stream);
     if (!error)
-        error = join(stream);
+        error = join_order(stream);
     if (__builtin_expect(error != 0, 0))
         pthread_mutex_unlock(&stream->lock);
     return error;
@@ -262,10 +262,11 @@ struct point {
  * Where all streams stand: the default stream and those of the list, or only its
  * blocking ones. malloc'ed; NULL without memory.
  */
-static struct point *snapshot(gpushare_connection *connection, bool blocking_only, uint32_t *count)
+static struct point *snapshot_points(gpushare_connection *connection, bool blocking_only,
+                                     uint32_t *count)
 {
-    uint32_t most = connection->attached.streams;
-    struct point *points = malloc(most * sizeof *points);
+    uint32_t max = connection->attached.streams;
+    struct point *points = malloc(max * sizeof *points);
     if (!points) {
         failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
         return NULL;
@@ -273,7 +274,7 @@ static struct point *snapshot(gpushare_connection *connection, bool blocking_onl
     uint32_t n = 0;
     points[n++] = (struct point){0, stream_last(connection->default_stream)};
     pthread_mutex_lock(&connection->lists);
-    for (struct gpushare_stream *s = connection->streams; s && n < most; s = s->next)
+    for (struct gpushare_stream *s = connection->streams; s && n < max; s = s->next)
         if (!blocking_only || !(s->flags & GPUSHARE_STREAM_NON_BLOCKING))
             points[n++] = (struct point){s->index, stream_last(s)};
     pthread_mutex_unlock(&connection->lists);
@@ -284,7 +285,7 @@ static struct point *snapshot(gpushare_connection *connection, bool blocking_onl
 static gpushare_error wait_points(gpushare_connection *connection, bool blocking_only)
 {
     uint32_t count;
-    struct point *points = snapshot(connection, blocking_only, &count);
+    struct point *points = snapshot_points(connection, blocking_only, &count);
     if (!points)
         return GPUSHARE_ERROR_OUT_OF_MEMORY;
     gpushare_error error = GPUSHARE_SUCCESS;
@@ -294,7 +295,7 @@ static gpushare_error wait_points(gpushare_connection *connection, bool blocking
     return error;
 }
 
-gpushare_error stream_settle(struct gpushare_stream *stream)
+gpushare_error stream_check(struct gpushare_stream *stream)
 {
     gpushare_error error = connection_check(stream->connection);
     return error ? error : check_errors(stream);
@@ -304,7 +305,7 @@ gpushare_error stream_wait_pushed(struct gpushare_stream *stream)
 {
     gpushare_error error =
         stream_wait_value(stream->connection, stream->index, stream_last(stream));
-    return error ? error : stream_settle(stream);
+    return error ? error : stream_check(stream);
 }
 
 gpushare_error stream_wait_all(struct gpushare_stream *stream)
@@ -313,7 +314,7 @@ gpushare_error stream_wait_all(struct gpushare_stream *stream)
     if (!is_default(stream) || !__atomic_load_n(&connection->blocking, __ATOMIC_ACQUIRE))
         return stream_wait_pushed(stream);
     gpushare_error error = wait_points(connection, true);
-    return error ? error : stream_settle(stream);
+    return error ? error : stream_check(stream);
 }
 
 gpushare_error stream_wait_connection(gpushare_connection *connection)
@@ -338,13 +339,13 @@ gpushare_error stream_query(struct gpushare_stream *stream)
     gpushare_error error = check_errors(stream);
     if (error)
         return error;
-    if (!own_reached(stream, stream_last(stream)))
+    if (!own_has_reached(stream, stream_last(stream)))
         return GPUSHARE_ERROR_NOT_READY;
     if (!is_default(stream) || !__atomic_load_n(&connection->blocking, __ATOMIC_ACQUIRE))
         return GPUSHARE_SUCCESS;
     pthread_mutex_lock(&connection->lists);
     for (struct gpushare_stream *s = connection->streams; s && !error; s = s->next)
-        if (!(s->flags & GPUSHARE_STREAM_NON_BLOCKING) && !own_reached(s, stream_last(s)))
+        if (!(s->flags & GPUSHARE_STREAM_NON_BLOCKING) && !own_has_reached(s, stream_last(s)))
             error = GPUSHARE_ERROR_NOT_READY;
     pthread_mutex_unlock(&connection->lists);
     return error;
@@ -359,7 +360,7 @@ static struct gpushare_stream *pick_done(gpushare_connection *connection)
     struct gpushare_stream *done = NULL;
     for (struct gpushare_stream **link = &connection->streams; *link;) {
         struct gpushare_stream *s = *link;
-        if (s->zombie && own_reached(s, stream_last(s))) {
+        if (s->zombie && own_has_reached(s, stream_last(s))) {
             *link = s->next;
             s->next = done;
             done = s;
@@ -372,7 +373,7 @@ static struct gpushare_stream *pick_done(gpushare_connection *connection)
     return done;
 }
 
-static gpushare_error give_back(gpushare_connection *connection, struct gpushare_stream *done)
+static gpushare_error return_streams(gpushare_connection *connection, struct gpushare_stream *done)
 {
     gpushare_error error = GPUSHARE_SUCCESS;
     while (done) {
@@ -388,12 +389,12 @@ static gpushare_error give_back(gpushare_connection *connection, struct gpushare
     return error;
 }
 
-static gpushare_error reap(gpushare_connection *connection)
+static gpushare_error reap_streams(gpushare_connection *connection)
 {
     pthread_mutex_lock(&connection->lists);
     struct gpushare_stream *done = pick_done(connection);
     pthread_mutex_unlock(&connection->lists);
-    return give_back(connection, done);
+    return return_streams(connection, done);
 }
 
 gpushare_error stream_retire(struct gpushare_stream *stream)
@@ -402,7 +403,7 @@ gpushare_error stream_retire(struct gpushare_stream *stream)
     pthread_mutex_lock(&connection->lists);
     stream->zombie = true;
     pthread_mutex_unlock(&connection->lists);
-    return reap(connection);
+    return reap_streams(connection);
 }
 
 /* Waits for the work of one destroyed stream. False if there is none. */
@@ -418,7 +419,7 @@ static bool wait_zombie(gpushare_connection *connection, gpushare_error *error)
         }
     pthread_mutex_unlock(&connection->lists);
     if (found && !(*error = stream_wait_value(connection, point.index, point.value)))
-        *error = reap(connection);
+        *error = reap_streams(connection);
     return found && !*error;
 }
 
@@ -432,7 +433,7 @@ gpushare_error stream_open(gpushare_connection *connection, uint32_t flags, int3
                                 .reply = PROTO_STREAM_CREATED,
                                 .reply_body = &reply,
                                 .reply_bytes = sizeof reply};
-    gpushare_error error = reap(connection);
+    gpushare_error error = reap_streams(connection);
     if (error)
         return error;
     /* Streams that still work off what they had when they were destroyed count until then. */

@@ -81,7 +81,7 @@ bool stream_has_reached(const gpushare_connection *connection, uint32_t index, u
 gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index, uint64_t value);
 
 /* The error that ended the connection, or one of the stream's work that was not reported yet. */
-gpushare_error stream_settle(struct gpushare_stream *stream);
+gpushare_error stream_check(struct gpushare_stream *stream);
 
 /* Waits for all that was pushed into the stream so far, and settles. */
 gpushare_error stream_wait_pushed(struct gpushare_stream *stream);

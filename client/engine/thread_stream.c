@@ -40,7 +40,7 @@ static void make_key(void)
 }
 
 /* Entries of closed connections go; returns the rest. */
-static struct entry *sweep(struct entry *first)
+static struct entry *sweep_entries(struct entry *first)
 {
     connection_registry_lock();
     for (struct entry **link = &first; *link;) {
@@ -56,7 +56,8 @@ static struct entry *sweep(struct entry *first)
     return first;
 }
 
-static gpushare_error get(gpushare_connection *connection, struct gpushare_stream **stream)
+static gpushare_error get_own_stream(gpushare_connection *connection,
+                                     struct gpushare_stream **stream)
 {
     if (latest.connection == connection->id) {
         *stream = latest.stream;
@@ -71,7 +72,7 @@ static gpushare_error get(gpushare_connection *connection, struct gpushare_strea
     while (e && e->connection != connection->id)
         e = e->next;
     if (!e) {
-        first = sweep(first);
+        first = sweep_entries(first);
         pthread_setspecific(key, first);
         e = malloc(sizeof *e);
         if (!e)
@@ -98,7 +99,7 @@ gpushare_error thread_stream_resolve(gpushare_connection *connection, gpushare_s
         return GPUSHARE_SUCCESS;
     }
     if (handle == GPUSHARE_STREAM_PER_THREAD)
-        return get(connection, stream);
+        return get_own_stream(connection, stream);
     if (handle->connection != connection)
         return failure(GPUSHARE_ERROR_INVALID_HANDLE,
                        "the stream belongs to another connection than the call is about");

@@ -8,7 +8,7 @@
 
 #include "client/session/failure.h"
 
-static void query(struct session *session, uint32_t index, struct device_survey *survey)
+static void query_server(struct session *session, uint32_t index, struct device_survey *survey)
 {
     struct proto_device_query body = {.device = index};
     struct session_call call = {.request = PROTO_DEVICE_QUERY,
@@ -28,7 +28,7 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
     uint8_t uuids[LIMITS_DEVICES_MAX][LIMITS_UUID_BYTES] = {{0}};
     unsigned count = welcome->devices < LIMITS_DEVICES_MAX ? welcome->devices : LIMITS_DEVICES_MAX;
     for (unsigned i = 0; i < count; i++) {
-        query(session, i, survey);
+        query_server(session, i, survey);
         memcpy(uuids[i], survey->info[i].uuid, sizeof uuids[i]);
     }
     gpushare_error error = session_ended(session);
@@ -104,7 +104,7 @@ struct look {
 };
 
 /* A session of its own, only to look. *look is the caller's to free on success. */
-static gpushare_error look_open(const struct gpushare_options *options, struct look **out)
+static gpushare_error open_look(const struct gpushare_options *options, struct look **out)
 {
     struct look *look = malloc(sizeof *look);
     if (!look)
@@ -129,7 +129,7 @@ static gpushare_error look_open(const struct gpushare_options *options, struct l
 gpushare_error device_count(const struct gpushare_options *options, uint32_t *count)
 {
     struct look *look;
-    gpushare_error error = look_open(options, &look);
+    gpushare_error error = open_look(options, &look);
     if (error)
         return error;
     *count = look->survey.visible;
@@ -141,7 +141,7 @@ gpushare_error device_query(const struct gpushare_options *options, struct gpush
 {
     struct look *look;
     uint32_t index;
-    gpushare_error error = look_open(options, &look);
+    gpushare_error error = open_look(options, &look);
     if (error)
         return error;
     uint32_t ordinal = look->environment.device;

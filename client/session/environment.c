@@ -13,7 +13,7 @@
 
 #define SYSTEM_SOCKET "/run/gpushare/gpushare.sock"
 
-static const char *get(const char *name, void *context)
+static const char *read_variable(const char *name, void *context)
 {
     (void)context;
     /* A set-user-ID program must not let its caller choose the server. */
@@ -21,7 +21,7 @@ static const char *get(const char *name, void *context)
 }
 
 /* A percentage of the options', into hundredths; 0 where it is not wished for. */
-static gpushare_error read_share(const char *name, double percentage, uint32_t *hundredths)
+static gpushare_error parse_percentage(const char *name, double percentage, uint32_t *hundredths)
 {
     *hundredths = 0;
     if (percentage == 0)
@@ -34,7 +34,7 @@ static gpushare_error read_share(const char *name, double percentage, uint32_t *
     return GPUSHARE_SUCCESS;
 }
 
-static gpushare_error above_limit(const char *what, double request, double limit)
+static gpushare_error refuse_above_limit(const char *what, double request, double limit)
 {
     return failure(GPUSHARE_ERROR_INVALID_VALUE,
                    "options: %s_request is %g, above its limit of %g: lower the one or raise the "
@@ -42,13 +42,13 @@ static gpushare_error above_limit(const char *what, double request, double limit
                    what, request, limit);
 }
 
-static gpushare_error above_memory_limit(const char *what, uint64_t request, uint64_t limit)
+static gpushare_error refuse_above_memory_limit(const char *what, uint64_t request, uint64_t limit)
 {
-    char asked[UNITS_TEXT], most[UNITS_TEXT];
+    char asked[UNITS_TEXT], limit_text[UNITS_TEXT];
     return failure(GPUSHARE_ERROR_INVALID_VALUE,
                    "options: %s_request is %s, above its limit of %s: lower the one or raise the "
                    "other",
-                   what, units_format_size(request, asked), units_format_size(limit, most));
+                   what, units_format_size(request, asked), units_format_size(limit, limit_text));
 }
 
 static gpushare_error merge_memory(struct environment *environment,
@@ -56,10 +56,10 @@ static gpushare_error merge_memory(struct environment *environment,
 {
     struct limits_wish *wish = &environment->wish;
     if (options->memory_limit && options->memory_request > options->memory_limit)
-        return above_memory_limit("memory", options->memory_request, options->memory_limit);
+        return refuse_above_memory_limit("memory", options->memory_request, options->memory_limit);
     if (options->host_memory_limit && options->host_memory_request > options->host_memory_limit)
-        return above_memory_limit("host_memory", options->host_memory_request,
-                                  options->host_memory_limit);
+        return refuse_above_memory_limit("host_memory", options->host_memory_request,
+                                         options->host_memory_limit);
     environment->memory_limit = options->memory_limit ? options->memory_limit : PROTO_UNSET;
     environment->memory_request = options->memory_request;
     if (options->host_memory_limit)
@@ -78,16 +78,16 @@ static gpushare_error merge_shares(struct limits_wish *wish, const struct gpusha
         return failure(GPUSHARE_ERROR_INVALID_VALUE,
                        "options: fraction is %g; it must be above 0, up to 1, or 0 for no wish",
                        options->fraction);
-    if ((error = read_share("thread_request", options->thread_request, &threads)) ||
-        (error = read_share("time_request", options->time_request, &request)) ||
-        (error = read_share("time_limit", options->time_limit, &limit)) ||
-        (error = read_share("fraction (in per cent)", options->fraction * 100, &fraction)))
+    if ((error = parse_percentage("thread_request", options->thread_request, &threads)) ||
+        (error = parse_percentage("time_request", options->time_request, &request)) ||
+        (error = parse_percentage("time_limit", options->time_limit, &limit)) ||
+        (error = parse_percentage("fraction (in per cent)", options->fraction * 100, &fraction)))
         return error;
     request = limits_tighter_percentage(request, fraction);
     if (options->thread_percentage != 0 && options->thread_request > options->thread_percentage)
-        return above_limit("thread", options->thread_request, options->thread_percentage);
+        return refuse_above_limit("thread", options->thread_request, options->thread_percentage);
     if (limit && request > limit)
-        return above_limit("time", request / 100.0, options->time_limit);
+        return refuse_above_limit("time", request / 100.0, options->time_limit);
     wish->thread_request = limits_tighter_percentage(wish->thread_request, threads);
     wish->time_request = limits_tighter_percentage(wish->time_request, request);
     wish->time_limit = limits_tighter_percentage(wish->time_limit, limit);
@@ -95,7 +95,7 @@ static gpushare_error merge_shares(struct limits_wish *wish, const struct gpusha
     return GPUSHARE_SUCCESS;
 }
 
-static gpushare_error merge(struct limits_wish *wish, const struct gpushare_options *options)
+static gpushare_error merge_limits(struct limits_wish *wish, const struct gpushare_options *options)
 {
     if (options->thread_percentage != 0) {
         if (!(options->thread_percentage >= 1 && options->thread_percentage <= 100))
@@ -160,7 +160,7 @@ static gpushare_error choose_sockets(struct environment *environment, const char
         return GPUSHARE_SUCCESS;
     }
     unsigned n = 0;
-    const char *runtime = get("XDG_RUNTIME_DIR", NULL);
+    const char *runtime = read_variable("XDG_RUNTIME_DIR", NULL);
     if (runtime && *runtime) {
         int length = snprintf(sockets[0], sizeof sockets[0], "%s/gpushare/gpushare.sock", runtime);
         if (length > 0 && (size_t)length < sizeof sockets[0] && access(sockets[0], F_OK) == 0)
@@ -174,7 +174,7 @@ static gpushare_error choose_sockets(struct environment *environment, const char
  * other variable's is. */
 static gpushare_error check_warnings(void)
 {
-    const char *value = get("GPUSHARE_WARNINGS", NULL);
+    const char *value = read_variable("GPUSHARE_WARNINGS", NULL);
     if (!value || !strcmp(value, "0") || !strcmp(value, "1"))
         return GPUSHARE_SUCCESS;
     return failure(GPUSHARE_ERROR_INVALID_ENVIRONMENT,
@@ -188,12 +188,12 @@ gpushare_error environment_read(struct environment *environment,
 {
     gpushare_error error;
     char why[380];
-    if (limits_wish_read(&environment->wish, get, NULL, why, sizeof why) < 0)
+    if (limits_wish_read(&environment->wish, read_variable, NULL, why, sizeof why) < 0)
         return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
     environment->device = options->device;
     environment->warn = options->warn;
     environment->warn_context = options->warn_context;
-    if ((error = merge(&environment->wish, options)) ||
+    if ((error = merge_limits(&environment->wish, options)) ||
         (error = merge_memory(environment, options)) ||
         (error = merge_shares(&environment->wish, options)) || (error = check_warnings()) ||
         (error = choose_name(&environment->wish, options->name)) ||

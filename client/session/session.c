@@ -20,7 +20,7 @@ static uint32_t load_ended(const struct session *session)
 }
 
 /* The first reason stays. Called with the lock. */
-static void end(struct session *session, uint32_t error, const char *text)
+static void mark_ended(struct session *session, uint32_t error, const char *text)
 {
     if (load_ended(session))
         return;
@@ -30,14 +30,15 @@ static void end(struct session *session, uint32_t error, const char *text)
 }
 
 /* The socket is gone without a word; the fault word may still say why. */
-static void end_silently(struct session *session)
+static void mark_lost(struct session *session)
 {
     uint32_t fault =
         session->status ? __atomic_load_n(&session->status->fault, __ATOMIC_ACQUIRE) : 0;
     if (fault)
-        end(session, fault, NULL);
+        mark_ended(session, fault, NULL);
     else
-        end(session, PROTO_ERROR_CONNECTION_LOST,
+        mark_ended(
+            session, PROTO_ERROR_CONNECTION_LOST,
             "the server closed the connection; see whether gpushared is running, and its log");
 }
 
@@ -45,35 +46,35 @@ static void end_silently(struct session *session)
  * Receives one message; the session ends on anything but a message for the caller.
  * Returns true if there is one (a reply, to whatever serial). Called with the lock.
  */
-static bool receive(struct session *session)
+static bool receive_message(struct session *session)
 {
     struct channel_message *message = session->message;
     int result = channel_receive(session->fd, PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, message);
     if (result == -EPROTO) {
         char text[200];
         snprintf(text, sizeof text, "the server broke the protocol: %s", message->why);
-        end(session, PROTO_ERROR_PROTOCOL_VIOLATION, text);
+        mark_ended(session, PROTO_ERROR_PROTOCOL_VIOLATION, text);
         return false;
     }
     if (result) {
-        end_silently(session);
+        mark_lost(session);
         return false;
     }
     if (message->header.opcode == PROTO_ENDED) {
         const struct proto_ended *ended = message->body;
-        end(session, ended->error, ended->text);
+        mark_ended(session, ended->error, ended->text);
         return false;
     }
     return true;
 }
 
-static gpushare_error report(const struct session *session)
+static gpushare_error report_end(const struct session *session)
 {
     return failure_text(load_ended(session), session->text);
 }
 
 /* Takes the reply apart. Called with the lock. */
-static gpushare_error take(struct session *session, const struct session_call *call)
+static gpushare_error take_reply(struct session *session, const struct session_call *call)
 {
     struct channel_message *message = session->message;
     if (message->header.opcode == PROTO_FAILED) {
@@ -83,9 +84,9 @@ static gpushare_error take(struct session *session, const struct session_call *c
     if (message->header.opcode != call->reply || message->fd_count != call->reply_fd_max ||
         (call->reply_body && message->type->bytes != call->reply_bytes)) {
         channel_close_fds(message);
-        end(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-            "the server answered with another message than the request asks for");
-        return report(session);
+        mark_ended(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+                   "the server answered with another message than the request asks for");
+        return report_end(session);
     }
     if (call->reply_tail) {
         *call->reply_tail = NULL;
@@ -104,10 +105,10 @@ static gpushare_error take(struct session *session, const struct session_call *c
     return GPUSHARE_SUCCESS;
 }
 
-static gpushare_error exchange(struct session *session, const struct session_call *call)
+static gpushare_error exchange_messages(struct session *session, const struct session_call *call)
 {
     if (load_ended(session))
-        return report(session);
+        return report_end(session);
     uint32_t serial = ++session->serial;
     if (!serial) /* 0 is for notifications */
         serial = ++session->serial;
@@ -117,42 +118,42 @@ static gpushare_error exchange(struct session *session, const struct session_cal
         return failure(GPUSHARE_ERROR_SERVER_RESOURCES,
                        "a request could not be sent to the server: %s", strerror(-result));
     /* After -EPIPE the server's last words may still be there to read. */
-    while (receive(session)) {
+    while (receive_message(session)) {
         if (session->message->header.serial == serial)
-            return take(session, call);
+            return take_reply(session, call);
         channel_close_fds(session->message);
-        end(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-            "the server answered a request that was not made");
+        mark_ended(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+                   "the server answered a request that was not made");
         break;
     }
-    return report(session);
+    return report_end(session);
 }
 
 gpushare_error session_call(struct session *session, const struct session_call *call)
 {
     pthread_mutex_lock(&session->lock);
-    gpushare_error error = exchange(session, call);
+    gpushare_error error = exchange_messages(session, call);
     pthread_mutex_unlock(&session->lock);
     return error;
 }
 
 /* Called with the lock. */
-static void pump(struct session *session)
+static void read_notices(struct session *session)
 {
     struct pollfd poll_fd = {.fd = session->fd, .events = POLLIN};
     while (!load_ended(session) && poll(&poll_fd, 1, 0) > 0) {
-        if (!receive(session))
+        if (!receive_message(session))
             return;
         channel_close_fds(session->message);
-        end(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-            "the server answered a request that was not made");
+        mark_ended(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+                   "the server answered a request that was not made");
     }
 }
 
 bool session_alive(struct session *session)
 {
     if (!load_ended(session) && pthread_mutex_trylock(&session->lock) == 0) {
-        pump(session);
+        read_notices(session);
         pthread_mutex_unlock(&session->lock);
     }
     return !load_ended(session);
@@ -162,22 +163,22 @@ gpushare_error session_ended(struct session *session)
 {
     if (!load_ended(session)) {
         pthread_mutex_lock(&session->lock);
-        pump(session);
+        read_notices(session);
         /* The fault word is set before the server's words are sent; without them it is enough. */
         if (!load_ended(session) && session->status &&
             __atomic_load_n(&session->status->fault, __ATOMIC_ACQUIRE)) {
             struct pollfd poll_fd = {.fd = session->fd, .events = POLLIN};
             if (poll(&poll_fd, 1, 200) > 0)
-                pump(session);
+                read_notices(session);
             if (!load_ended(session))
-                end_silently(session);
+                mark_lost(session);
         }
         pthread_mutex_unlock(&session->lock);
     }
-    return load_ended(session) ? report(session) : GPUSHARE_SUCCESS;
+    return load_ended(session) ? report_end(session) : GPUSHARE_SUCCESS;
 }
 
-static int dial(const char *path)
+static int dial_socket(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path)
@@ -198,7 +199,7 @@ static int dial(const char *path)
     return fd;
 }
 
-static gpushare_error greet(struct session *session, struct proto_welcome *welcome)
+static gpushare_error send_hello(struct session *session, struct proto_welcome *welcome)
 {
     struct proto_hello hello = {.major = PROTO_MAJOR, .minor = PROTO_MINOR};
     struct session_call call = {.request = PROTO_HELLO,
@@ -217,7 +218,7 @@ static gpushare_error greet(struct session *session, struct proto_welcome *welco
 }
 
 /* reasons: errno of dialling first, and second where there is one. */
-static gpushare_error unreachable(const char *first, const char *second, const int reasons[2])
+static gpushare_error fail_unreachable(const char *first, const char *second, const int reasons[2])
 {
     if (reasons[0] == EPROTOTYPE)
         return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
@@ -237,15 +238,15 @@ gpushare_error session_dial(struct session *session, const char *first, const ch
     int reasons[2] = {0};
     const char *found = first;
     memset(session, 0, sizeof *session);
-    session->fd = dial(first);
+    session->fd = dial_socket(first);
     if (session->fd < 0 && *second) {
         reasons[0] = -session->fd;
-        session->fd = dial(found = second);
+        session->fd = dial_socket(found = second);
     }
     if (session->fd < 0) {
         reasons[*second != 0] = -session->fd;
         session->fd = -1;
-        return unreachable(first, second, reasons);
+        return fail_unreachable(first, second, reasons);
     }
     snprintf(session->path, sizeof session->path, "%s", found);
     session->message = malloc(sizeof *session->message);
@@ -255,7 +256,7 @@ gpushare_error session_dial(struct session *session, const char *first, const ch
         return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
     }
     pthread_mutex_init(&session->lock, NULL);
-    gpushare_error error = greet(session, welcome);
+    gpushare_error error = send_hello(session, welcome);
     if (error)
         session_close(session);
     return error;

@@ -47,7 +47,7 @@ const char *admin_client_default_path(const char *runtime, char *path, size_t si
 }
 
 /* The group is the socket's own: where the system has no group gpushare it is the server's. */
-static const char *who_may(const char *path, char *text, size_t size)
+static const char *explain_access(const char *path, char *text, size_t size)
 {
     struct stat socket_file;
     struct group entry, *group = NULL;
@@ -66,7 +66,7 @@ static const char *who_may(const char *path, char *text, size_t size)
     return text;
 }
 
-static const char *remedy(int error, const char *path, char *text, size_t size)
+static const char *choose_remedy(int error, const char *path, char *text, size_t size)
 {
     switch (error) {
     case ENOENT:
@@ -75,7 +75,7 @@ static const char *remedy(int error, const char *path, char *text, size_t size)
         return "the server that made it has ended: start gpushared";
     case EACCES:
     case EPERM:
-        return who_may(path, text, size);
+        return explain_access(path, text, size);
     case ENOTSOCK:
     case EPROTOTYPE:
         return "that is no admin socket: name it with --socket (the clients' socket is another)";
@@ -98,7 +98,7 @@ __attribute__((nonnull)) static int connect_to(const char *path, json_t **proble
         error = errno;
     }
     *problem = admin_client_error("connection_failed", "cannot connect to %s: %s: %s", path,
-                                  strerror(error), remedy(error, path, text, sizeof text));
+                                  strerror(error), choose_remedy(error, path, text, sizeof text));
     if (fd >= 0)
         close(fd);
     return -1;
@@ -126,7 +126,7 @@ static int64_t now_ms(void)
 }
 
 /* As recv; a descriptor that comes along becomes *passed, unless that holds one. */
-static ssize_t receive(int fd, void *bytes, size_t length, int *passed)
+static ssize_t receive_bytes(int fd, void *bytes, size_t length, int *passed)
 {
     union {
         struct cmsghdr header;
@@ -153,7 +153,7 @@ static ssize_t receive(int fd, void *bytes, size_t length, int *passed)
 
 /* Until the server sends something: 0, or a negative errno. What says that it is enough moves *end
  * nearer, and is looked at no more. */
-static int await(int fd, int64_t *end, int *enough)
+static int await_answer(int fd, int64_t *end, int *enough)
 {
     for (;;) {
         int64_t left = *end - now_ms();
@@ -187,10 +187,10 @@ static int read_line(int fd, struct admin_client_wait *wait, char **line, size_t
                 return -ENOMEM;
             *line = more;
         }
-        int result = await(fd, &end, &enough);
+        int result = await_answer(fd, &end, &enough);
         if (result < 0)
             return result;
-        ssize_t got = receive(fd, *line + used, room - used, &wait->fd);
+        ssize_t got = receive_bytes(fd, *line + used, room - used, &wait->fd);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
@@ -204,7 +204,8 @@ static int read_line(int fd, struct admin_client_wait *wait, char **line, size_t
     }
 }
 
-static json_t *exchange(int fd, const char *path, json_t *request, struct admin_client_wait *wait)
+static json_t *exchange_lines(int fd, const char *path, json_t *request,
+                              struct admin_client_wait *wait)
 {
     char *line = NULL;
     size_t length = 0;
@@ -244,7 +245,7 @@ enum admin_outcome admin_client_ask(const char *path, json_t *request, json_t **
     int fd = connect_to(path, answer);
     if (fd < 0)
         return ADMIN_NO_SERVER;
-    *answer = exchange(fd, path, request, wait);
+    *answer = exchange_lines(fd, path, request, wait);
     close(fd);
     if (!passes && wait->fd >= 0)
         close(wait->fd);

@@ -13,8 +13,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-__attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t why_size,
-                                                        const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int fail_change(char *why, size_t why_size,
+                                                             const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -36,8 +36,8 @@ static const struct {
     [GPU] = {"gpu", "the index of a GPU, as `gpusharectl status` shows it"},
 };
 
-int change_whom(json_t *request, int count, char *const words[], bool clients_only, char *why,
-                size_t why_size)
+int change_read_target(json_t *request, int count, char *const words[], bool clients_only,
+                       char *why, size_t why_size)
 {
     enum kind kind = CLIENT;
     const char *number = count ? words[0] : NULL;
@@ -61,9 +61,9 @@ int change_whom(json_t *request, int count, char *const words[], bool clients_on
         used = 2;
     }
     if (!number)
-        return refuse(why, why_size, "it needs %s%s", kinds[kind].needs, others);
+        return fail_change(why, why_size, "it needs %s%s", kinds[kind].needs, others);
     if (units_parse_number(number, strlen(number), UINT32_MAX, &value) != 0)
-        return refuse(why, why_size, "\"%s\" is not %s%s", number, kinds[kind].needs, others);
+        return fail_change(why, why_size, "\"%s\" is not %s%s", number, kinds[kind].needs, others);
     json_object_set_new(request, kinds[kind].name, json_integer((json_int_t)value));
     return used;
 }
@@ -108,8 +108,8 @@ static const struct place of_gpus[] = {
 };
 
 /* Takes value over. */
-static int put(json_t *request, const struct place *place, json_t *value, const char *word,
-               char *why, size_t why_size)
+static int put_value(json_t *request, const struct place *place, json_t *value, const char *word,
+                     char *why, size_t why_size)
 {
     const char *at = place->path;
     json_t *object = request, *inner;
@@ -124,10 +124,10 @@ static int put(json_t *request, const struct place *place, json_t *value, const 
     }
     if (json_object_get(object, at)) {
         json_decref(value);
-        return refuse(why, why_size, "\"%s\" sets something twice", word);
+        return fail_change(why, why_size, "\"%s\" sets something twice", word);
     }
     if (json_object_set_new(object, at, value) < 0)
-        return refuse(why, why_size, "\"%s\" is no text in UTF-8", word);
+        return fail_change(why, why_size, "\"%s\" is no text in UTF-8", word);
     return 0;
 }
 
@@ -199,9 +199,9 @@ static int read_among(json_t *request, const char *word, const struct place *pla
         const char *wrong = why_not_value(&places[i], text, value);
         if (wrong) {
             json_decref(value);
-            return refuse(why, why_size, "\"%s\": %s", word, wrong);
+            return fail_change(why, why_size, "\"%s\": %s", word, wrong);
         }
-        if (put(request, &places[i], value, word, why, why_size) < 0)
+        if (put_value(request, &places[i], value, word, why, why_size) < 0)
             return -1;
     }
     return known;
@@ -215,24 +215,25 @@ static int read_word(json_t *request, const char *word, enum kind kind, char *wh
         known = read_among(request, word, settable[kind].more, settable[kind].more_count, why,
                            why_size);
     if (known == 0)
-        return refuse(why, why_size, "\"%s\" is not %s and a value", word, settable[kind].forms);
+        return fail_change(why, why_size, "\"%s\" is not %s and a value", word,
+                           settable[kind].forms);
     return known < 0 ? known : 0;
 }
 
-int change_read(json_t *request, int count, char *const words[], char *why, size_t why_size)
+int change_read_values(json_t *request, int count, char *const words[], char *why, size_t why_size)
 {
     enum kind kind = CLIENT;
     while (kind < GPU && !json_object_get(request, kinds[kind].name))
         kind++;
     if (count == 0)
-        return refuse(why, why_size, "set needs something to set, such as %s",
-                      settable[kind].example);
+        return fail_change(why, why_size, "set needs something to set, such as %s",
+                           settable[kind].example);
     for (int i = 0; i < count; i++)
         if (read_word(request, words[i], kind, why, why_size) < 0)
             return -1;
     if (json_object_get(request, "total") && json_object_size(request) != 3)
-        return refuse(why, why_size,
-                      "what clients have in total is set by itself, and the limits of each by "
-                      "themselves: give two commands");
+        return fail_change(why, why_size,
+                           "what clients have in total is set by itself, and the limits of each by "
+                           "themselves: give two commands");
     return 0;
 }

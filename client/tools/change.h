@@ -22,8 +22,8 @@
  * clients_only: of kill. Adds the member to request. Returns how many words that took; or a
  * negative number with a sentence in why.
  */
-int change_whom(json_t *request, int count, char *const words[], bool clients_only, char *why,
-                size_t why_size);
+int change_read_target(json_t *request, int count, char *const words[], bool clients_only,
+                       char *why, size_t why_size);
 
 /*
  * Adds "name=value" words: of clients threads, time, memory and host_memory, each with
@@ -31,6 +31,6 @@ int change_whom(json_t *request, int count, char *const words[], bool clients_on
  * these, and of a group total.memory and total.host_memory; of a GPU mode, lease, precision
  * and quantum. Returns 0; or a negative number with a sentence in why.
  */
-int change_read(json_t *request, int count, char *const words[], char *why, size_t why_size);
+int change_read_values(json_t *request, int count, char *const words[], char *why, size_t why_size);
 
 #endif

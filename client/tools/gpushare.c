@@ -45,7 +45,7 @@ struct options {
     bool json;
 };
 
-static int usage(const char *what, const char *argument)
+static int report_usage(const char *what, const char *argument)
 {
     fprintf(stderr, "gpushare: %s%s\nTry 'gpushare --help'.\n", what, argument);
     return STATUS_USAGE;
@@ -54,11 +54,11 @@ static int usage(const char *what, const char *argument)
 static int check_command(int count, char **words)
 {
     if (count == 0)
-        return usage("no command: info", "");
+        return report_usage("no command: info", "");
     if (strcmp(words[0], "info") != 0)
-        return usage("unknown command: ", words[0]);
+        return report_usage("unknown command: ", words[0]);
     if (count > 1)
-        return usage("one argument too many: ", words[1]);
+        return report_usage("one argument too many: ", words[1]);
     return -1;
 }
 
@@ -78,7 +78,7 @@ static int read_options(struct options *options, int argc, char **argv)
             break;
         case 'd':
             if (units_parse_number(optarg, strlen(optarg), LIMITS_DEVICES_MAX, &number) != 0)
-                return usage("--device: not the number of a device: ", optarg);
+                return report_usage("--device: not the number of a device: ", optarg);
             options->device = (uint32_t)number;
             break;
         case 'j':
@@ -98,13 +98,13 @@ static int read_options(struct options *options, int argc, char **argv)
     return check_command(argc - optind, argv + optind);
 }
 
-static const char *from_environment(const char *name, void *context)
+static const char *read_variable(const char *name, void *context)
 {
     (void)context;
     return getenv(name);
 }
 
-static int report(const struct options *options, gpushare_error error, const char *text)
+static int report_failure(const struct options *options, gpushare_error error, const char *text)
 {
     char shown[800];
     snprintf(shown, sizeof shown, "%s", text);
@@ -135,11 +135,11 @@ static int run_info(const struct options *options)
 {
     struct info info;
     char why[400];
-    if (limits_wish_read(&info.wish, from_environment, NULL, why, sizeof why) != 0)
-        return report(options, GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
+    if (limits_wish_read(&info.wish, read_variable, NULL, why, sizeof why) != 0)
+        return report_failure(options, GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
     gpushare_error error = info_collect(&info, options->socket, options->device, print_warning);
     if (error != GPUSHARE_SUCCESS)
-        return report(options, error, gpushare_error_text());
+        return report_failure(options, error, gpushare_error_text());
     if (!options->json) {
         info_show(&info, stdout, show_look(stdout, getenv("NO_COLOR"), getenv("TERM")));
         return STATUS_OK;

@@ -69,11 +69,11 @@ struct options {
     const char *command;
     bool json;
     json_t *request;
-    struct tracing_wish trace;
+    struct tracing_options trace;
     const char *trace_option; /* one of trace's that was given, or NULL */
 };
 
-__attribute__((format(printf, 1, 2))) static int usage(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static int report_usage(const char *format, ...)
 {
     va_list arguments;
     fputs("gpusharectl: ", stderr);
@@ -84,24 +84,24 @@ __attribute__((format(printf, 1, 2))) static int usage(const char *format, ...)
     return ADMIN_USAGE;
 }
 
-static bool is(const char *command, const char *name)
+static bool is_command(const char *command, const char *name)
 {
     return strcmp(command, name) == 0;
 }
 
 /* What stands behind kill, get and set. */
-static int check_whom(const struct options *options, int count, char **words)
+static int check_target(const struct options *options, int count, char **words)
 {
     char why[CHANGE_WHY];
-    int used =
-        change_whom(options->request, count, words, is(options->command, "kill"), why, sizeof why);
+    int used = change_read_target(options->request, count, words,
+                                  is_command(options->command, "kill"), why, sizeof why);
     if (used < 0)
-        return usage("%s: %s", options->command, why);
-    if (is(options->command, "set"))
-        return change_read(options->request, count - used, words + used, why, sizeof why) < 0
-                   ? usage("%s", why)
+        return report_usage("%s: %s", options->command, why);
+    if (is_command(options->command, "set"))
+        return change_read_values(options->request, count - used, words + used, why, sizeof why) < 0
+                   ? report_usage("%s", why)
                    : -1;
-    return used < count ? usage("\"%s\" is one argument too many", words[used]) : -1;
+    return used < count ? report_usage("\"%s\" is one argument too many", words[used]) : -1;
 }
 
 static int check_command(struct options *options, int count, char **words)
@@ -109,22 +109,22 @@ static int check_command(struct options *options, int count, char **words)
     static const char *const commands[] = {"ping", "status", "clients", "version", "kill",
                                            "get",  "set",    "reload",  "trace"};
     if (count == 0)
-        return usage(
+        return report_usage(
             "no command: one of ping, status, clients, version, get, set, kill, reload, trace");
     bool known = false;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        known |= is(words[0], commands[i]);
+        known |= is_command(words[0], commands[i]);
     if (!known)
-        return usage("unknown command \"%s\"", words[0]);
+        return report_usage("unknown command \"%s\"", words[0]);
     options->command = words[0];
-    if (options->trace_option && !is(words[0], "trace"))
-        return usage("%s is an option of trace", options->trace_option);
-    if (is(words[0], "trace") && !options->trace.file)
-        return usage("trace needs the file to write: -o FILE");
+    if (options->trace_option && !is_command(words[0], "trace"))
+        return report_usage("%s is an option of trace", options->trace_option);
+    if (is_command(words[0], "trace") && !options->trace.file)
+        return report_usage("trace needs the file to write: -o FILE");
     options->request = json_pack("{s:s}", "request", words[0]);
-    if (is(words[0], "kill") || is(words[0], "get") || is(words[0], "set"))
-        return check_whom(options, count - 1, words + 1);
-    return count > 1 ? usage("\"%s\" is one argument too many", words[1]) : -1;
+    if (is_command(words[0], "kill") || is_command(words[0], "get") || is_command(words[0], "set"))
+        return check_target(options, count - 1, words + 1);
+    return count > 1 ? report_usage("\"%s\" is one argument too many", words[1]) : -1;
 }
 
 static int read_trace_option(struct options *options, int option)
@@ -139,12 +139,12 @@ static int read_trace_option(struct options *options, int option)
         options->trace_option = "--seconds";
         if (tracing_parse_seconds(optarg, &options->trace.seconds) == 0)
             return -1;
-        return usage("\"%s\": a trace lasts from 0.001 to 600 seconds", optarg);
+        return report_usage("\"%s\": a trace lasts from 0.001 to 600 seconds", optarg);
     default:
         options->trace_option = "--gpu";
         if (units_parse_number(optarg, strlen(optarg), UINT32_MAX, &number) != 0)
-            return usage("\"%s\" is not the number of a GPU, as `gpusharectl status` shows it",
-                         optarg);
+            return report_usage(
+                "\"%s\" is not the number of a GPU, as `gpusharectl status` shows it", optarg);
         options->trace.gpu = (uint32_t)number;
         return -1;
     }
@@ -246,19 +246,19 @@ static void print_answer(const struct options *options, const json_t *answer)
     struct table_look look = show_look(stdout, getenv("NO_COLOR"), getenv("TERM"));
     const char *version = json_string_value(json_object_get(answer, "server_version"));
     const char *protocol = json_string_value(json_object_get(answer, "protocol_version"));
-    if (is(options->command, "status"))
+    if (is_command(options->command, "status"))
         show_status(stdout, answer, look);
-    else if (is(options->command, "clients"))
+    else if (is_command(options->command, "clients"))
         show_clients(stdout, answer, look);
-    else if (is(options->command, "version"))
+    else if (is_command(options->command, "version"))
         printf("gpusharectl %s\ngpushared %s (protocol %s)\n", GPUSHARE_VERSION,
                version ? version : "-", protocol ? protocol : "-");
-    else if (is(options->command, "get") || is(options->command, "set"))
+    else if (is_command(options->command, "get") || is_command(options->command, "set"))
         print_limits(answer, look);
-    else if (is(options->command, "kill"))
+    else if (is_command(options->command, "kill"))
         printf("client %lld is ended\n",
                (long long)json_integer_value(json_object_get(answer, "client")));
-    else if (is(options->command, "reload"))
+    else if (is_command(options->command, "reload"))
         print_reload(answer);
     else
         puts("gpushared answers");
@@ -266,13 +266,13 @@ static void print_answer(const struct options *options, const json_t *answer)
 
 static void print_json(const struct options *options, json_t *answer)
 {
-    if (is(options->command, "version") && json_is_true(json_object_get(answer, "ok")))
+    if (is_command(options->command, "version") && json_is_true(json_object_get(answer, "ok")))
         json_object_set_new(answer, "client_version", json_string(GPUSHARE_VERSION));
     json_dumpf(answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(ADMIN_CLIENT_DIGITS));
     putchar('\n');
 }
 
-static int finish(int status)
+static int finish_output(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
@@ -288,18 +288,19 @@ int main(int argc, char **argv)
     int status = read_options(&options, argc, argv);
     if (status >= 0 || !options.command) {
         json_decref(options.request);
-        return finish(status);
+        return finish_output(status);
     }
     if (!options.socket)
         options.socket = admin_client_default_path(getenv("XDG_RUNTIME_DIR"), path, sizeof path);
 
     json_t *answer;
     options.trace.socket = options.socket;
-    bool is_trace = is(options.command, "trace");
+    bool is_trace = is_command(options.command, "trace");
     struct admin_client_wait reload = {.seconds = ADMIN_CLIENT_RELOAD_SECONDS, .enough = -1};
-    status = is_trace ? (int)tracing_run(&options.trace, &answer, &summary)
-                      : (int)admin_client_ask(options.socket, options.request, &answer,
-                                              is(options.command, "reload") ? &reload : NULL);
+    status = is_trace
+                 ? (int)tracing_run(&options.trace, &answer, &summary)
+                 : (int)admin_client_ask(options.socket, options.request, &answer,
+                                         is_command(options.command, "reload") ? &reload : NULL);
     if (options.json && answer)
         print_json(&options, answer);
     if (status != ADMIN_OK) {
@@ -308,7 +309,7 @@ int main(int argc, char **argv)
         snprintf(shown, sizeof shown, "%s", text ? text : "memory is short");
         table_clean(shown);
         fprintf(stderr, "gpusharectl: %s\n", shown);
-        if (status == ADMIN_NO_SERVER && !options.json && is(options.command, "version"))
+        if (status == ADMIN_NO_SERVER && !options.json && is_command(options.command, "version"))
             puts("gpusharectl " GPUSHARE_VERSION);
     } else if (is_trace && !options.json) {
         print_trace(&options, answer, &summary);
@@ -317,5 +318,5 @@ int main(int argc, char **argv)
     }
     json_decref(answer);
     json_decref(options.request);
-    return finish(status);
+    return finish_output(status);
 }

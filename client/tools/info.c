@@ -34,7 +34,7 @@ static void add_asked(struct table *table, bool asked, const char *what, const c
     table_add(table, "%s", asked && from ? from : "-");
 }
 
-static uint32_t hundredths(double percentage)
+static uint32_t to_hundredths(double percentage)
 {
     return percentage > 0 && percentage <= 100 ? (uint32_t)(percentage * 100 + 0.5) : 0;
 }
@@ -71,13 +71,13 @@ static void add_share(struct table *table, const char *name, double asked, const
                       double share, const char *granted)
 {
     char text[UNITS_TEXT], percent[UNITS_TEXT + 3];
-    snprintf(percent, sizeof percent, "%s %%", units_format_percentage(hundredths(asked), text));
+    snprintf(percent, sizeof percent, "%s %%", units_format_percentage(to_hundredths(asked), text));
     table_add(table, "%s", name);
     add_asked(table, asked > 0, percent, from);
     if (granted)
         table_add(table, "%s", granted);
     else
-        table_add(table, "%s %%", units_format_percentage(hundredths(share), text));
+        table_add(table, "%s %%", units_format_percentage(to_hundredths(share), text));
 }
 
 static void show_device(const struct info *info, FILE *out)

@@ -70,7 +70,7 @@ static json_t *new_event(const char *phase, uint32_t process, uint32_t track, js
                      (json_int_t)track, "name", name);
 }
 
-static json_t *microseconds(uint64_t ns)
+static json_t *json_microseconds(uint64_t ns)
 {
     return json_real((double)ns / 1e3);
 }
@@ -88,8 +88,8 @@ static void write_slice(struct writer *writer, uint32_t process, uint32_t track,
 {
     json_t *event = new_event("X", process, track, name);
     json_object_set_new(event, "cat", json_string(category));
-    json_object_set_new(event, "ts", microseconds(time_since_start(writer, from)));
-    json_object_set_new(event, "dur", microseconds(to - from));
+    json_object_set_new(event, "ts", json_microseconds(time_since_start(writer, from)));
+    json_object_set_new(event, "dur", json_microseconds(to - from));
     if (args)
         json_object_set_new(event, "args", args);
     write_event(writer, event);
@@ -102,7 +102,7 @@ static void write_instant(struct writer *writer, uint32_t process, const char *c
     json_t *event = new_event("i", process, 0, name);
     json_object_set_new(event, "cat", json_string(category));
     json_object_set_new(event, "s", json_string(scope));
-    json_object_set_new(event, "ts", microseconds(time_since_start(writer, at)));
+    json_object_set_new(event, "ts", json_microseconds(time_since_start(writer, at)));
     write_event(writer, event);
 }
 
@@ -110,7 +110,7 @@ static void write_counter(struct writer *writer, uint32_t process, const char *n
                           uint32_t value)
 {
     json_t *event = new_event("C", process, 0, json_string(name));
-    json_object_set_new(event, "ts", microseconds(time_since_start(writer, at)));
+    json_object_set_new(event, "ts", json_microseconds(time_since_start(writer, at)));
     json_object_set_new(event, "args", json_pack("{s:I}", "value", (json_int_t)value));
     write_event(writer, event);
 }

@@ -11,7 +11,7 @@
 
 #include "common/shm.h"
 
-#define NS_MOST (UINT64_C(1000000000) * (PROTO_TRACE_SECONDS_MAX + 60))
+#define TRACE_NS_MAX (UINT64_C(1000000000) * (PROTO_TRACE_SECONDS_MAX + 60))
 
 const char *recording_mode_name(uint32_t mode)
 {
@@ -25,17 +25,18 @@ const char *recording_hold_name(uint32_t why)
     return why < RECORDING_HOLDS ? names[why] : "unknown";
 }
 
-static int say(char *why, size_t why_size, int error, const char *what)
+static int fail_reading(char *why, size_t why_size, int error, const char *what)
 {
     snprintf(why, why_size, "the trace that the server handed over can't be read: %s", what);
     return error;
 }
 
-static bool makes_sense(const struct recording *recording, const struct proto_trace_record *record)
+static bool record_is_valid(const struct recording *recording,
+                            const struct proto_trace_record *record)
 {
     const struct proto_trace_header *header = &recording->header;
     if (record->from < header->started || record->to < record->from ||
-        record->to - header->started > NS_MOST)
+        record->to - header->started > TRACE_NS_MAX)
         return false;
     switch (record->kind) {
     case RECORDING_SPAN:
@@ -53,7 +54,7 @@ static bool makes_sense(const struct recording *recording, const struct proto_tr
     }
 }
 
-static int by_time(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     const struct proto_trace_record *one = a, *other = b;
     if (one->from != other->from)
@@ -69,18 +70,18 @@ static int copy_records(struct recording *recording, const struct shm *memory)
     uint64_t made = recording->header.next;
     if (room > recording->header.capacity)
         room = recording->header.capacity;
-    uint64_t most = made < room ? made : room;
-    recording->lost = made - most;
-    recording->records = malloc((most ? most : 1) * sizeof *shared);
+    uint64_t count = made < room ? made : room;
+    recording->lost = made - count;
+    recording->records = malloc((count ? count : 1) * sizeof *shared);
     if (!recording->records)
         return -ENOMEM;
     recording->ended = recording->header.ended;
-    for (uint64_t i = 0; i < most; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         uint32_t kind = __atomic_load_n(&shared[i].kind, __ATOMIC_ACQUIRE);
         struct proto_trace_record *record = &recording->records[recording->count];
         memcpy(record, &shared[i], sizeof *record);
         record->kind = kind;
-        if (!makes_sense(recording, record)) {
+        if (!record_is_valid(recording, record)) {
             recording->damaged++;
             continue;
         }
@@ -88,7 +89,7 @@ static int copy_records(struct recording *recording, const struct shm *memory)
         if (!recording->header.ended && record->to > recording->ended)
             recording->ended = record->to;
     }
-    qsort(recording->records, recording->count, sizeof *recording->records, by_time);
+    qsort(recording->records, recording->count, sizeof *recording->records, compare_times);
     return 0;
 }
 
@@ -100,22 +101,23 @@ int recording_read(struct recording *recording, int fd, char *why, size_t why_si
     struct shm memory;
     if (fstat(fd, &status) < 0 || status.st_size < (off_t)sizeof *header ||
         status.st_size > PROTO_TRACE_BYTES)
-        return say(why, why_size, -EBADF, "it has not the size of one");
+        return fail_reading(why, why_size, -EBADF, "it has not the size of one");
     int adopted = shm_adopt(&memory, fd, (size_t)status.st_size, false);
     if (adopted < 0)
-        return say(why, why_size, adopted,
-                   adopted == -EBADF ? "it is not sealed" : strerror(-adopted));
+        return fail_reading(why, why_size, adopted,
+                            adopted == -EBADF ? "it is not sealed" : strerror(-adopted));
     memory.fd = -1; /* the caller's */
     memcpy(header, memory.base, sizeof *header);
     int result = 0;
     if (header->version != 1 || header->record_bytes != sizeof(struct proto_trace_record) ||
         header->mode >= RECORDING_MODES || (header->ended && header->ended < header->started))
-        result = say(why, why_size, -EPROTO,
-                     header->version ? "it is of another form: use the gpusharectl of the server's "
-                                       "version"
-                                     : "the worker had not begun it");
+        result = fail_reading(why, why_size, -EPROTO,
+                              header->version
+                                  ? "it is of another form: use the gpusharectl of the server's "
+                                    "version"
+                                  : "the worker had not begun it");
     if (result == 0 && copy_records(recording, &memory) < 0)
-        result = say(why, why_size, -ENOMEM, "memory is short");
+        result = fail_reading(why, why_size, -ENOMEM, "memory is short");
     if (recording->ended < header->started)
         recording->ended = header->started;
     shm_release(&memory);

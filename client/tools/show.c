@@ -45,7 +45,7 @@ static const char *bytes_of(const json_t *object, const char *name, char cell[CE
 }
 
 /* "12.5"; NULL where it is no percentage. */
-static const char *percentage(const json_t *value, char text[UNITS_TEXT])
+static const char *format_percent(const json_t *value, char text[UNITS_TEXT])
 {
     double percent = json_number_value(value);
     if (!json_is_number(value) || !(percent >= 0 && percent <= 100))
@@ -56,7 +56,7 @@ static const char *percentage(const json_t *value, char text[UNITS_TEXT])
 static const char *percent_of(const json_t *object, const char *name, char cell[CELL])
 {
     char text[UNITS_TEXT];
-    const char *percent = percentage(json_object_get(object, name), text);
+    const char *percent = format_percent(json_object_get(object, name), text);
     snprintf(cell, CELL, "%s%s", percent ? percent : "-", percent ? " %" : "");
     return cell;
 }
@@ -66,27 +66,28 @@ static const char *shares_of(const json_t *resource, const char *which, char cel
 {
     const json_t *request = json_object_get(json_object_get(resource, "request"), which);
     char a[UNITS_TEXT], b[UNITS_TEXT];
-    const char *least = json_number_value(request) > 0 ? percentage(request, a) : NULL;
-    const char *most = percentage(json_object_get(json_object_get(resource, "limit"), which), b);
-    if (least && most)
-        snprintf(cell, CELL, "%s to %s %%", least, most);
-    else if (least)
-        snprintf(cell, CELL, "%s %% to any", least);
+    const char *low = json_number_value(request) > 0 ? format_percent(request, a) : NULL;
+    const char *high =
+        format_percent(json_object_get(json_object_get(resource, "limit"), which), b);
+    if (low && high)
+        snprintf(cell, CELL, "%s to %s %%", low, high);
+    else if (low)
+        snprintf(cell, CELL, "%s %% to any", low);
     else
-        snprintf(cell, CELL, "%s%s", most ? most : "-", most ? " %" : "");
+        snprintf(cell, CELL, "%s%s", high ? high : "-", high ? " %" : "");
     return cell;
 }
 
 static const char *amounts_of(const json_t *resource, const char *which, char cell[CELL])
 {
     const json_t *request = json_object_get(resource, "request");
-    char least[CELL], most[CELL];
-    bytes_of(json_object_get(resource, "limit"), which, most);
+    char low[CELL], high[CELL];
+    bytes_of(json_object_get(resource, "limit"), which, high);
     if (json_integer_value(json_object_get(request, which)) > 0)
-        snprintf(cell, CELL, "%.40s to %.40s", bytes_of(request, which, least),
-                 strcmp(most, "-") == 0 ? "any" : most);
+        snprintf(cell, CELL, "%.40s to %.40s", bytes_of(request, which, low),
+                 strcmp(high, "-") == 0 ? "any" : high);
     else
-        snprintf(cell, CELL, "%s", most);
+        snprintf(cell, CELL, "%s", high);
     return cell;
 }
 
@@ -272,18 +273,18 @@ static void add_limits(struct table *table, const json_t *client)
     table_add(table, "%s", integer_of(client, "priority", cell));
 }
 
-/* All reasons together, and which was the most of it: "1.250 s, lease". */
+/* All reasons together, and which was the largest: "1.250 s, lease". */
 static const char *throttled_of(const json_t *client, char cell[CELL])
 {
     static const char *const reasons[] = {"lease", "duty", "priority", "threads"};
     const json_t *throttled = json_object_get(client, "throttled_seconds");
-    double sum = 0, most = 0;
+    double sum = 0, high = 0;
     const char *why = NULL;
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
         double seconds = json_number_value(json_object_get(throttled, reasons[i]));
         sum += seconds > 0 ? seconds : 0;
-        if (seconds > most) {
-            most = seconds;
+        if (seconds > high) {
+            high = seconds;
             why = reasons[i];
         }
     }

@@ -94,7 +94,7 @@ struct layout {
     bool right[TABLE_COLUMNS_MAX], follows[TABLE_COLUMNS_MAX];
 };
 
-static void measure(const struct table *table, struct layout *layout)
+static void measure_columns(const struct table *table, struct layout *layout)
 {
     for (unsigned i = 0; i < table->columns; i++) {
         const char *name = table->headings[i];
@@ -112,7 +112,7 @@ static void measure(const struct table *table, struct layout *layout)
 
 /* Where the block ends of the columns from first on: with one of them at least. */
 static unsigned block_end(const struct table *table, const struct layout *layout, unsigned first,
-                          unsigned most)
+                          unsigned width_max)
 {
     unsigned width = 0, end = first;
     for (unsigned i = 0; i < table->keys; i++)
@@ -121,7 +121,7 @@ static unsigned block_end(const struct table *table, const struct layout *layout
         if (!layout->follows[i])
             end = i;
         width += (unsigned)layout->widths[i];
-        if (most && width > most && end > first)
+        if (width_max && width > width_max && end > first)
             return end;
         width += GAP;
     }
@@ -158,7 +158,7 @@ bool table_print(const struct table *table, FILE *out, struct table_look look)
     struct layout layout = {0};
     if (table->columns == 0 || table->columns > TABLE_COLUMNS_MAX || table->keys >= table->columns)
         return false;
-    measure(table, &layout);
+    measure_columns(table, &layout);
     for (unsigned first = table->keys, end; first < table->columns; first = end) {
         end = block_end(table, &layout, first, look.width);
         if (first > table->keys)

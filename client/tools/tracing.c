@@ -27,7 +27,7 @@ int tracing_parse_seconds(const char *text, double *seconds)
 }
 
 /* An error in place of the server's answer. */
-static enum admin_outcome fail(json_t **answer, const char *path, int error)
+static enum admin_outcome fail_writing(json_t **answer, const char *path, int error)
 {
     json_decref(*answer);
     *answer = admin_client_error("invalid_value", "cannot write %s: %s", path, strerror(error));
@@ -53,8 +53,8 @@ static int write_file(int fd, const struct recording *recording, const json_t *a
     return fclose(file) != 0 && result == 0 ? -errno : result;
 }
 
-static enum admin_outcome carry_over(const struct tracing_wish *wish, int fd, int memory,
-                                     json_t **answer, struct tracing_summary *summary)
+static enum admin_outcome write_recording(const struct tracing_options *options, int fd, int memory,
+                                          json_t **answer, struct tracing_summary *summary)
 {
     struct recording recording;
     char why[300] = "it sent no memory";
@@ -71,7 +71,7 @@ static enum admin_outcome carry_over(const struct tracing_wish *wish, int fd, in
         .clients = (unsigned)json_array_size(json_object_get(*answer, "clients"))};
     int result = write_file(fd, &recording, *answer);
     recording_free(&recording);
-    return result < 0 ? fail(answer, wish->file, -result) : ADMIN_OK;
+    return result < 0 ? fail_writing(answer, options->file, -result) : ADMIN_OK;
 }
 
 /* Ctrl-C and a termination are no reason to lose the trace: the first one ends it. The second one
@@ -80,7 +80,7 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNALS = sizeof signals / sizeof signals[0] };
 static int told_by = -1; /* the handler's end of a pipe */
 
-static void let_go(void)
+static void reset_signals(void)
 {
     for (int i = 0; i < SIGNALS; i++) {
         struct sigaction action;
@@ -93,7 +93,7 @@ static void on_signal(int number)
 {
     int saved = errno;
     (void)number;
-    let_go();
+    reset_signals();
     /* The pipe is empty: there is room. */
     if (write(told_by, "", 1) < 0)
         abort();
@@ -119,40 +119,40 @@ static int catch_signals(int pipe_fds[2])
 
 static void release_signals(const int pipe_fds[2])
 {
-    let_go();
+    reset_signals();
     for (int i = 0; i < 2; i++)
         if (pipe_fds[i] >= 0)
             close(pipe_fds[i]);
 }
 
-enum admin_outcome tracing_run(const struct tracing_wish *wish, json_t **answer,
+enum admin_outcome tracing_run(const struct tracing_options *options, json_t **answer,
                                struct tracing_summary *summary)
 {
     *answer = NULL;
     *summary = (struct tracing_summary){0};
     bool made = true;
-    int fd = open(wish->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = open(options->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0 && errno == EEXIST) {
         made = false;
-        fd = open(wish->file, O_WRONLY | O_CLOEXEC);
+        fd = open(options->file, O_WRONLY | O_CLOEXEC);
     }
     if (fd < 0)
-        return fail(answer, wish->file, errno);
-    json_t *request = json_pack("{s:s, s:I, s:f}", "request", "trace", "gpu", (json_int_t)wish->gpu,
-                                "seconds", wish->seconds);
+        return fail_writing(answer, options->file, errno);
+    json_t *request = json_pack("{s:s, s:I, s:f}", "request", "trace", "gpu",
+                                (json_int_t)options->gpu, "seconds", options->seconds);
     int pipe_fds[2] = {-1, -1};
-    struct admin_client_wait wait = {.seconds = wish->seconds, .fd = -1};
+    struct admin_client_wait wait = {.seconds = options->seconds, .fd = -1};
     wait.enough = catch_signals(pipe_fds);
     enum admin_outcome outcome =
-        request ? admin_client_ask(wish->socket, request, answer, &wait) : ADMIN_FAILED;
+        request ? admin_client_ask(options->socket, request, answer, &wait) : ADMIN_FAILED;
     release_signals(pipe_fds);
     if (outcome == ADMIN_OK)
-        outcome = carry_over(wish, fd, wait.fd, answer, summary);
+        outcome = write_recording(options, fd, wait.fd, answer, summary);
     json_decref(request);
     if (wait.fd >= 0)
         close(wait.fd);
     close(fd);
     if (outcome != ADMIN_OK && made)
-        unlink(wish->file);
+        unlink(options->file);
     return outcome;
 }

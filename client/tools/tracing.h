@@ -14,7 +14,7 @@
 
 #define TRACING_SECONDS_DEFAULT 5.0
 
-struct tracing_wish {
+struct tracing_options {
     const char *socket, *file;
     double seconds; /* 0.001 to PROTO_TRACE_SECONDS_MAX */
     uint32_t gpu;
@@ -37,7 +37,7 @@ int tracing_parse_seconds(const char *text, double *seconds);
  * the server's, or one of its form that says what went wrong here; the caller's; NULL where memory
  * is short.
  */
-enum admin_outcome tracing_run(const struct tracing_wish *wish, json_t **answer,
+enum admin_outcome tracing_run(const struct tracing_options *options, json_t **answer,
                                struct tracing_summary *summary);
 
 #endif
