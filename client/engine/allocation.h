@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * allocation: which address ranges are whose: device memory, shared host buffers and
- * module variables of one connection. A copy looks here to tell device memory from
- * ordinary memory, and to refuse at once what would only fail in the server.
+ * allocation: the address ranges of one connection: device memory, shared host buffers and module
+ * variables. A copy looks here to tell device memory from ordinary memory, and to refuse at once a
+ * range that the server would refuse later.
  *
- * Variables lie where the driver put them, in the device window or not; one that
- * lies inside other memory of this table is not listed. Any thread.
+ * Variables lie where the driver put them, in the device window or elsewhere. A variable inside
+ * other memory of this table is not listed. Any thread.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_ALLOCATION_H
 #define GPUSHARE_CLIENT_ENGINE_ALLOCATION_H
@@ -19,8 +19,8 @@
 enum allocation_kind { ALLOCATION_DEVICE, ALLOCATION_HOST, ALLOCATION_VARIABLE };
 
 struct allocation {
-    uint64_t address, bytes; /* what it spans */
-    uint64_t asked;          /* ...of which this much was asked for, and may be used */
+    uint64_t address, bytes; /* whole allocation units */
+    uint64_t asked;          /* bytes that were asked for, and may be used */
     enum allocation_kind kind;
     const void *owner; /* a variable's module, else NULL */
 };
@@ -39,8 +39,8 @@ void allocation_destroy(struct allocations *table, bool here);
 /* Adds one; one that overlaps another is left out. Returns 0 or -ENOMEM. */
 int allocation_add(struct allocations *table, const struct allocation *allocation);
 
-/* Removes the one of this kind that begins at address, and says what it was. False if there is
- * none. */
+/* Removes the allocation of this kind that begins at address; *taken says what it was. False if
+ * there is none. */
 bool allocation_take(struct allocations *table, uint64_t address, enum allocation_kind kind,
                      struct allocation *taken);
 

@@ -19,10 +19,11 @@
 #include "common/units.h"
 
 enum {
-    /* A window is taken by chance or by a sanitizer's shadow; more than this is not chance. */
+    /* Something else of the process may lie where a window should, such as a sanitizer's shadow.
+     * After this many windows in use, another one won't help. */
     WINDOW_TRIES = 16,
-    /* A wait shorter than this is not worth a sleep and a wake-up (some 5 us each, and more when
-     * the processor has gone to a deep idle state). */
+    /* A sleep and a wake-up cost some 5 us each, and more from a deep idle state of the processor:
+     * a shorter wait is spent spinning. */
     SPIN_NS = 50000,
 };
 
@@ -31,20 +32,21 @@ struct connect_state {
     struct environment environment;
     struct proto_welcome welcome;
     struct device_survey survey;
-    uint32_t index; /* the server's, of the device */
+    uint32_t index; /* the server's number of the device */
 };
 
 static uint64_t choose_spin(void)
 {
-    /* With one processor the spinner would only keep the worker from it. The machine's count, not
-     * this process's: ranks bound to one processor each are the rule on batch nodes, and the worker
-     * runs on another. */
+    /* With one processor a spinning client would only keep the worker from running. The machine's
+     * processors count, not this process's: on batch nodes each rank is usually bound to one, and
+     * the worker runs on another. */
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
         return 0;
     return SPIN_NS;
 }
 
-/* A connection of the same group is one to the same server: peers can then be linked. */
+/* Connections to one server send the same group number, so that they can be linked as peers: the
+ * first one gets it from the server, and the others take it from an open connection. */
 static void choose_group(const gpushare_connection *connection, uint8_t group[16])
 {
     connection_registry_lock();
@@ -56,7 +58,8 @@ static void choose_group(const gpushare_connection *connection, uint8_t group[16
     connection_registry_unlock();
 }
 
-/* What the environment, its fraction of the device's memory and the options ask for. */
+/* The strictest limit of device memory that the environment, the fraction and the options ask for,
+ * in bytes. */
 static uint64_t resolve_memory_limit(const struct connect_state *state)
 {
     const struct environment *environment = &state->environment;
@@ -68,7 +71,8 @@ static uint64_t resolve_memory_limit(const struct connect_state *state)
     return limits_tighter_amount(memory, environment->wish.memory_limit, device);
 }
 
-/* The same of what is to be guaranteed. */
+/* The device memory that the client asks to have guaranteed, in bytes; the lower one of environment
+ * and options. */
 static gpushare_error resolve_memory_request(const struct connect_state *state, uint64_t *bytes)
 {
     const struct environment *environment = &state->environment;
@@ -146,7 +150,7 @@ static gpushare_error map_shared(gpushare_connection *connection, int fds[3])
         close(fds[0]);
     if (!result && (result = shm_adopt(&connection->status_memory, fds[1],
                                        ring_status_bytes(streams), false)) == 0) {
-        /* The mappings hold the memory; a descriptor less in the program's table. */
+        /* The mappings keep the memory alive; the program needs its table of descriptors. */
         close(connection->ring_memory.fd);
         close(connection->status_memory.fd);
         connection->ring_memory.fd = connection->status_memory.fd = -1;
@@ -181,8 +185,8 @@ static int reserve_ranges(uint64_t device_base, uint64_t host_base, uint64_t byt
 }
 
 /*
- * Both windows are reserved with no access, so that nothing else of this process comes
- * to lie where the device's addresses are: an address says by itself what it is.
+ * Reserves both windows with no access, so that nothing else of this process can be mapped at
+ * the device's addresses: an address alone then tells what it is.
  */
 static gpushare_error reserve_window(gpushare_connection *connection)
 {
@@ -247,8 +251,8 @@ static gpushare_error establish_connection(gpushare_connection *connection,
     return GPUSHARE_SUCCESS;
 }
 
-/* Frees a connection that is not (or no longer) in the registry, finished or not. In a forked
- * child only its memory. */
+/* Frees a connection that is not, or no longer, in the registry; it may be half made. In a forked
+ * child it frees memory alone. */
 static void delete_connection(gpushare_connection *connection)
 {
     bool here = connection->generation == connection_generation;
@@ -261,8 +265,7 @@ static void delete_connection(gpushare_connection *connection)
     event_delete_all(connection);
     allocation_destroy(&connection->allocations, here);
     peer_destroy(&connection->peers, here);
-    /* A fork does not hand the mappings on: the child may have something else at their addresses.
-     */
+    /* A fork does not hand the mappings on: the child may have something else there. */
     if (here) {
         if (connection->windows_reserved) {
             munmap((void *)(uintptr_t)connection->device_base, connection->window_bytes);
@@ -291,7 +294,7 @@ gpushare_error connect_open(const struct gpushare_options *options,
                       : failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
     if (error)
         goto free_both;
-    /* Before the server is looked for: the slip may be in its socket's variable. */
+    /* Before the search for the server: the misspelt variable may be that of its socket. */
     warning_variables(&state->environment);
     made->eventfd = -1;
     made->generation = connection_generation;

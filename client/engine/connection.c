@@ -9,8 +9,8 @@
 uint32_t connection_generation;
 
 /*
- * The list changes under both locks, so either is enough to read it. registry_lock is
- * held while the server is asked; list_lock never is, so that a copy can look.
+ * The list changes under both locks, so either one is enough to read it. registry_lock is
+ * held while the server is asked; list_lock never is, so that copies don't wait for the server.
  */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,9 +32,9 @@ static void fork_parent(void)
 }
 
 /*
- * In the child only the forking thread lives, and every other lock is as some lost
- * thread left it: nothing but the descriptors is touched. They are closed so that
- * the server sees the parent's end when the parent ends.
+ * In the child only the forking thread lives. A thread that does not exist here may have held any
+ * other lock, so nothing but descriptors is touched. They are closed so that the server notices
+ * when the parent ends.
  */
 static void fork_child(void)
 {

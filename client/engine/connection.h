@@ -4,7 +4,7 @@
  * connection: one client of one device: its session, its shared memory, and the lists
  * of what was made on it.
  *
- * Every public call begins with connection_check(). Locks, in the order in which they
+ * Every call of an API begins with connection_check(). Locks, in the order in which they
  * may be taken: registry, peer, stream (the default stream's before another's), lists,
  * session; staging's and allocations' are taken last, with nothing after them. Nothing waits for
  * the device with `lists` held but the default stream's joining of others, which waits for room in

@@ -8,7 +8,7 @@
 #include "client/session/failure.h"
 #include "common/ring.h"
 
-/* What every copy and fill is asked with. */
+/* The arguments of a copy. */
 struct transfer {
     gpushare_connection *connection;
     struct gpushare_stream *stream;
@@ -73,7 +73,8 @@ struct outgoing {
 
 enum { OUTGOING_MAX = 4 };
 
-/* Sends one more chunk if there is one to have; blocks only if the caller holds none. */
+/* Sends one more chunk if there is a free one. Waits for one only if *held is 0: two copies that
+ * held chunks and waited for more would wait for each other. */
 static gpushare_error send_chunk(const struct transfer *t, uint64_t *sent, struct outgoing *queue,
                                  unsigned *held)
 {
@@ -94,7 +95,7 @@ static gpushare_error send_chunk(const struct transfer *t, uint64_t *sent, struc
     return GPUSHARE_SUCCESS;
 }
 
-/* Takes the oldest chunk's bytes when they have come. */
+/* Waits for the oldest chunk's bytes and copies them to their destination. */
 static gpushare_error take_chunk(const struct transfer *t, struct outgoing *queue, unsigned *held)
 {
     struct outgoing o = queue[0];
@@ -121,7 +122,7 @@ static gpushare_error stage_out(const struct transfer *t)
     }
     while (held)
         (void)take_chunk(t, queue, &held);
-    /* The bytes are the caller's now; were they not copied, it must hear so now. */
+    /* The caller reads the bytes next: an error of this copy must be returned by this call. */
     return error ? error : stream_check(t->stream);
 }
 

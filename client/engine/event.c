@@ -88,7 +88,7 @@ gpushare_error event_record(gpushare_event *event, struct gpushare_stream *strea
     if (event->handle)
         error = stream_push(stream, &u.descriptor);
     if (!error) {
-        /* Within the stream's turn, so that of two records the later one stays. */
+        /* While the stream is held, so that the later of two records is the one that stays. */
         pthread_mutex_lock(&event->lock);
         event->recorded = true;
         event->stream = stream->index;

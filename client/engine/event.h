@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * event: a stream and a timeline value; one that takes times is known to the server
- * too, under a handle.
+ * event: a stream and a timeline value. The server knows only events that take times, by a handle.
+ * Any thread.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_EVENT_H
 #define GPUSHARE_CLIENT_ENGINE_EVENT_H

@@ -9,7 +9,7 @@
 #include "client/engine/thread_stream.h"
 #include "client/session/failure.h"
 
-/* What a launch writes: the command as a descriptor. */
+/* The command that a launch pushes, and the same bytes as a descriptor of the ring. */
 union command {
     struct ring_descriptor descriptor;
     struct proto_command_launch launch;
@@ -46,7 +46,7 @@ static gpushare_error refuse_geometry(const struct gpushare_function *function,
                    (unsigned long long)block.x * block.y * block.z, function->block_threads);
 }
 
-/* Zero fails too: 0 - 1 is larger than any limit. */
+/* Zero does not fit either: 0 - 1 wraps around to more than any limit. */
 static inline bool dims_fit(struct gpushare_dim dim, struct gpushare_dim max)
 {
     return dim.x - 1 < max.x && dim.y - 1 < max.y && dim.z - 1 < max.z;
@@ -81,10 +81,10 @@ static inline void pack_parameters(const struct gpushare_function *function, str
     for (uint32_t i = 0; i < function->parameters; i++) {
         struct module_parameter parameter = function->table[i];
         uint8_t *at = (uint8_t *)to + parameter.offset;
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): launch_kernel's callers refuse NULL
-         */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): callers refuse NULL */
         const void *from = source.each[i];
-        /* Almost every parameter is one of these; a call of memcpy costs more than the copy. */
+        /* Almost every parameter has 8 or 4 bytes. memcpy of a constant size is one move; with a
+         * size that the compiler does not know it is a call, which costs more than the copy. */
         if (parameter.bytes == 8)
             memcpy(at, from, 8);
         else if (parameter.bytes == 4)

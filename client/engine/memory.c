@@ -36,7 +36,7 @@ enum memory_kind memory_classify(gpushare_connection *connection, uint64_t addre
     }
     if (in_window(connection, address) || in_window(connection, last))
         return MEMORY_ASTRAY;
-    /* Of another connection: this process can't touch it, so it must not be taken for ordinary. */
+    /* Device memory of another connection is not readable here: it is no ordinary memory. */
     return connection_any_window(address) || connection_any_window(last) ? MEMORY_ASTRAY
                                                                          : MEMORY_ORDINARY;
 }
@@ -81,14 +81,14 @@ gpushare_error memory_device_alloc(gpushare_connection *connection, uint64_t cou
 gpushare_error memory_device_free(gpushare_connection *connection, gpushare_address address)
 {
     struct allocation taken;
-    /* Before the server can give the address to another thread's allocation. */
+    /* Removed before the server is asked: it may give the address to another thread at once. */
     if (!allocation_take(&connection->allocations, address, ALLOCATION_DEVICE, &taken))
         return failure(GPUSHARE_ERROR_INVALID_HANDLE,
                        "0x%llx is not where device memory of this connection begins, or was freed "
                        "before",
                        (unsigned long long)address);
     gpushare_error error = send_device_free(connection, address);
-    if (error) /* it is still there */
+    if (error) /* the server did not free it */
         (void)allocation_add(&connection->allocations, &taken);
     return error;
 }
@@ -140,7 +140,7 @@ static gpushare_error map_buffer(gpushare_connection *connection,
     if (result < 0)
         return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "a host buffer can't be mapped: %s",
                        strerror(-result));
-    /* A child that kept it would keep memory that is no longer charged to anybody. */
+    /* A forked child would keep the memory after it was freed, charged to nobody. */
     madvise(address_pointer(reply->address), reply->count, MADV_DONTFORK);
     struct allocation allocation = {
         .address = reply->address, .bytes = reply->count, .asked = count, .kind = ALLOCATION_HOST};
@@ -180,7 +180,7 @@ gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t addr
         return failure(GPUSHARE_ERROR_INVALID_HANDLE,
                        "0x%llx is not a shared host buffer of this connection, or was freed before",
                        (unsigned long long)address);
-    /* Before the server can give the addresses to another thread's allocation. */
+    /* Unmapped before the server is asked: it may give the address to another thread at once. */
     void *gone = mmap(address_pointer(address), buffer.bytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (gone != MAP_FAILED)

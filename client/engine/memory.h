@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * memory: what an address is to a connection, and shared host buffers as this
- * process maps them. Mappings go with the connection's windows.
+ * memory: device memory and shared host buffers of a connection, and what kind of memory an
+ * address is in. Buffers are mapped in the connection's window and unmapped with it.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_MEMORY_H
 #define GPUSHARE_CLIENT_ENGINE_MEMORY_H
@@ -12,13 +12,13 @@
 #include "client/gpushare.h"
 
 enum memory_kind {
-    MEMORY_ORDINARY, /* of this process alone */
+    MEMORY_ORDINARY, /* only this process can reach it */
     MEMORY_DEVICE,   /* one allocation's, or one variable's */
     MEMORY_HOST,     /* one shared host buffer's */
     MEMORY_ASTRAY    /* in some connection's window, but not in one allocation of this one's */
 };
 
-/* What the range is; count is at least 1. */
+/* What kind of memory the range is in. count: bytes, at least 1. */
 enum memory_kind memory_classify(gpushare_connection *connection, uint64_t address, uint64_t count);
 
 /*

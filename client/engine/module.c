@@ -148,7 +148,7 @@ void module_delete_all(gpushare_connection *connection)
 
 /* ---- names ---- */
 
-/* Offsets and sizes come from the server; launches trust them, so they are checked here, once. */
+/* Offsets and sizes come from the server, and launches copy by them: checked here, once. */
 static gpushare_error fill_table(struct gpushare_function *function, const uint32_t *pairs,
                                  size_t bytes)
 {
@@ -190,7 +190,7 @@ static void fill_function(struct gpushare_function *function,
     };
 }
 
-/* Asks the server; *out is not in the module's list yet. */
+/* Asks the server. *out is not in the module's list yet. */
 static gpushare_error query_function(gpushare_module *module, const char *name,
                                      struct gpushare_function **out)
 {
@@ -236,7 +236,7 @@ gpushare_error module_find_function(gpushare_module *module, const char *name,
                                     gpushare_function **function)
 {
     gpushare_error error = GPUSHARE_SUCCESS;
-    /* Held over the question, so that two threads get one and the same function. */
+    /* Held while the server is asked: two threads that ask for one name get one function. */
     pthread_mutex_lock(&module->lock);
     struct gpushare_function *found = module->functions;
     while (found && strcmp(found->name, name) != 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * module: loaded images and the kernels in them. A function is immutable once made
- * but for its shared-memory limit, so launches read it without a lock.
+ * module: loaded images and the kernels in them. Of a function only the shared-memory limit
+ * changes once it is made, so launches read it without a lock. Any thread.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_MODULE_H
 #define GPUSHARE_CLIENT_ENGINE_MODULE_H
@@ -26,7 +26,7 @@ struct module_parameter {
 };
 
 struct gpushare_function {
-    /* What a launch reads. */
+    /* A launch reads these. */
     gpushare_connection *connection;
     uint32_t handle;
     uint32_t block_threads;

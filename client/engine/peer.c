@@ -11,24 +11,25 @@
 
 enum {
     PEER_CHUNK = 4 << 20,
-    /* Two: the source's device fills one while the destination's empties the other. */
+    /* The source's device fills one chunk while the destination's device empties the other. */
     PEER_CHUNKS = 2,
     PEER_CHUNK_MIN = 64 << 10,
 };
 
-/* A buffer that both devices reach, and what was last done with each part of it. */
+/* A host buffer that both devices reach, with the streams that copy to and from it. */
 struct road {
-    uint8_t *buffer; /* NULL until a first copy */
+    uint8_t *buffer; /* NULL before the first copy */
     uint64_t chunk_bytes;
     struct gpushare_stream *source_side, *destination_side; /* the library's own, one each */
-    uint32_t next;                                          /* chunk */
+    uint32_t next;                                          /* chunk to use */
     struct {
-        uint32_t stream; /* of the destination */
-        uint64_t value;  /* when it has been emptied; 0: never used */
+        uint32_t stream; /* of the destination, which emptied the chunk last */
+        uint64_t value;  /* its timeline value when that is done; 0: never used */
     } emptied[PEER_CHUNKS];
 };
 
-/* What one connection knows of another. Copies are kept at the source, links at the waiter. */
+/* What one connection knows of another. The source of copies keeps the road, a connection whose
+ * streams wait keeps the link. */
 struct peer {
     uint64_t id; /* of the other connection */
     uint32_t link;
@@ -60,7 +61,7 @@ void peer_destroy(struct peers *peers, bool here)
         pthread_mutex_destroy(&peers->lock);
 }
 
-/* The entry for `to`, made if need be. */
+/* The entry for `to`, made if there is none. */
 static gpushare_error find_peer(gpushare_connection *from, const gpushare_connection *to,
                                 struct peer **out)
 {
@@ -105,7 +106,7 @@ gpushare_error peer_link(gpushare_connection *from, gpushare_connection *to, uin
                                     .reply_bytes = sizeof reply};
         if ((error = connection_call(from, &call)))
             return error;
-        /* Two threads may both have asked; either answer is good. */
+        /* Two threads may both have asked: both links name the same connection. */
         known = reply.link;
         __atomic_store_n(&peer->link, known, __ATOMIC_RELEASE);
     }
@@ -113,7 +114,7 @@ gpushare_error peer_link(gpushare_connection *from, gpushare_connection *to, uin
     return GPUSHARE_SUCCESS;
 }
 
-/* The other connection's entry goes; what the server holds for it goes with the connections. */
+/* Removes the entry for one connection. The server frees links with their connections. */
 static void forget_peer(gpushare_connection *connection, uint64_t id)
 {
     pthread_mutex_lock(&connection->peers.lock);
@@ -121,7 +122,8 @@ static void forget_peer(gpushare_connection *connection, uint64_t id)
         if ((*link)->id == id) {
             struct peer *gone = *link;
             *link = gone->next;
-            /* The buffer is this connection's own: charged to it, and free to be used again. */
+            /* The buffer is charged to this connection, which lives on: it is freed. The server is
+             * asked without the lock. */
             void *buffer = gone->road.buffer;
             struct gpushare_stream *side = gone->road.source_side;
             delete_peer(gone);
@@ -137,7 +139,7 @@ static void forget_peer(gpushare_connection *connection, uint64_t id)
 
 void peer_forget(gpushare_connection *connection)
 {
-    /* What the roads from here use of others: a stream at the far end each. */
+    /* Each road from here uses a stream of the connection at its far end. */
     for (struct peer *p = connection->peers.first; p; p = p->next) {
         if (p->road.destination_side && connection_find(p->id))
             (void)stream_retire(p->road.destination_side);
@@ -159,7 +161,8 @@ static gpushare_error share_buffer(gpushare_connection *destination, gpushare_co
     return connection_call(destination, &call);
 }
 
-/* Everything a copy from source to destination needs, once. Called with the peer's lock. */
+/* Makes what copies from source to destination need, as far as it is missing. Called with the
+ * peer's lock. */
 static gpushare_error build_road(gpushare_connection *destination, gpushare_connection *source,
                                  struct road *road)
 {
@@ -189,13 +192,15 @@ static gpushare_error build_road(gpushare_connection *destination, gpushare_conn
     return GPUSHARE_SUCCESS;
 }
 
+/* One of the two halves of a copy: into the buffer, or out of it. */
 struct leg {
     struct gpushare_stream *stream;
     gpushare_connection *other;
-    uint32_t link; /* by which this leg's connection names the other's timelines */
+    uint32_t link; /* the number by which this leg's connection names the other's timelines */
 };
 
-/* One copy command of one leg, after the other connection's stream has reached value. */
+/* Pushes one copy of a leg (count 0: none), which begins when the other connection's stream has
+ * reached value. *done: the leg's timeline value after it. */
 static gpushare_error push_copy(const struct leg *leg, uint32_t other_stream, uint64_t value,
                                 uint64_t destination, uint64_t source, uint64_t count,
                                 uint64_t *done)
@@ -220,15 +225,15 @@ static gpushare_error push_copy(const struct leg *leg, uint32_t other_stream, ui
     return error;
 }
 
-/* Makes `leg` wait for all that `other` was given so far. */
+/* What is pushed into `leg` from now on waits for all that was pushed into `other` so far. */
 static gpushare_error follow_stream(const struct leg *leg, const struct gpushare_stream *other)
 {
     uint64_t ignored;
     return push_copy(leg, other->index, stream_last(other), 0, 0, 0, &ignored);
 }
 
-/* A stream joins the default stream's rules only when something is pushed: without this, what
- * follows it would not wait for work that the stream itself must wait for. */
+/* Waits that the default-stream rules ask for are pushed when a stream is next used. Streams that
+ * follow this one must wait for the same work, so these waits are pushed now. */
 static gpushare_error join_default_stream(struct gpushare_stream *stream)
 {
     gpushare_error error = stream_begin(stream);
@@ -277,7 +282,8 @@ gpushare_error peer_copy(gpushare_connection *destination, uint64_t to, gpushare
         in.stream = at_source ? stream : road->source_side;
         out.stream = at_source ? road->destination_side : stream;
         const struct leg *mine = at_source ? &in : &out, *helper = at_source ? &out : &in;
-        /* The helper may not begin before the caller's stream would, nor be left behind. */
+        /* The helper's leg begins no sooner than the caller's stream would, and what is pushed into
+         * the caller's stream later begins after both legs. */
         if (!(error = follow_stream(helper, stream)) &&
             !(error = push_legs(&in, &out, road, to, from, count)) && at_source)
             error = follow_stream(mine, helper->stream);

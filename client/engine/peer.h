@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * peer: what a connection has to do with another one of the same process: the link
- * by which its rings can wait for the other's timelines, and the host buffer through
- * which copies between the two go.
+ * peer: two connections of the same process: the link by which rings of one can wait for timelines
+ * of the other, and the host buffer through which copies between the two go.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_PEER_H
 #define GPUSHARE_CLIENT_ENGINE_PEER_H
@@ -25,7 +24,8 @@ struct peers {
 
 void peer_init(struct peers *peers);
 
-/* Frees what is left. here: false in a forked child, where the lock may be held by nobody alive. */
+/* Frees what is left. here: false in a forked child, where a thread that does not exist may hold
+ * the lock. */
 void peer_destroy(struct peers *peers, bool here);
 
 /* The number by which `from`'s rings name timelines of `to`; asks the server once. */
@@ -38,7 +38,8 @@ gpushare_error peer_link(gpushare_connection *from, gpushare_connection *to, uin
 gpushare_error peer_copy(gpushare_connection *destination, uint64_t to, gpushare_connection *source,
                          uint64_t from, uint64_t count, struct gpushare_stream *stream);
 
-/* At close, with the registry's lock: every open connection forgets this one, and this one all. */
+/* Ends what this connection and the other open ones have between them. Called at close, with the
+ * registry's lock. */
 void peer_forget(gpushare_connection *connection);
 
 #endif

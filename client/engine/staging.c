@@ -8,15 +8,15 @@
 #include "client/session/failure.h"
 
 enum {
-    /* Four chunks of 4 MiB: while the device moves one (some 200 us at 20 GB/s) the processor
-     * copies the next, and the waits between cost nothing that can be seen. */
+    /* Four chunks of 4 MiB: the device moves one in some 200 us (at 20 GB/s) while the processor
+     * copies the next. Beside that, the waits between chunks cost next to nothing. */
     LARGE_CHUNK = 4 << 20,
     LARGE_CHUNKS = 4,
-    /* Small copies are many and each costs a chunk until it is done. */
+    /* There are many small copies, and each keeps a chunk until it is done. */
     SMALL_CHUNK = 64 << 10,
     SMALL_CHUNKS = 32,
     SMALL_SLAB = SMALL_CHUNK * SMALL_CHUNKS,
-    /* Less than this is not worth a buffer. */
+    /* A smaller buffer is not worth the request to the server. */
     SLAB_MIN = 64 << 10,
 };
 
@@ -55,8 +55,8 @@ static void cut_slab(struct staging_pool *pool, uint8_t *slab, uint64_t bytes)
 }
 
 /*
- * One more buffer for the pool, halved until the limit has room for it. Called with
- * the lock, which is open while the server is asked. False if there is no room.
+ * Adds a buffer to the pool, halved until the limit has room for it. Called with the lock,
+ * which is released while the server is asked. OUT_OF_MEMORY if there is no room.
  */
 static gpushare_error grow_pool(gpushare_connection *connection, struct staging_pool *pool)
 {
@@ -75,13 +75,13 @@ static gpushare_error grow_pool(gpushare_connection *connection, struct staging_
     pthread_cond_broadcast(&staging->given);
     if (!error)
         cut_slab(pool, slab, bytes);
-    /* What had to be smaller, or was refused, shows that there is no more. */
+    /* A buffer that had to be smaller, or was refused, shows that the limit is reached. */
     if (error == GPUSHARE_ERROR_OUT_OF_MEMORY || (!error && bytes < pool->slab_bytes))
         pool->full = true;
     return error;
 }
 
-/* The chunk not busy whose last copy is done, or else any that is not busy; NULL if all are. */
+/* A chunk that is not busy, if possible one whose last copy is done; NULL if all are busy. */
 static struct staging_chunk *find_chunk(const gpushare_connection *connection,
                                         struct staging_pool *pool)
 {
@@ -92,7 +92,7 @@ static struct staging_chunk *find_chunk(const gpushare_connection *connection,
             continue;
         if (chunk_is_done(connection, chunk))
             return chunk;
-        /* Values of different streams don't compare; of one stream the lowest is done first. */
+        /* Values of different streams don't compare; of one stream, the lowest is done first. */
         if (!pending || (chunk->stream == pending->stream && chunk->value < pending->value))
             pending = chunk;
     }
@@ -106,7 +106,8 @@ static gpushare_error fail_no_room(gpushare_error error)
                                  "or raise GPUSHARE_PINNED_HOST_MEM_LIMIT: ");
 }
 
-/* A chunk of the pool, marked busy; its last copy may still run. Called with the lock. */
+/* Marks a chunk of the pool busy and returns it; its last copy may still run. Called with the lock.
+ * *out is NULL where all are busy and wait is false. */
 static gpushare_error choose_chunk(gpushare_connection *connection, struct staging_pool *pool,
                                    bool wait, struct staging_chunk **out)
 {
@@ -145,13 +146,13 @@ gpushare_error staging_take(gpushare_connection *connection, uint64_t count, boo
     struct staging_pool *pool = count <= SMALL_CHUNK ? &staging->small : &staging->large;
     struct staging_pool *other = count <= SMALL_CHUNK ? &staging->large : &staging->small;
     pthread_mutex_lock(&staging->lock);
-    /* A limit too tight for both pools leaves one to serve all. */
+    /* A limit that has room for one pool only makes that pool serve all copies. */
     if (pool->full && !pool->count && other->count)
         pool = other;
     gpushare_error error = choose_chunk(connection, pool, wait, &chunk);
     if (error == GPUSHARE_ERROR_OUT_OF_MEMORY && other->count)
         error = choose_chunk(connection, other, wait, &chunk);
-    /* Memory that is freed meanwhile may make room: the next call asks again. */
+    /* The program may free memory meanwhile: the next call asks the server again. */
     if (error == GPUSHARE_ERROR_OUT_OF_MEMORY)
         pool->full = false;
     pthread_mutex_unlock(&staging->lock);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * staging: shared host buffers of the library's own, through which ordinary memory
- * goes. Two pools: many small chunks, so that small copies don't wait for each
- * other, and few large ones, so that the processor fills one while the device reads
- * another. Allocated when first needed, and smaller where the client's pinned-host
- * limit leaves less. Any thread.
+ * staging: shared host buffers of the library's own, for copies of ordinary memory. There are two
+ * pools: many small chunks, so that small copies don't wait for each other, and a few large ones,
+ * so that the processor fills one while the device reads another. Buffers are allocated when they
+ * are first needed, and are smaller where the client's pinned-host limit has less room. Any thread.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_STAGING_H
 #define GPUSHARE_CLIENT_ENGINE_STAGING_H
@@ -47,16 +46,15 @@ void staging_init(struct staging *staging);
 void staging_destroy(struct staging *staging);
 
 /*
- * Takes a chunk for a copy of count bytes, of which it may hold fewer; what was last
- * copied from or to it is done. wait: whether to wait for one; a caller that
- * holds a chunk already must not (two such callers would wait for each other) and
- * gets *chunk NULL instead.
- * OUT_OF_MEMORY if the pinned-host limit leaves no room at all.
+ * Takes a chunk for a copy of count bytes; it may hold fewer. Its last copy is done. wait: wait for
+ * one if all are busy. A caller that holds a chunk already must not wait, for two such callers
+ * would wait for each other: *chunk is NULL then. OUT_OF_MEMORY if the pinned-host limit has no
+ * room for a buffer.
  */
 gpushare_error staging_take(gpushare_connection *connection, uint64_t count, bool wait,
                             struct staging_chunk **chunk);
 
-/* Gives it back; it is used again when the stream's timeline reaches value (0: at once). */
+/* Gives a chunk back. It is used again when the stream's timeline reaches value (0: at once). */
 void staging_give(gpushare_connection *connection, struct staging_chunk *chunk, uint32_t stream,
                   uint64_t value);
 

@@ -47,7 +47,7 @@ static gpushare_error report_error(struct gpushare_stream *stream)
 {
     const struct proto_stream_status *status = stream->producer.ring.status;
     uint32_t count = __atomic_load_n(&status->error_count, __ATOMIC_ACQUIRE);
-    /* One reporter of several threads: whoever moves the mark. */
+    /* Of several threads the one that moves the mark reports the error. */
     if (__atomic_exchange_n(&stream->errors_seen, count, __ATOMIC_ACQ_REL) == count)
         return GPUSHARE_SUCCESS;
     uint32_t error = __atomic_load_n(&status->error, __ATOMIC_ACQUIRE);
@@ -64,7 +64,7 @@ static inline gpushare_error check_errors(struct gpushare_stream *stream)
 
 /* ---- pushing ---- */
 
-/* The ring or its arena is full: sleeps a while on the head. */
+/* The ring or its arena is full: sleeps until the head moves, or for a while. */
 static gpushare_error wait_room(struct gpushare_stream *stream) __attribute__((noinline));
 static gpushare_error wait_room(struct gpushare_stream *stream)
 {
@@ -72,15 +72,15 @@ static gpushare_error wait_room(struct gpushare_stream *stream)
     uint32_t seen = stream->producer.head;
     uint32_t fault =
         ring_wait_room(&stream->producer, (struct proto_status_header *)connection->status);
-    /* Nothing moved for a whole sleep: the fault word may be all that is left of the server, or not
-     * even that. */
+    /* The head did not move: the server may have ended, and may not even have set the fault word.
+     */
     if (fault || (__atomic_load_n(&stream->producer.ring.status->head, __ATOMIC_RELAXED) == seen &&
                   !connection_alive(connection)))
         return connection_dead(connection);
     return GPUSHARE_SUCCESS;
 }
 
-/* The producer's half of the handshake in tests/model/doorbell.pml. */
+/* This is the producer's half of the handshake in tests/model/doorbell.pml. */
 gpushare_error stream_push(struct gpushare_stream *stream, const struct ring_descriptor *descriptor)
 {
     while (__builtin_expect(ring_room(&stream->producer) == RING_FULL, 0)) {
@@ -90,7 +90,8 @@ gpushare_error stream_push(struct gpushare_stream *stream, const struct ring_des
     }
     if (ring_publish(&stream->producer, descriptor))
         doorbell_ring(stream->connection->header, stream->index, stream->connection->eventfd);
-    /* Named by other streams' waits only from here on, when its descriptor can be seen. */
+    /* Release: another stream that reads this value and names it in a wait must not be able to do
+     * so before the descriptor can be seen, or waits could form a circle. */
     __atomic_store_n(&stream->last, stream->producer.value, __ATOMIC_RELEASE);
     return GPUSHARE_SUCCESS;
 }
@@ -149,7 +150,7 @@ static bool own_has_reached(const struct gpushare_stream *stream, uint64_t value
     return __atomic_load_n(&stream->producer.ring.status->completed, __ATOMIC_ACQUIRE) >= value;
 }
 
-/* A blocking stream begins after what the default stream was given before. */
+/* A blocking stream waits for what was pushed into the default stream before. */
 static gpushare_error join_default(struct gpushare_stream *stream, uint64_t value)
 {
     const struct gpushare_stream *source = stream->connection->default_stream;
@@ -163,7 +164,7 @@ static gpushare_error join_default(struct gpushare_stream *stream, uint64_t valu
     return GPUSHARE_SUCCESS;
 }
 
-/* The default stream begins after what every blocking stream was given before. */
+/* The default stream waits for what was pushed into each blocking stream before. */
 static gpushare_error join_blocking(struct gpushare_stream *stream)
 {
     gpushare_connection *connection = stream->connection;
@@ -259,8 +260,8 @@ struct point {
 };
 
 /*
- * Where all streams stand: the default stream and those of the list, or only its
- * blocking ones. malloc'ed; NULL without memory.
+ * The last values pushed into the default stream and into the streams of the list, or only into its
+ * blocking ones. malloc'ed; NULL, with the sentence set, where memory is short.
  */
 static struct point *snapshot_points(gpushare_connection *connection, bool blocking_only,
                                      uint32_t *count)
@@ -325,7 +326,7 @@ gpushare_error stream_wait_connection(gpushare_connection *connection)
     error = check_errors(connection->default_stream);
     pthread_mutex_lock(&connection->lists);
     for (struct gpushare_stream *s = connection->streams; s; s = s->next) {
-        /* All are told now; the first one's error is what the caller gets. */
+        /* This call reports the errors of all streams; the caller gets the first one. */
         gpushare_error other = check_errors(s);
         error = error ? error : other;
     }
@@ -353,8 +354,8 @@ gpushare_error stream_query(struct gpushare_stream *stream)
 
 /* ---- life ---- */
 
-/* Forgets streams that were destroyed and whose work is done. With the lists' lock; returns a list.
- */
+/* Takes streams out of the list that were destroyed and whose work is done. Called with the lists'
+ * lock. Returns them as a list of their own. */
 static struct gpushare_stream *pick_done(gpushare_connection *connection)
 {
     struct gpushare_stream *done = NULL;
@@ -406,7 +407,7 @@ gpushare_error stream_retire(struct gpushare_stream *stream)
     return reap_streams(connection);
 }
 
-/* Waits for the work of one destroyed stream. False if there is none. */
+/* Waits for the work of one destroyed stream, and reaps it. False if there is none. */
 static bool wait_zombie(gpushare_connection *connection, gpushare_error *error)
 {
     struct point point = {0, 0};
@@ -436,7 +437,7 @@ gpushare_error stream_open(gpushare_connection *connection, uint32_t flags, int3
     gpushare_error error = reap_streams(connection);
     if (error)
         return error;
-    /* Streams that still work off what they had when they were destroyed count until then. */
+    /* A destroyed stream counts against the limit until its work is done. */
     while ((error = connection_call(connection, &call)) == GPUSHARE_ERROR_TOO_MANY_OBJECTS &&
            wait_zombie(connection, &error))
         ;

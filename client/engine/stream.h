@@ -3,14 +3,14 @@
 /*
  * stream: a ring's producer with a lock, and the rules of CUDA's default streams.
  *
- * Order between streams is explicit: a "wait" command names streams and timeline
- * values. The default stream waits for the last value of every blocking stream; a
- * blocking stream waits for the default stream's last value. Each remembers what it
- * has waited for, so that a wait is pushed only when there is news. A value is named
- * only after its descriptor was pushed, so waits never form a circle.
+ * Order between streams is explicit: a "wait" command names streams and timeline values. The
+ * default stream waits for the last value of every blocking stream; a blocking stream waits for
+ * the default stream's last value. Each stream remembers the values that it has waited for, so a
+ * wait is pushed only when there is a new one. A value is named only after its descriptor was
+ * pushed, so waits never form a circle.
  *
- * A destroyed stream stays (as a zombie) until its work is done, so that every event
- * and every wait that names it stays meaningful; only then is it given back.
+ * A destroyed stream stays in the list (as a zombie) until its work is done, so that events and
+ * waits that name it keep their meaning. Then the server is told, and the object is freed.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_STREAM_H
 #define GPUSHARE_CLIENT_ENGINE_STREAM_H
@@ -25,11 +25,11 @@
 
 struct gpushare_stream {
     gpushare_connection *connection;
-    pthread_mutex_t lock; /* producer, joined, and whose turn it is to push */
+    pthread_mutex_t lock; /* producer, joined; held from stream_begin to stream_end */
     struct ring_producer producer;
     uint64_t joined;      /* the default stream's value that this one has waited for */
-    uint64_t last;        /* atomic; producer.value as others may read it */
-    uint32_t errors_seen; /* atomic; of status.error_count, what was reported */
+    uint64_t last;        /* atomic; producer.value for other threads */
+    uint32_t errors_seen; /* atomic; the status.error_count up to which errors were reported */
     uint32_t index;
     uint32_t flags;
     int32_t priority;
@@ -80,14 +80,15 @@ bool stream_has_reached(const gpushare_connection *connection, uint32_t index, u
 /* Waits until it has. SUCCESS, or the error that ended the connection. */
 gpushare_error stream_wait_value(gpushare_connection *connection, uint32_t index, uint64_t value);
 
-/* The error that ended the connection, or one of the stream's work that was not reported yet. */
+/* The error that ended the connection, or an error of the stream's work that was not reported yet,
+ * which then counts as reported. */
 gpushare_error stream_check(struct gpushare_stream *stream);
 
-/* Waits for all that was pushed into the stream so far, and settles. */
+/* Waits for all that was pushed into the stream so far, then stream_check. */
 gpushare_error stream_wait_pushed(struct gpushare_stream *stream);
 
-/* The same for all that a call on the stream would come after: for the default stream that includes
- * the blocking streams, whether or not it has joined them yet. */
+/* The same for all work that work pushed now would come after: for the default stream that includes
+ * the blocking streams. */
 gpushare_error stream_wait_all(struct gpushare_stream *stream);
 
 /* SUCCESS if all that a call on the stream would come after is done, NOT_READY if not, or an error
@@ -98,15 +99,15 @@ gpushare_error stream_query(struct gpushare_stream *stream);
  * one's is returned. */
 gpushare_error stream_wait_connection(gpushare_connection *connection);
 
-/* Makes a stream object for a ring that begins with value; not in any list yet. NULL without
- * memory. */
+/* Makes a stream object for a ring that begins with value; it is in no list yet. NULL where memory
+ * is short. */
 struct gpushare_stream *stream_new(gpushare_connection *connection, uint32_t index, uint64_t value);
 
 /* Asks the server for a stream and puts it into the connection's list. */
 gpushare_error stream_open(gpushare_connection *connection, uint32_t flags, int32_t priority,
                            struct gpushare_stream **stream);
 
-/* Destroys a stream of the list, now or when its work is done. */
+/* Destroys a stream of the list: at once, or when its work is done. */
 gpushare_error stream_retire(struct gpushare_stream *stream);
 
 /* Frees the object alone. NULL is allowed. */

@@ -8,7 +8,8 @@
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
 
-/* Connections are named by id, not by address: one may be closed while the thread lives. */
+/* An entry names its connection by id: by address, a closed connection's could be taken for a new
+ * one's. */
 struct entry {
     uint64_t connection;
     struct gpushare_stream *stream;
@@ -19,7 +20,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static int key_error;
 
-/* The entry used last, so that a launch need not search. */
+/* The entry used last: a launch need not search. */
 static __thread struct entry latest;
 
 static void thread_ends(void *first)
@@ -39,7 +40,7 @@ static void make_key(void)
     key_error = pthread_key_create(&key, thread_ends);
 }
 
-/* Entries of closed connections go; returns the rest. */
+/* Frees the entries of closed connections. Returns the rest. */
 static struct entry *sweep_entries(struct entry *first)
 {
     connection_registry_lock();

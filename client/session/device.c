@@ -103,7 +103,8 @@ struct look {
     struct device_survey survey;
 };
 
-/* A session of its own, only to look. *look is the caller's to free on success. */
+/* Surveys the devices through a session that is closed again. *out is the caller's to free; written
+ * on success only. */
 static gpushare_error open_look(const struct gpushare_options *options, struct look **out)
 {
     struct look *look = malloc(sizeof *look);

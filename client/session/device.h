@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * device: which devices the server has, and which of them this process sees.
+ * device: the devices that the server has, and those of them that this process can see.
  */
 #ifndef GPUSHARE_CLIENT_SESSION_DEVICE_H
 #define GPUSHARE_CLIENT_SESSION_DEVICE_H
@@ -15,7 +15,7 @@
 struct device_survey {
     unsigned visible;                     /* how many */
     unsigned indices[LIMITS_DEVICES_MAX]; /* the server's index of visible device i */
-    uint64_t memory[LIMITS_DEVICES_MAX];  /* limit that the environment asks for; PROTO_UNSET */
+    uint64_t memory[LIMITS_DEVICES_MAX];  /* limit that the environment asks for, or PROTO_UNSET */
     struct proto_device_info info[LIMITS_DEVICES_MAX]; /* by the server's index */
     uint32_t error[LIMITS_DEVICES_MAX];                /* why the server can't describe it, or 0 */
     char text[LIMITS_DEVICES_MAX][128];                /* the beginning of its sentence */
@@ -25,8 +25,8 @@ struct device_survey {
 gpushare_error device_survey(struct session *session, const struct proto_welcome *welcome,
                              const struct environment *environment, struct device_survey *survey);
 
-/* Is `ordinal` a visible device that works? SUCCESS and the server's index, or INVALID_DEVICE,
- * NO_DEVICE, DEVICE_NOT_READY. */
+/* Finds the server's index of visible device `ordinal`. INVALID_DEVICE, NO_DEVICE, or the error
+ * that the server gave for it, such as DEVICE_NOT_READY. */
 gpushare_error device_choose(const struct device_survey *survey, uint32_t ordinal, uint32_t *index);
 
 /* Into the public form, whole: device->size is set to that of this library's struct. */

@@ -20,7 +20,7 @@ static const char *read_variable(const char *name, void *context)
     return secure_getenv(name);
 }
 
-/* A percentage of the options', into hundredths; 0 where it is not wished for. */
+/* A percentage of the options, in hundredths of a per cent; 0: not asked for. */
 static gpushare_error parse_percentage(const char *name, double percentage, uint32_t *hundredths)
 {
     *hundredths = 0;
@@ -28,8 +28,8 @@ static gpushare_error parse_percentage(const char *name, double percentage, uint
         return GPUSHARE_SUCCESS;
     if (!(percentage >= 0.01 && percentage <= 100))
         return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "options: %s is %g; it must be from 0.01 to 100, or 0 for no wish", name,
-                       percentage);
+                       "options: %s is %g; it must be from 0.01 to 100, or 0 to ask for nothing",
+                       name, percentage);
     *hundredths = (uint32_t)(percentage * 100 + 0.5);
     return GPUSHARE_SUCCESS;
 }
@@ -68,16 +68,17 @@ static gpushare_error merge_memory(struct environment *environment,
     return GPUSHARE_SUCCESS;
 }
 
-/* Of two requests the lower holds; where they come from elsewhere than a limit that is lower still,
- * the server grants no more than that. */
+/* The lower one of two requests is asked for. A request above a limit of the other source is no
+ * error: the server grants no more than the limit. */
 static gpushare_error merge_shares(struct limits_wish *wish, const struct gpushare_options *options)
 {
     uint32_t threads, request, limit, fraction;
     gpushare_error error;
     if (!(options->fraction >= 0 && options->fraction <= 1))
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "options: fraction is %g; it must be above 0, up to 1, or 0 for no wish",
-                       options->fraction);
+        return failure(
+            GPUSHARE_ERROR_INVALID_VALUE,
+            "options: fraction is %g; it must be above 0 and at most 1, or 0 to ask for nothing",
+            options->fraction);
     if ((error = parse_percentage("thread_request", options->thread_request, &threads)) ||
         (error = parse_percentage("time_request", options->time_request, &request)) ||
         (error = parse_percentage("time_limit", options->time_limit, &limit)) ||
@@ -124,7 +125,7 @@ static gpushare_error choose_name(struct limits_wish *wish, const char *name)
                            LIMITS_NAME_MAX);
         snprintf(wish->name, sizeof wish->name, "%s", name);
     } else if (!wish->name_from) {
-        /* The file name of a program may hold anything; a name is only a courtesy. */
+        /* A program's file name may hold any bytes; without a name the client works as well. */
         if (strlen(program_invocation_short_name) <= LIMITS_NAME_MAX &&
             limits_name_is_valid(program_invocation_short_name))
             snprintf(wish->name, sizeof wish->name, "%s", program_invocation_short_name);

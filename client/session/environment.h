@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * environment: what this process's environment asks for, together with what the
- * program's options ask for. The one module of the library that reads the environment.
- * The dialect is common/limits.h's.
+ * environment: the limits that this process's environment and the program's options ask for. No
+ * other module of the library reads the environment. Values are written as common/limits.h says.
  */
 #ifndef GPUSHARE_CLIENT_SESSION_ENVIRONMENT_H
 #define GPUSHARE_CLIENT_SESSION_ENVIRONMENT_H
@@ -11,20 +10,20 @@
 #include "client/gpushare.h"
 #include "common/limits.h"
 
-/* One wish, the stricter of options and environment in each respect. */
+/* The options and the environment together: of each limit the stricter one. */
 struct environment {
-    struct limits_wish wish; /* name and priority are final; socket is not */
+    struct limits_wish wish; /* as merged; for the socket see below */
     uint32_t device;         /* ordinal among the visible ones */
-    uint64_t memory_limit;   /* the options' own; PROTO_UNSET: not asked */
-    uint64_t memory_request; /* likewise; 0: not asked */
+    uint64_t memory_limit;   /* of the options alone, in bytes; PROTO_UNSET: not asked for */
+    uint64_t memory_request; /* of the options alone, in bytes; 0: not asked for */
     gpushare_warn warn;      /* NULL: nobody is warned */
     void *warn_context;
     char sockets[2][LIMITS_SOCKET_MAX + 1]; /* where the server may be, in this order; "" ends */
 };
 
 /*
- * Reads both. options: whole, not NULL. Returns GPUSHARE_SUCCESS, INVALID_VALUE (a bad
- * option) or INVALID_ENVIRONMENT (a bad variable), with the sentence set.
+ * Reads the environment and merges the options, which are whole and not NULL. Returns SUCCESS,
+ * INVALID_VALUE (a bad option) or INVALID_ENVIRONMENT (a bad variable), with the sentence set.
  */
 gpushare_error environment_read(struct environment *environment,
                                 const struct gpushare_options *options);

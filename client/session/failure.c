@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 
-/* Longer than any text in a message, so that a server's sentence fits with words before it. */
+/* More than any text of the protocol has, so that words fit before a server's sentence. */
 enum { SENTENCE_BYTES = 512 };
 
 static __thread char sentence[SENTENCE_BYTES];

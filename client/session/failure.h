@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * failure: the sentence that goes with an error, one a thread, which
- * gpushare_error_text() shows. Any thread.
+ * failure: the sentence that goes with an error. Each thread has one; gpushare_error_text()
+ * returns it. Any thread.
  *
- * Inside the library an operation returns a gpushare_error whose sentence is set
- * already; whoever forwards it leaves the sentence alone.
+ * Inside the library a function that returns an error has set the sentence already; a caller that
+ * passes the error on leaves the sentence as it is.
  */
 #ifndef GPUSHARE_CLIENT_SESSION_FAILURE_H
 #define GPUSHARE_CLIENT_SESSION_FAILURE_H
@@ -21,7 +21,8 @@ gpushare_error failure(gpushare_error error, const char *format, ...)
 /* The same with the table's own sentence. error: a number of the table. */
 gpushare_error failure_plain(uint32_t error) __attribute__((cold));
 
-/* The same with a sentence that comes from elsewhere; the table's where text is empty. */
+/* The same with a sentence of the server's or of common/; the table's where text is NULL or empty.
+ */
 gpushare_error failure_text(uint32_t error, const char *text) __attribute__((cold));
 
 /* The thread's sentence, "" before its first failure. Valid until the thread's next failure. */

@@ -19,7 +19,7 @@ static uint32_t load_ended(const struct session *session)
     return __atomic_load_n(&session->ended, __ATOMIC_ACQUIRE);
 }
 
-/* The first reason stays. Called with the lock. */
+/* Sets the error that ended the session, unless one is set already. Called with the lock. */
 static void mark_ended(struct session *session, uint32_t error, const char *text)
 {
     if (load_ended(session))
@@ -29,7 +29,8 @@ static void mark_ended(struct session *session, uint32_t error, const char *text
     __atomic_store_n(&session->ended, error, __ATOMIC_RELEASE);
 }
 
-/* The socket is gone without a word; the fault word may still say why. */
+/* The socket was closed without a message; the fault word may still say why. Called with the lock.
+ */
 static void mark_lost(struct session *session)
 {
     uint32_t fault =
@@ -73,7 +74,7 @@ static gpushare_error report_end(const struct session *session)
     return failure_text(load_ended(session), session->text);
 }
 
-/* Takes the reply apart. Called with the lock. */
+/* Copies the reply to the caller, or returns the server's refusal. Called with the lock. */
 static gpushare_error take_reply(struct session *session, const struct session_call *call)
 {
     struct channel_message *message = session->message;
@@ -110,14 +111,14 @@ static gpushare_error exchange_messages(struct session *session, const struct se
     if (load_ended(session))
         return report_end(session);
     uint32_t serial = ++session->serial;
-    if (!serial) /* 0 is for notifications */
+    if (!serial) /* 0 marks messages that answer no request */
         serial = ++session->serial;
     int result = channel_send(session->fd, call->request, serial, 0, call->body, call->tail,
                               call->tail_bytes, call->fd, call->fd ? 1 : 0);
     if (result == -EINVAL || result == -ETOOMANYREFS || result == -ENOBUFS || result == -ENOMEM)
         return failure(GPUSHARE_ERROR_SERVER_RESOURCES,
                        "a request could not be sent to the server: %s", strerror(-result));
-    /* After -EPIPE the server's last words may still be there to read. */
+    /* After -EPIPE there may still be a message that says why the server ended the session. */
     while (receive_message(session)) {
         if (session->message->header.serial == serial)
             return take_reply(session, call);
@@ -137,7 +138,7 @@ gpushare_error session_call(struct session *session, const struct session_call *
     return error;
 }
 
-/* Called with the lock. */
+/* Reads messages that answer no request, as long as there are any. Called with the lock. */
 static void read_notices(struct session *session)
 {
     struct pollfd poll_fd = {.fd = session->fd, .events = POLLIN};
@@ -164,7 +165,8 @@ gpushare_error session_ended(struct session *session)
     if (!load_ended(session)) {
         pthread_mutex_lock(&session->lock);
         read_notices(session);
-        /* The fault word is set before the server's words are sent; without them it is enough. */
+        /* The server sets the fault word before it sends its sentence: that may still be under way.
+         * If it does not come within 200 ms, the fault word says enough. */
         if (!load_ended(session) && session->status &&
             __atomic_load_n(&session->status->fault, __ATOMIC_ACQUIRE)) {
             struct pollfd poll_fd = {.fd = session->fd, .events = POLLIN};
@@ -217,14 +219,15 @@ static gpushare_error send_hello(struct session *session, struct proto_welcome *
     return error;
 }
 
-/* reasons: errno of dialling first, and second where there is one. */
+/* reasons: errno of connecting to first, and to second where that is not empty. */
 static gpushare_error fail_unreachable(const char *first, const char *second, const int reasons[2])
 {
     if (reasons[0] == EPROTOTYPE)
-        return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
-                       "%s is no socket for clients (the admin socket is another); name that one "
-                       "in GPUSHARE_SOCKET",
-                       first);
+        return failure(
+            GPUSHARE_ERROR_CONNECTION_FAILED,
+            "%s is not a socket for clients (it may be the admin socket); name the clients' "
+            "socket in GPUSHARE_SOCKET",
+            first);
     return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
                    "no server can be reached at %s (%s)%s%s%s%s%s; start gpushared, or name its "
                    "socket in GPUSHARE_SOCKET",

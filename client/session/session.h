@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session: the socket to the server: one request and its reply at a time, and the
- * notification that ends it.
+ * session: the socket to the server. It carries one request and its reply at a time, and the
+ * message with which the server ends the session.
  *
- * Once it has ended, every call returns the error that ended it, at once. A
- * session ends by the server's word ("ended"), by EOF, or by a server that breaks
- * the protocol. Any thread; requests of several threads go one after another.
+ * A session ends when the server says so ("ended"), closes the socket, or breaks the protocol.
+ * From then on every call returns the error that ended it, at once. Any thread may call; the
+ * requests of several threads go one after another.
  */
 #ifndef GPUSHARE_CLIENT_SESSION_SESSION_H
 #define GPUSHARE_CLIENT_SESSION_SESSION_H
@@ -24,13 +24,13 @@ struct session {
     uint32_t serial;
     char path[108]; /* where the server was found */
     uint32_t ended; /* atomic; the error that ended it, 0 while it lives */
-    const struct proto_status_header *status; /* NULL before attach; says why where EOF does not */
+    const struct proto_status_header *status; /* NULL before attach; holds the fault word */
     pthread_mutex_t lock;                     /* socket, serial, message, text */
     struct channel_message *message;
     char text[384]; /* the sentence that came with `ended`; written once, before it */
 };
 
-/* One request. What is zero is not there. */
+/* One request and where its reply goes. A member that is zero is not sent, or not expected. */
 struct session_call {
     uint16_t request; /* opcode */
     uint16_t reply;   /* opcode; "failed" is always possible */
@@ -54,13 +54,13 @@ struct session_call {
 gpushare_error session_dial(struct session *session, const char *first, const char *second,
                             struct proto_welcome *welcome);
 
-/* Asks and waits for the answer. Returns GPUSHARE_SUCCESS, the server's refusal, or the error that
- * ended the session. */
+/* Sends the request and waits for the reply. Returns SUCCESS, the server's refusal, or the error
+ * that ended the session. */
 gpushare_error session_call(struct session *session, const struct session_call *call);
 
 /*
- * Reads what the server said unasked, without waiting. Returns false if the session
- * has ended. What another thread is reading at the moment, it will see itself.
+ * Reads what the server sent unasked, without waiting. Returns false if the session has ended.
+ * While another thread waits for a reply, that thread reads instead, and nothing is read here.
  */
 bool session_alive(struct session *session);
 

@@ -58,7 +58,7 @@ void warning_limits(const struct environment *environment, const struct gpushare
                     const struct proto_attached *granted, uint32_t index)
 {
     const struct limits_wish *wish = &environment->wish;
-    /* A limit of all of it is none. */
+    /* A limit of 100 % limits nothing. */
     bool limits = wish->time_limit && wish->time_limit < WHOLE;
     if ((wish->time_request || limits) && !enforces_time(granted->mode))
         send_warning(

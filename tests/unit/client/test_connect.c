@@ -446,7 +446,7 @@ static void test_dead_socket_in_the_runtime_directory_is_named(void **state)
     assert_int_equal(listen(fd, 1), 0);
     setenv("GPUSHARE_SOCKET", path, 1);
     assert_int_equal(gpushare_connect(NULL, &gpu), GPUSHARE_ERROR_CONNECTION_FAILED);
-    assert_non_null(strstr(gpushare_error_text(), "is no socket for clients"));
+    assert_non_null(strstr(gpushare_error_text(), "is not a socket for clients"));
     close(fd);
     unlink(path);
     rmdir(inner);
