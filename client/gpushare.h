@@ -16,7 +16,7 @@
  *     struct gpushare_dim grid = {4096, 1, 1}, block = {256, 1, 1};
  *
  *     if (gpushare_connect(NULL, &gpu) != GPUSHARE_SUCCESS)
- *         die(gpushare_error_text());                   // every call below likewise
+ *         die(gpushare_error_text());                   // check every call so
  *     gpushare_module_load_file(gpu, "add.ptx", &module);
  *     gpushare_module_function(module, "add", &add);
  *     gpushare_memory_alloc(gpu, n * 4, &a);
@@ -28,36 +28,36 @@
  *
  * WHAT HOLDS FOR EVERY CALL
  *
- *   Units        sizes and offsets are bytes, if not said otherwise.
- *   Result       GPUSHARE_SUCCESS (0), or an error number; what went wrong, with the
- *                culprit and the remedy, stands in gpushare_error_text(). Outputs are
- *                written on success only.
+ *   Units        sizes and offsets are in bytes unless a comment says otherwise.
+ *   Result       GPUSHARE_SUCCESS (0), or an error number. gpushare_error_text() then says
+ *                what went wrong, with the culprit and the remedy. Outputs are written on
+ *                success only.
  *   NULL         a NULL connection, function, module or event is refused with
  *                GPUSHARE_ERROR_NOT_INITIALIZED (connection) or INVALID_HANDLE; a NULL
  *                output or input pointer with INVALID_VALUE. Where NULL means
- *                something (options, streams, what is freed), the call says so.
+ *                something (options, streams, an object to free), the call says so.
  *   Threads      any thread may make any call at any time, except that an object must
  *                not be in use by another thread while it is destroyed. Threads wait
  *                for each other only where they use the same stream, or ask the server
  *                for something (allocate, load, create). Launches, fills and copies
  *                of shared host buffers ask it nothing: they go through shared memory.
- *   Ownership    a connection owns all that was made on it; closing it frees the rest.
- *                What a caller passes in (names, paths, images, parameters, options) is
- *                copied, or read before the call returns. The memory of asynchronous
- *                copies is the exception; see there.
- *   Handles      are pointers of this process: one that was destroyed, unloaded or closed
- *                must not be used again, as memory after free(). (Addresses of device
- *                memory are looked up: one that was freed is refused.)
+ *   Ownership    a connection owns the objects made on it; closing it frees those that are
+ *                left. Arguments (names, paths, images, parameters, options) are copied,
+ *                or read before the call returns. The memory of asynchronous copies is
+ *                the exception; see there.
+ *   Handles      are pointers of this process. A handle must not be used after its object
+ *                was destroyed, unloaded or closed, as memory must not be used after
+ *                free(). (Addresses of device memory are looked up: a freed one is refused.)
  *   The end      when the server ends a connection (it stops, the device faults, an
- *                administrator kills the client), every later call on it, and every one
- *                that waits, returns the error that ended it. Never a signal, never a
- *                hang. What can still be done with it is gpushare_close().
+ *                administrator kills the client), every later call on it, and every call
+ *                that waits at the time, returns the error that ended it. There is never
+ *                a signal, and never a hang. Only gpushare_close() still does something.
  *   fork         the child has no connection: calls on its parent's return
  *                NOT_INITIALIZED, shared host buffers are not mapped in it, and
  *                gpushare_close() only frees memory. It may connect for itself.
  *
- * Ideas are CUDA's wherever CUDA has them (CUDA Driver API reference; "cu..." names in
- * the comments below point there), so that code can be carried over call by call.
+ * Where CUDA has an idea, this API has the same one, so that code can be carried over call by
+ * call. Names of the form "cu..." in the comments below point to the CUDA Driver API reference.
  */
 #ifndef GPUSHARE_H
 #define GPUSHARE_H
@@ -74,78 +74,78 @@ extern "C" {
 
 /* ---- versions ---------------------------------------------------------------- */
 
-/* Of this header: 0.1.0 is 100; major * 10000 + minor * 100 + patch. */
+/* This header's version, major * 10000 + minor * 100 + patch: 0.1.0 is 100. */
 #define GPUSHARE_VERSION_NUMBER 100
 
-/* Of the library that is loaded, counted likewise. */
+/* The version of the library that is loaded, as a number of the same form. */
 GPUSHARE_API uint32_t gpushare_version(void);
 
-/* The same as text, "0.1.0". Static. */
+/* The library's version as text, "0.1.0". Static. */
 GPUSHARE_API const char *gpushare_version_text(void);
 
 /* ---- errors ------------------------------------------------------------------ */
 
 /*
- * Numbers up to 999 are CUDA's (CUresult), so that who knows those knows these; from
- * 10000 on they are gpushare's own. Numbers are never given another meaning; new ones
- * may come. The table's source is the protocol's schema.
+ * Numbers up to 999 are CUDA's and mean the same (CUresult); numbers from 10000 on are
+ * gpushare's own. A number never gets another meaning; later versions may have more numbers.
  */
 enum gpushare_error {
     GPUSHARE_SUCCESS = 0,
-    GPUSHARE_ERROR_INVALID_VALUE = 1,       /* an argument is outside of what the call accepts */
-    GPUSHARE_ERROR_OUT_OF_MEMORY = 2,       /* exceeds the client's limit, or what is left */
+    GPUSHARE_ERROR_INVALID_VALUE = 1,       /* the call does not accept this argument */
+    GPUSHARE_ERROR_OUT_OF_MEMORY = 2,       /* above the client's limit, or no memory is left */
     GPUSHARE_ERROR_NOT_INITIALIZED = 3,     /* no connection, or the parent process's */
     GPUSHARE_ERROR_NO_DEVICE = 100,         /* the server has no usable device */
     GPUSHARE_ERROR_INVALID_DEVICE = 101,    /* no such device, or not visible to this client */
     GPUSHARE_ERROR_INVALID_IMAGE = 200,     /* not PTX, a cubin or a fatbin */
-    GPUSHARE_ERROR_NO_BINARY_FOR_GPU = 209, /* no code in it that this device can run */
-    GPUSHARE_ERROR_ECC_UNCORRECTABLE = 214,
-    GPUSHARE_ERROR_INVALID_PTX = 218,             /* the PTX text could not be compiled */
+    GPUSHARE_ERROR_NO_BINARY_FOR_GPU = 209, /* the image has no code that this device can run */
+    GPUSHARE_ERROR_ECC_UNCORRECTABLE = 214, /* uncorrectable error of the device's memory */
+    GPUSHARE_ERROR_INVALID_PTX = 218,       /* the PTX text could not be compiled */
     GPUSHARE_ERROR_UNSUPPORTED_PTX_VERSION = 222, /* newer than the driver knows */
     GPUSHARE_ERROR_INVALID_HANDLE = 400,          /* not this client's, or no longer alive */
     GPUSHARE_ERROR_NOT_FOUND = 500,               /* no such name */
     GPUSHARE_ERROR_NOT_READY = 600,       /* not complete yet; an answer rather than a failure */
-    GPUSHARE_ERROR_ILLEGAL_ADDRESS = 700, /* a kernel used an address where nothing is */
-    GPUSHARE_ERROR_LAUNCH_OUT_OF_RESOURCES = 701, /* more than a block can have */
-    GPUSHARE_ERROR_LAUNCH_TIMEOUT = 702,
-    GPUSHARE_ERROR_ASSERT = 710, /* an assertion in a kernel failed */
-    GPUSHARE_ERROR_HARDWARE_STACK_ERROR = 714,
-    GPUSHARE_ERROR_ILLEGAL_INSTRUCTION = 715,
-    GPUSHARE_ERROR_MISALIGNED_ADDRESS = 716,
-    GPUSHARE_ERROR_INVALID_ADDRESS_SPACE = 717,
-    GPUSHARE_ERROR_INVALID_PC = 718,
-    GPUSHARE_ERROR_LAUNCH_FAILED = 719, /* a kernel trapped, or failed without a name */
-    GPUSHARE_ERROR_NOT_PERMITTED = 800,
-    GPUSHARE_ERROR_NOT_SUPPORTED = 801, /* this driver or device does not offer it */
-    GPUSHARE_ERROR_UNKNOWN = 999,
-    GPUSHARE_ERROR_CONNECTION_FAILED = 10001, /* the server could not be reached */
-    GPUSHARE_ERROR_CONNECTION_LOST = 10002,   /* it was reached, and is gone */
-    GPUSHARE_ERROR_PROTOCOL_VERSION = 10003,  /* client and server don't speak the same */
-    GPUSHARE_ERROR_PROTOCOL_VIOLATION = 10004,
-    GPUSHARE_ERROR_INVALID_ENVIRONMENT = 10005, /* a variable's value can't be understood */
-    GPUSHARE_ERROR_TOO_MANY_CLIENTS = 10006,
-    GPUSHARE_ERROR_ADDRESS_SPACE_FULL = 10007,
-    GPUSHARE_ERROR_WINDOW_TAKEN = 10008,
-    GPUSHARE_ERROR_DEVICE_NOT_READY = 10009,
-    GPUSHARE_ERROR_WORKER_LOST = 10010, /* the device's owner ended; connect again */
-    GPUSHARE_ERROR_KILLED = 10011,      /* an administrator ended this connection */
-    GPUSHARE_ERROR_DEPENDENCY_CIRCLE = 10012,
-    GPUSHARE_ERROR_TOO_MANY_OBJECTS = 10013,
-    GPUSHARE_ERROR_SERVER_RESOURCES = 10014
+    GPUSHARE_ERROR_ILLEGAL_ADDRESS = 700, /* a kernel used an address that is not allocated */
+    GPUSHARE_ERROR_LAUNCH_OUT_OF_RESOURCES = 701, /* a block asks for more than it can have */
+    GPUSHARE_ERROR_LAUNCH_TIMEOUT = 702,          /* a kernel ran longer than the device allows */
+    GPUSHARE_ERROR_ASSERT = 710,                  /* an assertion in a kernel failed */
+    GPUSHARE_ERROR_HARDWARE_STACK_ERROR = 714,    /* a kernel overran its stack */
+    GPUSHARE_ERROR_ILLEGAL_INSTRUCTION = 715,     /* a kernel executed an unknown instruction */
+    GPUSHARE_ERROR_MISALIGNED_ADDRESS = 716,      /* a kernel used a misaligned address */
+    GPUSHARE_ERROR_INVALID_ADDRESS_SPACE = 717,   /* an address of the wrong kind of memory */
+    GPUSHARE_ERROR_INVALID_PC = 718,              /* a kernel jumped to where no code is */
+    GPUSHARE_ERROR_LAUNCH_FAILED = 719,           /* a kernel trapped, or failed without a name */
+    GPUSHARE_ERROR_NOT_PERMITTED = 800,           /* the server does not allow it to this client */
+    GPUSHARE_ERROR_NOT_SUPPORTED = 801,           /* this driver or device does not offer it */
+    GPUSHARE_ERROR_UNKNOWN = 999,                 /* the driver's error has no name here */
+    GPUSHARE_ERROR_CONNECTION_FAILED = 10001,     /* the server could not be reached */
+    GPUSHARE_ERROR_CONNECTION_LOST = 10002,       /* the server was reached, and has ended */
+    GPUSHARE_ERROR_PROTOCOL_VERSION = 10003,      /* client and server speak different versions */
+    GPUSHARE_ERROR_PROTOCOL_VIOLATION = 10004,    /* a message broke the protocol's rules */
+    GPUSHARE_ERROR_INVALID_ENVIRONMENT = 10005,   /* a variable's value can't be understood */
+    GPUSHARE_ERROR_TOO_MANY_CLIENTS = 10006,      /* the server has as many as it may have */
+    GPUSHARE_ERROR_ADDRESS_SPACE_FULL = 10007,    /* the server has no addresses for this client */
+    GPUSHARE_ERROR_WINDOW_TAKEN = 10008,          /* this process uses the addresses itself */
+    GPUSHARE_ERROR_DEVICE_NOT_READY = 10009,      /* its worker is starting, or can't be started */
+    GPUSHARE_ERROR_WORKER_LOST = 10010,           /* the device's worker ended; connect again */
+    GPUSHARE_ERROR_KILLED = 10011,                /* an administrator ended this connection */
+    GPUSHARE_ERROR_DEPENDENCY_CIRCLE = 10012,     /* streams wait for each other */
+    GPUSHARE_ERROR_TOO_MANY_OBJECTS = 10013, /* streams, modules or events: as many as allowed */
+    GPUSHARE_ERROR_SERVER_RESOURCES = 10014  /* the server lacks memory or descriptors */
 };
 typedef enum gpushare_error gpushare_error;
 
-/* "out_of_memory"; "unrecognized" for a number that the library lacks. Static. */
+/* The number's name, "out_of_memory"; "unrecognized" for a number that this library does not
+ * have. Static. */
 GPUSHARE_API const char *gpushare_error_name(gpushare_error error);
 
 /* What the number means: one lower-case sentence without a full stop. Static. */
 GPUSHARE_API const char *gpushare_error_string(gpushare_error error);
 
 /*
- * What went wrong in the latest call of this thread that failed, in one sentence, the
- * server's own where the server refused it ("" if none failed yet). NOT_READY is an
- * answer and leaves it alone. Belongs to the library; valid until the next failure in
- * the same thread. Never NULL.
+ * One sentence that says why the latest failed call of this thread failed; "" if none failed
+ * yet. Where the server refused the call, the sentence is the server's. NOT_READY is an answer
+ * and leaves the sentence as it is. It belongs to the library and is valid until the next
+ * failure in the same thread. Never NULL.
  */
 GPUSHARE_API const char *gpushare_error_text(void);
 
@@ -178,14 +178,14 @@ struct gpushare_dim {
 
 /* ---- connections ------------------------------------------------------------- */
 
-/* One warning: a sentence without a newline, that is gone after the call. On the thread that
- * connects, before gpushare_connect returns; must not call the library. */
+/* Gets one warning: a sentence without a newline, valid during the call. Called on the thread that
+ * connects, before gpushare_connect returns. It must not call the library. */
 typedef void (*gpushare_warn)(void *context, const char *text);
 
 /*
- * What a program may wish for. Initialise with {.size = sizeof(struct gpushare_options)}:
- * a member that is 0 or NULL is not wished for. Limits are wishes that can only tighten:
- * of this struct, the environment and the server's own, the strictest holds.
+ * What a program asks for. Initialise with {.size = sizeof(struct gpushare_options)}: a member
+ * that is 0 or NULL asks for nothing. Limits only tighten: of the limits in this struct, in the
+ * environment and in the server's configuration the strictest one holds.
  */
 struct gpushare_options {
     size_t size;                /* sizeof(struct gpushare_options) */
@@ -197,16 +197,16 @@ struct gpushare_options {
     uint64_t memory_limit;      /* of device memory */
     uint64_t host_memory_limit; /* of shared host buffers */
     const char *profile;        /* of the server's configuration: its limits hold too */
-    /* Requests are guarantees, not limits: the server may grant less, or refuse them where others
-     * have been promised too much already. Shares of time bind in the modes strict and fair; see
-     * gpushare_limits. Percentages; a request may not be above the limit beside it. */
+    /* Requests are guarantees, not limits. The server may grant less, or refuse a request if it
+     * has promised too much to others. Shares of time are enforced in the modes strict and fair;
+     * see gpushare_limits. Percentages; a request may not be above the limit beside it. */
     double thread_request;   /* multiprocessors of its own while it has work; up to 100 */
-    double time_request;     /* of the device's time; up to 100 */
-    double time_limit;       /* likewise, never exceeded; up to 100 */
+    double time_request;     /* guaranteed share of the device's time; up to 100 */
+    double time_limit;       /* share of the device's time that is never exceeded; up to 100 */
     double fraction;         /* up to 1: memory_limit as a part of the device's, and time_request */
-    uint64_t memory_request; /* of device memory, that others leave free for it */
-    uint64_t host_memory_request; /* of shared host buffers, likewise */
-    gpushare_warn warn;           /* gets warnings of gpushare_connect; see there */
+    uint64_t memory_request; /* guaranteed device memory */
+    uint64_t host_memory_request; /* guaranteed shared host buffers */
+    gpushare_warn warn;           /* is called with warnings of gpushare_connect; see there */
     void *warn_context;
 };
 
@@ -231,8 +231,9 @@ struct gpushare_options {
  *                                       are powers of 1024 (CUDA_MPS_PINNED_DEVICE_MEM_LIMIT)
  *   GPUSHARE_HOST_MEMORY_LIMIT, GPUSHARE_PINNED_HOST_MEM_LIMIT   one size, 512M
  *   GPUSHARE_THREADS_REQUEST            a share, 25% or 0.25: see options
- *   GPUSHARE_TIME_REQUEST, GPUSHARE_TIME_LIMIT   likewise
- *   GPUSHARE_FRACTION                   likewise: of device memory (limit) and time (request)
+ *   GPUSHARE_TIME_REQUEST, GPUSHARE_TIME_LIMIT   shares of the device's time, 25% or 0.25
+ *   GPUSHARE_FRACTION                   a share, 0.25 or 25%: limit of device memory, request
+ *                                       of time
  *   GPUSHARE_MEMORY_REQUEST             of the device's memory, a size or a share: 4G or 25%
  *   GPUSHARE_HOST_MEMORY_REQUEST        of shared host buffers, a size: 512M
  *   GPUSHARE_CLIENT_PRIORITY            0 normal, 1 and above lower (CUDA_MPS_CLIENT_PRIORITY)
@@ -272,20 +273,20 @@ GPUSHARE_API gpushare_error gpushare_connection_error(gpushare_connection *conne
 
 /* How the clients of a device share it. */
 enum gpushare_mode {
-    GPUSHARE_MODE_CONCURRENT = 0, /* all at once; shares of time do not bind */
+    GPUSHARE_MODE_CONCURRENT = 0, /* all at once; shares of time have no effect */
     GPUSHARE_MODE_STRICT = 1,     /* each exactly its share of time */
     GPUSHARE_MODE_FAIR = 2,       /* each at least its share; idle time is split */
-    GPUSHARE_MODE_TURNS = 3       /* one client at a time, for a quantum; shares do not bind */
+    GPUSHARE_MODE_TURNS = 3       /* one client at a time, for a quantum; shares have no effect */
 };
 
-/* What was asked for (0: nothing) and what was granted. */
+/* The limits that were asked for (0: none) and those that were granted. */
 struct gpushare_limits {
     size_t size;                      /* set by the caller */
     uint32_t client;                  /* this client's number, as the administrator sees it */
     uint32_t streams;                 /* that it may have, the default stream included */
     double thread_percentage_asked;   /* after options and environment */
     double thread_percentage;         /* after the server's default and ceiling */
-    uint32_t multiprocessors;         /* that kernels of this client can run on at most */
+    uint32_t multiprocessors;         /* on which kernels of this client can run, at most */
     uint32_t partitioned;             /* 1 if the device enforces that number */
     uint64_t memory_limit_asked;      /* of device memory */
     uint64_t memory_limit;            /* granted */
@@ -300,15 +301,15 @@ struct gpushare_limits {
     double time_limit_asked;
     double time_limit;      /* never exceeded where time_enforced; 100: no limit */
     uint32_t mode;          /* enum gpushare_mode, of the device; later versions may have more */
-    uint32_t time_enforced; /* 0: in this mode shares of time are kept, and do not bind */
+    uint32_t time_enforced; /* 0: in this mode shares of time are stored and have no effect */
     uint64_t memory_request_asked;
     uint64_t memory_request; /* of device memory, guaranteed; 0: none */
     uint64_t host_memory_request_asked;
-    uint64_t host_memory_request; /* of shared host buffers, likewise */
+    uint64_t host_memory_request; /* of shared host buffers, guaranteed; 0: none */
 };
 
-/* Fills *limits; its size must be set. Asks the server: an administrator may change what is granted
- * while the client runs. */
+/* Fills *limits; its size must be set. Asks the server, for an administrator may change the granted
+ * limits while the client runs. */
 GPUSHARE_API gpushare_error gpushare_limits(gpushare_connection *connection,
                                             struct gpushare_limits *limits);
 
@@ -350,15 +351,17 @@ struct gpushare_device {
 GPUSHARE_API gpushare_error gpushare_device_count(const struct gpushare_options *options,
                                                   uint32_t *count);
 
-/* Describes visible device options->device without becoming a client of it, with all its
- * multiprocessors; device->size must be set. Likewise. */
+/* Describes visible device options->device, with all its multiprocessors, without becoming a client
+ * of it; device->size must be set. Opens and closes a socket of its own. Errors as
+ * gpushare_connect.
+ */
 GPUSHARE_API gpushare_error gpushare_device_query(const struct gpushare_options *options,
                                                   struct gpushare_device *device);
 
 /*
- * Describes the connection's own device; device->size must be set. Its multiprocessors are those
- * that this client may have at most, as programs that fill a device count them: as of connecting,
- * or of the latest gpushare_limits. Asks the server nothing.
+ * Describes the connection's own device; device->size must be set. Its multiprocessors are the
+ * most that this client may have, so that a program which launches a block for each uses its share;
+ * the number is that of connecting, or of the latest gpushare_limits. Asks the server nothing.
  */
 GPUSHARE_API gpushare_error gpushare_device(gpushare_connection *connection,
                                             struct gpushare_device *device);
@@ -367,27 +370,28 @@ GPUSHARE_API gpushare_error gpushare_device(gpushare_connection *connection,
 
 /*
  * Allocates count bytes of device memory, aligned to 512 at least, not initialised
- * (cuMemAlloc). OUT_OF_MEMORY if this client's limit or the device would be exceeded;
- * what the client is freeing is waited for first. count 0: INVALID_VALUE.
+ * (cuMemAlloc). OUT_OF_MEMORY if this client's limit or the device would be exceeded; memory
+ * that this client has freed and that work still uses is waited for first. count 0:
+ * INVALID_VALUE.
  */
 GPUSHARE_API gpushare_error gpushare_memory_alloc(gpushare_connection *connection, uint64_t count,
                                                   gpushare_address *address);
 
 /*
- * Frees it (cuMemFree). address: as allocated; 0 does nothing. Returns at once; work
- * that was issued before may still use it, and it counts against the limit until that
- * work is done.
+ * Frees device memory (cuMemFree). address: as allocated; 0 does nothing. Returns at once;
+ * work that was issued before may still use the memory, which counts against the limit until
+ * that work is done.
  */
 GPUSHARE_API gpushare_error gpushare_memory_free(gpushare_connection *connection,
                                                  gpushare_address address);
 
-/* This client's own world: its limits and what counts against them. */
+/* The limits of this client's memory, and how much of them it uses. */
 struct gpushare_memory_info {
     size_t size;         /* set by the caller */
     uint64_t limit;      /* of device memory */
     uint64_t used;       /* whole allocation units, module variables too */
     uint64_t host_limit; /* of shared host buffers */
-    uint64_t host_used;  /* the library's staging buffers too; see copies */
+    uint64_t host_used;  /* with the library's staging buffers; see copies */
 };
 
 /* Fills *info; its size must be set (cuMemGetInfo: free is limit - used). */
@@ -404,8 +408,8 @@ GPUSHARE_API gpushare_error gpushare_host_alloc(gpushare_connection *connection,
                                                 void **buffer);
 
 /*
- * Frees it (cuMemFreeHost). buffer: as allocated; NULL does nothing. This process can't
- * touch it any more when the call returns; work that was issued before still can.
+ * Frees a shared host buffer (cuMemFreeHost). buffer: as allocated; NULL does nothing. This
+ * process can't touch it any more when the call returns; work that was issued before still can.
  */
 GPUSHARE_API gpushare_error gpushare_host_free(gpushare_connection *connection, void *buffer);
 
@@ -426,7 +430,7 @@ GPUSHARE_API gpushare_error gpushare_module_load_file(gpushare_connection *conne
                                                       const char *path, gpushare_module **module);
 
 /*
- * Unloads it, with its functions and variables; NULL does nothing. Returns at once; work
+ * Unloads a module, with its functions and variables; NULL does nothing. Returns at once; work
  * that was issued before is still carried out (cuModuleUnload).
  */
 GPUSHARE_API gpushare_error gpushare_module_unload(gpushare_module *module);
@@ -517,12 +521,12 @@ GPUSHARE_API gpushare_error gpushare_stream_create(gpushare_connection *connecti
                                                    int32_t priority, gpushare_stream **stream);
 
 /*
- * Destroys it; what it still has to do is carried out (cuStreamDestroy). NULL does
+ * Destroys a stream; the work in it is still carried out (cuStreamDestroy). NULL does
  * nothing; the thread's own stream is refused with INVALID_HANDLE.
  */
 GPUSHARE_API gpushare_error gpushare_stream_destroy(gpushare_stream *stream);
 
-/* The priority that it was granted (cuStreamGetPriority). */
+/* The priority that the stream was granted (cuStreamGetPriority). */
 GPUSHARE_API gpushare_error gpushare_stream_priority(gpushare_connection *connection,
                                                      gpushare_stream *stream, int32_t *priority);
 
@@ -533,13 +537,14 @@ GPUSHARE_API gpushare_error gpushare_stream_priority(gpushare_connection *connec
 GPUSHARE_API gpushare_error gpushare_stream_synchronize(gpushare_connection *connection,
                                                         gpushare_stream *stream);
 
-/* SUCCESS if all of it is done, NOT_READY if not (cuStreamQuery). Never waits. */
+/* SUCCESS if all work issued in the stream before is done, NOT_READY if not (cuStreamQuery). Never
+ * waits. */
 GPUSHARE_API gpushare_error gpushare_stream_query(gpushare_connection *connection,
                                                   gpushare_stream *stream);
 
 /*
- * What is issued in the stream after this begins when the event's latest record is
- * done; an event never recorded holds nothing up (cuStreamWaitEvent). Returns at once.
+ * Work that is issued in the stream after this call begins when the event's latest record is
+ * done; an event that was never recorded delays nothing (cuStreamWaitEvent). Returns at once.
  * The event may be another connection's of this process, on another device too.
  */
 GPUSHARE_API gpushare_error gpushare_stream_wait_event(gpushare_connection *connection,
@@ -563,8 +568,8 @@ GPUSHARE_API gpushare_error gpushare_synchronize(gpushare_connection *connection
  * INVALID_VALUE if grid, block or shared exceed the device, LAUNCH_OUT_OF_RESOURCES if
  * a block has more threads than this kernel can have; nothing is launched then.
  *
- * Errors of the work itself come later: once, from the next call on its stream (which
- * then does nothing else) or from a call that waits for it. Fatal ones (700 to 719
+ * An error of the work itself is returned later, once: by the next call on its stream (which
+ * then does nothing else) or by a call that waits for the work. Fatal errors (700 to 719
  * except 701) end the connection: from then on every call returns the error.
  */
 GPUSHARE_API gpushare_error gpushare_launch(gpushare_function *function, struct gpushare_dim grid,
@@ -619,8 +624,8 @@ GPUSHARE_API gpushare_error gpushare_copy_from_device_async(gpushare_connection 
                                                             gpushare_stream *stream);
 
 /*
- * Any direction, found from the addresses: what is not this client's device memory or
- * shared host buffer is taken for ordinary memory of this process (cuMemcpy).
+ * Any direction, found from the addresses: an address outside this client's device memory and
+ * shared host buffers is taken for ordinary memory of this process (cuMemcpy).
  */
 GPUSHARE_API gpushare_error gpushare_copy(gpushare_connection *connection,
                                           gpushare_address destination, gpushare_address source,
@@ -673,19 +678,21 @@ GPUSHARE_API gpushare_error gpushare_fill_async(gpushare_connection *connection,
 GPUSHARE_API gpushare_error gpushare_event_create(gpushare_connection *connection, uint32_t flags,
                                                   gpushare_event **event);
 
-/* Destroys it; NULL does nothing. Records and waits that were issued still count. */
+/* Destroys an event; NULL does nothing. Records and waits that were issued still count. */
 GPUSHARE_API gpushare_error gpushare_event_destroy(gpushare_event *event);
 
 /*
- * The event now stands for all work issued so far in the stream, which must be of the
- * event's connection; what it stood for before is forgotten (cuEventRecord).
+ * From now on the event stands for all work issued so far in the stream, and no longer for an
+ * earlier record (cuEventRecord). The stream must be of the event's connection.
  */
 GPUSHARE_API gpushare_error gpushare_event_record(gpushare_event *event, gpushare_stream *stream);
 
-/* SUCCESS if that work is done or the event was never recorded, NOT_READY if not. */
+/* SUCCESS if the work that the event stands for is done or it was never recorded, NOT_READY if not
+ * (cuEventQuery). */
 GPUSHARE_API gpushare_error gpushare_event_query(gpushare_event *event);
 
-/* Waits for it; returns at once if the event was never recorded (cuEventSynchronize). */
+/* Waits for the work that the event stands for; returns at once if it was never recorded
+ * (cuEventSynchronize). */
 GPUSHARE_API gpushare_error gpushare_event_synchronize(gpushare_event *event);
 
 /*

@@ -202,7 +202,7 @@ static gpushare_error reserve_window(gpushare_connection *connection)
         if (!bytes || (bytes & (bytes - 1)) || window.device_base % bytes ||
             window.host_base % bytes || window.device_base == window.host_base)
             return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
-                           "the server granted a window that is not one");
+                           "the server granted an invalid address window");
         int result = reserve_ranges(window.device_base, window.host_base, bytes);
         if (!result) {
             connection->device_base = window.device_base;
@@ -223,7 +223,7 @@ static gpushare_error reserve_window(gpushare_connection *connection)
             return error;
     }
     return failure(GPUSHARE_ERROR_WINDOW_TAKEN,
-                   "%d windows that the server offered are all in use in this process",
+                   "this process uses addresses in each of %d windows that the server offered",
                    WINDOW_TRIES);
 }
 

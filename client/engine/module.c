@@ -69,8 +69,8 @@ gpushare_error module_load_image(gpushare_connection *connection, const void *im
                                  gpushare_module **module)
 {
     if (bytes > PROTO_IMAGE_MAX)
-        return failure(GPUSHARE_ERROR_INVALID_IMAGE, "an image of %zu bytes; at most %d", bytes,
-                       PROTO_IMAGE_MAX);
+        return failure(GPUSHARE_ERROR_INVALID_IMAGE,
+                       "the image has %zu bytes; at most %d are allowed", bytes, PROTO_IMAGE_MAX);
     int fd = memfd_create("gpushare-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "memfd_create: %s", strerror(errno));

@@ -72,8 +72,7 @@ static gpushare_error wait_room(struct gpushare_stream *stream)
     uint32_t seen = stream->producer.head;
     uint32_t fault =
         ring_wait_room(&stream->producer, (struct proto_status_header *)connection->status);
-    /* The head did not move: the server may have ended, and may not even have set the fault word.
-     */
+    /* The head did not move: the server may have ended, even without setting the fault word. */
     if (fault || (__atomic_load_n(&stream->producer.ring.status->head, __ATOMIC_RELAXED) == seen &&
                   !connection_alive(connection)))
         return connection_dead(connection);

@@ -21,8 +21,7 @@ gpushare_error failure(gpushare_error error, const char *format, ...)
 /* The same with the table's own sentence. error: a number of the table. */
 gpushare_error failure_plain(uint32_t error) __attribute__((cold));
 
-/* The same with a sentence of the server's or of common/; the table's where text is NULL or empty.
- */
+/* The same with a sentence of the server's or of common/; NULL or empty: the table's. */
 gpushare_error failure_text(uint32_t error, const char *text) __attribute__((cold));
 
 /* The thread's sentence, "" before its first failure. Valid until the thread's next failure. */

@@ -29,8 +29,7 @@ static void mark_ended(struct session *session, uint32_t error, const char *text
     __atomic_store_n(&session->ended, error, __ATOMIC_RELEASE);
 }
 
-/* The socket was closed without a message; the fault word may still say why. Called with the lock.
- */
+/* The socket was closed without a message; the fault word may say why. Called with the lock. */
 static void mark_lost(struct session *session)
 {
     uint32_t fault =

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A server that is not ours could send without end. */
+/* Another program that listens at the path could send without end. */
 #define ANSWER_MAX ((size_t)64 << 20)
 
 json_t *admin_client_error(const char *error, const char *format, ...)
@@ -29,7 +29,7 @@ json_t *admin_client_error(const char *error, const char *format, ...)
     va_end(arguments);
     json_t *json = json_pack("{s:i, s:b, s:s, s:s}", "schema_version", ADMIN_CLIENT_SCHEMA_VERSION,
                              "ok", 0, "error", error, "text", text);
-    /* A path may be no UTF-8. */
+    /* jansson takes UTF-8 only, and a path may be something else. */
     return json ? json
                 : json_pack("{s:i, s:b, s:s, s:s}", "schema_version", ADMIN_CLIENT_SCHEMA_VERSION,
                             "ok", 0, "error", error, "text", "the server could not be reached");
@@ -46,7 +46,8 @@ const char *admin_client_default_path(const char *runtime, char *path, size_t si
     return path;
 }
 
-/* The group is the socket's own: where the system has no group gpushare it is the server's. */
+/* Names the group that may use the socket. Where the system has no group gpushare, the socket has
+ * the server's group. */
 static const char *explain_access(const char *path, char *text, size_t size)
 {
     struct stat socket_file;
@@ -57,12 +58,11 @@ static const char *explain_access(const char *path, char *text, size_t size)
     snprintf(number, sizeof number, "%u", (unsigned)socket_file.st_gid);
     getgrgid_r(socket_file.st_gid, &entry, buffer, sizeof buffer, &group);
     const char *name = group ? group->gr_name : number;
-    snprintf(
-        text, size, "only its owner, root and members of its group %s may: %s", name,
-        strcmp(name, "gpushare") == 0
-            ? "ask to be added to it, or use sudo"
-            : "use sudo (a server that starts where there is a group gpushare gives the socket "
-              "to that)");
+    snprintf(text, size, "only its owner, root and members of its group %s may: %s", name,
+             strcmp(name, "gpushare") == 0
+                 ? "ask to be added to the group, or use sudo"
+                 : "use sudo (if the system has a group gpushare when gpushared starts, that group "
+                   "gets the socket)");
     return text;
 }
 
@@ -72,13 +72,14 @@ static const char *choose_remedy(int error, const char *path, char *text, size_t
     case ENOENT:
         return "start gpushared, or name its admin socket with --socket";
     case ECONNREFUSED:
-        return "the server that made it has ended: start gpushared";
+        return "the server that made this socket has ended: start gpushared";
     case EACCES:
     case EPERM:
         return explain_access(path, text, size);
     case ENOTSOCK:
     case EPROTOTYPE:
-        return "that is no admin socket: name it with --socket (the clients' socket is another)";
+        return "that is not an admin socket (it may be the clients' socket): name the admin socket "
+               "with --socket";
     default:
         return "is gpushared running?";
     }
@@ -125,7 +126,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* As recv; a descriptor that comes along becomes *passed, unless that holds one. */
+/* As recv. A descriptor that comes with the bytes is stored in *passed; a second one is closed. */
 static ssize_t receive_bytes(int fd, void *bytes, size_t length, int *passed)
 {
     union {
@@ -151,8 +152,9 @@ static ssize_t receive_bytes(int fd, void *bytes, size_t length, int *passed)
     return got;
 }
 
-/* Until the server sends something: 0, or a negative errno. What says that it is enough moves *end
- * nearer, and is looked at no more. */
+/* Waits until the server sends something. Returns 0 or a negative errno. Once *enough is readable,
+ * the server is told to come to an end, the deadline *end is brought nearer, and *enough becomes
+ * -1: it is not polled again. */
 static int await_answer(int fd, int64_t *end, int *enough)
 {
     for (;;) {
@@ -224,10 +226,11 @@ static json_t *exchange_lines(int fd, const char *path, json_t *request,
         return answer;
     json_decref(answer);
     if (result == 0)
-        return admin_client_error("connection_lost",
-                                  "what %s answered is not of gpushared's form: is it the admin "
-                                  "socket?",
-                                  path);
+        return admin_client_error(
+            "connection_lost",
+            "the answer from %s is not in gpushared's format: is it the admin "
+            "socket?",
+            path);
     return admin_client_error("connection_lost",
                               "the server behind %s did not answer: %s: look at its log", path,
                               strerror(-result));

@@ -41,7 +41,7 @@ int change_read_target(json_t *request, int count, char *const words[], bool cli
 {
     enum kind kind = CLIENT;
     const char *number = count ? words[0] : NULL;
-    /* Whoever has named a kind knows them. */
+    /* A user who named a kind need not be told the other kinds. */
     const char *others =
         clients_only ? "" : ", or user and a uid, or group and a gid, or gpu and an index";
     int used = 1;
@@ -61,7 +61,7 @@ int change_read_target(json_t *request, int count, char *const words[], bool cli
         used = 2;
     }
     if (!number)
-        return fail_change(why, why_size, "it needs %s%s", kinds[kind].needs, others);
+        return fail_change(why, why_size, "this command needs %s%s", kinds[kind].needs, others);
     if (units_parse_number(number, strlen(number), UINT32_MAX, &value) != 0)
         return fail_change(why, why_size, "\"%s\" is not %s%s", number, kinds[kind].needs, others);
     json_object_set_new(request, kinds[kind].name, json_integer((json_int_t)value));
@@ -70,8 +70,8 @@ int change_read_target(json_t *request, int count, char *const words[], bool cli
 
 /* ---- what ---- */
 
-/* A name as people write it, and where its value goes: "threads.limit" is a member of the object
- * "threads". */
+/* A name as people write it, and the path of its value in the request: "threads.limit" is the
+ * member "limit" of the object "threads". */
 struct place {
     const char *name, *path;
 };
@@ -90,7 +90,7 @@ static const struct place of_clients[] = {
     {"host_memory.limit", "host_memory.limit"},
     {"host_memory.request", "host_memory.request"},
     {"priority", "priority"},
-    /* Both of these; must stand next to each other. */
+    /* A fraction sets both. */
     {"fraction", "memory.limit"},
     {"fraction", "time.request"},
 };
@@ -107,7 +107,7 @@ static const struct place of_gpus[] = {
     {"quantum", "quantum"},
 };
 
-/* Takes value over. */
+/* Puts value into the request. value: taken over. */
 static int put_value(json_t *request, const struct place *place, json_t *value, const char *word,
                      char *why, size_t why_size)
 {
@@ -127,7 +127,7 @@ static int put_value(json_t *request, const struct place *place, json_t *value, 
         return fail_change(why, why_size, "\"%s\" sets something twice", word);
     }
     if (json_object_set_new(object, at, value) < 0)
-        return fail_change(why, why_size, "\"%s\" is no text in UTF-8", word);
+        return fail_change(why, why_size, "\"%s\" is not UTF-8", word);
     return 0;
 }
 
@@ -141,23 +141,25 @@ static json_t *value_of(const struct place *place, const char *text)
                : NULL;
 }
 
-/* The server reads every other value; a fraction becomes two, of which the user wrote neither. */
+/* Why the text is no value for this name; NULL if it is one, or if the server is to check it. A
+ * fraction is checked here, for the server would name the two limits that it becomes, and the user
+ * wrote neither. */
 static const char *why_not_value(const struct place *place, const char *text, json_t *value)
 {
     struct dialect_amount share;
     if (!value && strcmp(place->path, "priority") == 0)
         return "a priority is a number from 0 (normal) to 1000";
     if (!value)
-        return "this is no text in UTF-8";
+        return "the value is not UTF-8";
     if (strcmp(place->name, "fraction") == 0 &&
         dialect_parse_share(text, strlen(text), &share) != 0)
         return "a fraction is " DIALECT_FORM_SHARE;
     return NULL;
 }
 
-/* What can be set of whom. */
+/* The names that can be set for each kind of target. */
 static const struct {
-    const struct place *places, *more; /* more: NULL, none */
+    const struct place *places, *more; /* more: NULL for none */
     size_t count, more_count;
     const char *example, *forms;
 } settable[KINDS] = {
@@ -184,7 +186,8 @@ static const struct {
              .forms = "mode=, lease=, precision= or quantum="},
 };
 
-/* 1: it stands among these places, once or more; 0: it does not; or -1 with a sentence. */
+/* Sets the value at every place of the word's name. Returns 1; 0 if no place has the name; or -1
+ * with a sentence. */
 static int read_among(json_t *request, const char *word, const struct place *places, size_t count,
                       char *why, size_t why_size)
 {
@@ -215,7 +218,7 @@ static int read_word(json_t *request, const char *word, enum kind kind, char *wh
         known = read_among(request, word, settable[kind].more, settable[kind].more_count, why,
                            why_size);
     if (known == 0)
-        return fail_change(why, why_size, "\"%s\" is not %s and a value", word,
+        return fail_change(why, why_size, "\"%s\" is none of %s with a value", word,
                            settable[kind].forms);
     return known < 0 ? known : 0;
 }
@@ -226,14 +229,14 @@ int change_read_values(json_t *request, int count, char *const words[], char *wh
     while (kind < GPU && !json_object_get(request, kinds[kind].name))
         kind++;
     if (count == 0)
-        return fail_change(why, why_size, "set needs something to set, such as %s",
+        return fail_change(why, why_size, "set needs a limit to set, such as %s",
                            settable[kind].example);
     for (int i = 0; i < count; i++)
         if (read_word(request, words[i], kind, why, why_size) < 0)
             return -1;
     if (json_object_get(request, "total") && json_object_size(request) != 3)
         return fail_change(why, why_size,
-                           "what clients have in total is set by itself, and the limits of each by "
-                           "themselves: give two commands");
+                           "totals and the limits of each client can't be set together: give two "
+                           "commands");
     return 0;
 }

@@ -23,17 +23,18 @@
 static const char help[] =
     "usage: gpushare [OPTIONS] info\n"
     "\n"
-    "  info  what a client of this environment would get: its device, which limits it asks\n"
-    "        for and by which variable, and what the server grants\n"
+    "  info  show what a client of this environment would get: its device, the limits that\n"
+    "        its variables ask for, and the limits that the server grants. Warnings go to\n"
+    "        standard error (none with GPUSHARE_WARNINGS=0)\n"
     "\n"
     "options:\n"
-    "  --device N     which of the visible devices (default: 0)\n"
+    "  --device N     number of the device among the visible ones (default: 0)\n"
     "  --socket PATH  the server's socket (default: $GPUSHARE_SOCKET, else\n"
     "                 $XDG_RUNTIME_DIR/gpushare/gpushare.sock if it exists, else\n"
     "                 /run/gpushare/gpushare.sock)\n"
-    "  --json         as JSON; its schema is schemas/gpushare-info.schema.json\n"
-    "  --version      of this tool and the client library\n"
-    "  --help         this text\n"
+    "  --json         print JSON; its schema is schemas/gpushare-info.schema.json\n"
+    "  --version      print the versions of this tool and of the client library\n"
+    "  --help         print this text\n"
     "\n"
     "exit status: 0 done, 1 refused, 2 wrong usage, 3 the server can't be reached\n";
 
@@ -119,7 +120,8 @@ static int report_failure(const struct options *options, gpushare_error error, c
     return error == GPUSHARE_ERROR_CONNECTION_FAILED ? STATUS_NO_SERVER : STATUS_FAILED;
 }
 
-/* Standard error that is closed or full must not keep anybody from the answer. */
+/* A standard error that is closed, or a pipe that is full or broken, must not keep the user from
+ * the answer: the warning is left out then. */
 static void print_warning(void *context, const char *text)
 {
     const char *wanted = getenv("GPUSHARE_WARNINGS");

@@ -22,38 +22,38 @@ static const char help[] =
     "usage: gpusharectl [--socket PATH] [--json] COMMAND\n"
     "\n"
     "commands:\n"
-    "  ping         does the server answer?\n"
-    "  status       the server and its devices\n"
-    "  clients      who uses them: limits asked and granted, and what is used\n"
-    "  version      of this tool and of the server\n"
-    "  get WHOM     what is granted; WHOM is the number of a client in `clients`, or user and\n"
-    "               a uid for all clients of a user, or group and a gid, or gpu and an index:\n"
+    "  ping         check that the server answers\n"
+    "  status       show the server and its devices\n"
+    "  clients      show the clients: limits asked for and granted, and what they use\n"
+    "  version      show the versions of this tool and of the server\n"
+    "  get TARGET   show granted limits. TARGET is the number of a client in `clients`, or\n"
+    "               user UID for all clients of a user, or group GID, or gpu INDEX:\n"
     "               get gpu 0\n"
-    "  set WHOM LIMIT=VALUE...\n"
-    "               change it, work in flight or not; what is not named stays\n"
-    "               (root, and the users that gpushared was given with --admin-uid)\n"
+    "  set TARGET LIMIT=VALUE...\n"
+    "               change limits, also while work is in flight; limits that are not named\n"
+    "               stay (root, and users that gpushared was given with --admin-uid)\n"
     "               of clients: threads.request=30% threads.limit=50% time.request=25%\n"
     "               time.limit=50% memory.request=1G memory.limit=4G host_memory=1G\n"
-    "               priority=3; threads=50% is its limit; fraction=0.5 is memory.limit and\n"
-    "               time.request\n"
+    "               priority=3. threads=50% means threads.limit=50%; fraction=0.5 sets\n"
+    "               memory.limit and time.request\n"
     "               of a user or a group in total: total.memory=40G total.host_memory=8G\n"
     "               of a GPU: mode=concurrent|strict|fair|turns lease=50ms precision=5%\n"
     "               quantum=30s\n"
     "  kill CLIENT  end a client's connection; CLIENT is its number in `clients`\n"
-    "               (root, and the users that gpushared was given with --admin-uid)\n"
-    "  reload       read the server's configuration file again; a file with a mistake is\n"
-    "               refused whole (root, and the users of --admin-uid)\n"
+    "               (root, and users that gpushared was given with --admin-uid)\n"
+    "  reload       make the server read its configuration file again; a file with a mistake\n"
+    "               changes nothing (root, and users of --admin-uid)\n"
     "  trace -o FILE [--seconds N] [--gpu N]\n"
-    "               writes down what runs when, for N seconds (5; 0.001 to 600), as a trace\n"
-    "               that ui.perfetto.dev opens; Ctrl-C ends it earlier (root, and the users of\n"
-    "               --admin-uid)\n"
+    "               record what runs on a GPU for N seconds (0.001 to 600, default 5) in a\n"
+    "               file that ui.perfetto.dev opens; Ctrl-C ends the recording early (root,\n"
+    "               and users of --admin-uid)\n"
     "\n"
     "options:\n"
     "  --socket PATH  the server's admin socket (default: $XDG_RUNTIME_DIR/gpushare/admin.sock\n"
     "                 if it exists, else /run/gpushare/admin.sock)\n"
     "  --json         print the answer as JSON; its schemas are schemas/admin-*.schema.json\n"
-    "  --version      of this tool\n"
-    "  --help         this text\n";
+    "  --version      print the version of this tool\n"
+    "  --help         print this text\n";
 
 static void print_help(void)
 {
@@ -70,7 +70,7 @@ struct options {
     bool json;
     json_t *request;
     struct tracing_options trace;
-    const char *trace_option; /* one of trace's that was given, or NULL */
+    const char *trace_option; /* the last option of `trace` that was given, or NULL */
 };
 
 __attribute__((format(printf, 1, 2))) static int report_usage(const char *format, ...)
@@ -89,7 +89,7 @@ static bool is_command(const char *command, const char *name)
     return strcmp(command, name) == 0;
 }
 
-/* What stands behind kill, get and set. */
+/* Reads the words after kill, get and set. Returns an exit status, or -1 to go on. */
 static int check_target(const struct options *options, int count, char **words)
 {
     char why[CHANGE_WHY];
@@ -118,9 +118,9 @@ static int check_command(struct options *options, int count, char **words)
         return report_usage("unknown command \"%s\"", words[0]);
     options->command = words[0];
     if (options->trace_option && !is_command(words[0], "trace"))
-        return report_usage("%s is an option of trace", options->trace_option);
+        return report_usage("%s is an option of the command trace", options->trace_option);
     if (is_command(words[0], "trace") && !options->trace.file)
-        return report_usage("trace needs the file to write: -o FILE");
+        return report_usage("trace needs a file to write: -o FILE");
     options->request = json_pack("{s:s}", "request", words[0]);
     if (is_command(words[0], "kill") || is_command(words[0], "get") || is_command(words[0], "set"))
         return check_target(options, count - 1, words + 1);
@@ -194,7 +194,7 @@ static void print_reload(const json_t *answer)
     const char *file = json_string_value(json_object_get(answer, "file"));
     char shown[4096];
     if (!file) {
-        puts("there is no configuration file: nothing is configured (write "
+        puts("there is no configuration file, so no limits are configured (write "
              "/etc/gpushare/gpushared.yaml, or start gpushared with --config)");
         return;
     }
@@ -216,8 +216,7 @@ static void print_trace(const struct options *options, const json_t *answer,
            shown, summary->seconds, (unsigned)options->trace.gpu,
            (unsigned long long)summary->records, summary->clients);
     if (summary->lost)
-        fprintf(stderr,
-                "gpusharectl: there was no room for %llu records more: trace a shorter time\n",
+        fprintf(stderr, "gpusharectl: %llu more records did not fit: trace a shorter time\n",
                 (unsigned long long)summary->lost);
     if (trouble) {
         snprintf(shown, sizeof shown, "%s", trouble);
@@ -226,7 +225,8 @@ static void print_trace(const struct options *options, const json_t *answer,
     }
 }
 
-/* Of GPUs; of clients; of a user, whose clients come before what they have in total; of a group. */
+/* The answer is about GPUs, about clients, about a user (its clients, then their total) or about a
+ * group (a total alone). */
 static void print_limits(const json_t *answer, struct table_look look)
 {
     const json_t *clients = json_object_get(answer, "clients");
@@ -256,7 +256,7 @@ static void print_answer(const struct options *options, const json_t *answer)
     else if (is_command(options->command, "get") || is_command(options->command, "set"))
         print_limits(answer, look);
     else if (is_command(options->command, "kill"))
-        printf("client %lld is ended\n",
+        printf("client %lld: connection ended\n",
                (long long)json_integer_value(json_object_get(answer, "client")));
     else if (is_command(options->command, "reload"))
         print_reload(answer);

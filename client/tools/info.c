@@ -45,7 +45,7 @@ static const char *mode_name(uint32_t mode)
     return mode < sizeof names / sizeof names[0] ? names[mode] : "unknown to this version";
 }
 
-/* Which of the variables that limit memory asked for so much. A list may be about other devices. */
+/* The variable whose limit of memory is the one that was asked for: the strictest. */
 static const char *memory_from(const struct info *info)
 {
     const struct limits_wish *wish = &info->wish;
@@ -66,7 +66,7 @@ static void add_memory(struct table *table, const char *name, uint64_t asked, co
     table_add(table, "%s", units_format_bytes(granted, text));
 }
 
-/* granted: NULL for the share itself. */
+/* One row. granted: text for its last column; NULL for the share in per cent. */
 static void add_share(struct table *table, const char *name, double asked, const char *from,
                       double share, const char *granted)
 {
@@ -97,7 +97,7 @@ static void show_device(const struct info *info, FILE *out)
         fputs(" (its driver offers no partitions)\n", out);
     fprintf(out, "isolation between clients' kernels: none yet (one address space)\n");
     fprintf(out, "shared in mode %s%s\n\n", mode_name(info->limits.mode),
-            info->limits.time_enforced ? "" : ": shares of time do not bind in it");
+            info->limits.time_enforced ? "" : ": shares of time have no effect in this mode");
 }
 
 static void add_limits(struct table *table, const struct info *info)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * info: what a client of this environment would get: its device, what it asks for and
- * by which variable, and what the server grants. Becomes a client for that moment.
+ * info: what a client of this environment would get: its device, the limits that its variables ask
+ * for, and the limits that the server grants. Becomes a client for a moment. One thread.
  */
 #ifndef GPUSHARE_CLIENT_TOOLS_INFO_H
 #define GPUSHARE_CLIENT_TOOLS_INFO_H

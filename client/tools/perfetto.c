@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Processes and tracks are numbers; a client's streams are the tracks 1 to PROTO_STREAMS_MAX. */
+/* Numbers of processes and tracks; a client's streams are its tracks 1 to PROTO_STREAMS_MAX. */
 enum { PROCESS_GPU = 1, TRACK_LEASES = 1, TRACK_ATOMS = 1001, TRACK_HELD = 10001 };
 enum { NAMES_SHOWN = 6, ATOM_WORDS = 4 };
 
 struct owner {
     uint32_t number;
     const json_t *row; /* of the answer, or NULL */
-    uint32_t spans;    /* under way, in a sweep */
-    uint32_t at;       /* where it stands among the active, in a sweep */
+    uint32_t spans;    /* in a sweep: how many are under way */
+    uint32_t at;       /* in a sweep: its index in writer->active */
 };
 
 /* Spans that ran on one set of atoms. */
@@ -37,10 +37,10 @@ struct writer {
     uint32_t owner_count;
     struct group *groups;
     uint32_t group_count, group_room;
-    struct edge *edges; /* two a span */
-    uint32_t *active;   /* owners with spans under way, in a sweep */
+    struct edge *edges; /* two for each span */
+    uint32_t *active;   /* in a sweep: the owners with spans under way */
     uint32_t active_count;
-    bool any;    /* an event stands before */
+    bool any;    /* an event was written */
     bool failed; /* memory was short: an event is missing */
 };
 
@@ -195,7 +195,7 @@ static int by_number(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
-/* Everybody that a record names is there. */
+/* Every client that a record names has an owner. */
 static struct owner *owner_of(const struct writer *writer, uint32_t number)
 {
     struct owner wanted = {.number = number};
@@ -206,7 +206,7 @@ static struct owner *owner_of(const struct writer *writer, uint32_t number)
 
 static uint32_t process_of(const struct owner *owner)
 {
-    /* A client with the greatest number of all would be the GPU. */
+    /* With 1 added, the greatest number of all would wrap to 0. */
     return owner->number + 1 > owner->number ? owner->number + 1 : owner->number;
 }
 
@@ -237,7 +237,8 @@ static int collect_owners(struct writer *writer, const json_t *rows)
     const struct recording *recording = writer->recording;
     size_t listed = json_array_size(rows), room = listed;
     uint32_t latest = 0;
-    /* Records of one client mostly stand together: so many at most are none of the answer's. */
+    /* Records of one client mostly follow each other, so counting changes bounds the number of
+     * clients that the answer does not name. */
     for (size_t i = 0; i < recording->count; i++)
         room += recording->records[i].client != latest && (latest = recording->records[i].client);
     writer->owners = calloc(room + 1, sizeof *writer->owners);
@@ -272,7 +273,7 @@ static int by_edge(const void *a, const void *b)
     const struct edge *one = a, *other = b;
     if (one->at != other->at)
         return one->at < other->at ? -1 : 1;
-    /* Ends first: who ends as another begins did not run beside it. */
+    /* Ends first: a span that ends as another begins did not run beside it. */
     return (int)one->begins - (int)other->begins;
 }
 

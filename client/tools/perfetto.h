@@ -4,10 +4,11 @@
  * perfetto: a recording as trace events in JSON, the form that Chrome's and Perfetto's
  * viewers open. Times are microseconds since the trace began.
  *
- * A process each: the GPU (process 1: a track a lane of leases, a track for each set of
- * multiprocessors that work ran on, the number of clients in flight) and every client
- * (process 1 + its number: a track a stream, one for each reason it was held, its
- * multiprocessors). Slices of one track never overlap. docs/gpusharectl.md has the names.
+ * The GPU and each client are shown as a process. The GPU is process 1: it has a track for each
+ * lane of leases, a track for each set of multiprocessors that work ran on, and the number of
+ * clients in flight. A client is process 1 + its number: it has a track for each stream, one for
+ * each reason it was held, and its multiprocessors. Slices of one track never overlap.
+ * docs/gpusharectl.md has the names. One thread.
  */
 #ifndef GPUSHARE_CLIENT_TOOLS_PERFETTO_H
 #define GPUSHARE_CLIENT_TOOLS_PERFETTO_H
@@ -19,8 +20,8 @@
 #include "client/tools/recording.h"
 
 /*
- * answer: the server's to the request "trace", which names GPU and clients; a client that it does
- * not name shows with its number. Returns 0, -ENOMEM, or -EIO: the file's error.
+ * answer: the server's answer to the request "trace", which names GPU and clients; a client that it
+ * does not name is shown by its number. Returns 0, -ENOMEM, or -EIO if the file can't be written.
  */
 int perfetto_write(FILE *file, const struct recording *recording, const json_t *answer);
 

@@ -101,21 +101,21 @@ int recording_read(struct recording *recording, int fd, char *why, size_t why_si
     struct shm memory;
     if (fstat(fd, &status) < 0 || status.st_size < (off_t)sizeof *header ||
         status.st_size > PROTO_TRACE_BYTES)
-        return fail_reading(why, why_size, -EBADF, "it has not the size of one");
+        return fail_reading(why, why_size, -EBADF, "its size is not that of a trace");
     int adopted = shm_adopt(&memory, fd, (size_t)status.st_size, false);
     if (adopted < 0)
         return fail_reading(why, why_size, adopted,
                             adopted == -EBADF ? "it is not sealed" : strerror(-adopted));
-    memory.fd = -1; /* the caller's */
+    memory.fd = -1; /* stays the caller's: shm_release must not close it */
     memcpy(header, memory.base, sizeof *header);
     int result = 0;
     if (header->version != 1 || header->record_bytes != sizeof(struct proto_trace_record) ||
         header->mode >= RECORDING_MODES || (header->ended && header->ended < header->started))
         result = fail_reading(why, why_size, -EPROTO,
                               header->version
-                                  ? "it is of another form: use the gpusharectl of the server's "
-                                    "version"
-                                  : "the worker had not begun it");
+                                  ? "it is of another version: use the gpusharectl of the server's "
+                                    "release"
+                                  : "the worker had not begun to write");
     if (result == 0 && copy_records(recording, &memory) < 0)
         result = fail_reading(why, why_size, -ENOMEM, "memory is short");
     if (recording->ended < header->started)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * recording: a trace as a worker wrote it down (protocol.xml: trace_header,
- * trace_record), read from its memory: copied, checked, sorted.
+ * recording: a trace as a worker wrote it (protocol.xml: trace_header, trace_record). It is copied
+ * from the worker's memory, checked and sorted. One thread.
  */
 #ifndef GPUSHARE_CLIENT_TOOLS_RECORDING_H
 #define GPUSHARE_CLIENT_TOOLS_RECORDING_H
@@ -23,15 +23,16 @@ enum recording_kind {
 enum { RECORDING_MODES = 4, RECORDING_HOLDS = 4, RECORDING_LANES = 256 };
 
 struct recording {
-    struct proto_trace_header header;   /* as it was copied; mode is one there is */
+    struct proto_trace_header header;   /* a copy; mode is a known one */
     struct proto_trace_record *records; /* in the order of `from`; within [started, ended] */
     size_t count;
     uint64_t lost;    /* records for which there was no room */
-    uint64_t damaged; /* that were begun and not finished, or say what can't be */
-    uint64_t ended;   /* when it ended, or the latest time known of one that was not ended */
+    uint64_t damaged; /* records that were begun and not finished, or have impossible values */
+    uint64_t ended;   /* when the trace ended; if it was not ended, the latest time in a record */
 };
 
-/* fd stays the caller's. 0; or -errno with one sentence in why: then there is nothing to free. */
+/* fd: of the trace's memory; stays the caller's. Returns 0, or -errno with one sentence in why:
+ * then there is nothing to free. */
 int recording_read(struct recording *recording, int fd, char *why, size_t why_size);
 void recording_free(struct recording *recording);
 

@@ -44,7 +44,7 @@ static const char *bytes_of(const json_t *object, const char *name, char cell[CE
     return cell;
 }
 
-/* "12.5"; NULL where it is no percentage. */
+/* "12.5"; NULL if value is no percentage. */
 static const char *format_percent(const json_t *value, char text[UNITS_TEXT])
 {
     double percent = json_number_value(value);
@@ -61,7 +61,7 @@ static const char *percent_of(const json_t *object, const char *name, char cell[
     return cell;
 }
 
-/* A resource's request and limit, "30 to 50 %", as asked or as granted; a request of 0 is none. */
+/* A resource's request and limit, "30 to 50 %". which: asked or granted. A request of 0 is none. */
 static const char *shares_of(const json_t *resource, const char *which, char cell[CELL])
 {
     const json_t *request = json_object_get(json_object_get(resource, "request"), which);
@@ -149,7 +149,7 @@ static void show_server(FILE *out, const json_t *answer)
             integer_of(answer, "images_cached", c), bytes_of(answer, "images_cached_bytes", d));
 }
 
-/* Seconds as a time that people write, "50ms". */
+/* Seconds in the form of the configuration, "50ms". */
 static const char *time_of(const json_t *object, const char *name, char cell[CELL])
 {
     double seconds = json_number_value(json_object_get(object, name));
@@ -246,7 +246,7 @@ void show_gpus(FILE *out, const json_t *answer, struct table_look look)
 
 /* ---- clients ---- */
 
-/* What a client asked for beside what it is granted: twelve columns. */
+/* The limits that a client asked for beside those that it was granted: twelve columns. */
 #define LIMITS_HEADINGS                                                                            \
     ">THREADS ASKED", "+>GRANTED", "+>SMS", ">TIME ASKED", "+>GRANTED", ">MEMORY ASKED",           \
         "+>GRANTED", "+>USED", ">HOST ASKED", "+>GRANTED", "+>USED", ">PRIORITY"
@@ -273,7 +273,7 @@ static void add_limits(struct table *table, const json_t *client)
     table_add(table, "%s", integer_of(client, "priority", cell));
 }
 
-/* All reasons together, and which was the largest: "1.250 s, lease". */
+/* The seconds of all reasons together, and the reason with the most of them: "1.250 s, lease". */
 static const char *throttled_of(const json_t *client, char cell[CELL])
 {
     static const char *const reasons[] = {"lease", "duty", "priority", "threads"};
@@ -295,7 +295,7 @@ static const char *throttled_of(const json_t *client, char cell[CELL])
     return cell;
 }
 
-/* So many of a hundred commands waited less than this: the end of the histogram's step. */
+/* The time below which of_hundred in a hundred commands waited: the end of a histogram's step. */
 static const char *wait_of(const json_t *client, unsigned of_hundred, char cell[CELL])
 {
     const json_t *waits = json_object_get(client, "waits"), *count;

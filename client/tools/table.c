@@ -66,7 +66,7 @@ void table_add(struct table *table, const char *format, ...)
     table_clean(cell);
 }
 
-/* Characters, not bytes. */
+/* In characters, not bytes. */
 static int width_of(const char *text)
 {
     int width = 0;
@@ -110,7 +110,7 @@ static void measure_columns(const struct table *table, struct layout *layout)
     }
 }
 
-/* Where the block ends of the columns from first on: with one of them at least. */
+/* The end of the block that begins with column first; it has at least one column. */
 static unsigned block_end(const struct table *table, const struct layout *layout, unsigned first,
                           unsigned width_max)
 {

@@ -3,12 +3,11 @@
 /*
  * table: rows of text in aligned columns, for terminals.
  *
- * Cells may hold what clients wrote: control characters, also those that hide in
- * UTF-8, become '?'. One thread.
+ * Cells may hold text that clients wrote: control characters, also those that UTF-8 can encode in
+ * two bytes, become '?'. One thread.
  *
- * Where rows are wider than the terminal, a table is printed in blocks one below the
- * other, each with as many columns as fit; the first ones, which say whose row it is,
- * stand in every block.
+ * A table that is wider than the terminal is printed in blocks one below the other, each with as
+ * many columns as fit. The first columns, which name the row, are repeated in every block.
  */
 #ifndef GPUSHARE_CLIENT_TOOLS_TABLE_H
 #define GPUSHARE_CLIENT_TOOLS_TABLE_H
@@ -28,14 +27,14 @@ struct table_look {
 };
 
 /*
- * headings: one a column, borrowed. One that begins with '>' is right-aligned; with "+"
- * before that, it belongs to the column before it and stands in the same block. NULL
- * where memory is short. keys: how many of the first columns stand in every block.
+ * headings: one for each column, borrowed. A column whose heading begins with '>' is right-aligned;
+ * a "+" before that keeps it in the same block as the column before it. keys: how many of the first
+ * columns are repeated in every block. NULL where memory is short.
  */
 struct table *table_new(const char *const headings[], unsigned columns, unsigned keys);
 void table_free(struct table *table);
 
-/* Adds a cell, after the last one, beginning a new row where one is full. */
+/* Adds a cell after the last one; a row that is full is followed by a new one. */
 void table_add(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints it. False where memory was short. */

@@ -17,7 +17,7 @@
 int tracing_parse_seconds(const char *text, double *seconds)
 {
     char *end;
-    /* Digits and a point: strtod takes much more. */
+    /* Digits and a point only: strtod takes exponents, signs, hexadecimal and more. */
     if (strspn(text, "0123456789.") != strlen(text))
         return -EINVAL;
     *seconds = strtod(text, &end);
@@ -26,7 +26,7 @@ int tracing_parse_seconds(const char *text, double *seconds)
     return 0;
 }
 
-/* An error in place of the server's answer. */
+/* Replaces the server's answer by an error. */
 static enum admin_outcome fail_writing(json_t **answer, const char *path, int error)
 {
     json_decref(*answer);
@@ -57,7 +57,7 @@ static enum admin_outcome write_recording(const struct tracing_options *options,
                                           json_t **answer, struct tracing_summary *summary)
 {
     struct recording recording;
-    char why[300] = "it sent no memory";
+    char why[300] = "the server sent no memory";
     if (memory < 0 || recording_read(&recording, memory, why, sizeof why) < 0) {
         json_decref(*answer);
         *answer = admin_client_error("connection_lost", "%s", why);
@@ -74,11 +74,10 @@ static enum admin_outcome write_recording(const struct tracing_options *options,
     return result < 0 ? fail_writing(answer, options->file, -result) : ADMIN_OK;
 }
 
-/* Ctrl-C and a termination are no reason to lose the trace: the first one ends it. The second one
- * ends the tool, as it would any. */
+/* The first Ctrl-C or termination ends the trace and keeps it; the second one ends the tool. */
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { SIGNALS = sizeof signals / sizeof signals[0] };
-static int told_by = -1; /* the handler's end of a pipe */
+static int told_by = -1; /* the end of a pipe that the signal handler writes */
 
 static void reset_signals(void)
 {
@@ -94,14 +93,14 @@ static void on_signal(int number)
     int saved = errno;
     (void)number;
     reset_signals();
-    /* The pipe is empty: there is room. */
+    /* The pipe is empty, so it has room. */
     if (write(told_by, "", 1) < 0)
         abort();
     errno = saved;
 }
 
-/* Who has them ignored (nohup, a job in the background) goes on having them ignored. A pipe that
- * can't be had is a trace that can't be ended early. */
+/* A signal that is ignored (nohup, a job in the background) stays ignored. Without a pipe the trace
+ * can't be ended early. Returns the end to poll, or -1. */
 static int catch_signals(int pipe_fds[2])
 {
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)

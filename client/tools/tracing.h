@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * tracing: `gpusharectl trace`: asks the server for a trace and writes it to a file.
+ * tracing: `gpusharectl trace`: asks the server for a trace and writes it to a file. One thread;
+ * handles signals of the process while the trace runs.
  */
 #ifndef GPUSHARE_CLIENT_TOOLS_TRACING_H
 #define GPUSHARE_CLIENT_TOOLS_TRACING_H
@@ -20,22 +21,21 @@ struct tracing_options {
     uint32_t gpu;
 };
 
-/* What the answer and the file come to, for people. */
+/* What was traced, for people. */
 struct tracing_summary {
     uint64_t records, lost, damaged;
-    double seconds; /* that the trace lasted */
+    double seconds; /* how long the trace lasted */
     unsigned clients;
 };
 
-/* "2.5", "100": 0, or -EINVAL. */
+/* Reads "2.5" or "100". Returns 0, or -EINVAL if it is no time that a trace may last. */
 int tracing_parse_seconds(const char *text, double *seconds);
 
 /*
- * Opens the file first, then traces, then writes; a file that was made for nothing is
- * removed. The first SIGINT, SIGTERM or
- * SIGHUP ends the trace, which is written then; where these are ignored they stay so. *answer is
- * the server's, or one of its form that says what went wrong here; the caller's; NULL where memory
- * is short.
+ * Opens the file, runs the trace, then writes the file. If it fails, a file that it made is
+ * removed. The first SIGINT, SIGTERM or SIGHUP ends the trace early, and the file is written; a
+ * signal that is ignored stays ignored. *answer is the caller's: the server's answer, or one of the
+ * same form that says what went wrong here; NULL where memory is short.
  */
 enum admin_outcome tracing_run(const struct tracing_options *options, json_t **answer,
                                struct tracing_summary *summary);

@@ -90,7 +90,7 @@ class Info(WithServer):
                                           "mode": "concurrent", "enforced": False})
         self.assertEqual(limits["memory"]["limit"]["asked_by"], "GPUSHARE_FRACTION")
         self.assertEqual(limits["memory"]["limit"]["granted_bytes"], answer["device"]["memory_bytes"] // 4)
-        self.assertIn("shared in mode concurrent: shares of time do not bind in it", self.info(**env).stdout)
+        self.assertIn("shared in mode concurrent: shares of time have no effect in this mode", self.info(**env).stdout)
         env = {"GPUSHARE_MEMORY_REQUEST": "25%", "GPUSHARE_HOST_MEMORY_REQUEST": "1M"}
         answer = json.loads(self.info("--json", **env).stdout)
         json_check.check("gpushare-info", answer)

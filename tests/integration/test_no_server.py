@@ -62,7 +62,7 @@ class NoServer(unittest.TestCase):
 
     def test_whom_is_asked_for_in_the_words_of_its_kind(self):
         for words, sentence in (("get gpu GPU-1", '"GPU-1" is not the index of a GPU, as `gpusharectl status` shows it\n'),
-                                ("set gpu", "set: it needs the index of a GPU, as `gpusharectl status` shows it\n"),
+                                ("set gpu", "set: this command needs the index of a GPU, as `gpusharectl status` shows it\n"),
                                 ("get user root", '"root" is not a uid, as id(1) shows it\n'),
                                 ("set gpu:x", '"x" is not the index of a GPU, as `gpusharectl status` shows it\n'),
                                 ("get client:", '"" is not the number of a client, as `gpusharectl clients` shows it\n'),
@@ -86,12 +86,12 @@ class NoServer(unittest.TestCase):
             peer, _ = other.accept()
             peer.recv(100)
             peer.sendall(b"HTTP/1.1 400 Bad Request\r\n")
-            self.assertIn("is not of gpushared's form", asking.communicate(timeout=SECONDS)[1])
+            self.assertIn("is not in gpushared's format", asking.communicate(timeout=SECONDS)[1])
             self.assertEqual(asking.returncode, 3)
             peer.close()
             clients.bind(path + "2")
             clients.listen()
-            self.assertIn("that is no admin socket", run(GPUSHARECTL, "--socket", path + "2", "ping").stderr)
+            self.assertIn("that is not an admin socket", run(GPUSHARECTL, "--socket", path + "2", "ping").stderr)
             result = run(GPUSHARECTL, "--socket", "/" + "x" * 200, "ping")
             self.assertEqual(result.returncode, 3)
 
