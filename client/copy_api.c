@@ -6,6 +6,7 @@
 #include "client/engine/connection.h"
 #include "client/engine/copy.h"
 #include "client/engine/memory.h"
+#include "client/engine/stream.h"
 #include "client/engine/thread_stream.h"
 #include "client/session/failure.h"
 

@@ -12,6 +12,7 @@
 #include "client/engine/connection.h"
 #include "client/engine/event.h"
 #include "client/engine/module.h"
+#include "client/engine/stream.h"
 #include "client/session/device.h"
 #include "client/session/environment.h"
 #include "client/session/failure.h"

@@ -18,10 +18,8 @@
 #include <stdint.h>
 
 #include "client/engine/allocation.h"
-#include "client/engine/memory.h"
 #include "client/engine/peer.h"
 #include "client/engine/staging.h"
-#include "client/engine/stream.h"
 #include "client/gpushare.h"
 #include "client/session/failure.h"
 #include "client/session/session.h"

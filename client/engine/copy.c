@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "client/engine/connection.h"
+#include "client/engine/memory.h"
+#include "client/engine/peer.h"
+#include "client/engine/staging.h"
+#include "client/engine/stream.h"
 #include "client/session/failure.h"
 #include "common/ring.h"
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "client/engine/connection.h"
+#include "client/engine/peer.h"
+#include "client/engine/stream.h"
 #include "client/session/failure.h"
 
 gpushare_error event_open(gpushare_connection *connection, uint32_t flags, gpushare_event **event)

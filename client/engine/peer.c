@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "client/engine/connection.h"
+#include "client/engine/memory.h"
+#include "client/engine/stream.h"
 #include "client/session/failure.h"
 #include "common/ring.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "client/engine/connection.h"
+#include "client/engine/stream.h"
 #include "client/session/failure.h"
 
 /* An entry names its connection by id: by address, a closed connection's could be taken for a new

@@ -118,7 +118,7 @@ static int check_command(struct options *options, int count, char **words)
         return report_usage("unknown command \"%s\"", words[0]);
     options->command = words[0];
     if (options->trace_option && !is_command(words[0], "trace"))
-        return report_usage("%s is an option of the command trace", options->trace_option);
+        return report_usage("%s is an option of trace", options->trace_option);
     if (is_command(words[0], "trace") && !options->trace.file)
         return report_usage("trace needs a file to write: -o FILE");
     options->request = json_pack("{s:s}", "request", words[0]);

@@ -70,6 +70,13 @@ static json_t *new_event(const char *phase, uint32_t process, uint32_t track, js
                      (json_int_t)track, "name", name);
 }
 
+/* value: taken over. */
+static void set_member(struct writer *writer, json_t *event, const char *name, json_t *value)
+{
+    if (json_object_set_new(event, name, value) < 0)
+        writer->failed = true;
+}
+
 static json_t *json_microseconds(uint64_t ns)
 {
     return json_real((double)ns / 1e3);
@@ -87,11 +94,11 @@ static void write_slice(struct writer *writer, uint32_t process, uint32_t track,
                         json_t *args)
 {
     json_t *event = new_event("X", process, track, name);
-    json_object_set_new(event, "cat", json_string(category));
-    json_object_set_new(event, "ts", json_microseconds(time_since_start(writer, from)));
-    json_object_set_new(event, "dur", json_microseconds(to - from));
+    set_member(writer, event, "cat", json_string(category));
+    set_member(writer, event, "ts", json_microseconds(time_since_start(writer, from)));
+    set_member(writer, event, "dur", json_microseconds(to - from));
     if (args)
-        json_object_set_new(event, "args", args);
+        set_member(writer, event, "args", args);
     write_event(writer, event);
 }
 
@@ -100,9 +107,9 @@ static void write_instant(struct writer *writer, uint32_t process, const char *c
                           const char *scope, json_t *name, uint64_t at)
 {
     json_t *event = new_event("i", process, 0, name);
-    json_object_set_new(event, "cat", json_string(category));
-    json_object_set_new(event, "s", json_string(scope));
-    json_object_set_new(event, "ts", json_microseconds(time_since_start(writer, at)));
+    set_member(writer, event, "cat", json_string(category));
+    set_member(writer, event, "s", json_string(scope));
+    set_member(writer, event, "ts", json_microseconds(time_since_start(writer, at)));
     write_event(writer, event);
 }
 
@@ -110,8 +117,8 @@ static void write_counter(struct writer *writer, uint32_t process, const char *n
                           uint32_t value)
 {
     json_t *event = new_event("C", process, 0, json_string(name));
-    json_object_set_new(event, "ts", json_microseconds(time_since_start(writer, at)));
-    json_object_set_new(event, "args", json_pack("{s:I}", "value", (json_int_t)value));
+    set_member(writer, event, "ts", json_microseconds(time_since_start(writer, at)));
+    set_member(writer, event, "args", json_pack("{s:I}", "value", (json_int_t)value));
     write_event(writer, event);
 }
 
@@ -121,11 +128,11 @@ static void write_label(struct writer *writer, uint32_t process, uint32_t track,
     const char *what = track ? "thread_name" : "process_name";
     const char *order = track ? "thread_sort_index" : "process_sort_index";
     json_t *event = new_event("M", process, track, json_string(what));
-    json_object_set_new(event, "args", json_pack("{s:o}", "name", name));
+    set_member(writer, event, "args", json_pack("{s:o}", "name", name));
     write_event(writer, event);
     event = new_event("M", process, track, json_string(order));
-    json_object_set_new(event, "args",
-                        json_pack("{s:I}", "sort_index", (json_int_t)(track ? track : process)));
+    set_member(writer, event, "args",
+               json_pack("{s:I}", "sort_index", (json_int_t)(track ? track : process)));
     write_event(writer, event);
 }
 
@@ -136,8 +143,9 @@ static bool has_atom(const uint64_t atoms[ATOM_WORDS], uint32_t atom)
     return atoms[atom / 64] >> (atom % 64) & 1;
 }
 
-/* "0-3, 7". Every second one of 256 atoms: 128 numbers of up to three digits and ", ". */
-enum { ATOMS_TEXT = 128 * 5 + 1 };
+/* "0-3, 7". The longest text has ranges of two with one left out between: 86 of them, of at most
+ * nine characters. */
+enum { ATOMS_TEXT = 86 * 9 + 1 };
 static void atoms_text(const uint64_t atoms[ATOM_WORDS], char text[ATOMS_TEXT])
 {
     size_t used = 0;

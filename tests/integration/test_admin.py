@@ -134,7 +134,7 @@ class Commands(WithServer):
             refused = self.json("set", number, f"memory={window * 2}", "priority=0", schema="admin-error", status=1)
             self.assertIn(str(window * 2), refused["text"])
             self.assertEqual(client.ask("limits_query")["priority"], 1, "refused whole")
-        for words, part in ((("set", number), "something to set"), (("set", number, "colour=red"), "colour=red"),
+        for words, part in ((("set", number), "needs a limit to set"), (("set", number, "colour=red"), "colour=red"),
                             (("set", number, "priority=low"), "priority"),
                             (("set", number, "fraction=2"), '"fraction=2": a fraction is a share above 0, like 25% or 0.25'), (("get",), "needs the number"),
                             (("set", number, "priority=1", "priority=2"), "twice")):
