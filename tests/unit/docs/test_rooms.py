@@ -24,7 +24,7 @@ MAY_INCLUDE = {
 FLOOR = ("common/list.h", "common/util.h")
 PURE = {"errno.h", "inttypes.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "string.h"}
 FOLDERS = ("common", "server/supervisor", "server/worker", "server/scheduler", "server/softgpu", "client", "client/session",
-           "client/engine")
+           "client/engine", "client/tools")
 
 
 def page():
