@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * connection: one client of one device: its session, its shared memory, and the lists
- * of what was made on it.
+ * connection: one client of one device: its session, its shared memory, and the lists of
+ * the objects that were made on it. Any thread.
  *
- * Every call of an API begins with connection_check(). Locks, in the order in which they
- * may be taken: registry, peer, stream (the default stream's before another's), lists,
- * session; staging's and allocations' are taken last, with nothing after them. Nothing waits for
- * the device with `lists` held but the default stream's joining of others, which waits for room in
- * its ring at most.
+ * Every call of an API begins with connection_check(). Locks are taken in this order: registry,
+ * peer, stream (the default stream's before another's), lists, session. staging's and
+ * allocations' locks are taken last, and no lock after them. No thread waits for the device with
+ * `lists` held. One thread may wait for room in a ring with it: the default stream, while it joins
+ * the blocking streams.
  */
 #ifndef GPUSHARE_CLIENT_ENGINE_CONNECTION_H
 #define GPUSHARE_CLIENT_ENGINE_CONNECTION_H
@@ -27,7 +27,7 @@
 #include "protocol.h"
 
 struct gpushare_connection {
-    /* What the hot path reads; constant once connected. */
+    /* The hot path reads these; constant once connected. */
     const struct proto_status_header *status;
     struct proto_client_header *header;
     int eventfd;
@@ -35,7 +35,7 @@ struct gpushare_connection {
     uint64_t device_base, host_base, window_bytes;
     uint64_t spin_ns; /* before a waiter sleeps; 0 where only one processor is usable */
     struct gpushare_device device;
-    uint64_t id; /* of all connections that this process ever had */
+    uint64_t id; /* no other connection of this process ever has it */
 
     struct gpushare_stream *default_stream;
     uint32_t blocking; /* atomic; streams in `streams` that are ordered with the default stream */
@@ -51,7 +51,7 @@ struct gpushare_connection {
     struct staging staging;
     struct peers peers;
     struct proto_attached attached;
-    uint32_t multiprocessors; /* atomic; that it may have at most, as it was told last */
+    uint32_t multiprocessors; /* atomic; the most that it may have, as the server said last */
     uint32_t thread_percentage_asked, priority_asked;
     uint32_t thread_request_asked, time_request_asked, time_limit_asked;
     uint64_t memory_limit_asked, host_memory_limit_asked;

@@ -41,7 +41,7 @@ bool event_is_done(gpushare_event *event);
 /* Waits until it is. SUCCESS, or the error that ended the connection. */
 gpushare_error event_wait(gpushare_event *event);
 
-/* What is pushed into the stream from now on begins when that work is done. The stream may be of
+/* Work pushed into the stream from now on begins when that work is done. The stream may be of
  * another connection of this process. Returns at once. */
 gpushare_error event_hold_stream(gpushare_event *event, struct gpushare_stream *stream);
 
@@ -51,7 +51,7 @@ gpushare_error event_hold_stream(gpushare_event *event, struct gpushare_stream *
  */
 gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double *milliseconds);
 
-/* What the event stands for now. False if it was never recorded. */
+/* The stream and the value that the event stands for now. False if it was never recorded. */
 bool event_point(gpushare_event *event, uint32_t *stream, uint64_t *value);
 
 /* At close: frees all events of the connection, without the server. */

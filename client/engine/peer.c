@@ -227,7 +227,7 @@ static gpushare_error push_copy(const struct leg *leg, uint32_t other_stream, ui
     return error;
 }
 
-/* What is pushed into `leg` from now on waits for all that was pushed into `other` so far. */
+/* Work pushed into `leg` from now on waits for all work pushed into `other` so far. */
 static gpushare_error follow_stream(const struct leg *leg, const struct gpushare_stream *other)
 {
     uint64_t ignored;
