@@ -242,6 +242,7 @@ def header(root):
 /* One row a message: what a receiver checks before it looks at a field. */
 struct proto_message {
     uint16_t opcode;
+    uint16_t reply;      /* the message that answers it, unless that is `failed`; 0: none does */
     uint8_t from, to;    /* enum proto_peer */
     uint8_t fds;         /* file descriptors that come with it */
     uint32_t bytes;      /* of the fixed part, without the message header */
@@ -308,7 +309,8 @@ def source(root):
         out += checker(node, "proto_command_", f"check_command_{node['name']}")
     out += ["static const struct proto_message messages[] = {"]
     for node in sorted(root.of("message"), key=lambda n: int(n["number"])):
-        out.append(f"    {{{node['number']}, PROTO_PEER_{node['from'].upper()}, PROTO_PEER_{node['to'].upper()}, "
+        reply = f"PROTO_{node['reply'].upper()}" if node.get("reply") else "0"
+        out.append(f"    {{{node['number']}, {reply}, PROTO_PEER_{node['from'].upper()}, PROTO_PEER_{node['to'].upper()}, "
                    f"{node.fds}, {node.bytes}, {node.tail}, \"{node['name']}\", check_{node['name']}}},")
     out += ["};", "", "const struct proto_message *proto_message_find(uint16_t opcode)", "{",
             "    for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++)",

@@ -255,7 +255,8 @@ int main(void)
     ask();
     said();
     if (proto_message_find(1)->from != PROTO_PEER_CLIENT || proto_message_find(1)->to != PROTO_PEER_SUPERVISOR ||
-        proto_message_find(2)->tail != 10 || proto_message_find(2)->fds != 1 || proto_message_find(3) || proto_message_find(0))
+        proto_message_find(2)->tail != 10 || proto_message_find(2)->fds != 1 || proto_message_find(3) || proto_message_find(0) ||
+        proto_message_find(1)->reply != 2 || proto_message_find(2)->reply != 0)
         failed = 2;
     if (proto_command_check(descriptor) || strcmp(proto_command_name(1), "go") || proto_command_name(2))
         failed = 3;
