@@ -2,8 +2,12 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/admission.h"
 
+#include <errno.h>
+
 #include "common/limits.h"
 #include "server/supervisor/address_plan.h"
+#include "server/supervisor/config.h"
+#include "server/supervisor/config_rules.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -73,4 +77,21 @@ struct grant admission_grant(const struct admission *admission,
         request_share(limits->thread_request, wish->thread_request, grant.thread_percentage);
     grant.time_request = request_share(limits->time_request, wish->time_request, grant.time_limit);
     return grant;
+}
+
+int admission_choose(const struct admission *admission, const struct config *config,
+                     uint32_t device_index, const struct config_who *who,
+                     const struct proto_device_info *device, const struct proto_attach *wish,
+                     struct grant *grant)
+{
+    struct admission tightened = *admission;
+    struct config_limits limits = config_limits_none;
+    if (!config && *who->profile)
+        return -ENOENT;
+    int result = config ? config_choose(config, device_index, who, &limits) : 0;
+    if (result < 0)
+        return result;
+    config_limits_tighten(&tightened.limits, &limits);
+    *grant = admission_grant(&tightened, device, wish);
+    return 0;
 }

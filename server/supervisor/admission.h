@@ -16,6 +16,9 @@
 #include "protocol.h"
 #include "server/supervisor/config_limits.h"
 
+struct config;
+struct config_who;
+
 /* The server's side of it, for one device. */
 struct admission {
     struct config_limits limits;
@@ -39,5 +42,12 @@ struct grant {
 struct grant admission_grant(const struct admission *admission,
                              const struct proto_device_info *device,
                              const struct proto_attach *wish);
+
+/* The same under a configuration (NULL: under none), whose rules for this client and the device of
+ * that index tighten the limits. 0; -ENOENT: there is no profile as the client asks for. */
+int admission_choose(const struct admission *admission, const struct config *config,
+                     uint32_t device_index, const struct config_who *who,
+                     const struct proto_device_info *device, const struct proto_attach *wish,
+                     struct grant *grant);
 
 #endif

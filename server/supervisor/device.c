@@ -4,13 +4,15 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/error.h"
 #include "common/log.h"
 #include "common/timeline.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/address_plan.h"
+#include "server/supervisor/settings.h"
 
 /* Delays between starts: short after a fault, for clients wait; long for a driver that stays
  * broken. */
@@ -23,22 +25,25 @@
 
 static void device_down(struct device *device);
 
-void device_open(struct device *device, struct supervisor *supervisor, uint32_t index,
-                 uint32_t ordinal)
+void device_open(struct device *device, uv_loop_t *loop, const struct settings *settings,
+                 uint32_t index, uint32_t ordinal, const struct device_events *events)
 {
-    *device = (struct device){.supervisor = supervisor,
+    *device = (struct device){.loop = loop,
+                              .settings = settings,
+                              .events = *events,
                               .index = index,
                               .ordinal = ordinal,
                               .state = SUPERVISOR_DEVICE_WAITING,
-                              .schedule = supervisor->settings->schedule};
+                              .schedule = settings->schedule};
     device->admission.limits = config_limits_none;
     quota_open(&device->memory, "device memory of all clients together", 0, NULL);
-    uv_timer_init(supervisor->loop, &device->timer);
+    uv_timer_init(loop, &device->timer);
     device->timer.data = device;
     device->timer_open = true;
 }
 
-/* The present worker is of no more use. Its clients first: they still see the link. */
+/* The present worker is of no more use. Its clients are marked first, so that what the link's end
+ * answers them is not passed on as if they lived. */
 static void device_fail(struct device *device, uint32_t error, const char *text)
 {
     if (!device->link)
@@ -51,7 +56,7 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
                       text);
     }
     device->state = SUPERVISOR_DEVICE_WAITING;
-    supervisor_device_lost(device->supervisor, device, error, text);
+    device->events.lost(device->events.context, device, error, text);
     worker_link_close(device->link);
     device->link = NULL;
     if (was_ready && timeline_now() - device->ready_at > SETTLED_NS)
@@ -64,7 +69,83 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
         device_down(device);
 }
 
-static void take_info(struct device *device, const struct proto_device_info *info)
+/* ---- how its clients share it: what the worker is told, and what it said to that ---- */
+
+struct scheduling {
+    struct device *device;
+    struct schedule schedule;
+    supervisor_set_done *done; /* NULL: a new worker's first */
+    void *context;
+    char by[64];
+};
+
+static void schedule_take(struct device *device, const struct schedule *schedule, const char *by)
+{
+    char text[160];
+    bool same = schedule_equal(&device->schedule, schedule);
+    device->schedule = *schedule;
+    if (!same)
+        log_notice("device %u has by %s: %s", device->index, by,
+                   schedule_format(schedule, text, sizeof text));
+}
+
+/* A worker that was never told anything shares as it was built to. */
+static void schedule_first_refused(struct device *device, const char *text)
+{
+    char kept[160];
+    struct schedule asked = device->schedule;
+    device->schedule = schedule_default();
+    log_error("device %u can't be shared by %s: %s", device->index,
+              schedule_format(&asked, kept, sizeof kept), text);
+}
+
+static void schedule_answered(void *context, const struct worker_answer *answer)
+{
+    struct scheduling *scheduling = context;
+    struct device *device = scheduling->device;
+    bool first = !scheduling->done;
+    device->scheduling--;
+    if (answer->outcome == WORKER_ANSWERED && !first)
+        schedule_take(device, &scheduling->schedule, scheduling->by);
+    else if (answer->outcome == WORKER_REFUSED && first)
+        schedule_first_refused(device, answer->text);
+    if (!first)
+        scheduling->done(scheduling->context, device->index, answer->error, answer->text);
+    free(scheduling);
+}
+
+static int schedule_ask(struct device *device, const struct schedule *schedule, const char *by,
+                        supervisor_set_done *done, void *context)
+{
+    struct proto_worker_schedule body = schedule_message(schedule);
+    struct scheduling *scheduling = malloc(sizeof *scheduling);
+    if (!scheduling)
+        return -ENOMEM;
+    *scheduling = (struct scheduling){
+        .device = device, .schedule = *schedule, .done = done, .context = context};
+    snprintf(scheduling->by, sizeof scheduling->by, "%s", by);
+    struct worker_request request = {.opcode = PROTO_WORKER_SCHEDULE, .body = &body};
+    int result = device_request(device, &request, schedule_answered, scheduling);
+    if (result < 0) {
+        free(scheduling);
+        return result;
+    }
+    device->scheduled = *schedule;
+    device->scheduling++;
+    return 0;
+}
+
+/* A new worker is told how its clients share the device before it hears of any. */
+static void schedule_begin(struct device *device)
+{
+    int result = schedule_ask(device, &device->schedule, "", NULL, NULL);
+    if (result < 0)
+        schedule_first_refused(device, strerror(-result));
+}
+
+/* ---- what the worker says ---- */
+
+static void info_take(struct device *device, const struct proto_device_info *info)
 {
     if (device->state != SUPERVISOR_DEVICE_STARTING) {
         device_fail(device, PROTO_ERROR_WORKER_LOST, "the worker described its device twice");
@@ -85,8 +166,8 @@ static void take_info(struct device *device, const struct proto_device_info *inf
     device->served = true;
     log_notice("device %u: %s, %u multiprocessors, %llu MiB, is ready", device->index, info->name,
                info->multiprocessors, (unsigned long long)(info->memory >> 20));
-    device_schedule_begin(device);
-    supervisor_device_ready(device->supervisor, device);
+    schedule_begin(device);
+    device->events.ready(device->events.context, device);
 }
 
 static void notice(void *context, struct channel_message *message)
@@ -94,7 +175,7 @@ static void notice(void *context, struct channel_message *message)
     struct device *device = context;
     switch (message->header.opcode) {
     case PROTO_DEVICE_INFO:
-        take_info(device, message->body);
+        info_take(device, message->body);
         break;
     case PROTO_WORKER_FAULT: {
         struct proto_worker_fault fault;
@@ -105,8 +186,8 @@ static void notice(void *context, struct channel_message *message)
     case PROTO_WORKER_MISBEHAVED: {
         struct proto_worker_misbehaved complaint;
         memcpy(&complaint, message->body, sizeof complaint);
-        supervisor_device_complains(device->supervisor, device, message->header.client,
-                                    complaint.error, complaint.text);
+        device->events.complained(device->events.context, device, message->header.client,
+                                  complaint.error, complaint.text);
         break;
     }
     default:
@@ -155,7 +236,7 @@ static int adopt(struct device *device, int fd)
     device->silent = device->served = false;
     device->how[0] = 0;
     device->state = SUPERVISOR_DEVICE_STARTING;
-    return worker_link_open(&device->link, device->supervisor->loop, fd, &events);
+    return worker_link_open(&device->link, device->loop, fd, &events);
 }
 
 int device_adopt(struct device *device, int fd)
@@ -168,9 +249,8 @@ int device_start(struct device *device)
 {
     int channel;
     device->starts++;
-    int result = worker_process_start(&device->process, device->supervisor->loop,
-                                      device->supervisor->settings, device->ordinal, &channel,
-                                      ended, device);
+    int result = worker_process_start(&device->process, device->loop, device->settings,
+                                      device->ordinal, &channel, ended, device);
     if (result == 0)
         result = adopt(device, channel);
     if (result < 0) {
@@ -197,7 +277,7 @@ static void timer_closed(uv_handle_t *handle)
 {
     struct device *device = handle->data;
     device->state = SUPERVISOR_DEVICE_STOPPED;
-    supervisor_device_stopped(device->supervisor, device);
+    device->events.stopped(device->events.context, device);
 }
 
 /* Neither process nor link is left. */
@@ -213,7 +293,7 @@ static void device_down(struct device *device)
     device->state = SUPERVISOR_DEVICE_WAITING;
     if (!device->known) {
         device->failed_once = true;
-        supervisor_device_failed(device->supervisor, device);
+        device->events.failed(device->events.context, device);
         if (device->stopping)
             return;
     }
@@ -237,13 +317,22 @@ void device_stop(struct device *device)
         device_down(device);
 }
 
-int device_request(struct device *device, uint16_t opcode, uint32_t client, const void *body,
-                   const int *fds, unsigned fd_count, worker_link_reply *reply, void *context)
+int device_request(struct device *device, const struct worker_request *request,
+                   worker_link_reply *reply, void *context)
 {
-    if (!device->link)
-        return -EPIPE;
-    return worker_link_request(device->link, opcode, client, body, NULL, 0, fds, fd_count, reply,
-                               context);
+    return device->link ? worker_link_request(device->link, request, reply, context) : -EPIPE;
+}
+
+void device_cancel(struct device *device, uint32_t client)
+{
+    if (device->link)
+        worker_link_cancel(device->link, client);
+}
+
+void device_abandon(struct device *device)
+{
+    if (device->link)
+        worker_link_finish(device->link);
 }
 
 void device_explain(const struct device *device, char *text, size_t bytes)
@@ -254,4 +343,16 @@ void device_explain(const struct device *device, char *text, size_t bytes)
         snprintf(text, bytes, "device %u has no worker now: %s", device->index, device->trouble);
     else
         snprintf(text, bytes, "the worker of device %u is starting", device->index);
+}
+
+int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
+                        const char *by, supervisor_set_done *done, void *context)
+{
+    /* What this change leaves alone is as the one before leaves it, which may be on its way. */
+    struct schedule schedule = device->scheduling ? device->scheduled : device->schedule;
+    schedule_merge(&schedule, to, parts);
+    if (device->state == SUPERVISOR_DEVICE_READY)
+        return schedule_ask(device, &schedule, by, done, context);
+    schedule_take(device, &schedule, by);
+    return 1;
 }

@@ -21,12 +21,38 @@
 #include "server/supervisor/quota.h"
 #include "server/supervisor/schedule.h"
 #include "server/supervisor/supervisor.h"
-#include "server/supervisor/tracing.h"
 #include "server/supervisor/worker_link.h"
 #include "server/supervisor/worker_process.h"
 
+struct device;
+struct settings;
+struct tracing;
+
+/*
+ * What a device tells of its worker. Each is called from the loop; a device is never
+ * freed before the supervisor is, so its caller does not vanish, and none of these may
+ * end a session otherwise than by marking it.
+ */
+struct device_events {
+    /* A worker serves: clients may attach. */
+    void (*ready)(void *context, struct device *device);
+    /* The worker is gone, or goes: its clients are to end with this error. What they have asked of
+     * it is answered with WORKER_LOST right after. */
+    void (*lost)(void *context, struct device *device, uint32_t error, const char *text);
+    /* A start failed before any worker of this device was ready; device->trouble says why. */
+    void (*failed)(void *context, struct device *device);
+    /* device_stop is complete. */
+    void (*stopped)(void *context, struct device *device);
+    /* The worker complains of one client, which is to end with this error. */
+    void (*complained)(void *context, struct device *device, uint32_t client, uint32_t error,
+                       const char *text);
+    void *context;
+};
+
 struct device {
-    struct supervisor *supervisor;
+    uv_loop_t *loop;
+    const struct settings *settings;
+    struct device_events events;
     uint32_t index, ordinal;
     enum supervisor_device_state state;
     struct proto_device_info info;
@@ -52,9 +78,9 @@ struct device {
     char trouble[380]; /* why there is no worker, or was none */
 };
 
-/* Nothing is started. */
-void device_open(struct device *device, struct supervisor *supervisor, uint32_t index,
-                 uint32_t ordinal);
+/* Nothing is started. settings are borrowed and must outlive it. */
+void device_open(struct device *device, uv_loop_t *loop, const struct settings *settings,
+                 uint32_t index, uint32_t ordinal, const struct device_events *events);
 
 /* Starts a worker. Returns 0 or -errno. */
 int device_start(struct device *device);
@@ -62,20 +88,21 @@ int device_start(struct device *device);
 /* Takes over a socket to a worker that is no child of this process (tests). 0 or -errno. */
 int device_adopt(struct device *device, int fd);
 
-/* No clients are left: ends the worker; supervisor_device_stopped follows, maybe at once. */
+/* Ends the worker; events.stopped follows from the loop. */
 void device_stop(struct device *device);
 
 /*
- * worker_link_request to the present worker, without a tail. -EPIPE if there is
- * none: then, and on any other failure, the loss of the worker follows from the loop.
+ * worker_link_request to the present worker. -EPIPE if there is none: then the loss of
+ * the worker has been told, or follows from the loop.
  */
-int device_request(struct device *device, uint16_t opcode, uint32_t client, const void *body,
-                   const int *fds, unsigned fd_count, worker_link_reply *reply, void *context);
+int device_request(struct device *device, const struct worker_request *request,
+                   worker_link_reply *reply, void *context);
 
-/* ---- device_schedule.c ---- */
+/* Ends a client's outstanding requests with WORKER_SESSION_ENDED. */
+void device_cancel(struct device *device, uint32_t client);
 
-/* A worker is ready: tells it how its clients are to share the device, before any comes. */
-void device_schedule_begin(struct device *device);
+/* The worker is of no more use to the caller: its loss follows from the loop. */
+void device_abandon(struct device *device);
 
 /* See supervisor_schedule. */
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,

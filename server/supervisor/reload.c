@@ -11,6 +11,9 @@
 #include "common/log.h"
 #include "server/supervisor/config.h"
 #include "server/supervisor/session.h"
+#include "server/supervisor/session_attach.h"
+#include "server/supervisor/session_limits.h"
+#include "server/supervisor/session_quota.h"
 #include "server/supervisor/supervisor_private.h"
 
 static const char by[] = "the configuration";
@@ -37,14 +40,11 @@ struct reload {
     bool back;    /* all returns to where it was */
     bool asked;   /* somebody may have to be asked to go back */
     uint32_t due; /* answers */
-    bool stepping;
     uint32_t error;
     char text[700];
     supervisor_reload_done *done;
     void *context;
 };
-
-static void go_on(struct reload *reload);
 
 static void fail(struct reload *reload, uint32_t error, const char *text)
 {
@@ -78,7 +78,6 @@ static void client_answered(void *context, uint32_t client, uint32_t error, cons
         snprintf(words, sizeof words, "client %u: %s", client, text);
         fail(reload, error, words);
     }
-    go_on(reload);
 }
 
 static void device_answered(void *context, uint32_t device, uint32_t error, const char *text)
@@ -90,13 +89,12 @@ static void device_answered(void *context, uint32_t device, uint32_t error, cons
         snprintf(words, sizeof words, "GPU %u: %s", device, text);
         fail(reload, error, words);
     }
-    go_on(reload);
 }
 
 static void ask_client(struct reload *reload, struct session *session,
                        const struct supervisor_change *wanted)
 {
-    if (supervisor_change_empty(wanted))
+    if (session_limits_change_empty(wanted))
         return;
     int result = session_limits_set(session, wanted, by, client_answered, reload);
     reload->asked = true;
@@ -330,11 +328,11 @@ static int compare_client(struct reload *reload, struct session *session)
     struct supervisor *supervisor = reload->supervisor;
     struct change *change = &reload->changes[reload->count];
     *change = (struct change){.client = session->number, .was = session->grant};
-    if (session_grant(supervisor->config, session, session->device, &session->asked, &change->old) <
-        0)
+    if (session_attach_grant(session, supervisor->config, session->device, &session->asked,
+                             &change->old) < 0)
         change->old = session->grant;
-    if (session_grant(reload->config, session, session->device, &session->asked, &change->new) <
-        0) {
+    if (session_attach_grant(session, reload->config, session->device, &session->asked,
+                             &change->new) < 0) {
         log_warning("client %u keeps its limits: its profile \"%s\" is no longer there",
                     session->number, session->asked.profile);
         change->new = change->old;
@@ -404,13 +402,10 @@ static void finish(struct reload *reload)
     free(reload->changes);
     config_free(reload->config);
     supervisor->reload = NULL;
-    /* Being let in changes the list only at its end. */
-    for (struct session *session = supervisor->first, *next; session; session = next) {
-        next = session->next;
+    for (struct session *session = supervisor->first; session; session = session->next)
         if (session->parked.held &&
             supervisor->devices[session->parked.body.device].state == SUPERVISOR_DEVICE_READY)
             session_unpark(session);
-    }
 }
 
 static void each_client(struct reload *reload,
@@ -449,12 +444,8 @@ static void take_step(struct reload *reload, enum step step)
 }
 
 /* Takes what steps it can without an answer. True: it is over. */
-static bool advance(struct reload *reload)
+static bool steps_advance(struct reload *reload)
 {
-    /* Not from within a step, where somebody else may have been told something. */
-    if (reload->stepping)
-        return false;
-    reload->stepping = true;
     while (!reload->due) {
         if (reload->error && !reload->back) {
             reload->back = true;
@@ -465,17 +456,7 @@ static bool advance(struct reload *reload)
             break;
         take_step(reload, reload->step++);
     }
-    reload->stepping = false;
     return !reload->due && reload->step == STEP_OVER;
-}
-
-static void go_on(struct reload *reload)
-{
-    if (!advance(reload))
-        return;
-    finish(reload);
-    reload->done(reload->context, reload->error, reload->text);
-    free(reload);
 }
 
 int reload_begin(struct supervisor *supervisor, struct config *config, char *text,
@@ -490,7 +471,7 @@ int reload_begin(struct supervisor *supervisor, struct config *config, char *tex
     *reload = (struct reload){
         .supervisor = supervisor, .config = config, .done = done, .context = context};
     supervisor->reload = reload;
-    if (!advance(reload))
+    if (!steps_advance(reload))
         return 0;
     finish(reload);
     int result = reload->error ? -EINVAL : 1;
@@ -499,8 +480,12 @@ int reload_begin(struct supervisor *supervisor, struct config *config, char *tex
     return result;
 }
 
-void reload_look(struct supervisor *supervisor)
+void reload_advance(struct supervisor *supervisor)
 {
-    if (supervisor->reload)
-        go_on(supervisor->reload);
+    struct reload *reload = supervisor->reload;
+    if (!reload || !steps_advance(reload))
+        return;
+    finish(reload);
+    reload->done(reload->context, reload->error, reload->text);
+    free(reload);
 }

@@ -31,7 +31,8 @@ struct supervisor;
 int reload_begin(struct supervisor *supervisor, struct config *config, char *text,
                  size_t text_bytes, supervisor_reload_done *done, void *context);
 
-/* A client is attached now, or never will be: the reload may wait for that. */
-void reload_look(struct supervisor *supervisor);
+/* Takes the steps for which all answers are there, if a reload is under way. The loop calls it
+ * whenever something may have changed. */
+void reload_advance(struct supervisor *supervisor);
 
 #endif

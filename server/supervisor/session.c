@@ -2,20 +2,22 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/session.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/error.h"
-#include "common/log.h"
-#include "common/ring.h"
 #include "common/timeline.h"
+#include "server/supervisor/session_attach.h"
+#include "server/supervisor/session_end.h"
+#include "server/supervisor/session_forward.h"
+#include "server/supervisor/session_host.h"
+#include "server/supervisor/session_limits.h"
+#include "server/supervisor/session_memory.h"
+#include "server/supervisor/session_module.h"
+#include "server/supervisor/session_request.h"
 #include "server/supervisor/supervisor_private.h"
 
 /* Answers that a client has not read; the largest message many times over. */
@@ -71,7 +73,7 @@ static const struct row {
     {PROTO_HOST_ALLOC, IN(SESSION_ATTACHED), session_host_alloc},
     {PROTO_HOST_FREE, IN(SESSION_ATTACHED), session_host_free},
     {PROTO_HOST_SHARE, IN(SESSION_ATTACHED), session_host_share},
-    {PROTO_LINK, IN(SESSION_ATTACHED), session_link},
+    {PROTO_LINK, IN(SESSION_ATTACHED), session_host_link},
     {PROTO_MODULE_LOAD, IN(SESSION_ATTACHED), session_module_load},
     {PROTO_MODULE_UNLOAD, IN(SESSION_ATTACHED), session_module_unload},
     {PROTO_FUNCTION_GET, IN(SESSION_ATTACHED), session_forward},
@@ -101,12 +103,12 @@ static void patience_over(uv_timer_t *timer)
         device_explain(&session->supervisor->devices[session->parked.body.device], text,
                        sizeof text);
         session_refuse(session, session->parked.serial, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
-        session_end(session, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
+        session_fail(session, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
         return;
     }
-    session_end(session, PROTO_ERROR_CONNECTION_LOST,
-                session->state == SESSION_HELLO ? "the client connected and said nothing"
-                                                : "the client said hello and did not attach");
+    session_fail(session, PROTO_ERROR_CONNECTION_LOST,
+                 session->state == SESSION_HELLO ? "the client connected and said nothing"
+                                                 : "the client said hello and did not attach");
 }
 
 static void hello(struct session *session, struct channel_message *message)
@@ -120,28 +122,28 @@ static void hello(struct session *session, struct channel_message *message)
             "the client speaks protocol %u.%u and this server (gpushare " GPUSHARE_VERSION
             ") %u.%u: use the client library of the server's release",
             body.major, body.minor, PROTO_MAJOR, PROTO_MINOR);
-        session_end(session, PROTO_ERROR_PROTOCOL_VERSION, "protocol %u.%u is not spoken here",
-                    body.major, body.minor);
+        session_fail(session, PROTO_ERROR_PROTOCOL_VERSION, "protocol %u.%u is not spoken here",
+                     body.major, body.minor);
         return;
     }
     if (session->surplus == SURPLUS_USER) {
-        uint32_t most = supervisor_user_most(session->supervisor);
+        uint32_t most = session->supervisor->user_clients_max;
         session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
                        "user %u has %u clients, as many as one user may have: end some, or have "
                        "the administrator raise --max-clients-per-user",
                        (unsigned)session->uid, most);
-        session_end(session, PROTO_ERROR_TOO_MANY_CLIENTS, "user %u has %u clients already",
-                    (unsigned)session->uid, most);
+        session_fail(session, PROTO_ERROR_TOO_MANY_CLIENTS, "user %u has %u clients already",
+                     (unsigned)session->uid, most);
         return;
     }
     if (session->surplus) {
         uint32_t most = session->supervisor->budget.clients;
         session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
                        "the server has %u clients, as many as it may have (--max-clients)", most);
-        session_end(session, PROTO_ERROR_TOO_MANY_CLIENTS, "%u clients are served already", most);
+        session_fail(session, PROTO_ERROR_TOO_MANY_CLIENTS, "%u clients are served already", most);
         return;
     }
-    session->state = SESSION_GREETED;
+    session_enter(session, SESSION_GREETED);
     uv_timer_start(&session->patience, patience_over,
                    (uint64_t)session->supervisor->settings->hello_timeout_ms * GREETED_PATIENCE, 0);
     struct proto_welcome welcome = {.major = PROTO_MAJOR,
@@ -205,11 +207,9 @@ static void attach(struct session *session, struct channel_message *message)
         park(session, message);
 }
 
-static void poll_again(struct session *session);
-
 void session_unpark(struct session *session)
 {
-    if (!session->parked.held || session_leaves(session))
+    if (!session->parked.held)
         return;
     struct device *device = &session->supervisor->devices[session->parked.body.device];
     uint32_t serial = session->parked.serial;
@@ -226,7 +226,7 @@ void session_unpark(struct session *session)
     } else {
         describe(session, serial, device);
     }
-    poll_again(session);
+    session_poll(session);
 }
 
 /* ---- the connection ---- */
@@ -235,55 +235,37 @@ static void dispatch(struct session *session, struct channel_message *message)
 {
     const struct row *row = find_row(message->header.opcode);
     if (message->header.client)
-        session_end(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-                    "message_header.client must be zero on a client's connection");
+        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+                     "message_header.client must be zero on a client's connection");
     else if (!row)
-        session_end(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-                    "%s is a message that a client may not send", message->type->name);
+        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+                     "%s is a message that a client may not send", message->type->name);
     else if (!message->header.serial)
-        session_end(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s came without a serial",
-                    message->type->name);
+        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s came without a serial",
+                     message->type->name);
     else if (!(row->states & IN(session->state)))
-        session_end(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-                    "%s is not allowed in the state '%s' of a connection", message->type->name,
-                    session_state_name(session->state));
+        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+                     "%s is not allowed in the state '%s' of a connection", message->type->name,
+                     session_state_name(session->state));
     else
         row->handler(session, message);
-}
-
-static bool must_pause(const struct session *session)
-{
-    return session->parked.held || session->state == SESSION_ATTACHING ||
-           session->requests >= SESSION_REQUESTS_MOST;
-}
-
-static void session_ready(uv_poll_t *poll, int status, int events);
-
-static void poll_again(struct session *session)
-{
-    if (session_leaves(session))
-        return;
-    session->paused = must_pause(session);
-    int events = UV_DISCONNECT | (session->paused ? 0 : UV_READABLE) |
-                 (outbox_waiting(&session->outbox) ? UV_WRITABLE : 0);
-    uv_poll_start(&session->poll, events, session_ready);
 }
 
 static void receive_some(struct session *session)
 {
     struct channel_message *message = &session->supervisor->message;
-    for (unsigned i = 0; i < BATCH && !session_leaves(session) && !must_pause(session); i++) {
+    for (unsigned i = 0; i < BATCH && session_reads(session); i++) {
         int result =
             channel_receive(session->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT, message);
         if (result == CHANNEL_EMPTY)
             return;
         if (result == CHANNEL_CLOSED)
-            session_end(session, PROTO_ERROR_SUCCESS, "hung up");
+            session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
         else if (result == -EPROTO)
-            session_end(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s", message->why);
+            session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s", message->why);
         else if (result < 0)
-            session_end(session, PROTO_ERROR_CONNECTION_LOST, "receiving failed: %s",
-                        strerror(-result));
+            session_fail(session, PROTO_ERROR_CONNECTION_LOST, "receiving failed: %s",
+                         strerror(-result));
         else
             dispatch(session, message);
         channel_close_fds(message);
@@ -294,32 +276,23 @@ static void session_ready(uv_poll_t *poll, int status, int events)
 {
     struct session *session = poll->data;
     if (status < 0 || ((events & UV_DISCONNECT) && session->paused)) {
-        session_end(session, PROTO_ERROR_SUCCESS, "hung up");
+        session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
         return;
     }
     if ((events & UV_WRITABLE) && outbox_flush(&session->outbox) < 0) {
-        session_end(session, PROTO_ERROR_SUCCESS, "hung up");
+        session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
         return;
     }
     if (events & (UV_READABLE | UV_DISCONNECT))
         receive_some(session);
-    poll_again(session);
+    session_poll(session);
 }
 
 static void life_over(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
-    session_end(poll->data, PROTO_ERROR_SUCCESS, "the process ended");
-}
-
-static void handle_closed(uv_handle_t *handle)
-{
-    struct session *session = handle->data;
-    if (--session->handles)
-        return;
-    identity_free(&session->identity);
-    free(session);
+    session_fail(poll->data, PROTO_ERROR_SUCCESS, "the process ended");
 }
 
 static int identify(struct session *session)
@@ -364,6 +337,7 @@ int session_open(struct session **out, struct supervisor *supervisor, int fd, ui
     session->ring = session->status = session->twin = SHM_NONE;
     session->number = number;
     session->surplus = surplus;
+    session->ready = session_ready;
     session->connected_at = timeline_now();
     session->slab_most = HEAP_SLAB_MOST;
     int most = SOCKET_BYTES;
@@ -382,7 +356,7 @@ int session_open(struct session **out, struct supervisor *supervisor, int fd, ui
     uv_timer_start(&session->patience, patience_over, supervisor->settings->hello_timeout_ms, 0);
     session->handles = 2;
     watch_life(session);
-    poll_again(session);
+    session_poll(session);
     *out = session;
     return 0;
 
@@ -393,205 +367,4 @@ free_session:
 close_fd:
     close(fd);
     return result;
-}
-
-/* ---- answers ---- */
-
-static void format_text(char *text, size_t bytes, const char *format, va_list arguments)
-{
-    vsnprintf(text, bytes, format, arguments);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-}
-
-static void sent(struct session *session, int result)
-{
-    if (result == OUTBOX_QUEUED)
-        poll_again(session);
-    else if (result == -ENOBUFS)
-        session_end(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-                    "the client asks and does not read the answers");
-    else if (result == -EPIPE || result == -ECONNRESET)
-        session_end(session, PROTO_ERROR_SUCCESS, "hung up");
-    else if (result < 0)
-        session_end(session, PROTO_ERROR_SERVER_RESOURCES, "an answer could not be sent: %s",
-                    strerror(-result));
-}
-
-void session_answer(struct session *session, uint16_t opcode, uint32_t serial, const void *body,
-                    const int *fds, unsigned fd_count)
-{
-    if (!session_leaves(session))
-        sent(session,
-             outbox_send(&session->outbox, opcode, serial, 0, body, NULL, 0, fds, fd_count));
-}
-
-void session_pass(struct session *session, uint32_t serial, const struct channel_message *answer)
-{
-    if (!session_leaves(session))
-        sent(session, outbox_send(&session->outbox, answer->header.opcode, serial, 0, answer->body,
-                                  answer->tail, answer->tail_bytes, NULL, 0));
-}
-
-void session_refuse(struct session *session, uint32_t serial, uint32_t error, const char *format,
-                    ...)
-{
-    struct proto_failed body = {.error = error ? error : PROTO_ERROR_UNKNOWN};
-    va_list arguments;
-    va_start(arguments, format);
-    format_text(body.text, sizeof body.text, format, arguments);
-    va_end(arguments);
-    session_answer(session, PROTO_FAILED, serial, &body, NULL, 0);
-}
-
-struct request *session_request_own(struct session *session)
-{
-    struct request *request = calloc(1, sizeof *request);
-    if (!request)
-        return NULL;
-    request->session = session;
-    request->fd = -1;
-    request->want.session = session;
-    session->requests++;
-    return request;
-}
-
-struct request *session_request(struct session *session, uint32_t serial, uint16_t reply)
-{
-    struct request *request = session_request_own(session);
-    if (!request) {
-        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
-                       "the server has no memory for another request");
-        return NULL;
-    }
-    request->serial = serial;
-    request->reply = reply;
-    return request;
-}
-
-void session_request_end(struct request *request)
-{
-    struct session *session = request->session;
-    if (request->fd >= 0)
-        close(request->fd);
-    charge_return(&request->charge);
-    image_release(request->image);
-    free(request);
-    session->requests--;
-    if (session_leaves(session))
-        session_settle(session);
-    else if (session->paused && !must_pause(session))
-        poll_again(session);
-}
-
-int session_ask(struct session *session, uint16_t opcode, const void *body, const int *fds,
-                unsigned fd_count, worker_link_reply *reply, void *context)
-{
-    return device_request(session->device, opcode, session->number, body, fds, fd_count, reply,
-                          context);
-}
-
-/* ---- the end ---- */
-
-/* What the client sent and nobody has read would reset the connection on close, and the
- * client's next receive would report that instead of the last message. */
-static void hang_up(struct session *session, const struct proto_ended *ended)
-{
-    uint8_t rest[64];
-    shutdown(session->fd, SHUT_RD);
-    for (unsigned i = 0; i < 4096 && recv(session->fd, rest, sizeof rest, MSG_DONTWAIT) > 0; i++)
-        ;
-    if (ended->error)
-        channel_send(session->fd, PROTO_ENDED, 0, 0, ended, NULL, 0, NULL, 0);
-    outbox_close(&session->outbox);
-    uv_close((uv_handle_t *)&session->poll, handle_closed);
-    close(session->fd);
-    session->fd = -1;
-    uv_timer_stop(&session->patience);
-    if (session->pidfd < 0)
-        return;
-    if (session->life.data)
-        uv_close((uv_handle_t *)&session->life, handle_closed);
-    close(session->pidfd);
-    session->pidfd = -1;
-}
-
-static void report(const struct session *session, const struct proto_ended *ended)
-{
-    /* Every client looks at the devices by a connection of its own first: no news. */
-    if (!ended->error && session->state < SESSION_ATTACHING)
-        log_debug("connection %u (pid %d, uid %u) is gone before it became a client: %s",
-                  session->number, (int)session->pid, session->uid, ended->text);
-    else if (!ended->error)
-        log_info("client %u '%s' (pid %d, uid %u) is gone: %s", session->number, session->name,
-                 (int)session->pid, session->uid, ended->text);
-    else
-        log_warning("client %u '%s' (pid %d, uid %u) is disconnected: %s: %s", session->number,
-                    session->name, (int)session->pid, session->uid, error_name(ended->error),
-                    ended->text);
-}
-
-/* The client's bill, for the journal: what it used in its whole life. */
-static void report_usage(const struct session *session, const struct proto_worker_usage *used)
-{
-    log_info("client %u '%s' (pid %d, uid %u) used %.6f GPU seconds, %llu launches, %llu copies of "
-             "%llu bytes",
-             session->number, session->name, (int)session->pid, session->uid,
-             (double)used->gpu_nanoseconds / 1e9, (unsigned long long)used->launches,
-             (unsigned long long)used->copies, (unsigned long long)used->copied_bytes);
-}
-
-static void detached(void *context, struct channel_message *answer)
-{
-    struct session *session = context;
-    if (answer && answer->header.opcode == PROTO_WORKER_USAGE)
-        report_usage(session, answer->body);
-    /* Nothing of it is left there: what it had asked will not be answered any more. */
-    if (session->device->link)
-        worker_link_cancel(session->device->link, session->number);
-    session->at_worker = false;
-    session_host_unshare(session);
-    session_settle(session);
-}
-
-void session_end(struct session *session, uint32_t error, const char *format, ...)
-{
-    if (session_leaves(session))
-        return;
-    struct proto_ended ended = {.error = error};
-    va_list arguments;
-    va_start(arguments, format);
-    format_text(ended.text, sizeof ended.text, format, arguments);
-    va_end(arguments);
-    report(session, &ended);
-    session->state = SESSION_LEAVING;
-    session->parked.held = false;
-    if (session->status.base)
-        timeline_fail(
-            session->status.base, (void *)((uint8_t *)session->status.base + PROTO_STATUS_FIRST),
-            session->supervisor->settings->streams, error ? error : PROTO_ERROR_CONNECTION_LOST);
-    hang_up(session, &ended);
-    /* Stands for this function: the session must not be settled in the middle of it. */
-    session->requests++;
-    session_memory_flush(session);
-    session_host_flush(session);
-    session_host_recall(session);
-    if (session->at_worker &&
-        session_ask(session, PROTO_WORKER_DETACH, NULL, NULL, 0, detached, session) < 0)
-        detached(session, NULL);
-    session->requests--;
-    session_settle(session);
-}
-
-void session_settle(struct session *session)
-{
-    if (!session_leaves(session) || session->at_worker || session->requests || session->lent ||
-        uv_is_closing((uv_handle_t *)&session->patience))
-        return;
-    if (session->device)
-        session_attach_release(session);
-    supervisor_session_gone(session->supervisor, session);
-    /* Freed from the loop, never under a caller that still looks at it. */
-    uv_close((uv_handle_t *)&session->patience, handle_closed);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session_attach.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,9 +15,15 @@
 #include "common/log.h"
 #include "common/error.h"
 #include "common/ring.h"
-#include "server/supervisor/reload.h"
-#include "server/supervisor/session.h"
+#include "server/supervisor/config.h"
+#include "server/supervisor/config_rules.h"
+#include "server/supervisor/session_host.h"
+#include "server/supervisor/session_memory.h"
+#include "server/supervisor/session_module.h"
+#include "server/supervisor/session_quota.h"
+#include "server/supervisor/session_request.h"
 #include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/tracing.h"
 
 #define PAGE UINT64_C(4096)
 
@@ -127,8 +135,8 @@ static void send_attached(struct session *session)
 {
     int status = shm_readonly_fd(&session->status);
     if (status < 0) {
-        session_end(session, PROTO_ERROR_SERVER_RESOURCES,
-                    "the server could not share the status memory: %s", strerror(-status));
+        session_fail(session, PROTO_ERROR_SERVER_RESOURCES,
+                     "the server could not share the status memory: %s", strerror(-status));
         return;
     }
     const struct address_plan *plan = &session->supervisor->plan;
@@ -163,30 +171,28 @@ static void send_attached(struct session *session)
              (unsigned long long)body.host_memory_limit);
 }
 
-static void worker_attached(void *context, struct channel_message *answer)
+static void attached(struct session *session, const void *body)
+{
+    memcpy(&session->worker, body, sizeof session->worker);
+    session_enter(session, SESSION_ATTACHED);
+    session->supervisor->served++;
+    tracing_note(session->device->tracing, session->number, session->name, session->pid,
+                 session->uid);
+    uv_timer_stop(&session->patience);
+    send_attached(session);
+}
+
+static void attach_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     struct session *session = request->session;
-    if (answer && !session_leaves(session)) {
-        if (answer->header.opcode == PROTO_WORKER_ATTACHED) {
-            memcpy(&session->worker, answer->body, sizeof session->worker);
-            session->state = SESSION_ATTACHED;
-            session->supervisor->served++;
-            tracing_note(session->device->tracing, session->number, session->name, session->pid,
-                         session->uid);
-            uv_timer_stop(&session->patience);
-            send_attached(session);
-        } else {
-            struct proto_failed failed = {.error = PROTO_ERROR_UNKNOWN};
-            if (answer->header.opcode == PROTO_FAILED)
-                memcpy(&failed, answer->body, sizeof failed);
-            session_refuse(session, session->attach_serial, failed.error, "%s", failed.text);
-            session_end(session, failed.error, "the worker could not attach it: %s", failed.text);
-        }
+    if (answer->outcome == WORKER_ANSWERED) {
+        attached(session, answer->message->body);
+    } else if (answer->outcome == WORKER_REFUSED) {
+        session_refuse(session, session->attach_serial, answer->error, "%s", answer->text);
+        session_fail(session, answer->error, "the worker could not attach it: %s", answer->text);
     }
-    struct supervisor *supervisor = session->supervisor;
     session_request_end(request);
-    reload_look(supervisor);
 }
 
 static int tell_worker(struct session *session, struct request *request)
@@ -206,12 +212,30 @@ static int tell_worker(struct session *session, struct request *request)
     };
     memcpy(body.name, session->name, sizeof body.name);
     int fds[4] = {session->ring.fd, session->status.fd, session->twin.fd, session->doorbell};
-    int result = session_ask(session, PROTO_WORKER_ATTACH, &body, fds, 4, worker_attached, request);
+    struct worker_request message = {
+        .opcode = PROTO_WORKER_ATTACH, .body = &body, .fds = fds, .fd_count = 4};
+    int result = session_send(session, &message, attach_answered, request);
     if (result == 0) {
         session->at_worker = true;
-        session->state = SESSION_ATTACHING;
+        session_enter(session, SESSION_ATTACHING);
     }
     return result;
+}
+
+int session_attach_grant(const struct session *session, const struct config *config,
+                         const struct device *device, const struct proto_attach *wish,
+                         struct grant *grant)
+{
+    const struct identity *identity = &session->identity;
+    struct config_who who = {.identified = identity->known,
+                             .uid = session->uid,
+                             .gids = identity->gids,
+                             .gid_count = identity->gid_count,
+                             .cgroup = identity->cgroup,
+                             .name = wish->name,
+                             .profile = wish->profile};
+    return admission_choose(&device->admission, config, device->index, &who, &device->info, wish,
+                            grant);
 }
 
 static void no_room(struct session *session, uint32_t serial)
@@ -231,7 +255,7 @@ void session_attach_now(struct session *session, uint32_t serial, const struct p
     limits_clean_name(session->name); /* it will stand in logs and on administrators' terminals */
     identity_free(&session->identity);
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
-    int result = session_grant(supervisor->config, session, device, wish, &session->grant);
+    int result = session_attach_grant(session, supervisor->config, device, wish, &session->grant);
     if (result < 0) {
         session_refuse(
             session, serial, PROTO_ERROR_INVALID_VALUE,
@@ -274,17 +298,16 @@ void session_attach_now(struct session *session, uint32_t serial, const struct p
                            strerror(-result));
         session_request_end(request);
     }
-    if (!session_leaves(session))
-        session_attach_release(session);
+    session_attach_release(session);
 }
 
 /* ---- window_move ---- */
 
-static void moved(void *context, struct channel_message *answer)
+static void move_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     struct session *session = request->session;
-    if (answer && answer->header.opcode == PROTO_DONE) {
+    if (answer->outcome == WORKER_ANSWERED) {
         const struct address_plan *plan = &session->supervisor->plan;
         struct proto_window body = {
             .device_base = address_plan_device(plan, &session->window),
@@ -292,9 +315,9 @@ static void moved(void *context, struct channel_message *answer)
             .window_bytes = session->window.bytes,
         };
         session_answer(session, PROTO_WINDOW, request->serial, &body, NULL, 0);
-    } else if (answer) {
+    } else if (answer->outcome == WORKER_REFUSED) {
         /* Client, worker and plan no longer agree on where it lives. */
-        session_end(session, PROTO_ERROR_SERVER_RESOURCES, "the worker refused the new window");
+        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, "the worker refused the new window");
     }
     session_request_end(request);
 }
@@ -343,10 +366,10 @@ void session_window_move(struct session *session, struct channel_message *messag
     };
     result = open_heaps(session);
     if (result == 0)
-        result = session_ask(session, PROTO_WORKER_WINDOW, &body, NULL, 0, moved, request);
+        result = session_ask(session, PROTO_WORKER_WINDOW, &body, move_answered, request);
     if (result < 0) {
-        session_end(session, PROTO_ERROR_SERVER_RESOURCES, "its window could not be moved: %s",
-                    strerror(-result));
+        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, "its window could not be moved: %s",
+                     strerror(-result));
         session_request_end(request);
     }
 }

@@ -1,42 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session_forward.h"
+
 #include <string.h>
 
-#include "server/supervisor/session.h"
+#include "server/supervisor/session_module.h"
+#include "server/supervisor/session_request.h"
 #include "server/supervisor/supervisor_private.h"
 
-/* What is passed on to the worker unchanged, and what comes back if it succeeds. */
-static uint16_t reply_of(uint16_t opcode)
-{
-    switch (opcode) {
-    case PROTO_FUNCTION_GET:
-        return PROTO_FUNCTION_INFO;
-    case PROTO_GLOBAL_GET:
-        return PROTO_GLOBAL_INFO;
-    case PROTO_OCCUPANCY_GET:
-        return PROTO_OCCUPANCY_INFO;
-    case PROTO_STREAM_CREATE:
-        return PROTO_STREAM_CREATED;
-    case PROTO_EVENT_CREATE:
-        return PROTO_EVENT_CREATED;
-    case PROTO_EVENT_ELAPSED:
-        return PROTO_ELAPSED;
-    default:
-        return PROTO_DONE;
-    }
-}
-
-static void forwarded(void *context, struct channel_message *answer)
+static void forward_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
-    struct session *session = request->session;
-    if (answer &&
-        (answer->header.opcode == request->reply || answer->header.opcode == PROTO_FAILED))
-        session_pass(session, request->serial, answer);
-    else if (answer)
-        session_refuse(session, request->serial, PROTO_ERROR_UNKNOWN,
-                       "the worker answered with %s, which is no answer to that request",
-                       answer->type->name);
+    session_pass(request->session, request->serial, answer);
     session_request_end(request);
 }
 
@@ -61,14 +36,14 @@ void session_forward(struct session *session, struct channel_message *message)
                        "module %u is not a module of this client", module);
         return;
     }
-    struct request *request = session_request(session, serial, reply_of(message->header.opcode));
+    struct request *request = session_request(session, serial, message->type->reply);
     if (!request)
         return;
-    int result = session->device->link
-                     ? worker_link_request(session->device->link, message->header.opcode,
-                                           session->number, message->body, message->tail,
-                                           message->tail_bytes, NULL, 0, forwarded, request)
-                     : -1;
+    struct worker_request forwarded = {.opcode = message->header.opcode,
+                                       .body = message->body,
+                                       .tail = message->tail,
+                                       .tail_bytes = message->tail_bytes};
+    int result = session_send(session, &forwarded, forward_answered, request);
     if (result < 0) {
         session_refuse(session, serial, PROTO_ERROR_WORKER_LOST, "the worker of device %u ended",
                        session->device->index);

@@ -8,6 +8,8 @@
  * the memory is pinned once more there. Addresses and charge of a buffer go back
  * when its own worker and every share have let go of it.
  */
+#include "server/supervisor/session_host.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,9 +18,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/error.h"
 #include "common/units.h"
-#include "server/supervisor/session.h"
+#include "server/supervisor/session_quota.h"
+#include "server/supervisor/session_request.h"
 #include "server/supervisor/supervisor_private.h"
 
 enum share_state { SHARE_MAPPING, SHARE_LIVE, SHARE_UNMAPPING };
@@ -38,7 +40,7 @@ static struct session *session_of(const struct heap_region *region)
     return (struct session *)((char *)region->heap - offsetof(struct session, buffers));
 }
 
-static void retry(struct session *session);
+static void wants_retry(struct session *session);
 
 /* ---- buffers ---- */
 
@@ -57,14 +59,14 @@ static void buffer_settle(struct heap_region *region)
         return;
     session->host_unmapping--;
     buffer_forget(region);
-    retry(session);
+    wants_retry(session);
 }
 
-static void buffer_unmapped(void *context, struct channel_message *answer)
+static void buffer_unmap_answered(void *context, const struct worker_answer *answer)
 {
     struct heap_region *region = context;
-    if (!answer) /* session_host_release takes it */
-        return;
+    if (answer->outcome == WORKER_LOST || answer->outcome == WORKER_SESSION_ENDED)
+        return; /* session_host_release takes it */
     region->gone = true;
     buffer_settle(region);
 }
@@ -74,49 +76,44 @@ static void buffer_return(struct session *session, struct heap_region *region)
     struct proto_worker_host_unmap body = {.address = region->address, .count = region->bytes};
     heap_region_withdraw(region);
     session->host_unmapping++;
-    session_ask(session, PROTO_WORKER_HOST_UNMAP, &body, NULL, 0, buffer_unmapped, region);
+    session_ask(session, PROTO_WORKER_HOST_UNMAP, &body, buffer_unmap_answered, region);
 }
 
 /* ---- host_alloc ---- */
 
 static void alloc_failed(struct request *request, uint32_t error, const char *text)
 {
-    struct session *session = request->session;
-    if (request->region && !session_leaves(session)) {
+    if (request->region)
         buffer_forget(request->region);
-        request->region = NULL;
-    }
-    if (error)
-        session_refuse(session, request->serial, error, "%s", text);
+    session_refuse(request->session, request->serial, error, "%s", text);
     session_request_end(request);
 }
 
-static void buffer_mapped(void *context, struct channel_message *answer)
+static void buffer_map_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     struct session *session = request->session;
     struct heap_region *region = request->region;
-    if (!answer || session_leaves(session)) {
-        session_request_end(request); /* session_host_release takes the region */
-        return;
-    }
-    if (answer->header.opcode != PROTO_DONE) {
-        struct proto_failed failed = {.error = PROTO_ERROR_UNKNOWN};
-        if (answer->header.opcode == PROTO_FAILED)
-            memcpy(&failed, answer->body, sizeof failed);
-        alloc_failed(request, failed.error, failed.text);
-        return;
-    }
-    heap_region_ready(region);
     struct proto_host_allocated body = {.address = region->address, .count = region->bytes};
-    session_answer(session, PROTO_HOST_ALLOCATED, request->serial, &body, &region->kept.fd, 1);
-    session_request_end(request);
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
+        heap_region_ready(region);
+        session_answer(session, PROTO_HOST_ALLOCATED, request->serial, &body, &region->kept.fd, 1);
+        session_request_end(request);
+        break;
+    case WORKER_REFUSED:
+        alloc_failed(request, answer->error, answer->text);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        session_request_end(request); /* session_host_release takes the region */
+        break;
+    }
 }
 
 /* Off the loop's thread: the kernel clears every page here. */
-static int make_memory(struct job *job)
+static int memory_make(struct request *request)
 {
-    struct request *request = (void *)((char *)job - offsetof(struct request, job));
     int fd = memfd_create("gpushare-host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
@@ -136,13 +133,12 @@ static int make_memory(struct job *job)
     return 0;
 }
 
-static void memory_made(struct job *job, int result)
+static void memory_made(struct request *request, int result)
 {
-    struct request *request = (void *)((char *)job - offsetof(struct request, job));
     struct session *session = request->session;
     struct heap_region *region = request->region;
-    if (session_leaves(session)) {
-        session_request_end(request);
+    if (result == -ECANCELED) {
+        session_request_end(request); /* session_host_release takes the region */
         return;
     }
     if (result < 0) {
@@ -155,8 +151,9 @@ static void memory_made(struct job *job, int result)
     region->kept.fd = request->fd;
     request->fd = -1;
     struct proto_worker_host_map body = {.address = region->address, .count = region->bytes};
-    if (session_ask(session, PROTO_WORKER_HOST_MAP, &body, &region->kept.fd, 1, buffer_mapped,
-                    request) < 0)
+    struct worker_request message = {
+        .opcode = PROTO_WORKER_HOST_MAP, .body = &body, .fds = &region->kept.fd, .fd_count = 1};
+    if (session_send(session, &message, buffer_map_answered, request) < 0)
         alloc_failed(request, PROTO_ERROR_WORKER_LOST, "the worker has just ended");
 }
 
@@ -180,7 +177,7 @@ static void refuse_limit(struct request *request, const struct quota *culprit, u
 }
 
 /* Charges, and finds addresses; 0, HEAP_FULL (culprit: the account or NULL), -ENOMEM. */
-static int reserve(struct request *request, uint64_t bytes, const struct quota **culprit)
+static int alloc_reserve(struct request *request, uint64_t bytes, const struct quota **culprit)
 {
     struct session *session = request->session;
     struct charge charge = CHARGE_NONE;
@@ -201,13 +198,13 @@ static int reserve(struct request *request, uint64_t bytes, const struct quota *
     return 0;
 }
 
-static void alloc(struct request *request)
+static void alloc_try(struct request *request)
 {
     struct session *session = request->session;
     uint64_t bytes = heap_round_region(&session->buffers, request->count);
     const struct quota *culprit = &session->host;
     int result =
-        bytes && bytes <= session->host.limit ? reserve(request, bytes, &culprit) : HEAP_FULL;
+        bytes && bytes <= session->host.limit ? alloc_reserve(request, bytes, &culprit) : HEAP_FULL;
     if (result == HEAP_FULL && bytes && bytes <= session->host.limit && session->host_unmapping) {
         request->next = NULL;
         if (session->host_wants)
@@ -222,23 +219,19 @@ static void alloc(struct request *request)
         return;
     }
     request->count = bytes;
-    if (result < 0 ||
-        job_start(&request->job, session->supervisor->loop, make_memory, memory_made) < 0)
+    if (result < 0 || session_request_work(request, memory_make, memory_made) < 0)
         alloc_failed(request, PROTO_ERROR_SERVER_RESOURCES,
                      "the server has no memory for this request");
 }
 
 /* Those who waited for a buffer to be gone. */
-static void retry(struct session *session)
+static void wants_retry(struct session *session)
 {
     struct request *all = session->host_wants;
     session->host_wants = session->host_wants_last = NULL;
     for (struct request *next; all; all = next) {
         next = all->next;
-        if (session_leaves(session))
-            session_request_end(all);
-        else
-            alloc(all);
+        alloc_try(all);
     }
 }
 
@@ -251,12 +244,17 @@ void session_host_alloc(struct session *session, struct channel_message *message
     if (!request)
         return;
     request->count = body.count;
-    alloc(request);
+    alloc_try(request);
 }
 
 void session_host_flush(struct session *session)
 {
-    retry(session);
+    struct request *all = session->host_wants;
+    session->host_wants = session->host_wants_last = NULL;
+    for (struct request *next; all; all = next) {
+        next = all->next;
+        session_request_end(all);
+    }
 }
 
 /* ---- shares ---- */
@@ -274,17 +272,15 @@ static void share_free(struct host_share *share)
     free(share);
     region->shares--;
     owner->lent--;
-    if (session_leaves(owner))
-        session_settle(owner);
-    else
-        buffer_settle(region);
+    buffer_settle(region);
+    session_schedule(owner);
 }
 
-static void share_unmapped(void *context, struct channel_message *answer)
+static void share_unmap_answered(void *context, const struct worker_answer *answer)
 {
-    struct host_share *share = context;
-    if (answer) /* else session_host_unshare takes it */
-        share_free(share);
+    if (answer->outcome == WORKER_LOST || answer->outcome == WORKER_SESSION_ENDED)
+        return; /* session_host_unshare takes it */
+    share_free(context);
 }
 
 static void share_return(struct host_share *share)
@@ -295,27 +291,32 @@ static void share_return(struct host_share *share)
     struct proto_worker_host_unmap body = {.address = share->region->address,
                                            .count = share->region->bytes};
     share->state = SHARE_UNMAPPING;
-    session_ask(share->user, PROTO_WORKER_HOST_UNMAP, &body, NULL, 0, share_unmapped, share);
+    session_ask(share->user, PROTO_WORKER_HOST_UNMAP, &body, share_unmap_answered, share);
 }
 
-static void share_mapped(void *context, struct channel_message *answer)
+static void share_map_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     struct session *session = request->session;
     struct host_share *share = request->share;
-    if (answer && answer->header.opcode == PROTO_DONE) {
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
         share->state = SHARE_LIVE;
-        if (!share->recalled) {
-            session_pass(session, request->serial, answer);
-        } else {
+        if (share->recalled) {
             session_refuse(session, request->serial, PROTO_ERROR_INVALID_HANDLE,
                            "the connection that owned the buffer has ended meanwhile");
-            if (!session_leaves(session))
-                share_return(share);
+            share_return(share);
+        } else {
+            session_pass(session, request->serial, answer);
         }
-    } else if (answer && !session_leaves(session)) {
+        break;
+    case WORKER_REFUSED:
         session_pass(session, request->serial, answer);
         share_free(share);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        break; /* session_host_unshare takes it */
     }
     session_request_end(request);
 }
@@ -325,8 +326,6 @@ void session_host_recall(struct session *session)
 {
     for (struct session *other = session->supervisor->first; other && session->lent;
          other = other->next) {
-        if (session_leaves(other))
-            continue;
         for (struct host_share *share = other->shares, *next; share; share = next) {
             next = share->next;
             if (share->owner == session)
@@ -418,8 +417,11 @@ void session_host_share(struct session *session, struct channel_message *message
     owner->lent++;
     request->share = share;
     struct proto_worker_host_map map = {.address = block->address, .count = block->bytes};
-    if (session_ask(session, PROTO_WORKER_HOST_MAP, &map, &block->region->kept.fd, 1, share_mapped,
-                    request) < 0) {
+    struct worker_request ask = {.opcode = PROTO_WORKER_HOST_MAP,
+                                 .body = &map,
+                                 .fds = &block->region->kept.fd,
+                                 .fd_count = 1};
+    if (session_send(session, &ask, share_map_answered, request) < 0) {
         share_free(share);
         session_refuse(session, serial, PROTO_ERROR_WORKER_LOST, "the worker has just ended");
         session_request_end(request);
@@ -447,15 +449,14 @@ void session_host_free(struct session *session, struct channel_message *message)
 
 /* ---- link ---- */
 
-static void linked(void *context, struct channel_message *answer)
+static void link_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
-    if (answer)
-        session_pass(request->session, request->serial, answer);
+    session_pass(request->session, request->serial, answer);
     session_request_end(request);
 }
 
-void session_link(struct session *session, struct channel_message *message)
+void session_host_link(struct session *session, struct channel_message *message)
 {
     struct proto_link body;
     uint32_t serial = message->header.serial;
@@ -467,9 +468,10 @@ void session_link(struct session *session, struct channel_message *message)
     if (!request)
         return;
     int twin = shm_readonly_fd(&other->twin);
-    struct proto_worker_link ask = {.streams = session->supervisor->settings->streams};
-    int result =
-        twin < 0 ? twin : session_ask(session, PROTO_WORKER_LINK, &ask, &twin, 1, linked, request);
+    struct proto_worker_link link = {.streams = session->supervisor->settings->streams};
+    struct worker_request ask = {
+        .opcode = PROTO_WORKER_LINK, .body = &link, .fds = &twin, .fd_count = 1};
+    int result = twin < 0 ? twin : session_send(session, &ask, link_answered, request);
     if (twin >= 0)
         close(twin);
     other->linked |= result == 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What a client that is attached is granted: what it is told, and what an administrator changes. */
+#include "server/supervisor/session_limits.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/units.h"
-#include "server/supervisor/reload.h"
-#include "server/supervisor/session.h"
+#include "server/supervisor/session_quota.h"
+#include "server/supervisor/session_request.h"
 #include "server/supervisor/supervisor_private.h"
 
 void session_limits_query(struct session *session, struct channel_message *message)
@@ -91,7 +92,7 @@ static bool changes_share(const struct supervisor_change *change)
            change->priority != UINT32_MAX;
 }
 
-bool supervisor_change_empty(const struct supervisor_change *change)
+bool session_limits_change_empty(const struct supervisor_change *change)
 {
     return !changes_share(change) && change->memory_limit == PROTO_UNSET && !change->memory_share &&
            change->memory_request == PROTO_UNSET && !change->memory_request_share &&
@@ -244,15 +245,16 @@ static void log_change(const struct session *session, const char *by)
              (unsigned long long)grant->memory_limit, (unsigned long long)grant->host_limit);
 }
 
-static void share_changed(void *context, struct channel_message *answer)
+static void share_answered(void *context, const struct worker_answer *answer)
 {
     struct setting *setting = context;
     struct session *session = setting->session;
-    uint32_t client = session->number;
-    char text[400] = "the client left before the change was made";
-    uint32_t error = PROTO_ERROR_NOT_FOUND;
-    if (answer && answer->header.opcode == PROTO_WORKER_ATTACHED && !session_leaves(session)) {
-        memcpy(&session->worker, answer->body, sizeof session->worker);
+    uint32_t error = answer->error;
+    const char *text = answer->text;
+    session->sharing--;
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
+        memcpy(&session->worker, answer->message->body, sizeof session->worker);
         session->grant.thread_percentage = setting->share.thread_percentage;
         session->grant.thread_request = setting->share.thread_request;
         session->grant.time_request = setting->share.time_request;
@@ -260,21 +262,19 @@ static void share_changed(void *context, struct channel_message *answer)
         session->grant.priority = setting->share.priority;
         set_memory(session, &setting->change);
         log_change(session, setting->by);
-        error = 0;
-        text[0] = 0;
-    } else if (answer && answer->header.opcode == PROTO_FAILED) {
-        struct proto_failed failed;
-        memcpy(&failed, answer->body, sizeof failed);
-        error = failed.error;
+        break;
+    case WORKER_REFUSED:
         keep_guarantees(session, session->grant.memory_request, session->grant.host_request);
-        snprintf(text, sizeof text, "%.*s", (int)sizeof failed.text, failed.text);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        error = PROTO_ERROR_NOT_FOUND;
+        text = "the client left before the change was made";
+        break;
     }
-    session->sharing--;
-    setting->done(setting->context, client, error, text);
-    struct supervisor *supervisor = session->supervisor;
+    setting->done(setting->context, session->number, error, text);
     session_request_end(setting->request);
     free(setting);
-    reload_look(supervisor);
 }
 
 /* The guarantees have been taken. */
@@ -301,7 +301,7 @@ static int carry_out(struct session *session, const struct supervisor_change *ch
     snprintf(setting->by, sizeof setting->by, "%s", by);
     setting->share = share_wanted(session, change);
     int result =
-        session_ask(session, PROTO_WORKER_LIMITS, &setting->share, NULL, 0, share_changed, setting);
+        session_ask(session, PROTO_WORKER_LIMITS, &setting->share, share_answered, setting);
     if (result < 0) {
         keep_guarantees(session, session->grant.memory_request, session->grant.host_request);
         session_request_end(request);

@@ -1,35 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session_memory.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/units.h"
-#include "server/supervisor/session.h"
+#include "server/supervisor/session_quota.h"
+#include "server/supervisor/session_request.h"
 #include "server/supervisor/supervisor_private.h"
 
-static void retry(struct session *session);
-static void quiesce(struct session *session);
+static void wants_retry(struct session *session);
+static void memory_quiesce(struct session *session);
 
 static bool frees_pending(const struct session *session)
 {
     return session->unmapping || session->retired_now || session->retired_next;
 }
 
-static void refuse(struct want *want, uint32_t error, const char *text)
+static void want_serve(struct want *want, struct heap_block *block)
 {
-    want->done(want, NULL, error, text);
+    struct want_answer answer = {.outcome = WANT_SERVED, .block = block, .text = ""};
+    want->done(want, &answer);
 }
 
-static void refuse_limit(struct want *want, uint64_t asked, const struct quota *culprit)
+static void want_refuse(struct want *want, uint32_t error, const char *text)
+{
+    struct want_answer answer = {.outcome = WANT_REFUSED, .error = error, .text = text};
+    want->done(want, &answer);
+}
+
+static void want_end(struct want *want)
+{
+    struct want_answer answer = {.outcome = WANT_SESSION_ENDED, .text = ""};
+    want->done(want, &answer);
+}
+
+static void want_refuse_limit(struct want *want, uint64_t asked, const struct quota *culprit)
 {
     char text[380];
     session_quota_explain(want->session, culprit, asked, text, sizeof text);
-    refuse(want, PROTO_ERROR_OUT_OF_MEMORY, text);
+    want_refuse(want, PROTO_ERROR_OUT_OF_MEMORY, text);
 }
 
-static void queue(struct want *want)
+static void want_queue(struct want *want)
 {
     struct want **link = &want->session->wants;
     while (*link)
@@ -41,69 +57,69 @@ static void queue(struct want *want)
 /* ---- regions: from the worker and back to it ---- */
 
 /* Memory that never came to be, or that the worker has given up. */
-static void forget(struct session *session, struct heap_region *region)
+static void region_forget(struct heap_region *region)
 {
-    (void)session;
     keeper_release(&region->kept);
     charge_return(&region->charge);
     heap_region_remove(region);
 }
 
-static void unmapped(void *context, struct channel_message *answer)
+static void unmap_answered(void *context, const struct worker_answer *answer)
 {
     struct heap_region *region = context;
     struct session *session = region->user;
     char size[UNITS_TEXT];
-    if (!answer) /* session_memory_release takes it */
-        return;
-    session->unmapping--;
-    if (answer->header.opcode == PROTO_FAILED)
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
+        region_forget(region);
+        break;
+    case WORKER_REFUSED:
         /* It is there still: so are its charge and its addresses, until the session's end. */
         log_error("client %u: %s of device memory can't be unmapped: %.300s", session->number,
-                  units_format_bytes(region->bytes, size),
-                  ((const struct proto_failed *)answer->body)->text);
-    else
-        forget(session, region);
-    retry(session);
+                  units_format_bytes(region->bytes, size), answer->text);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        return; /* session_memory_release takes it */
+    }
+    session->unmapping--;
+    wants_retry(session);
 }
 
 /* No block of the region is in use. It stays charged until the worker answers. */
-static void unmap(struct session *session, struct heap_region *region)
+static void region_unmap(struct session *session, struct heap_region *region)
 {
     struct proto_worker_unmap body = {.address = region->address, .count = region->bytes};
     heap_region_withdraw(region);
     region->user = session;
     session->unmapping++;
     /* That it can't be sent is the loss of the worker, which ends the session. */
-    session_ask(session, PROTO_WORKER_UNMAP, &body, NULL, 0, unmapped, region);
+    session_ask(session, PROTO_WORKER_UNMAP, &body, unmap_answered, region);
 }
 
 /* The device had no room. Smaller slabs may fit; else those who wait are told. */
-static void map_failed(struct session *session, struct heap_region *region,
-                       const struct channel_message *answer)
+static void map_refused(struct session *session, struct heap_region *region,
+                        const struct worker_answer *answer)
 {
     struct want *want = region->user;
     uint64_t bytes = region->bytes;
     bool slab = region->slab;
-    struct proto_failed failed = {.error = PROTO_ERROR_UNKNOWN,
-                                  .text = "the worker did not say why"};
-    if (answer->header.opcode == PROTO_FAILED)
-        memcpy(&failed, answer->body, sizeof failed);
-    forget(session, region);
+    bool full = answer->error == PROTO_ERROR_OUT_OF_MEMORY;
+    region_forget(region);
     if (!slab) {
-        if (failed.error == PROTO_ERROR_OUT_OF_MEMORY && frees_pending(session))
-            queue(want);
+        if (full && frees_pending(session))
+            want_queue(want);
         else
-            refuse(want, failed.error, failed.text);
+            want_refuse(want, answer->error, answer->text);
         return;
     }
     uint64_t least = heap_round_region(&session->heap, HEAP_SMALL_BELOW);
-    if (failed.error == PROTO_ERROR_OUT_OF_MEMORY && bytes > least) {
+    if (full && bytes > least) {
         session->slab_most = heap_round_region(&session->heap, bytes / 2);
-        retry(session);
+        wants_retry(session);
         return;
     }
-    if (failed.error == PROTO_ERROR_OUT_OF_MEMORY && frees_pending(session))
+    if (full && frees_pending(session))
         return;
     /* All that wait for a slab, taken off the queue first: being told may add to it. */
     struct want *all = session->wants, *others = NULL;
@@ -111,7 +127,7 @@ static void map_failed(struct session *session, struct heap_region *region,
     for (struct want *next; all; all = next) {
         next = all->next;
         if (heap_round(all->count) < HEAP_SMALL_BELOW) {
-            refuse(all, failed.error, failed.text);
+            want_refuse(all, answer->error, answer->text);
         } else {
             all->next = others;
             others = all;
@@ -119,35 +135,38 @@ static void map_failed(struct session *session, struct heap_region *region,
     }
     for (struct want *next; others; others = next) {
         next = others->next;
-        queue(others);
+        want_queue(others);
     }
 }
 
-static void mapped(void *context, struct channel_message *answer)
+static void map_answered(void *context, const struct worker_answer *answer)
 {
     struct heap_region *region = context;
     struct session *session =
         (struct session *)((char *)region->heap - offsetof(struct session, heap));
     struct want *want = region->user;
-    if (!answer || session_leaves(session)) {
-        /* The region itself is session_memory_release's; what the worker sent is closed by the
-         * link. */
+    struct heap_block *block;
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
+        region->kept.fd = channel_take_fd(answer->message, 0);
+        region->user = NULL;
+        block = heap_region_ready(region);
+        if (block)
+            want_serve(want, block);
+        else
+            wants_retry(session);
+        break;
+    case WORKER_REFUSED:
+        map_refused(session, region, answer);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        /* session_memory_release takes the region; a slab's wants are queued and told there. */
         region->user = NULL;
         if (want)
-            refuse(want, PROTO_ERROR_SUCCESS, "");
-        return;
+            want_end(want);
+        break;
     }
-    if (answer->header.opcode != PROTO_WORKER_MAPPED) {
-        map_failed(session, region, answer);
-        return;
-    }
-    region->kept.fd = channel_take_fd(answer, 0);
-    region->user = NULL;
-    struct heap_block *block = heap_region_ready(region);
-    if (block)
-        want->done(want, block, 0, NULL);
-    else
-        retry(session);
 }
 
 enum { REGION_WAITS = 1, REGION_NO_ROOM = 2 };
@@ -156,8 +175,8 @@ enum { REGION_WAITS = 1, REGION_NO_ROOM = 2 };
  * Charges and asks for a region. Returns 0; REGION_NO_ROOM (*culprit: the account, or
  * NULL if it is the window); or -errno.
  */
-static int map(struct session *session, uint64_t bytes, bool slab, struct want *want,
-               const struct quota **culprit)
+static int region_map(struct session *session, uint64_t bytes, bool slab, struct want *want,
+                      const struct quota **culprit)
 {
     struct charge charge = CHARGE_NONE;
     struct kept kept = KEPT_NONE;
@@ -179,14 +198,14 @@ static int map(struct session *session, uint64_t bytes, bool slab, struct want *
     region->kept = kept;
     region->user = want;
     struct proto_worker_map body = {.address = region->address, .count = bytes};
-    result = session_ask(session, PROTO_WORKER_MAP, &body, NULL, 0, mapped, region);
+    result = session_ask(session, PROTO_WORKER_MAP, &body, map_answered, region);
     if (result < 0)
-        forget(session, region);
+        region_forget(region);
     return result;
 }
 
 /* A slab as large as its turn, the limit and the device allow; at least `bytes`. */
-static int map_slab(struct session *session, uint64_t bytes, const struct quota **culprit)
+static int region_map_slab(struct session *session, uint64_t bytes, const struct quota **culprit)
 {
     struct heap *heap = &session->heap;
     uint64_t needed = heap_round_region(heap, bytes);
@@ -195,25 +214,25 @@ static int map_slab(struct session *session, uint64_t bytes, const struct quota 
     size = size < session->slab_most ? size : session->slab_most;
     size = size < left ? size : left;
     size = size > needed ? size : needed;
-    int result = map(session, size, true, NULL, culprit);
+    int result = region_map(session, size, true, NULL, culprit);
     if (result == REGION_NO_ROOM && !*culprit && size > needed)
-        result = map(session, needed, true, NULL, culprit);
+        result = region_map(session, needed, true, NULL, culprit);
     return result;
 }
 
 /* ---- wanting ---- */
 
-static void no_room(struct want *want, uint64_t bytes, const struct quota *culprit)
+static void want_refuse_room(struct want *want, uint64_t bytes, const struct quota *culprit)
 {
     struct session *session = want->session;
     if (!culprit) {
-        refuse(want, PROTO_ERROR_OUT_OF_MEMORY,
-               "the client's address window is too fragmented for an allocation of this size: "
-               "free some, or connect with a higher limit");
+        want_refuse(want, PROTO_ERROR_OUT_OF_MEMORY,
+                    "the client's address window is too fragmented for an allocation of this size: "
+                    "free some, or connect with a higher limit");
         return;
     }
     if (culprit != &session->fds && culprit != &session->supervisor->fds) {
-        refuse_limit(want, bytes, culprit);
+        want_refuse_limit(want, bytes, culprit);
         return;
     }
     char text[380];
@@ -221,11 +240,11 @@ static void no_room(struct want *want, uint64_t bytes, const struct quota *culpr
              "%s: %" PRIu64 " of %" PRIu64 " are in use: free some, allocate fewer and larger "
              "pieces, or raise the server's LimitNOFILE",
              culprit->name, culprit->used, culprit->limit);
-    refuse(want, PROTO_ERROR_SERVER_RESOURCES, text);
+    want_refuse(want, PROTO_ERROR_SERVER_RESOURCES, text);
 }
 
 /* Serves a want, has it wait, or refuses it. */
-static void try(struct want *want)
+static void want_try(struct want *want)
 {
     struct session *session = want->session;
     struct heap *heap = &session->heap;
@@ -234,87 +253,90 @@ static void try(struct want *want)
     struct heap_block *block;
     int result;
     if (!bytes || !whole || whole > session->memory.limit) {
-        refuse_limit(want, want->count, culprit);
+        want_refuse_limit(want, want->count, culprit);
         return;
     }
     /* What is freed and waits for the device counts too: a client could have it wait for ever. */
     if (heap->used_blocks + heap->retired_blocks >= SESSION_ALLOCATIONS_MOST &&
         heap->retired_blocks) {
-        queue(want);
+        want_queue(want);
         return;
     }
     if (heap->used_blocks >= SESSION_ALLOCATIONS_MOST) {
-        refuse(want, PROTO_ERROR_SERVER_RESOURCES,
-               "the client has as many allocations as it may have: free some, or allocate larger "
-               "pieces");
+        want_refuse(
+            want, PROTO_ERROR_SERVER_RESOURCES,
+            "the client has as many allocations as it may have: free some, or allocate larger "
+            "pieces");
         return;
     }
     bool small = bytes < HEAP_SMALL_BELOW;
     if (small) {
         result = heap_take(heap, bytes, &block);
         if (result == HEAP_FULL && heap->mapping) {
-            queue(want);
+            want_queue(want);
             return;
         }
         if (result == HEAP_FULL) {
-            result = map_slab(session, bytes, &culprit);
+            result = region_map_slab(session, bytes, &culprit);
             if (result == 0) {
-                queue(want);
+                want_queue(want);
                 return;
             }
         } else if (result == 0) {
-            want->done(want, block, 0, NULL);
+            want_serve(want, block);
             return;
         }
     } else {
-        result = map(session, whole, false, want, &culprit);
+        result = region_map(session, whole, false, want, &culprit);
         if (result == 0)
             return;
         /* The limit may be used up by slabs that have room. */
         if (result == REGION_NO_ROOM && heap_take(heap, bytes, &block) == 0) {
-            want->done(want, block, 0, NULL);
+            want_serve(want, block);
             return;
         }
     }
     if (result == REGION_NO_ROOM && frees_pending(session))
-        queue(want);
+        want_queue(want);
     else if (result == REGION_NO_ROOM)
-        no_room(want, whole, culprit);
+        want_refuse_room(want, whole, culprit);
     else
-        refuse(want, PROTO_ERROR_SERVER_RESOURCES,
-               "the server has no memory for this request, or its worker has just ended");
+        want_refuse(want, PROTO_ERROR_SERVER_RESOURCES,
+                    "the server has no memory for this request, or its worker has just ended");
 }
 
 void session_memory_want(struct want *want)
 {
-    try(want);
+    want_try(want);
 }
 
-static void retry(struct session *session)
+static void wants_retry(struct session *session)
 {
     struct want *all = session->wants;
     session->wants = NULL;
     for (struct want *next; all; all = next) {
         next = all->next;
-        if (session_leaves(session))
-            refuse(all, PROTO_ERROR_SUCCESS, "");
-        else
-            try(all);
+        want_try(all);
     }
 }
 
 void session_memory_flush(struct session *session)
 {
-    retry(session);
+    struct want *all = session->wants;
+    session->wants = NULL;
+    for (struct want *next; all; all = next) {
+        next = all->next;
+        want_end(all);
+    }
 }
 
 /* ---- returning ---- */
 
-static void quiesced(void *context, struct channel_message *answer)
+static void quiesce_answered(void *context, const struct worker_answer *answer)
 {
     struct session *session = context;
-    if (!answer) /* session_memory_release takes the blocks */
-        return;
+    if (answer->outcome == WORKER_LOST || answer->outcome == WORKER_SESSION_ENDED)
+        return; /* session_memory_release takes the blocks */
     struct heap_block *block = session->retired_now;
     session->retired_now = NULL;
     for (struct heap_block *next; block; block = next) {
@@ -322,33 +344,33 @@ static void quiesced(void *context, struct channel_message *answer)
         block->next = NULL;
         struct heap_region *empty = heap_block_reclaim(block);
         if (empty)
-            unmap(session, empty);
+            region_unmap(session, empty);
     }
     session->slab_most = HEAP_SLAB_MOST;
     if (session->retired_next)
-        quiesce(session);
-    retry(session);
+        memory_quiesce(session);
+    wants_retry(session);
 }
 
 /* One question at a time: all that is freed before the next one shares it. */
-static void quiesce(struct session *session)
+static void memory_quiesce(struct session *session)
 {
     session->retired_now = session->retired_next;
     session->retired_next = NULL;
-    session_ask(session, PROTO_WORKER_QUIESCE, NULL, NULL, 0, quiesced, session);
+    session_ask(session, PROTO_WORKER_QUIESCE, NULL, quiesce_answered, session);
 }
 
 void session_memory_return(struct session *session, struct heap_block *block)
 {
     heap_block_retire(block);
     if (!block->region->slab) {
-        unmap(session, block->region);
+        region_unmap(session, block->region);
         return;
     }
     block->next = session->retired_next;
     session->retired_next = block;
     if (!session->retired_now)
-        quiesce(session);
+        memory_quiesce(session);
 }
 
 /* The worker has nothing of this client any more, so nothing has to wait. */
@@ -361,7 +383,7 @@ void session_memory_release(struct session *session)
             heap_region_clear(region);
             heap_region_withdraw(region);
         }
-        forget(session, region);
+        region_forget(region);
     }
     session->retired_now = session->retired_next = NULL;
     session->unmapping = 0;
@@ -369,15 +391,16 @@ void session_memory_release(struct session *session)
 
 /* ---- messages ---- */
 
-static void allocated(struct want *want, struct heap_block *block, uint32_t error, const char *text)
+static void alloc_done(struct want *want, const struct want_answer *answer)
 {
     struct request *request = (void *)((char *)want - offsetof(struct request, want));
     struct session *session = request->session;
-    if (block) {
+    struct heap_block *block = answer->block;
+    if (answer->outcome == WANT_SERVED) {
         struct proto_memory_allocated body = {.address = block->address, .count = block->bytes};
         session_answer(session, request->reply, request->serial, &body, NULL, 0);
-    } else if (error) {
-        session_refuse(session, request->serial, error, "%s", text);
+    } else if (answer->outcome == WANT_REFUSED) {
+        session_refuse(session, request->serial, answer->error, "%s", answer->text);
     }
     session_request_end(request);
 }
@@ -391,7 +414,7 @@ void session_memory_alloc(struct session *session, struct channel_message *messa
     if (!request)
         return;
     request->want.count = body.count;
-    request->want.done = allocated;
+    request->want.done = alloc_done;
     session_memory_want(&request->want);
 }
 

@@ -3,17 +3,22 @@
 /*
  * Loading: the image is copied off the loop's thread, the worker inspects the copy,
  * memory for the module's variables is allocated, the worker loads. Each step ends
- * in module_failed or in the next one.
+ * in load_failed, in load_ended or in the next one.
  */
+#include "server/supervisor/session_module.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "common/units.h"
-#include "server/supervisor/session.h"
+#include "server/supervisor/heap.h"
+#include "server/supervisor/image.h"
+#include "server/supervisor/session_memory.h"
+#include "server/supervisor/session_quota.h"
+#include "server/supervisor/session_request.h"
 #include "server/supervisor/supervisor_private.h"
 
 enum module_state { MODULE_LOADING, MODULE_LOADED, MODULE_UNLOADING };
@@ -30,7 +35,7 @@ struct module {
     struct heap_block *variables; /* NULL if it has none */
 };
 
-static struct module *find(const struct session *session, uint32_t number)
+static struct module *module_find(const struct session *session, uint32_t number)
 {
     struct module *module = session->modules;
     while (module && (module->number != number || module->state != MODULE_LOADED))
@@ -40,7 +45,7 @@ static struct module *find(const struct session *session, uint32_t number)
 
 bool session_module_known(const struct session *session, uint32_t module)
 {
-    return find(session, module) != NULL;
+    return module_find(session, module) != NULL;
 }
 
 static bool number_taken(const struct session *session, uint32_t number)
@@ -88,91 +93,90 @@ void session_module_release(struct session *session)
 
 /* ---- loading ---- */
 
-/* A request ended without a module. error 0: the session leaves, and takes the module with it. */
-static void module_failed(struct request *request, uint32_t error, const char *text)
+/* Refuses the request; what was made of the module goes again. */
+static void load_failed(struct request *request, uint32_t error, const char *text)
 {
     struct session *session = request->session;
     struct module *module = request->module;
-    if (error && !session_leaves(session)) {
-        session_refuse(session, request->serial, error, "%s", text);
-        /* The answer may have found the client gone. */
-        if (!session_leaves(session)) {
-            if (module->inspected) {
-                struct proto_module_unload body = {.module = module->number};
-                session_ask(session, PROTO_MODULE_UNLOAD, &body, NULL, 0, NULL, NULL);
-            }
-            if (module->variables) {
-                module->variables->reserved = false;
-                session_memory_return(session, module->variables);
-            }
-            module_free(session, module);
-        }
+    session_refuse(session, request->serial, error, "%s", text);
+    if (module->inspected) {
+        struct proto_module_unload body = {.module = module->number};
+        session_ask(session, PROTO_MODULE_UNLOAD, &body, NULL, NULL);
     }
+    if (module->variables) {
+        module->variables->reserved = false;
+        session_memory_return(session, module->variables);
+    }
+    module_free(session, module);
     session_request_end(request);
 }
 
-static void failed_by_worker(struct request *request, const struct channel_message *answer)
+/* The session ends, and takes the module with it. */
+static void load_ended(struct request *request)
 {
-    struct proto_failed failed = {.error = PROTO_ERROR_UNKNOWN,
-                                  .text = "the worker gave an answer that is none"};
-    if (answer && answer->header.opcode == PROTO_FAILED)
-        memcpy(&failed, answer->body, sizeof failed);
-    if (!answer)
-        failed.error = PROTO_ERROR_SUCCESS;
-    module_failed(request, failed.error, failed.text);
+    session_request_end(request);
 }
 
-static void loaded(void *context, struct channel_message *answer)
+static void load_refused(struct request *request, const struct worker_answer *answer)
+{
+    if (answer->outcome == WORKER_REFUSED)
+        load_failed(request, answer->error, answer->text);
+    else
+        load_ended(request);
+}
+
+static void load_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
-    struct session *session = request->session;
-    struct module *module = request->module;
-    if (!answer || answer->header.opcode != PROTO_MODULE_LOADED) {
-        failed_by_worker(request, answer);
+    if (answer->outcome != WORKER_ANSWERED) {
+        load_refused(request, answer);
         return;
     }
-    module->state = MODULE_LOADED;
-    session_pass(session, request->serial, answer);
+    request->module->state = MODULE_LOADED;
+    session_pass(request->session, request->serial, answer);
     session_request_end(request);
 }
 
-static void load(struct request *request)
+static void load_start(struct request *request)
 {
     struct module *module = request->module;
     struct proto_worker_module_load body = {.module = module->number,
                                             .global_base =
                                                 module->variables ? module->variables->address : 0};
-    if (session_ask(request->session, PROTO_WORKER_MODULE_LOAD, &body, NULL, 0, loaded, request) <
-        0)
-        module_failed(request, PROTO_ERROR_WORKER_LOST, "it could not be passed on to the worker");
+    if (session_ask(request->session, PROTO_WORKER_MODULE_LOAD, &body, load_answered, request) < 0)
+        load_failed(request, PROTO_ERROR_WORKER_LOST, "it could not be passed on to the worker");
 }
 
-static void got_variables(struct want *want, struct heap_block *block, uint32_t error,
-                          const char *text)
+static void variables_done(struct want *want, const struct want_answer *answer)
 {
     struct request *request = (void *)((char *)want - offsetof(struct request, want));
-    if (!block) {
-        char whole[380];
-        snprintf(whole, sizeof whole, "memory for the module's variables: %.340s", text);
-        module_failed(request, error, whole);
-        return;
+    char text[380];
+    switch (answer->outcome) {
+    case WANT_SERVED:
+        answer->block->reserved = true;
+        request->module->variables = answer->block;
+        load_start(request);
+        break;
+    case WANT_REFUSED:
+        snprintf(text, sizeof text, "memory for the module's variables: %.340s", answer->text);
+        load_failed(request, answer->error, text);
+        break;
+    case WANT_SESSION_ENDED:
+        load_ended(request);
+        break;
     }
-    block->reserved = true;
-    request->module->variables = block;
-    load(request);
 }
 
-static void inspected(void *context, struct channel_message *answer)
+static void inspect_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     struct proto_worker_module_needs needs;
-    if (!answer || answer->header.opcode != PROTO_WORKER_MODULE_NEEDS ||
-        session_leaves(request->session)) {
-        failed_by_worker(request, session_leaves(request->session) ? NULL : answer);
+    if (answer->outcome != WORKER_ANSWERED) {
+        load_refused(request, answer);
         return;
     }
     request->module->inspected = true;
-    memcpy(&needs, answer->body, sizeof needs);
+    memcpy(&needs, answer->message->body, sizeof needs);
     const struct quota *culprit = NULL;
     if (quota_charge(&request->session->memory, &request->module->resident, needs.resident_bytes,
                      &culprit)) {
@@ -180,49 +184,55 @@ static void inspected(void *context, struct channel_message *answer)
         size_t used = strlen(text);
         session_quota_explain(request->session, culprit, needs.resident_bytes, text + used,
                               sizeof text - used);
-        module_failed(request, PROTO_ERROR_OUT_OF_MEMORY, text);
+        load_failed(request, PROTO_ERROR_OUT_OF_MEMORY, text);
         return;
     }
     if (!needs.global_bytes) {
-        load(request);
+        load_start(request);
         return;
     }
     request->want.count = needs.global_bytes;
-    request->want.done = got_variables;
+    request->want.done = variables_done;
     session_memory_want(&request->want);
 }
 
-static void copied(struct job *job, int result)
+static void copy_refused(struct request *request, int result)
 {
-    struct request *request = (void *)((char *)job - offsetof(struct request, job));
+    if (result == -EBADF)
+        load_failed(request, PROTO_ERROR_INVALID_IMAGE,
+                    "the image must come in a memory file (memfd_create)");
+    else if (result == -ENODATA)
+        load_failed(request, PROTO_ERROR_INVALID_IMAGE,
+                    "the image's file is shorter than the message says");
+    else
+        load_failed(request, PROTO_ERROR_SERVER_RESOURCES, "the server could not copy the image");
+}
+
+static void copy_done(struct request *request, int result)
+{
     struct session *session = request->session;
-    if (session_leaves(session)) {
-        module_failed(request, PROTO_ERROR_SUCCESS, NULL);
+    struct module *module = request->module;
+    if (result == -ECANCELED) {
+        load_ended(request);
         return;
     }
     if (result < 0) {
-        const char *text = result == -EBADF ? "the image must come in a memory file (memfd_create)"
-                           : result == -ENODATA
-                               ? "the image's file is shorter than the message says"
-                               : "the server could not copy the image";
-        module_failed(request,
-                      result == -EBADF || result == -ENODATA ? PROTO_ERROR_INVALID_IMAGE
-                                                             : PROTO_ERROR_SERVER_RESOURCES,
-                      text);
+        copy_refused(request, result);
         return;
     }
-    struct module *module = request->module;
     module->image = image_admit(&session->supervisor->cache, request->image);
     request->image = NULL;
     struct proto_worker_module_inspect body = {.module = module->number, .count = request->count};
-    if (session_ask(session, PROTO_WORKER_MODULE_INSPECT, &body, &module->image->fd, 1, inspected,
-                    request) < 0)
-        module_failed(request, PROTO_ERROR_WORKER_LOST, "it could not be passed on to the worker");
+    struct worker_request message = {.opcode = PROTO_WORKER_MODULE_INSPECT,
+                                     .body = &body,
+                                     .fds = &module->image->fd,
+                                     .fd_count = 1};
+    if (session_send(session, &message, inspect_answered, request) < 0)
+        load_failed(request, PROTO_ERROR_WORKER_LOST, "it could not be passed on to the worker");
 }
 
-static int copy(struct job *job)
+static int copy_run(struct request *request)
 {
-    struct request *request = (void *)((char *)job - offsetof(struct request, job));
     return image_copy(&request->image, &request->session->supervisor->cache.key, request->fd,
                       request->count);
 }
@@ -273,32 +283,29 @@ void session_module_load(struct session *session, struct channel_message *messag
         return;
     }
     if (!charge_all(session, request, module)) {
-        if (!session_leaves(session))
-            module_free(session, module);
+        module_free(session, module);
         session_request_end(request);
         return;
     }
     request->fd = channel_take_fd(message, 0);
-    if (job_start(&request->job, session->supervisor->loop, copy, copied) < 0)
-        module_failed(request, PROTO_ERROR_SERVER_RESOURCES, "the server has no thread to copy it");
+    if (session_request_work(request, copy_run, copy_done) < 0)
+        load_failed(request, PROTO_ERROR_SERVER_RESOURCES, "the server has no thread to copy it");
 }
 
 /* ---- unloading ---- */
 
-static void unloaded(void *context, struct channel_message *answer)
+static void unload_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     struct session *session = request->session;
     struct module *module = request->module;
-    if (answer && !session_leaves(session)) {
-        session_pass(session, request->serial, answer);
-        if (!session_leaves(session) && answer->header.opcode == PROTO_DONE) {
-            if (module->variables)
-                session_memory_return(session, module->variables);
-            module_free(session, module);
-        } else {
-            module->state = MODULE_LOADED;
-        }
+    session_pass(session, request->serial, answer);
+    if (answer->outcome == WORKER_ANSWERED) {
+        if (module->variables)
+            session_memory_return(session, module->variables);
+        module_free(session, module);
+    } else {
+        module->state = MODULE_LOADED;
     }
     session_request_end(request);
 }
@@ -307,7 +314,7 @@ void session_module_unload(struct session *session, struct channel_message *mess
 {
     struct proto_module_unload body;
     memcpy(&body, message->body, sizeof body);
-    struct module *module = find(session, body.module);
+    struct module *module = module_find(session, body.module);
     if (!module) {
         session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE,
                        "module %u is not a module of this client", body.module);
@@ -318,6 +325,10 @@ void session_module_unload(struct session *session, struct channel_message *mess
         return;
     request->module = module;
     module->state = MODULE_UNLOADING;
-    if (session_ask(session, PROTO_MODULE_UNLOAD, &body, NULL, 0, unloaded, request) < 0)
-        unloaded(request, NULL);
+    if (session_ask(session, PROTO_MODULE_UNLOAD, &body, unload_answered, request) < 0) {
+        module->state = MODULE_LOADED;
+        session_refuse(session, request->serial, PROTO_ERROR_WORKER_LOST,
+                       "it could not be passed on to the worker");
+        session_request_end(request);
+    }
 }

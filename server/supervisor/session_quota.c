@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* A client's accounts, where they stand, and what is guaranteed to it. */
+#include "server/supervisor/session_quota.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,6 @@
 #include "common/units.h"
 #include "server/supervisor/config.h"
 #include "server/supervisor/config_rules.h"
-#include "server/supervisor/session.h"
 #include "server/supervisor/supervisor_private.h"
 
 /* ---- totals ---- */

@@ -15,8 +15,13 @@
 #include "common/log.h"
 #include "common/timeline.h"
 #include "server/supervisor/config.h"
+#include "server/supervisor/reload.h"
 #include "server/supervisor/session.h"
+#include "server/supervisor/session_end.h"
+#include "server/supervisor/session_limits.h"
+#include "server/supervisor/session_request.h"
 #include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/tracing.h"
 
 /* Connections above the limit that are kept until their hello, to be refused in words. */
 #define SURPLUS_MOST 16
@@ -24,6 +29,83 @@
 #define SURPLUS_USER_MOST 4
 /* Module images: this part of the machine's memory, all clients together. */
 #define IMAGES_PART 8
+
+/* ---- the loop's turn ---- */
+
+static void session_remove(struct supervisor *supervisor, struct session *session)
+{
+    if (session->previous)
+        session->previous->next = session->next;
+    else
+        supervisor->first = session->next;
+    if (session->next)
+        session->next->previous = session->previous;
+    else
+        supervisor->last = session->previous;
+    supervisor->sessions--;
+    supervisor->surplus -= session->surplus != SURPLUS_NONE;
+}
+
+/* Everything that supervisor_stop waits for may have been the last. */
+static void stop_advance(struct supervisor *supervisor)
+{
+    if (!supervisor->stopping || supervisor->stopped || supervisor->sessions)
+        return;
+    for (uint32_t i = 0; i < supervisor->device_count; i++)
+        if (supervisor->devices[i].state != SUPERVISOR_DEVICE_STOPPED)
+            return;
+    supervisor->stopped = true;
+    uv_close((uv_handle_t *)&supervisor->before_wait, NULL);
+    uv_close((uv_handle_t *)&supervisor->after_wait, NULL);
+    supervisor->events.stopped(supervisor->events.context);
+}
+
+/* A session stays at the head of the list, marked as due, while it is looked at: what it schedules
+ * comes after it. */
+static void end_sessions(struct supervisor *supervisor)
+{
+    while (supervisor->due) {
+        struct session *session = supervisor->due;
+        bool gone = session_end(session);
+        supervisor->due = session->next_due;
+        session->due = false;
+        if (gone)
+            session_remove(supervisor, session);
+    }
+}
+
+/* No callback is on the stack now: what they left to be done is done. */
+static void take_turn(struct supervisor *supervisor)
+{
+    do {
+        end_sessions(supervisor);
+        reload_advance(supervisor);
+    } while (supervisor->due);
+    stop_advance(supervisor);
+}
+
+static void before_wait(uv_prepare_t *prepare)
+{
+    take_turn(prepare->data);
+}
+
+static void after_wait(uv_check_t *check)
+{
+    take_turn(check->data);
+}
+
+/* Once right after messages have been served, and once before the loop sleeps, for what timers and
+ * other callbacks left: then nothing that is due waits for a message. */
+static void turn_open(struct supervisor *supervisor)
+{
+    uv_prepare_init(supervisor->loop, &supervisor->before_wait);
+    uv_check_init(supervisor->loop, &supervisor->after_wait);
+    supervisor->before_wait.data = supervisor->after_wait.data = supervisor;
+    uv_prepare_start(&supervisor->before_wait, before_wait);
+    uv_check_start(&supervisor->after_wait, after_wait);
+}
+
+/* ---- life ---- */
 
 static uint64_t machine_memory(void)
 {
@@ -53,6 +135,7 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
                NULL);
     quota_open(&supervisor->images, "module image memory of the server",
                machine_memory() / IMAGES_PART, NULL);
+    turn_open(supervisor);
     *out = supervisor;
     return 0;
 }
@@ -75,6 +158,80 @@ void supervisor_free(struct supervisor *supervisor)
 }
 
 /* ---- devices ---- */
+
+static void say_status(struct supervisor *supervisor)
+{
+    uint32_t ready = 0;
+    const char *trouble = "";
+    char text[512];
+    for (uint32_t i = 0; i < supervisor->device_count; i++) {
+        if (supervisor->devices[i].state == SUPERVISOR_DEVICE_READY)
+            ready++;
+        else if (supervisor->devices[i].trouble[0])
+            trouble = supervisor->devices[i].trouble;
+    }
+    snprintf(text, sizeof text, "%u of %u devices ready%s%s", ready, supervisor->device_count,
+             *trouble ? "; " : "", trouble);
+    if (supervisor->events.status)
+        supervisor->events.status(supervisor->events.context, text);
+}
+
+static void unpark_clients(struct supervisor *supervisor, const struct device *device)
+{
+    for (struct session *session = supervisor->first; session; session = session->next)
+        if (session->parked.held && session->parked.body.device == device->index)
+            session_unpark(session);
+}
+
+static void device_ready(void *context, struct device *device)
+{
+    struct supervisor *supervisor = context;
+    say_status(supervisor);
+    unpark_clients(supervisor, device);
+    if (supervisor->ready || supervisor->stopping)
+        return;
+    supervisor->ready = true;
+    supervisor->events.ready(supervisor->events.context);
+}
+
+static void device_lost(void *context, struct device *device, uint32_t error, const char *text)
+{
+    struct supervisor *supervisor = context;
+    tracing_lost(device->tracing);
+    for (struct session *session = supervisor->first; session; session = session->next)
+        if (session->device == device)
+            session_fail(session, error, "%s", text);
+    if (!supervisor->stopping)
+        say_status(supervisor);
+}
+
+static void device_failed(void *context, struct device *device)
+{
+    struct supervisor *supervisor = context;
+    log_error("device %u: %s", device->index, device->trouble);
+    unpark_clients(supervisor, device);
+    say_status(supervisor);
+    for (uint32_t i = 0; i < supervisor->device_count; i++)
+        if (!supervisor->devices[i].failed_once)
+            return;
+    if (!supervisor->ready && !supervisor->stopping)
+        supervisor->events.unusable(supervisor->events.context, supervisor->devices[0].trouble);
+}
+
+static void device_complained(void *context, struct device *device, uint32_t client, uint32_t error,
+                              const char *text)
+{
+    struct supervisor *supervisor = context;
+    for (struct session *session = supervisor->first; session; session = session->next)
+        if (session->device == device && session->number == client)
+            session_fail(session, error, "%s", text);
+}
+
+static void device_stopped(void *context, struct device *device)
+{
+    (void)device;
+    stop_advance(context);
+}
 
 /* The environment's words on every client, in the configuration's. */
 static void wish_limits(const struct limits_wish *wish, struct config_limits *limits)
@@ -130,6 +287,12 @@ int supervisor_add_devices(struct supervisor *supervisor, const struct discovery
                            char *text, size_t text_bytes)
 {
     const struct settings *settings = supervisor->settings;
+    const struct device_events events = {.ready = device_ready,
+                                         .lost = device_lost,
+                                         .failed = device_failed,
+                                         .stopped = device_stopped,
+                                         .complained = device_complained,
+                                         .context = supervisor};
     int result = keeper_budget(&supervisor->budget, discovery->count, settings->max_clients);
     if (result == -EMFILE)
         snprintf(text, text_bytes,
@@ -141,15 +304,19 @@ int supervisor_add_devices(struct supervisor *supervisor, const struct discovery
                  strerror(-result));
     if (result < 0)
         return result;
+    supervisor->user_clients_max =
+        settings->max_user_clients ? settings->max_user_clients
+                                   : supervisor->budget.clients - supervisor->budget.clients / 4;
     log_notice("%u clients may connect, %u of one user; of %u file descriptors %u are for memory "
                "handles and "
                "host buffers, %u of these for one client",
-               supervisor->budget.clients, supervisor_user_most(supervisor),
+               supervisor->budget.clients, supervisor->user_clients_max,
                supervisor->budget.descriptors, supervisor->budget.shared,
                supervisor->budget.client_share);
     quota_open(&supervisor->fds, "file descriptors of the server", supervisor->budget.shared, NULL);
     for (uint32_t i = 0; i < discovery->count; i++)
-        device_open(&supervisor->devices[i], supervisor, i, discovery->devices[i].ordinal);
+        device_open(&supervisor->devices[i], supervisor->loop, settings, i,
+                    discovery->devices[i].ordinal, &events);
     supervisor->device_count = discovery->count;
     result = set_limits(supervisor, discovery, text, text_bytes);
     if (result == 0)
@@ -169,85 +336,9 @@ int supervisor_start(struct supervisor *supervisor, const struct discovery *disc
     return result;
 }
 
-static void say_status(struct supervisor *supervisor)
-{
-    uint32_t ready = 0;
-    const char *trouble = "";
-    char text[512];
-    for (uint32_t i = 0; i < supervisor->device_count; i++) {
-        if (supervisor->devices[i].state == SUPERVISOR_DEVICE_READY)
-            ready++;
-        else if (supervisor->devices[i].trouble[0])
-            trouble = supervisor->devices[i].trouble;
-    }
-    snprintf(text, sizeof text, "%u of %u devices ready%s%s", ready, supervisor->device_count,
-             *trouble ? "; " : "", trouble);
-    if (supervisor->events.status)
-        supervisor->events.status(supervisor->events.context, text);
-}
-
-static struct session *next_of(struct session *session, const struct device *device)
-{
-    while (session && (session->device != device || session_leaves(session)))
-        session = session->next;
-    return session;
-}
-
-static void unpark(struct supervisor *supervisor, const struct device *device)
-{
-    for (struct session *session = supervisor->first; session; session = session->next)
-        if (session->parked.held && session->parked.body.device == device->index)
-            session_unpark(session);
-}
-
-void supervisor_device_ready(struct supervisor *supervisor, struct device *device)
-{
-    say_status(supervisor);
-    unpark(supervisor, device);
-    if (supervisor->ready || supervisor->stopping)
-        return;
-    supervisor->ready = true;
-    supervisor->events.ready(supervisor->events.context);
-}
-
-void supervisor_device_lost(struct supervisor *supervisor, struct device *device, uint32_t error,
-                            const char *text)
-{
-    tracing_lost(device->tracing);
-    /* Ending one may end others: the search begins anew each time. */
-    for (struct session *session; (session = next_of(supervisor->first, device));)
-        session_end(session, error, "%s", text);
-    if (!supervisor->stopping)
-        say_status(supervisor);
-}
-
-void supervisor_device_failed(struct supervisor *supervisor, struct device *device)
-{
-    log_error("device %u: %s", device->index, device->trouble);
-    unpark(supervisor, device);
-    say_status(supervisor);
-    for (uint32_t i = 0; i < supervisor->device_count; i++)
-        if (!supervisor->devices[i].failed_once)
-            return;
-    if (!supervisor->ready && !supervisor->stopping)
-        supervisor->events.unusable(supervisor->events.context, supervisor->devices[0].trouble);
-}
-
-void supervisor_device_complains(struct supervisor *supervisor, struct device *device,
-                                 uint32_t client, uint32_t error, const char *text)
-{
-    for (struct session *session = next_of(supervisor->first, device); session;
-         session = next_of(session->next, device)) {
-        if (session->number == client) {
-            session_end(session, error, "%s", text);
-            return;
-        }
-    }
-}
-
 /* ---- clients ---- */
 
-static struct session *find(const struct supervisor *supervisor, uint32_t number)
+static struct session *find_client(const struct supervisor *supervisor, uint32_t number)
 {
     struct session *session = supervisor->first;
     while (session && session->number != number)
@@ -259,7 +350,7 @@ static uint32_t take_number(struct supervisor *supervisor)
 {
     do
         supervisor->next_number++;
-    while (!supervisor->next_number || find(supervisor, supervisor->next_number));
+    while (!supervisor->next_number || find_client(supervisor, supervisor->next_number));
     return supervisor->next_number;
 }
 
@@ -270,12 +361,6 @@ static void turn_away(int fd, uint32_t error, const char *text)
     snprintf(ended.text, sizeof ended.text, "%s", text);
     channel_send(fd, PROTO_ENDED, 0, 0, &ended, NULL, 0, NULL, 0);
     close(fd);
-}
-
-uint32_t supervisor_user_most(const struct supervisor *supervisor)
-{
-    uint32_t most = supervisor->budget.clients, set = supervisor->settings->max_user_clients;
-    return set ? set : most - most / 4;
 }
 
 /* Sessions of whoever is at the other end, and how many of them only wait to be refused. */
@@ -323,7 +408,7 @@ void supervisor_accept(struct supervisor *supervisor, int fd)
     }
     if (supervisor->sessions - supervisor->surplus >= supervisor->budget.clients)
         surplus = SURPLUS_SERVER;
-    else if (served >= supervisor_user_most(supervisor))
+    else if (served >= supervisor->user_clients_max)
         surplus = SURPLUS_USER;
     supervisor->refused += surplus != SURPLUS_NONE;
     if (surplus && (supervisor->surplus >= SURPLUS_MOST || waiting >= SURPLUS_USER_MOST))
@@ -335,52 +420,20 @@ void supervisor_accept(struct supervisor *supervisor, int fd)
         admit(supervisor, fd, surplus);
 }
 
-void supervisor_session_gone(struct supervisor *supervisor, struct session *session)
-{
-    if (session->previous)
-        session->previous->next = session->next;
-    else
-        supervisor->first = session->next;
-    if (session->next)
-        session->next->previous = session->previous;
-    else
-        supervisor->last = session->previous;
-    supervisor->sessions--;
-    supervisor->surplus -= session->surplus != SURPLUS_NONE;
-    log_debug("all that client %u had has come back", session->number);
-}
-
 /* ---- stopping ---- */
-
-void supervisor_device_stopped(struct supervisor *supervisor, struct device *device)
-{
-    (void)device;
-    for (uint32_t i = 0; i < supervisor->device_count; i++)
-        if (supervisor->devices[i].state != SUPERVISOR_DEVICE_STOPPED)
-            return;
-    if (supervisor->stopped)
-        return;
-    supervisor->stopped = true;
-    supervisor->events.stopped(supervisor->events.context);
-}
 
 void supervisor_stop(struct supervisor *supervisor)
 {
     if (supervisor->stopping)
         return;
     supervisor->stopping = true;
-    for (struct session *session = supervisor->first, *next; session; session = next) {
-        next = session->next;
-        session_end(session, PROTO_ERROR_CONNECTION_LOST, "the server is stopping");
-    }
+    for (struct session *session = supervisor->first; session; session = session->next)
+        session_fail(session, PROTO_ERROR_CONNECTION_LOST, "the server is stopping");
     /* Clients' answers from the workers need not be waited for: what they had dies with the
-     * workers, whose end settles them. */
+     * workers. */
     for (uint32_t i = 0; i < supervisor->device_count; i++)
         device_stop(&supervisor->devices[i]);
-    if (!supervisor->device_count) {
-        supervisor->stopped = true;
-        supervisor->events.stopped(supervisor->events.context);
-    }
+    stop_advance(supervisor);
 }
 
 /* ---- views ---- */
@@ -508,16 +561,16 @@ void supervisor_totals(const struct supervisor *supervisor, struct supervisor_to
 
 int supervisor_kill(struct supervisor *supervisor, uint32_t client, const char *by)
 {
-    struct session *session = find(supervisor, client);
-    if (!session || session_leaves(session))
+    struct session *session = find_client(supervisor, client);
+    if (!session || session->state == SESSION_LEAVING)
         return -ENOENT;
-    session_end(session, PROTO_ERROR_KILLED, "ended by %s", by);
+    session_fail(session, PROTO_ERROR_KILLED, "ended by %s", by);
     return 0;
 }
 
 static struct session *find_attached(const struct supervisor *supervisor, uint32_t client)
 {
-    struct session *session = find(supervisor, client);
+    struct session *session = find_client(supervisor, client);
     return session && session->state == SESSION_ATTACHED ? session : NULL;
 }
 
@@ -570,13 +623,13 @@ struct usage_question {
     uint32_t client;
 };
 
-static void usage_answered(void *context, struct channel_message *answer)
+static void usage_answered(void *context, const struct worker_answer *answer)
 {
     struct usage_question *question = context;
     struct proto_worker_usage usage;
-    bool known = answer && answer->header.opcode == PROTO_WORKER_USAGE;
+    bool known = answer->outcome == WORKER_ANSWERED;
     if (known)
-        memcpy(&usage, answer->body, sizeof usage);
+        memcpy(&usage, answer->message->body, sizeof usage);
     question->done(question->context, question->client, known ? &usage : NULL);
     free(question);
 }
@@ -586,15 +639,14 @@ int supervisor_usage(struct supervisor *supervisor, uint32_t client,
                                   const struct proto_worker_usage *usage),
                      void *context)
 {
-    struct session *session = find(supervisor, client);
+    struct session *session = find_client(supervisor, client);
     if (!session || session->state != SESSION_ATTACHED)
         return -ENOENT;
     struct usage_question *question = malloc(sizeof *question);
     if (!question)
         return -ENOMEM;
     *question = (struct usage_question){.done = done, .context = context, .client = client};
-    int result =
-        session_ask(session, PROTO_WORKER_USAGE_QUERY, NULL, NULL, 0, usage_answered, question);
+    int result = session_ask(session, PROTO_WORKER_USAGE_QUERY, NULL, usage_answered, question);
     if (result < 0)
         free(question);
     return result;

@@ -182,7 +182,6 @@ static const struct supervisor_change supervisor_change_none = {
     .host_request = PROTO_UNSET,
     .host_limit = PROTO_UNSET,
 };
-bool supervisor_change_empty(const struct supervisor_change *change);
 
 /* Of which client, or device. error: 0, or a number of the error table and a sentence in text, the
  * worker's own where it refused. */

@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "server/supervisor/config.h"
-#include "server/supervisor/config_rules.h"
 #include "server/supervisor/reload.h"
-#include "server/supervisor/session.h"
 #include "server/supervisor/supervisor_private.h"
 
 static int load(const struct supervisor *supervisor, struct config **config, char *text,
@@ -31,29 +29,6 @@ static int load(const struct supervisor *supervisor, struct config **config, cha
         result = config_resolve(*config, &settings->schedule, supervisor->uuids,
                                 supervisor->device_count, text, text_bytes);
     return result;
-}
-
-int session_grant(const struct config *config, const struct session *session,
-                  const struct device *device, const struct proto_attach *wish, struct grant *grant)
-{
-    struct admission admission = device->admission;
-    struct config_limits limits = config_limits_none;
-    const struct identity *identity = &session->identity;
-    struct config_who who = {.identified = identity->known,
-                             .uid = session->uid,
-                             .gids = identity->gids,
-                             .gid_count = identity->gid_count,
-                             .cgroup = identity->cgroup,
-                             .name = wish->name,
-                             .profile = wish->profile};
-    if (!config && *wish->profile)
-        return -ENOENT;
-    int result = config ? config_choose(config, device->index, &who, &limits) : 0;
-    if (result < 0)
-        return result;
-    config_limits_tighten(&admission.limits, &limits);
-    *grant = admission_grant(&admission, &device->info, wish);
-    return 0;
 }
 
 int supervisor_reload(struct supervisor *supervisor, char *text, size_t text_bytes,

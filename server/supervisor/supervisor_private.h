@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * supervisor_private: what the rooms of the supervisor share: the one object that
- * holds all others, and what devices and sessions tell it.
+ * holds all others.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SUPERVISOR_PRIVATE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SUPERVISOR_PRIVATE_H
@@ -32,10 +32,14 @@ struct supervisor {
     uint32_t sessions;
     uint32_t surplus; /* of them: only kept until they are refused at hello */
     uint32_t next_number;
+    struct session *due, *due_last; /* marked to end: looked at in the loop's turn */
+    uv_prepare_t before_wait;       /* the loop's turn */
+    uv_check_t after_wait;
     uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
     struct config *config; /* in force; NULL: none */
     struct reload *reload; /* under way; NULL: none */
     struct keeper_budget budget;
+    uint32_t user_clients_max; /* clients of one uid */
     struct address_plan plan;
     struct quota host;    /* pinned host memory, bytes */
     struct quota fds;     /* descriptors for handles and buffers */
@@ -49,24 +53,6 @@ struct supervisor {
     /* Every client's messages arrive here, one at a time; a copy, whole while it is handled. */
     struct channel_message message;
 };
-
-/* From devices. */
-void supervisor_device_ready(struct supervisor *supervisor, struct device *device);
-/* The worker is gone, or goes: its clients end with this error. The link is still open. */
-void supervisor_device_lost(struct supervisor *supervisor, struct device *device, uint32_t error,
-                            const char *text);
-/* A start failed before any worker of this device was ready. */
-void supervisor_device_failed(struct supervisor *supervisor, struct device *device);
-void supervisor_device_stopped(struct supervisor *supervisor, struct device *device);
-/* A notification from the worker about one client. */
-void supervisor_device_complains(struct supervisor *supervisor, struct device *device,
-                                 uint32_t client, uint32_t error, const char *text);
-
-/* How many clients one uid may have. */
-uint32_t supervisor_user_most(const struct supervisor *supervisor);
-
-/* From sessions: this one is freed now, all it had has come back. */
-void supervisor_session_gone(struct supervisor *supervisor, struct session *session);
 
 /* supervisor_start without the workers: tests adopt fake ones. */
 int supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,

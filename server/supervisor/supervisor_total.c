@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "common/units.h"
 #include "server/supervisor/config_rules.h"
-#include "server/supervisor/session.h"
+#include "server/supervisor/session_quota.h"
 #include "server/supervisor/supervisor_private.h"
 
 static enum total_kind kind_of(const struct supervisor_whose *whose)

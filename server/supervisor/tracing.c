@@ -41,7 +41,7 @@ struct tracing {
     size_t count, room;
 };
 
-static void free_if_over(struct tracing *tracing)
+static void tracing_free_if_over(struct tracing *tracing)
 {
     if (!tracing->closed || tracing->outstanding)
         return;
@@ -53,7 +53,7 @@ static void timer_closed(uv_handle_t *handle)
 {
     struct tracing *tracing = handle->data;
     tracing->closed = true;
-    free_if_over(tracing);
+    tracing_free_if_over(tracing);
 }
 
 /* trouble: NULL if the worker brought it to its end. */
@@ -91,6 +91,8 @@ static void finish(struct tracing *tracing, uint32_t error, const char *text)
 
 /* ---- the worker ---- */
 
+static const struct worker_request stop_request = {.opcode = PROTO_WORKER_TRACE_STOP};
+
 /* The worker brought it to its end, in its time or earlier. */
 static void finish_well(struct tracing *tracing)
 {
@@ -106,22 +108,22 @@ static void finish_well(struct tracing *tracing)
     finish(tracing, 0, text);
 }
 
-static void stopped(void *context, struct channel_message *answer)
+static void stop_answered(void *context, const struct worker_answer *answer)
 {
     struct tracing *tracing = context;
     tracing->outstanding--;
-    if (tracing->state == TRACING_STOPPING && answer && answer->header.opcode == PROTO_DONE)
+    if (tracing->state == TRACING_STOPPING && answer->outcome == WORKER_ANSWERED)
         finish_well(tracing);
     else if (tracing->state == TRACING_STOPPING)
         finish(tracing, 0, "the worker ended meanwhile");
-    free_if_over(tracing);
+    tracing_free_if_over(tracing);
 }
 
 static void on_time(uv_timer_t *timer)
 {
     struct tracing *tracing = timer->data;
     if (tracing->state == TRACING_STARTING) {
-        device_request(tracing->device, PROTO_WORKER_TRACE_STOP, 0, NULL, NULL, 0, NULL, NULL);
+        device_request(tracing->device, &stop_request, NULL, NULL);
         finish(tracing, PROTO_ERROR_DEVICE_NOT_READY, "the worker has not answered for 5 s");
     } else if (tracing->state == TRACING_STOPPING) {
         finish(tracing, 0, "the worker has not answered for 5 s: its last records may be missing");
@@ -129,19 +131,18 @@ static void on_time(uv_timer_t *timer)
         tracing->state = TRACING_STOPPING;
         tracing->outstanding++;
         uv_timer_start(timer, on_time, PATIENCE_MS, 0);
-        if (device_request(tracing->device, PROTO_WORKER_TRACE_STOP, 0, NULL, NULL, 0, stopped,
-                           tracing) == 0)
+        if (device_request(tracing->device, &stop_request, stop_answered, tracing) == 0)
             return;
         tracing->outstanding--;
         finish(tracing, 0, "the worker ended meanwhile");
     }
 }
 
-static void started(void *context, struct channel_message *answer)
+static void start_answered(void *context, const struct worker_answer *answer)
 {
     struct tracing *tracing = context;
     tracing->outstanding--;
-    if (tracing->state == TRACING_STARTING && answer && answer->header.opcode == PROTO_DONE) {
+    if (tracing->state == TRACING_STARTING && answer->outcome == WORKER_ANSWERED) {
         tracing->state = TRACING_RUNNING;
         log_notice("device %u: a trace of %.3f s for %s", tracing->device->index,
                    (double)tracing->milliseconds / 1e3, tracing->by);
@@ -149,13 +150,11 @@ static void started(void *context, struct channel_message *answer)
         tracing->ends = tracing->began + (tracing->hurried ? 0 : tracing->milliseconds * 1000000);
         uv_timer_start(&tracing->timer, on_time, tracing->hurried ? 0 : tracing->milliseconds, 0);
     } else if (tracing->state == TRACING_STARTING) {
-        struct proto_failed failed = {.error = PROTO_ERROR_DEVICE_NOT_READY,
-                                      .text = "the worker ended before the trace had begun"};
-        if (answer && answer->header.opcode == PROTO_FAILED)
-            memcpy(&failed, answer->body, sizeof failed);
-        finish(tracing, failed.error, failed.text);
+        bool refused = answer->outcome == WORKER_REFUSED;
+        finish(tracing, refused ? answer->error : PROTO_ERROR_DEVICE_NOT_READY,
+               refused ? answer->text : "the worker ended before the trace had begun");
     }
-    free_if_over(tracing);
+    tracing_free_if_over(tracing);
 }
 
 void tracing_lost(struct tracing *tracing)
@@ -189,9 +188,9 @@ void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pi
     snprintf(client->name, sizeof client->name, "%s", name);
 }
 
-static void note_all(struct tracing *tracing)
+static void note_all(struct tracing *tracing, const struct supervisor *supervisor)
 {
-    const struct session *session = tracing->device->supervisor->first;
+    const struct session *session = supervisor->first;
     for (; session; session = session->next)
         if (session->device == tracing->device && session->state == SESSION_ATTACHED)
             tracing_note(tracing, session->number, session->name, session->pid, session->uid);
@@ -229,8 +228,11 @@ static uint32_t check(const struct supervisor *supervisor, uint32_t index, char 
 static int begin(struct tracing *tracing)
 {
     struct proto_worker_trace_start body = {.count = PROTO_TRACE_BYTES};
-    return device_request(tracing->device, PROTO_WORKER_TRACE_START, 0, &body, &tracing->memory.fd,
-                          1, started, tracing);
+    struct worker_request request = {.opcode = PROTO_WORKER_TRACE_START,
+                                     .body = &body,
+                                     .fds = &tracing->memory.fd,
+                                     .fd_count = 1};
+    return device_request(tracing->device, &request, start_answered, tracing);
 }
 
 /* Filled before it is used: a page that can't be had later would end the worker, and the context
@@ -257,7 +259,7 @@ static void filled(struct job *job, int result)
             finish(tracing, PROTO_ERROR_DEVICE_NOT_READY, "the worker takes no requests");
         }
     }
-    free_if_over(tracing);
+    tracing_free_if_over(tracing);
 }
 
 uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t index, uint64_t milliseconds,
@@ -284,7 +286,7 @@ uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t index, uint64_
     snprintf(tracing->by, sizeof tracing->by, "%s", by);
     uv_timer_init(supervisor->loop, &tracing->timer);
     tracing->timer.data = tracing;
-    note_all(tracing);
+    note_all(tracing, supervisor);
     device->tracing = tracing;
     tracing->outstanding = 1;
     result = job_start(&tracing->job, supervisor->loop, fill, filled);
@@ -330,7 +332,7 @@ bool supervisor_trace_abandon(struct supervisor *supervisor, const void *context
     if (!tracing)
         return false;
     tracing->done = NULL;
-    device_request(tracing->device, PROTO_WORKER_TRACE_STOP, 0, NULL, NULL, 0, NULL, NULL);
+    device_request(tracing->device, &stop_request, NULL, NULL);
     finish(tracing, 0, NULL);
     return true;
 }

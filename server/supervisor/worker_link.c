@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,6 +27,7 @@
 
 struct slot {
     bool taken;
+    uint16_t opcode; /* of the request */
     uint32_t turn;
     uint32_t client;
     uint32_t next_free; /* index + 1 */
@@ -92,7 +94,7 @@ static void link_closed(uv_handle_t *handle)
 }
 
 /* Takes the slot back first: the callback may make the next request. */
-static void slot_answer(struct worker_link *link, uint32_t index, struct channel_message *answer)
+static void slot_end(struct worker_link *link, uint32_t index, const struct worker_answer *answer)
 {
     struct slot *slot = &link->slots[index];
     worker_link_reply *reply = slot->reply;
@@ -105,14 +107,39 @@ static void slot_answer(struct worker_link *link, uint32_t index, struct channel
         reply(context, answer);
 }
 
+/* What came as the answer to a request may be a refusal, or nothing that answers it. */
+static void slot_answer(struct worker_link *link, uint32_t index, struct channel_message *message)
+{
+    const struct proto_message *asked = proto_message_find(link->slots[index].opcode);
+    struct worker_answer answer = {.outcome = WORKER_REFUSED, .error = PROTO_ERROR_UNKNOWN};
+    struct proto_failed failed;
+    char text[160];
+    if (message->header.opcode == asked->reply) {
+        answer = (struct worker_answer){.outcome = WORKER_ANSWERED, .message = message, .text = ""};
+    } else if (message->header.opcode == PROTO_FAILED) {
+        memcpy(&failed, message->body, sizeof failed);
+        if (failed.error)
+            answer.error = failed.error;
+        answer.text = failed.text;
+    } else {
+        snprintf(text, sizeof text, "the worker answered with %s, which is no answer to %s",
+                 message->type->name, asked->name);
+        answer.text = text;
+    }
+    slot_end(link, index, &answer);
+}
+
 void worker_link_close(struct worker_link *link)
 {
     if (!link || link->closing)
         return;
     link->closing = true;
+    static const struct worker_answer lost = {.outcome = WORKER_LOST,
+                                              .error = PROTO_ERROR_WORKER_LOST,
+                                              .text = "the worker ended before it had answered"};
     for (uint32_t i = 0; i < link->slot_count; i++)
         if (link->slots[i].taken)
-            slot_answer(link, i, NULL);
+            slot_end(link, i, &lost);
     assert(link->outstanding == 0);
     outbox_close(&link->outbox);
     uv_poll_stop(&link->poll);
@@ -153,9 +180,8 @@ static int fail(struct worker_link *link, int result)
     return result;
 }
 
-int worker_link_request(struct worker_link *link, uint16_t opcode, uint32_t client,
-                        const void *body, const void *tail, size_t tail_bytes, const int *fds,
-                        unsigned fd_count, worker_link_reply *reply, void *context)
+int worker_link_request(struct worker_link *link, const struct worker_request *request,
+                        worker_link_reply *reply, void *context)
 {
     if (link->closing || link->failed)
         return -EPIPE;
@@ -169,8 +195,8 @@ int worker_link_request(struct worker_link *link, uint16_t opcode, uint32_t clie
     uint32_t turn = (slot->turn + 1) & TURN_MASK;
     turn = turn ? turn : 1;
     uint32_t serial = turn << SLOT_BITS | index;
-    int result =
-        outbox_send(&link->outbox, opcode, serial, client, body, tail, tail_bytes, fds, fd_count);
+    int result = outbox_send(&link->outbox, request->opcode, serial, request->client, request->body,
+                             request->tail, request->tail_bytes, request->fds, request->fd_count);
     /* What only this request could not get (a descriptor, memory) leaves the link as it was. */
     if (result == -EPIPE || result == -ECONNRESET || result == -ENOBUFS)
         return fail(link, result);
@@ -178,8 +204,12 @@ int worker_link_request(struct worker_link *link, uint16_t opcode, uint32_t clie
         return result;
     link->free_first = slot->next_free;
     link->outstanding++;
-    *slot = (struct slot){
-        .taken = true, .turn = turn, .client = client, .reply = reply, .context = context};
+    *slot = (struct slot){.taken = true,
+                          .opcode = request->opcode,
+                          .turn = turn,
+                          .client = request->client,
+                          .reply = reply,
+                          .context = context};
     if (result == OUTBOX_QUEUED)
         poll_again(link);
     return 0;
@@ -187,10 +217,15 @@ int worker_link_request(struct worker_link *link, uint16_t opcode, uint32_t clie
 
 void worker_link_cancel(struct worker_link *link, uint32_t client)
 {
-    /* Callbacks may add requests and move the slots, but not for a client that leaves. */
+    static const struct worker_answer ended = {.outcome = WORKER_SESSION_ENDED,
+                                               .error = PROTO_ERROR_CONNECTION_LOST,
+                                               .text =
+                                                   "the client ended before the worker answered"};
+    /* Callbacks may add requests for other clients and so move the slots: each is looked up anew.
+     */
     for (uint32_t i = 0; i < link->slot_count; i++)
         if (link->slots[i].taken && link->slots[i].client == client)
-            slot_answer(link, i, NULL);
+            slot_end(link, i, &ended);
 }
 
 uint32_t worker_link_outstanding(const struct worker_link *link)

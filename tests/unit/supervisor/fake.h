@@ -30,6 +30,8 @@
 #include "common/channel.h"
 #include "common/timeline.h"
 #include "server/supervisor/session.h"
+#include "server/supervisor/session_quota.h"
+#include "server/supervisor/session_request.h"
 #include "server/supervisor/supervisor_private.h"
 
 #define MIB          (UINT64_C(1) << 20)
@@ -199,9 +201,13 @@ static inline void fake_answer_free(struct fake_worker *worker,
         worker->quiesces++;
     else
         worker->detached++;
-    if (message->header.opcode == PROTO_WORKER_DETACH)
-        worker->shares[message->header.client % FAKE_CLIENTS] = (struct proto_worker_limits){0};
-    fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+    if (message->header.opcode != PROTO_WORKER_DETACH) {
+        fake_reply(worker, message, PROTO_DONE, NULL, NULL, 0);
+        return;
+    }
+    struct proto_worker_usage usage = {.launches = 17};
+    worker->shares[message->header.client % FAKE_CLIENTS] = (struct proto_worker_limits){0};
+    fake_reply(worker, message, PROTO_WORKER_USAGE, &usage, NULL, 0);
 }
 
 static inline bool fake_holds(const struct fake_worker *worker, uint16_t opcode)

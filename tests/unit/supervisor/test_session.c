@@ -347,6 +347,73 @@ static void the_workers_complaint_ends_its_client_alone(void **state)
     fake_close(&fake);
 }
 
+static void a_marked_session_stands_until_the_loops_turn(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake_alloc(&fake, fd, 5 * MIB);
+    struct session *session = fake.supervisor->first;
+    struct request *request = session_request(session, 99, PROTO_DONE);
+    session_fail(session, PROTO_ERROR_KILLED, "the first reason");
+    session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "the second reason");
+    assert_int_equal(session->state, SESSION_LEAVING);
+    assert_true(session->fd >= 0);
+    assert_int_equal(session->memory.used, 6 * MIB);
+    /* Neither is sent, and neither does any harm. */
+    session_answer(session, PROTO_DONE, 99, NULL, NULL, 0);
+    session_refuse(session, 99, PROTO_ERROR_UNKNOWN, "nobody reads this");
+    session_request_end(request);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_KILLED, "the first reason");
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void what_a_client_waits_for_ends_with_it(void **state)
+{
+    (void)state;
+    static struct channel_message map;
+    struct proto_memory_alloc want = {.count = 4 * MIB};
+    struct proto_attached attached;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, &attached);
+    fake.worker[0].automatic = false;
+    fake_send(&fake, fd, PROTO_MEMORY_ALLOC, &want);
+    map = *fake_worker_expect(&fake, 0, PROTO_WORKER_MAP);
+    assert_int_equal(supervisor_kill(fake.supervisor, attached.client, "uid 0"), 0);
+    struct channel_message *detach = fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
+    assert_int_equal(fake.supervisor->first->requests, 0);
+    assert_int_equal(fake.supervisor->first->memory.used, 4 * MIB); /* the worker has it still */
+    /* Its descriptor is closed, which fake_close would find. */
+    struct proto_worker_mapped mapped = {.address = attached.device_base};
+    int memory = memfd_create("late", MFD_CLOEXEC);
+    fake_reply(&fake.worker[0], &map, PROTO_WORKER_MAPPED, &mapped, &memory, 1);
+    close(memory);
+    struct proto_worker_usage usage = {0};
+    fake_reply(&fake.worker[0], detach, PROTO_WORKER_USAGE, &usage, NULL, 0);
+    fake.worker[0].automatic = true;
+    fake_expect_ended(&fake, fd, PROTO_ERROR_KILLED, "uid 0");
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void an_answer_that_is_none_is_a_refusal(void **state)
+{
+    (void)state;
+    struct proto_worker_usage usage = {0};
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake.worker[0].automatic = false;
+    fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
+    fake_reply(&fake.worker[0], fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE),
+               PROTO_WORKER_USAGE, &usage, NULL, 0);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_UNKNOWN, "no answer to event_create");
+    fake.worker[0].automatic = true;
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
 static bool count_view(void *context, const struct supervisor_client_view *view)
 {
     unsigned *seen = context;
@@ -422,6 +489,9 @@ int main(void)
         cmocka_unit_test(who_asks_and_never_reads_is_disconnected),
         cmocka_unit_test(killed_clients_are_told),
         cmocka_unit_test(the_workers_complaint_ends_its_client_alone),
+        cmocka_unit_test(a_marked_session_stands_until_the_loops_turn),
+        cmocka_unit_test(what_a_client_waits_for_ends_with_it),
+        cmocka_unit_test(an_answer_that_is_none_is_a_refusal),
         cmocka_unit_test(views_show_what_is_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
