@@ -11,19 +11,17 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "server/supervisor/admin_answer.h"
+#include "server/supervisor/admin_change.h"
+#include "server/supervisor/admin_gather.h"
 #include "server/supervisor/admin_peer.h"
+#include "server/supervisor/admin_reload.h"
+#include "server/supervisor/admin_trace.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/supervisor.h"
 
 #define BACKLOG 64
 /* The kernel shows every uid that is not mapped in our user namespace as this one. */
 #define UID_NOBODY 65534u
-
-void admin_release(struct admin *admin)
-{
-    if (--admin->alive == 0)
-        free(admin);
-}
 
 /* ---- requests ---- */
 
@@ -68,7 +66,7 @@ static void kill_client(struct admin_peer *peer, uint32_t client)
     admin_peer_refuse(peer, PROTO_ERROR_NOT_FOUND, text);
 }
 
-void admin_carry_out(struct admin_peer *peer, const struct admin_request *request)
+static void carry_out(struct admin_peer *peer, const struct admin_request *request)
 {
     if (admin_kind_changes(request->kind) && !may_change(peer)) {
         log_warning("admin: uid %u (pid %d) asked for \"%s\" and was refused", (unsigned)peer->uid,
@@ -172,6 +170,7 @@ int admin_open(struct admin **out, struct supervisor *supervisor, char *why, siz
     /* libuv writes without MSG_NOSIGNAL: a peer that left would end the server. */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
+    admin->carry_out = carry_out;
     admin->supervisor = supervisor;
     admin->settings = supervisor_settings(supervisor);
     int result = admin_socket_open(&admin->socket, admin->settings->admin_socket,

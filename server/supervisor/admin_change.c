@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Limits of clients, and how a GPU is shared: shown, or changed for one request. */
+#include "server/supervisor/admin_change.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,6 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "server/supervisor/admin_answer.h"
-#include "server/supervisor/admin_peer.h"
 #include "server/supervisor/supervisor.h"
 
 /* One client of a setting. */

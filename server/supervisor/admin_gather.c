@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Usage of all clients, asked of the workers for one answer. */
+#include "server/supervisor/admin_gather.h"
+
 #include <stdlib.h>
 
 #include "common/admin_times.h"
 #include "common/error.h"
 #include "server/supervisor/admin_answer.h"
-#include "server/supervisor/admin_peer.h"
 #include "server/supervisor/supervisor.h"
 
 struct gathering {

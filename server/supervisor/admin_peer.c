@@ -15,6 +15,12 @@
 /* A peer that neither asks nor reads gives its place up after this. */
 #define IDLE_MS 60000
 
+void admin_release(struct admin *admin)
+{
+    if (--admin->alive == 0)
+        free(admin);
+}
+
 /* ---- work ---- */
 
 static void work_settle(struct admin_work *work)
@@ -261,7 +267,7 @@ void admin_peer_serve(struct admin_peer *peer)
     peer->used -= length + 1;
     memmove(peer->input, end + 1, peer->used);
     if (result == 0)
-        admin_carry_out(peer, &request);
+        peer->admin->carry_out(peer, &request);
     else
         admin_peer_refuse(
             peer, result == -ENOTSUP ? PROTO_ERROR_NOT_SUPPORTED : PROTO_ERROR_INVALID_VALUE, why);

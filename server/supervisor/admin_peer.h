@@ -3,7 +3,7 @@
 /*
  * admin_peer: one administrator's connection to the admin socket.
  *
- * It reads a line, has it carried out (admin_carry_out), and reads no further before
+ * It reads a line, has it carried out (admin.carry_out), and reads no further before
  * the answer has been taken. A request whose answer needs others, a worker mostly, is
  * a struct admin_work: it outlives its peer, for whoever was asked calls back in any
  * case. Loop thread.
@@ -26,8 +26,12 @@ struct settings;
 struct supervisor;
 struct admin_peer;
 
+/* Of the administrators' connections as a whole. */
 struct admin {
     uv_pipe_t listener;
+    /* Answers the request, or begins work that will. The peer is not freed before control returns
+     * to the loop, but may have been closed. */
+    void (*carry_out)(struct admin_peer *peer, const struct admin_request *request);
     struct supervisor *supervisor;
     const struct settings *settings;
     struct admin_socket socket;
@@ -110,26 +114,7 @@ void admin_peer_watch(struct admin_peer *peer);
 /* One callback came; work may be freed by this. */
 void admin_work_came(struct admin_work *work);
 
-/* ---- admin.c ---- */
-
-/* Answers the request, or begins work that will. */
-void admin_carry_out(struct admin_peer *peer, const struct admin_request *request);
-
-/* One of what `alive` counts has ended. */
+/* One of what admin->alive counts has ended; frees admin after the last. */
 void admin_release(struct admin *admin);
-
-/* ---- one file each ---- */
-
-/* admin_gather.c: status and clients, with what the workers say of their clients' use. */
-void admin_gather(struct admin_peer *peer, enum admin_kind kind);
-
-/* admin_change.c: get and set. */
-void admin_change(struct admin_peer *peer, const struct admin_request *request);
-
-/* admin_reload.c: reload. */
-void admin_reload(struct admin_peer *peer);
-
-/* admin_trace.c: trace. */
-void admin_trace(struct admin_peer *peer, const struct admin_request *request);
 
 #endif

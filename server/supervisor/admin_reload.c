@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* The configuration read anew for one request, which may have to wait for workers. */
+#include "server/supervisor/admin_reload.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/admin_times.h"
 #include "common/log.h"
 #include "server/supervisor/admin_answer.h"
-#include "server/supervisor/admin_peer.h"
 #include "server/supervisor/supervisor.h"
 
 struct reloading {

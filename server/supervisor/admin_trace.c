@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* A trace, asked of a device's worker for one answer, with its memory. */
+#include "server/supervisor/admin_trace.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +11,6 @@
 #include "common/admin_times.h"
 #include "common/error.h"
 #include "server/supervisor/admin_answer.h"
-#include "server/supervisor/admin_peer.h"
 #include "server/supervisor/supervisor.h"
 
 struct tracing_work {
