@@ -17,6 +17,7 @@
 #include "server/supervisor/admin_reload.h"
 #include "server/supervisor/admin_trace.h"
 #include "server/supervisor/settings.h"
+#include "server/supervisor/clients.h"
 #include "server/supervisor/supervisor.h"
 
 #define BACKLOG 64
@@ -57,7 +58,7 @@ static void kill_client(struct admin_peer *peer, uint32_t client)
 {
     char text[160];
     int result =
-        supervisor_kill(peer->admin->supervisor, client, admin_peer_name(peer, text, sizeof text));
+        clients_kill(peer->admin->supervisor, client, admin_peer_name(peer, text, sizeof text));
     if (result == 0) {
         admin_peer_answer(peer, admin_answer_kill(client));
         return;

@@ -12,6 +12,7 @@
 #include "common/limits.h"
 #include "server/supervisor/admin_rows.h"
 #include "server/supervisor/settings.h"
+#include "server/supervisor/supervisor.h"
 
 static json_t *text_or_null(const char *from)
 {
@@ -49,7 +50,7 @@ json_t *admin_answer_kill(uint32_t client)
     return admin_json_finish(&answer);
 }
 
-json_t *admin_answer_reload(const struct supervisor_config_view *view)
+json_t *admin_answer_reload(const struct config_view *view)
 {
     struct admin_json answer = answer_new(true, "reload");
     admin_json_put(&answer, "file", view->file ? admin_json_text(view->file) : json_null());
@@ -58,14 +59,13 @@ json_t *admin_answer_reload(const struct supervisor_config_view *view)
     return admin_json_finish(&answer);
 }
 
-json_t *admin_answer_trace(const struct supervisor *supervisor,
-                           const struct supervisor_trace *trace)
+json_t *admin_answer_trace(const struct supervisor *supervisor, const struct trace *trace)
 {
     struct admin_json answer = answer_new(true, "trace");
-    struct supervisor_device_view view;
+    struct device_view view;
     json_t *clients = json_array();
     memset(&view, 0, sizeof view);
-    supervisor_device_view(supervisor, trace->device, &view);
+    view_device(supervisor, trace->device, &view);
     admin_json_put(&answer, "gpu", json_integer(trace->device));
     admin_json_put(&answer, "name", admin_json_text(view.info.name));
     admin_json_put(&answer, "seconds", json_real((double)trace->milliseconds / 1e3));
@@ -123,7 +123,7 @@ struct queues {
     bool known; /* every attached client's worker has answered */
 };
 
-static bool add_queues(void *context, const struct supervisor_client_view *view)
+static bool add_queues(void *context, const struct client_view *view)
 {
     struct queues *queues = context;
     if (!view->attached || view->device != queues->device)
@@ -137,7 +137,7 @@ static bool add_queues(void *context, const struct supervisor_client_view *view)
 }
 
 /* What the driver said of a device; null before the first worker was ready. */
-static void put_device_info(struct admin_json *object, const struct supervisor_device_view *view)
+static void put_device_info(struct admin_json *object, const struct device_view *view)
 {
     const struct proto_device_info *info = &view->info;
     bool known = info->multiprocessors != 0;
@@ -161,16 +161,16 @@ static void put_device_info(struct admin_json *object, const struct supervisor_d
 static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
                            const struct admin_usages *usages)
 {
-    struct supervisor_device_view view;
+    struct device_view view;
     struct queues queues = {.usages = usages, .device = index, .known = true};
     memset(&view, 0, sizeof view);
-    supervisor_device_view(supervisor, index, &view);
-    supervisor_each_client(supervisor, add_queues, &queues);
+    view_device(supervisor, index, &view);
+    view_each_client(supervisor, add_queues, &queues);
 
     struct admin_json device = admin_json_new();
     admin_json_put(&device, "device", json_integer(view.index));
     admin_json_put(&device, "driver_ordinal", json_integer(view.ordinal));
-    admin_json_put(&device, "state", json_string(supervisor_device_state_name(view.state)));
+    admin_json_put(&device, "state", json_string(device_state_name(view.state)));
     put_device_info(&device, &view);
     admin_rows_put_sharing(&device, &view);
     admin_json_put(&device, "memory_used_bytes", admin_json_amount(view.memory_charged));
@@ -195,9 +195,9 @@ static json_t *driver_json(const struct settings *settings)
 
 static void put_totals(struct admin_json *answer, const struct supervisor *supervisor)
 {
-    struct supervisor_totals totals;
+    struct server_view totals;
     memset(&totals, 0, sizeof totals);
-    supervisor_totals(supervisor, &totals);
+    view_server(supervisor, &totals);
     admin_json_put(answer, "uptime_seconds", admin_json_clock(totals.uptime_ns));
     admin_json_put(answer, "clients", json_integer(totals.clients));
     admin_json_put(answer, "clients_max", json_integer(totals.clients_max));
@@ -221,7 +221,7 @@ json_t *admin_answer_status(const struct supervisor *supervisor, const struct ad
     admin_json_put(&answer, "kernel_isolation", json_string("none"));
     put_totals(&answer, supervisor);
     json_t *devices = json_array();
-    for (uint32_t i = 0; i < supervisor_device_count(supervisor); i++)
+    for (uint32_t i = 0; i < view_device_count(supervisor); i++)
         if (json_array_append_new(devices, device_json(supervisor, i, usages)) < 0)
             answer.failed = true;
     admin_json_put(&answer, "devices", devices);
@@ -243,7 +243,7 @@ static void append(struct listing *listing, json_t *row)
         listing->failed = true;
 }
 
-static bool list_client(void *context, const struct supervisor_client_view *view)
+static bool list_client(void *context, const struct client_view *view)
 {
     struct listing *listing = context;
     const struct admin_usage *row = admin_usages_find(listing->usages, view->number);
@@ -255,13 +255,13 @@ json_t *admin_answer_clients(const struct supervisor *supervisor, const struct a
 {
     struct admin_json answer = answer_new(true, "clients");
     struct listing listing = {.usages = usages, .rows = json_array()};
-    supervisor_each_client(supervisor, list_client, &listing);
+    view_each_client(supervisor, list_client, &listing);
     admin_json_put(&answer, "clients", listing.rows);
     answer.failed |= listing.failed;
     return admin_json_finish(&answer);
 }
 
-static bool list_limits(void *context, const struct supervisor_client_view *view)
+static bool list_limits(void *context, const struct client_view *view)
 {
     struct listing *listing = context;
     if (admin_request_concerns(listing->request, view))
@@ -275,18 +275,18 @@ json_t *admin_answer_limits(const struct supervisor *supervisor,
     struct admin_json answer = answer_new(true, admin_kind_name(request->kind));
     struct listing listing = {.request = request, .rows = json_array()};
     if (request->whom == ADMIN_A_GPU) {
-        struct supervisor_device_view view;
-        supervisor_device_view(supervisor, request->number, &view);
+        struct device_view view;
+        view_device(supervisor, request->number, &view);
         append(&listing, admin_rows_gpu(&view));
     } else {
-        supervisor_each_client(supervisor, list_limits, &listing);
+        view_each_client(supervisor, list_limits, &listing);
     }
     if (request->whom == ADMIN_A_GROUP)
         json_decref(listing.rows); /* whose clients are shown with their users */
     else
         admin_json_put(&answer, request->whom == ADMIN_A_GPU ? "gpus" : "clients", listing.rows);
     if (request->whom == ADMIN_A_USER || request->whom == ADMIN_A_GROUP) {
-        struct supervisor_whose whose = admin_request_whose(request);
+        struct account_owner whose = admin_request_whose(request);
         admin_json_put(&answer, "total", admin_rows_total(supervisor, &whose));
     }
     answer.failed |= listing.failed;

@@ -18,7 +18,8 @@
 #include <jansson.h>
 
 #include "server/supervisor/admin_request.h"
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/trace.h"
+#include "server/supervisor/view.h"
 
 #define ADMIN_SCHEMA_VERSION 2
 
@@ -43,9 +44,8 @@ json_t *admin_answer_kill(uint32_t client);
 json_t *admin_answer_limits(const struct supervisor *supervisor,
                             const struct admin_request *request);
 /* The descriptor goes with the answer. */
-json_t *admin_answer_trace(const struct supervisor *supervisor,
-                           const struct supervisor_trace *trace);
-json_t *admin_answer_reload(const struct supervisor_config_view *view);
+json_t *admin_answer_trace(const struct supervisor *supervisor, const struct trace *trace);
+json_t *admin_answer_reload(const struct config_view *view);
 json_t *admin_answer_status(const struct supervisor *supervisor, const struct admin_usages *usages);
 json_t *admin_answer_clients(const struct supervisor *supervisor,
                              const struct admin_usages *usages);

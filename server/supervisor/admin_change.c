@@ -11,14 +11,16 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "server/supervisor/admin_answer.h"
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/change.h"
+#include "server/supervisor/owner_total.h"
+#include "server/supervisor/view.h"
 
 /* One client of a setting. */
 struct target {
     uint32_t client;
-    bool takes;                    /* its requests rise: others give theirs up first */
-    bool changed;                  /* the new values hold */
-    struct supervisor_change back; /* to the values of before */
+    bool takes;               /* its requests rise: others give theirs up first */
+    bool changed;             /* the new values hold */
+    struct grant_change back; /* to the values of before */
 };
 
 struct setting {
@@ -68,22 +70,21 @@ static void note_error(struct setting *setting, uint32_t error, const char *what
 static void change_total(struct setting *setting)
 {
     const struct admin_request *request = &setting->request;
-    struct supervisor_whose whose = admin_request_whose(request);
+    struct account_owner whose = admin_request_whose(request);
     if (request->kind == ADMIN_SET)
-        setting->error =
-            supervisor_total_set(setting->work.admin->supervisor, &whose, &request->total,
-                                 setting->by, setting->text, sizeof setting->text);
+        setting->error = owner_total_set(setting->work.admin->supervisor, &whose, &request->total,
+                                         setting->by, setting->text, sizeof setting->text);
 }
 
 static bool is_limited(const struct setting *setting)
 {
     const struct supervisor *supervisor = setting->work.admin->supervisor;
-    struct supervisor_whose whose = admin_request_whose(&setting->request);
-    struct supervisor_total_view view;
-    supervisor_total_view(supervisor, &whose, SUPERVISOR_TOTAL_HOST, &view);
+    struct account_owner whose = admin_request_whose(&setting->request);
+    struct total_view view;
+    owner_total_view(supervisor, &whose, OWNER_TOTAL_HOST, &view);
     bool limited = view.limit != PROTO_UNSET;
-    for (uint32_t i = 0; i < supervisor_device_count(supervisor); i++) {
-        supervisor_total_view(supervisor, &whose, i, &view);
+    for (uint32_t i = 0; i < view_device_count(supervisor); i++) {
+        owner_total_view(supervisor, &whose, i, &view);
         limited |= view.limit != PROTO_UNSET;
     }
     return limited;
@@ -92,10 +93,10 @@ static bool is_limited(const struct setting *setting)
 /* ---- clients ---- */
 
 /* What brings the values of before back, of those that the change names. */
-static struct supervisor_change back_from(const struct supervisor_change *change,
-                                          const struct supervisor_client_view *view)
+static struct grant_change back_from(const struct grant_change *change,
+                                     const struct client_view *view)
 {
-    struct supervisor_change back = supervisor_change_none;
+    struct grant_change back = grant_change_none;
     if (change->thread_percentage)
         back.thread_percentage = view->threads_granted;
     if (change->thread_request != UINT32_MAX)
@@ -122,10 +123,10 @@ static bool rises(uint32_t to, uint32_t from)
     return to != UINT32_MAX && to > from;
 }
 
-static bool collect(void *context, const struct supervisor_client_view *view)
+static bool collect(void *context, const struct client_view *view)
 {
     struct setting *setting = context;
-    const struct supervisor_change *change = &setting->request.change;
+    const struct grant_change *change = &setting->request.change;
     if (admin_request_concerns(&setting->request, view))
         setting->targets[setting->count++] = (struct target){
             .client = view->number,
@@ -147,8 +148,8 @@ static void on_put_back(void *context, uint32_t client, uint32_t error, const ch
 
 static void put_one_back(struct setting *setting, const struct target *target)
 {
-    int result = supervisor_put_back(setting->work.admin->supervisor, target->client, &target->back,
-                                     setting->by, on_put_back, setting);
+    int result = change_put_back(setting->work.admin->supervisor, target->client, &target->back,
+                                 setting->by, on_put_back, setting);
     setting->work.outstanding += result == 0;
     if (result < 0)
         log_error("admin: client %u could not be given its limits of before back: %s",
@@ -197,8 +198,8 @@ static void on_set(void *context, uint32_t client, uint32_t error, const char *t
 static void note_failure(struct setting *setting, uint32_t client, int result)
 {
     char why[380];
-    uint32_t error = supervisor_check(setting->work.admin->supervisor, client,
-                                      &setting->request.change, why, sizeof why);
+    uint32_t error = change_check(setting->work.admin->supervisor, client, &setting->request.change,
+                                  why, sizeof why);
     if (error && !setting->error) {
         setting->error = error;
         snprintf(setting->text, sizeof setting->text, "%s", why);
@@ -208,8 +209,8 @@ static void note_failure(struct setting *setting, uint32_t client, int result)
 
 static void set_one(struct setting *setting, struct target *target)
 {
-    int result = supervisor_set(setting->work.admin->supervisor, target->client,
-                                &setting->request.change, setting->by, on_set, setting);
+    int result = change_set(setting->work.admin->supervisor, target->client,
+                            &setting->request.change, setting->by, on_set, setting);
     target->changed = result == 1;
     setting->changing += result == 0;
     setting->work.outstanding += result == 0;
@@ -234,8 +235,8 @@ static void check_all(struct setting *setting)
 {
     for (size_t i = 0; i < setting->count && !setting->error; i++)
         setting->error =
-            supervisor_check(setting->work.admin->supervisor, setting->targets[i].client,
-                             &setting->request.change, setting->text, sizeof setting->text);
+            change_check(setting->work.admin->supervisor, setting->targets[i].client,
+                         &setting->request.change, setting->text, sizeof setting->text);
     if (setting->count)
         return;
     /* What they may have once they come. */
@@ -252,12 +253,12 @@ static void check_all(struct setting *setting)
 static int find_clients(struct setting *setting)
 {
     const struct supervisor *supervisor = setting->work.admin->supervisor;
-    struct supervisor_totals totals;
-    supervisor_totals(supervisor, &totals);
+    struct server_view totals;
+    view_server(supervisor, &totals);
     setting->targets = calloc((size_t)totals.clients + 1, sizeof *setting->targets);
     if (!setting->targets)
         return -1;
-    supervisor_each_client(supervisor, collect, setting);
+    view_each_client(supervisor, collect, setting);
     return 0;
 }
 
@@ -275,7 +276,7 @@ static void change_gpu(struct setting *setting)
 {
     const struct admin_request *request = &setting->request;
     struct supervisor *supervisor = setting->work.admin->supervisor;
-    if (request->number >= supervisor_device_count(supervisor)) {
+    if (request->number >= view_device_count(supervisor)) {
         setting->error = PROTO_ERROR_NOT_FOUND;
         snprintf(setting->text, sizeof setting->text,
                  "there is no GPU %u: \"status\" shows those there are", request->number);
@@ -283,8 +284,8 @@ static void change_gpu(struct setting *setting)
     }
     if (request->kind != ADMIN_SET)
         return;
-    int result = supervisor_schedule(supervisor, request->number, &request->schedule,
-                                     request->parts, setting->by, on_scheduled, setting);
+    int result = change_schedule(supervisor, request->number, &request->schedule, request->parts,
+                                 setting->by, on_scheduled, setting);
     setting->work.outstanding += result == 0;
     if (result == -EBUSY)
         note_error(setting, PROTO_ERROR_NOT_READY, "GPU", request->number,

@@ -7,7 +7,7 @@
 #include "common/admin_times.h"
 #include "common/error.h"
 #include "server/supervisor/admin_answer.h"
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/view.h"
 
 struct gathering {
     struct admin_work work; /* first */
@@ -45,7 +45,7 @@ static void on_usage(void *context, uint32_t client, const struct proto_worker_u
     admin_work_came(&gathering->work);
 }
 
-static bool collect(void *context, const struct supervisor_client_view *view)
+static bool collect(void *context, const struct client_view *view)
 {
     struct gathering *gathering = context;
     if (view->attached)
@@ -56,8 +56,8 @@ static bool collect(void *context, const struct supervisor_client_view *view)
 void admin_gather(struct admin_peer *peer, enum admin_kind kind)
 {
     struct supervisor *supervisor = peer->admin->supervisor;
-    struct supervisor_totals totals;
-    supervisor_totals(supervisor, &totals);
+    struct server_view totals;
+    view_server(supervisor, &totals);
     struct gathering *gathering = calloc(1, sizeof *gathering);
     struct admin_usage *rows = calloc((size_t)totals.clients + 1, sizeof *rows);
     if (!gathering || !rows) {
@@ -72,9 +72,9 @@ void admin_gather(struct admin_peer *peer, enum admin_kind kind)
                                     .room = (size_t)totals.clients + 1};
     admin_work_begin(&gathering->work, peer);
     /* First the list, then the questions: a row must stand before its answer can come. */
-    supervisor_each_client(supervisor, collect, gathering);
+    view_each_client(supervisor, collect, gathering);
     for (size_t i = 0; i < gathering->usages.count; i++)
-        if (supervisor_usage(supervisor, rows[i].client, on_usage, gathering) == 0)
+        if (view_usage(supervisor, rows[i].client, on_usage, gathering) == 0)
             gathering->work.outstanding++;
     admin_work_wait(&gathering->work, ADMIN_USAGE_MS);
 }

@@ -10,7 +10,6 @@
 
 #include "server/supervisor/admin_answer.h"
 #include "server/supervisor/admin_json.h"
-#include "server/supervisor/supervisor.h"
 
 /* A peer that neither asks nor reads gives its place up after this. */
 #define IDLE_MS 60000

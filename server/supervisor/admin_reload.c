@@ -8,7 +8,8 @@
 #include "common/admin_times.h"
 #include "common/log.h"
 #include "server/supervisor/admin_answer.h"
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/reload.h"
+#include "server/supervisor/view.h"
 
 struct reloading {
     struct admin_work work; /* first */
@@ -25,7 +26,7 @@ static void reloading_free(struct admin_work *work)
 static void reloading_answer(struct admin_work *work, struct admin_peer *peer, bool late)
 {
     struct reloading *reloading = (struct reloading *)work;
-    struct supervisor_config_view view;
+    struct config_view view;
     char text[900];
     if (late) {
         snprintf(text, sizeof text,
@@ -36,7 +37,7 @@ static void reloading_answer(struct admin_work *work, struct admin_peer *peer, b
         snprintf(text, sizeof text, "the configuration stays as it was: %s", reloading->text);
         admin_peer_refuse(peer, reloading->error, text);
     } else {
-        supervisor_config_view(work->admin->supervisor, &view);
+        view_config(work->admin->supervisor, &view);
         admin_peer_answer(peer, admin_answer_reload(&view));
     }
 }
@@ -66,7 +67,7 @@ void admin_reload(struct admin_peer *peer)
     reloading->work = (struct admin_work){.answer = reloading_answer, .free = reloading_free};
     admin_peer_name(peer, reloading->by, sizeof reloading->by);
     admin_work_begin(&reloading->work, peer);
-    int result = supervisor_reload(peer->admin->supervisor, text, sizeof text, reloaded, reloading);
+    int result = reload_start(peer->admin->supervisor, text, sizeof text, reloaded, reloading);
     reloading->work.outstanding = result == 0;
     if (result)
         take(reloading, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);

@@ -24,8 +24,7 @@ const char *admin_kind_name(enum admin_kind kind)
     return kind_names[kind];
 }
 
-bool admin_request_concerns(const struct admin_request *request,
-                            const struct supervisor_client_view *view)
+bool admin_request_concerns(const struct admin_request *request, const struct client_view *view)
 {
     if (!view->attached || strcmp(view->state, "attached") != 0)
         return false;
@@ -33,10 +32,9 @@ bool admin_request_concerns(const struct admin_request *request,
            (request->whom == ADMIN_A_CLIENT && view->number == request->number);
 }
 
-struct supervisor_whose admin_request_whose(const struct admin_request *request)
+struct account_owner admin_request_whose(const struct admin_request *request)
 {
-    return (struct supervisor_whose){.group = request->whom == ADMIN_A_GROUP,
-                                     .id = request->number};
+    return (struct account_owner){.group = request->whom == ADMIN_A_GROUP, .id = request->number};
 }
 
 bool admin_kind_changes(enum admin_kind kind)
@@ -242,10 +240,10 @@ static void take_bytes(struct dialect_amount amount, uint64_t *bytes)
         *bytes = amount.value;
 }
 
-static int read_change(struct supervisor_change *change, json_t *root, char *why, size_t why_size)
+static int read_change(struct grant_change *change, json_t *root, char *why, size_t why_size)
 {
     struct pair pairs[RESOURCES];
-    *change = supervisor_change_none;
+    *change = grant_change_none;
     for (size_t i = 0; i < RESOURCES; i++) {
         int result = read_pair(root, (enum resource)i, &pairs[i], why, why_size);
         if (result < 0)
@@ -308,9 +306,8 @@ static int read_total(struct admin_request *request, json_t *root, char *why, si
     struct dialect_amount amount;
     size_t members = (json_object_get(total, "memory") != NULL) +
                      (json_object_get(total, "host_memory") != NULL);
-    struct supervisor_total_change *change = &request->total;
-    *change =
-        (struct supervisor_total_change){.memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
+    struct total_change *change = &request->total;
+    *change = (struct total_change){.memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
     if (json_object_size(root) != 3)
         return refuse(-EINVAL, why, why_size,
                       total ? "\"total\" is set by itself, and limits of each client by themselves"

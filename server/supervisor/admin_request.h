@@ -13,7 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/grant_change.h"
+#include "server/supervisor/owner_total.h"
+#include "server/supervisor/schedule.h"
+#include "server/supervisor/view.h"
 
 #define ADMIN_LINE_MAX  65536 /* bytes of a request, its newline included */
 #define ADMIN_DEPTH_MAX 8     /* objects and arrays inside one another */
@@ -37,24 +40,23 @@ struct admin_request {
     enum admin_kind kind;
     enum admin_whom whom;
     uint32_t number; /* of the client, or the GPU's index; or the uid or gid of all clients meant */
-    struct supervisor_change change; /* of set */
-    bool totals; /* of set: not each client's limits but what they have in total */
-    struct supervisor_total_change total; /* then */
-    struct schedule schedule;             /* of set, of a GPU... */
-    unsigned parts;                       /* ...these parts: bits of enum schedule_part */
-    uint32_t gpu;                         /* of trace */
-    uint32_t milliseconds;                /* likewise; 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
+    struct grant_change change; /* of set */
+    bool totals;                /* of set: not each client's limits but what they have in total */
+    struct total_change total;  /* then */
+    struct schedule schedule;   /* of set, of a GPU... */
+    unsigned parts;             /* ...these parts: bits of enum schedule_part */
+    uint32_t gpu;               /* of trace */
+    uint32_t milliseconds;      /* likewise; 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
 };
 
 /* "ping", "version", ... Static. */
 const char *admin_kind_name(enum admin_kind kind);
 
 /* Whether this client is one of those that a get or set is about; none is where it is a GPU. */
-bool admin_request_concerns(const struct admin_request *request,
-                            const struct supervisor_client_view *view);
+bool admin_request_concerns(const struct admin_request *request, const struct client_view *view);
 
 /* The user or the group that it is about. */
-struct supervisor_whose admin_request_whose(const struct admin_request *request);
+struct account_owner admin_request_whose(const struct admin_request *request);
 
 /* Does it change anything, or show what other users' programs do? Then it needs more than being
  * allowed to connect. */

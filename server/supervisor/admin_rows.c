@@ -19,7 +19,7 @@ static json_t *amounts(uint64_t asked, uint64_t granted)
     return admin_json_finish(&pair);
 }
 
-static json_t *threads_json(const struct supervisor_client_view *view)
+static json_t *threads_json(const struct client_view *view)
 {
     struct admin_json threads = admin_json_new();
     admin_json_put(&threads, "request", shares(view->thread_request_asked, view->thread_request));
@@ -29,7 +29,7 @@ static json_t *threads_json(const struct supervisor_client_view *view)
     return admin_json_finish(&threads);
 }
 
-static json_t *time_json(const struct supervisor_client_view *view)
+static json_t *time_json(const struct client_view *view)
 {
     struct admin_json time = admin_json_new();
     admin_json_put(&time, "request", shares(view->time_request_asked, view->time_request));
@@ -37,7 +37,7 @@ static json_t *time_json(const struct supervisor_client_view *view)
     return admin_json_finish(&time);
 }
 
-static json_t *memory_json(const struct supervisor_client_view *view)
+static json_t *memory_json(const struct client_view *view)
 {
     struct admin_json memory = admin_json_new();
     uint64_t asked = view->memory_request_asked ? view->memory_request_asked : PROTO_UNSET;
@@ -47,7 +47,7 @@ static json_t *memory_json(const struct supervisor_client_view *view)
     return admin_json_finish(&memory);
 }
 
-static json_t *host_memory_json(const struct supervisor_client_view *view)
+static json_t *host_memory_json(const struct client_view *view)
 {
     struct admin_json memory = admin_json_new();
     uint64_t asked = view->host_request_asked ? view->host_request_asked : PROTO_UNSET;
@@ -57,7 +57,7 @@ static json_t *host_memory_json(const struct supervisor_client_view *view)
     return admin_json_finish(&memory);
 }
 
-static void put_limits(struct admin_json *client, const struct supervisor_client_view *view)
+static void put_limits(struct admin_json *client, const struct client_view *view)
 {
     bool on = view->attached;
     admin_json_put(client, "device", on ? json_integer(view->device) : json_null());
@@ -113,15 +113,14 @@ static void put_usage(struct admin_json *client, const struct proto_worker_usage
         admin_json_put(client, members[i].name, members[i].value);
 }
 
-static void put_who(struct admin_json *client, const struct supervisor_client_view *view)
+static void put_who(struct admin_json *client, const struct client_view *view)
 {
     admin_json_put(client, "client", json_integer(view->number));
     admin_json_put(client, "name", admin_json_text(view->name));
     admin_json_put(client, "uid", json_integer(view->uid));
 }
 
-json_t *admin_rows_client(const struct supervisor_client_view *view,
-                          const struct proto_worker_usage *usage)
+json_t *admin_rows_client(const struct client_view *view, const struct proto_worker_usage *usage)
 {
     struct admin_json client = admin_json_new();
     put_who(&client, view);
@@ -135,7 +134,7 @@ json_t *admin_rows_client(const struct supervisor_client_view *view,
     return admin_json_finish(&client);
 }
 
-json_t *admin_rows_limits(const struct supervisor_client_view *view)
+json_t *admin_rows_limits(const struct client_view *view)
 {
     struct admin_json client = admin_json_new();
     put_who(&client, view);
@@ -159,7 +158,7 @@ static json_t *schedule_json(const struct schedule *schedule)
     return admin_json_finish(&json);
 }
 
-void admin_rows_put_sharing(struct admin_json *object, const struct supervisor_device_view *view)
+void admin_rows_put_sharing(struct admin_json *object, const struct device_view *view)
 {
     admin_json_put(object, "schedule", schedule_json(&view->schedule));
     /* Where the driver splits no device, what is left is to let a client work less often. */
@@ -169,7 +168,7 @@ void admin_rows_put_sharing(struct admin_json *object, const struct supervisor_d
                                                           : json_string("duty_cycle"));
 }
 
-json_t *admin_rows_gpu(const struct supervisor_device_view *view)
+json_t *admin_rows_gpu(const struct device_view *view)
 {
     struct admin_json gpu = admin_json_new();
     admin_json_put(&gpu, "gpu", json_integer(view->index));
@@ -177,13 +176,13 @@ json_t *admin_rows_gpu(const struct supervisor_device_view *view)
     return admin_json_finish(&gpu);
 }
 
-static json_t *total_json(const struct supervisor *supervisor, const struct supervisor_whose *whose,
+static json_t *total_json(const struct supervisor *supervisor, const struct account_owner *whose,
                           uint32_t device)
 {
     struct admin_json total = admin_json_new();
-    struct supervisor_total_view view;
-    supervisor_total_view(supervisor, whose, device, &view);
-    if (device != SUPERVISOR_TOTAL_HOST)
+    struct total_view view;
+    owner_total_view(supervisor, whose, device, &view);
+    if (device != OWNER_TOTAL_HOST)
         admin_json_put(&total, "gpu", json_integer(device));
     admin_json_put(&total, "limit_bytes", admin_json_amount(view.limit));
     admin_json_put(&total, "used_bytes", admin_json_amount(view.used));
@@ -194,15 +193,15 @@ static json_t *total_json(const struct supervisor *supervisor, const struct supe
     return admin_json_finish(&total);
 }
 
-json_t *admin_rows_total(const struct supervisor *supervisor, const struct supervisor_whose *whose)
+json_t *admin_rows_total(const struct supervisor *supervisor, const struct account_owner *whose)
 {
     struct admin_json total = admin_json_new();
     json_t *memory = json_array();
-    for (uint32_t i = 0; i < supervisor_device_count(supervisor); i++)
+    for (uint32_t i = 0; i < view_device_count(supervisor); i++)
         if (json_array_append_new(memory, total_json(supervisor, whose, i)) < 0)
             total.failed = true;
     admin_json_put(&total, whose->group ? "group" : "user", json_integer(whose->id));
     admin_json_put(&total, "memory", memory);
-    admin_json_put(&total, "host_memory", total_json(supervisor, whose, SUPERVISOR_TOTAL_HOST));
+    admin_json_put(&total, "host_memory", total_json(supervisor, whose, OWNER_TOTAL_HOST));
     return admin_json_finish(&total);
 }

@@ -8,22 +8,22 @@
 #define GPUSHARE_SERVER_SUPERVISOR_ADMIN_ROWS_H
 
 #include "server/supervisor/admin_json.h"
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/owner_total.h"
+#include "server/supervisor/view.h"
 
 /* A row of clients. usage: NULL if the worker did not say. */
-json_t *admin_rows_client(const struct supervisor_client_view *view,
-                          const struct proto_worker_usage *usage);
+json_t *admin_rows_client(const struct client_view *view, const struct proto_worker_usage *usage);
 
 /* A row of get and set: limits alone. The client is attached. */
-json_t *admin_rows_limits(const struct supervisor_client_view *view);
+json_t *admin_rows_limits(const struct client_view *view);
 
 /* A GPU of get and set: how it is shared. */
-json_t *admin_rows_gpu(const struct supervisor_device_view *view);
+json_t *admin_rows_gpu(const struct device_view *view);
 
 /* What a user or a group has in total, and may have: of each device and of pinned host memory. */
-json_t *admin_rows_total(const struct supervisor *supervisor, const struct supervisor_whose *whose);
+json_t *admin_rows_total(const struct supervisor *supervisor, const struct account_owner *whose);
 
 /* How a device is shared, and what enforces shares of its multiprocessors (null: not known yet). */
-void admin_rows_put_sharing(struct admin_json *object, const struct supervisor_device_view *view);
+void admin_rows_put_sharing(struct admin_json *object, const struct device_view *view);
 
 #endif

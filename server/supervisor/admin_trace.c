@@ -11,7 +11,7 @@
 #include "common/admin_times.h"
 #include "common/error.h"
 #include "server/supervisor/admin_answer.h"
-#include "server/supervisor/supervisor.h"
+#include "server/supervisor/trace.h"
 
 struct tracing_work {
     struct admin_work work; /* first */
@@ -32,13 +32,13 @@ static void tracing_free(struct admin_work *work)
 
 static void give_up(struct admin_work *work)
 {
-    if (supervisor_trace_abandon(work->admin->supervisor, work))
+    if (trace_abandon(work->admin->supervisor, work))
         work->outstanding--;
 }
 
 static void hurry(struct admin_work *work)
 {
-    supervisor_trace_end(work->admin->supervisor, work);
+    trace_stop(work->admin->supervisor, work);
 }
 
 static void tracing_answer(struct admin_work *work, struct admin_peer *peer, bool late)
@@ -58,8 +58,7 @@ static void tracing_answer(struct admin_work *work, struct admin_peer *peer, boo
     tracing->answer = NULL;
 }
 
-static void on_traced(void *context, uint32_t error, const char *text,
-                      const struct supervisor_trace *trace)
+static void on_traced(void *context, uint32_t error, const char *text, const struct trace *trace)
 {
     struct tracing_work *tracing = context;
     tracing->error = error;
@@ -89,8 +88,8 @@ void admin_trace(struct admin_peer *peer, const struct admin_request *request)
         .work = {.answer = tracing_answer, .hurry = hurry, .left = give_up, .free = tracing_free},
         .memory = -1};
     uint32_t error =
-        supervisor_trace(supervisor, request->gpu, request->milliseconds,
-                         admin_peer_name(peer, by, sizeof by), on_traced, tracing, why, sizeof why);
+        trace_start(supervisor, request->gpu, request->milliseconds,
+                    admin_peer_name(peer, by, sizeof by), on_traced, tracing, why, sizeof why);
     if (error) {
         free(tracing);
         admin_peer_refuse(peer, error, why);

@@ -25,6 +25,12 @@
 
 static void device_down(struct device *device);
 
+const char *device_state_name(enum device_state state)
+{
+    static const char *const names[] = {"starting", "ready", "waiting", "stopped"};
+    return names[state];
+}
+
 void device_open(struct device *device, uv_loop_t *loop, const struct settings *settings,
                  uint32_t index, uint32_t ordinal, const struct device_events *events)
 {
@@ -33,7 +39,7 @@ void device_open(struct device *device, uv_loop_t *loop, const struct settings *
                               .events = *events,
                               .index = index,
                               .ordinal = ordinal,
-                              .state = SUPERVISOR_DEVICE_WAITING,
+                              .state = DEVICE_WAITING,
                               .schedule = settings->schedule};
     device->admission.limits = config_limits_none;
     quota_open(&device->memory, "device memory of all clients together", 0, NULL);
@@ -48,14 +54,14 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
 {
     if (!device->link)
         return;
-    bool was_ready = device->state == SUPERVISOR_DEVICE_READY;
+    bool was_ready = device->state == DEVICE_READY;
     if (!device->stopping) {
         snprintf(device->trouble, sizeof device->trouble, "%s", text);
         if (was_ready)
             log_error("device %u: the worker is lost: %s: %s", device->index, error_name(error),
                       text);
     }
-    device->state = SUPERVISOR_DEVICE_WAITING;
+    device->state = DEVICE_WAITING;
     device->events.lost(device->events.context, device, error, text);
     worker_link_close(device->link);
     device->link = NULL;
@@ -74,7 +80,7 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
 struct scheduling {
     struct device *device;
     struct schedule schedule;
-    supervisor_set_done *done; /* NULL: a new worker's first */
+    change_done *done; /* NULL: a new worker's first */
     void *context;
     char by[64];
 };
@@ -115,7 +121,7 @@ static void schedule_answered(void *context, const struct worker_answer *answer)
 }
 
 static int schedule_ask(struct device *device, const struct schedule *schedule, const char *by,
-                        supervisor_set_done *done, void *context)
+                        change_done *done, void *context)
 {
     struct proto_worker_schedule body = schedule_message(schedule);
     struct scheduling *scheduling = malloc(sizeof *scheduling);
@@ -147,7 +153,7 @@ static void schedule_begin(struct device *device)
 
 static void info_take(struct device *device, const struct proto_device_info *info)
 {
-    if (device->state != SUPERVISOR_DEVICE_STARTING) {
+    if (device->state != DEVICE_STARTING) {
         device_fail(device, PROTO_ERROR_WORKER_LOST, "the worker described its device twice");
         return;
     }
@@ -161,7 +167,7 @@ static void info_take(struct device *device, const struct proto_device_info *inf
     device->info.device = device->index;
     device->memory.limit = info->memory;
     device->known = true;
-    device->state = SUPERVISOR_DEVICE_READY;
+    device->state = DEVICE_READY;
     device->ready_at = timeline_now();
     device->served = true;
     log_notice("device %u: %s, %u multiprocessors, %llu MiB, is ready", device->index, info->name,
@@ -235,7 +241,7 @@ static int adopt(struct device *device, int fd)
     struct worker_link_events events = {.notice = notice, .lost = lost, .context = device};
     device->silent = device->served = false;
     device->how[0] = 0;
-    device->state = SUPERVISOR_DEVICE_STARTING;
+    device->state = DEVICE_STARTING;
     return worker_link_open(&device->link, device->loop, fd, &events);
 }
 
@@ -254,7 +260,7 @@ int device_start(struct device *device)
     if (result == 0)
         result = adopt(device, channel);
     if (result < 0) {
-        device->state = SUPERVISOR_DEVICE_WAITING;
+        device->state = DEVICE_WAITING;
         snprintf(device->trouble, sizeof device->trouble, "the worker could not be started: %s",
                  strerror(-result));
         if (device->process)
@@ -276,7 +282,7 @@ static void start_again(uv_timer_t *timer)
 static void timer_closed(uv_handle_t *handle)
 {
     struct device *device = handle->data;
-    device->state = SUPERVISOR_DEVICE_STOPPED;
+    device->state = DEVICE_STOPPED;
     device->events.stopped(device->events.context, device);
 }
 
@@ -290,7 +296,7 @@ static void device_down(struct device *device)
         }
         return;
     }
-    device->state = SUPERVISOR_DEVICE_WAITING;
+    device->state = DEVICE_WAITING;
     if (!device->known) {
         device->failed_once = true;
         device->events.failed(device->events.context, device);
@@ -346,12 +352,12 @@ void device_explain(const struct device *device, char *text, size_t bytes)
 }
 
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
-                        const char *by, supervisor_set_done *done, void *context)
+                        const char *by, change_done *done, void *context)
 {
     /* What this change leaves alone is as the one before leaves it, which may be on its way. */
     struct schedule schedule = device->scheduling ? device->scheduled : device->schedule;
     schedule_merge(&schedule, to, parts);
-    if (device->state == SUPERVISOR_DEVICE_READY)
+    if (device->state == DEVICE_READY)
         return schedule_ask(device, &schedule, by, done, context);
     schedule_take(device, &schedule, by);
     return 1;

@@ -18,11 +18,21 @@
 
 #include "protocol.h"
 #include "server/supervisor/admission.h"
+#include "server/supervisor/grant_change.h"
 #include "server/supervisor/quota.h"
 #include "server/supervisor/schedule.h"
-#include "server/supervisor/supervisor.h"
 #include "server/supervisor/worker_link.h"
 #include "server/supervisor/worker_process.h"
+
+enum device_state {
+    DEVICE_STARTING, /* the worker has not reported yet */
+    DEVICE_READY,    /* serves clients */
+    DEVICE_WAITING,  /* the worker ended; the next start waits */
+    DEVICE_STOPPED
+};
+
+/* "starting", "ready", "waiting", "stopped". Static. */
+const char *device_state_name(enum device_state state);
 
 struct device;
 struct settings;
@@ -54,7 +64,7 @@ struct device {
     const struct settings *settings;
     struct device_events events;
     uint32_t index, ordinal;
-    enum supervisor_device_state state;
+    enum device_state state;
     struct proto_device_info info;
     bool known; /* info holds something */
     struct admission admission;
@@ -104,9 +114,9 @@ void device_cancel(struct device *device, uint32_t client);
 /* The worker is of no more use to the caller: its loss follows from the loop. */
 void device_abandon(struct device *device);
 
-/* See supervisor_schedule. */
+/* See change_schedule. */
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
-                        const char *by, supervisor_set_done *done, void *context);
+                        const char *by, change_done *done, void *context);
 
 /* Why clients can't be served now; a sentence. */
 void device_explain(const struct device *device, char *text, size_t bytes);

@@ -11,11 +11,13 @@
 #include "common/log.h"
 #include "common/variables.h"
 #include "server/supervisor/admin.h"
+#include "server/supervisor/clients.h"
 #include "server/supervisor/config.h"
 #include "server/supervisor/discovery.h"
 #include "server/supervisor/listener.h"
 #include "server/supervisor/notify.h"
 #include "server/supervisor/settings.h"
+#include "server/supervisor/reload.h"
 #include "server/supervisor/supervisor.h"
 
 #define SIGNALS 3
@@ -90,7 +92,7 @@ static void reloaded(void *context, uint32_t error, const char *text)
 static void reload(struct server *server)
 {
     char text[1024];
-    int result = supervisor_reload(server->supervisor, text, sizeof text, reloaded, server);
+    int result = reload_start(server->supervisor, text, sizeof text, reloaded, server);
     if (result)
         reloaded(server, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
 }
@@ -109,7 +111,7 @@ static void signalled(uv_signal_t *handle, int number)
 static void accepted(void *context, int fd)
 {
     struct server *server = context;
-    supervisor_accept(server->supervisor, fd);
+    clients_accept(server->supervisor, fd);
 }
 
 static void watch_signals(struct server *server)

@@ -42,7 +42,7 @@ struct reload {
     uint32_t due; /* answers */
     uint32_t error;
     char text[700];
-    supervisor_reload_done *done;
+    reload_done *done;
     void *context;
 };
 
@@ -60,7 +60,7 @@ static void fail(struct reload *reload, uint32_t error, const char *text)
 
 static struct session *find(const struct reload *reload, uint32_t client)
 {
-    struct session *session = reload->supervisor->first;
+    struct session *session = reload->supervisor->server.first;
     while (session && session->number != client)
         session = session->next;
     return session && session->state == SESSION_ATTACHED ? session : NULL;
@@ -92,7 +92,7 @@ static void device_answered(void *context, uint32_t device, uint32_t error, cons
 }
 
 static void ask_client(struct reload *reload, struct session *session,
-                       const struct supervisor_change *wanted)
+                       const struct grant_change *wanted)
 {
     if (session_limits_change_empty(wanted))
         return;
@@ -133,7 +133,7 @@ static struct grant wanted_share(const struct reload *reload, const struct chang
 /* Requests that are to fall make room for those that are to rise. */
 static void lower(struct reload *reload, const struct change *change, struct session *session)
 {
-    struct supervisor_change wanted = supervisor_change_none;
+    struct grant_change wanted = grant_change_none;
     const struct grant to = wanted_share(reload, change, session), *now = &session->grant;
     if (to.thread_request < now->thread_request)
         wanted.thread_request = to.thread_request;
@@ -144,7 +144,7 @@ static void lower(struct reload *reload, const struct change *change, struct ses
 
 static void share(struct reload *reload, const struct change *change, struct session *session)
 {
-    struct supervisor_change wanted = supervisor_change_none;
+    struct grant_change wanted = grant_change_none;
     const struct grant to = wanted_share(reload, change, session), *now = &session->grant;
     if (to.thread_percentage != now->thread_percentage)
         wanted.thread_percentage = to.thread_percentage;
@@ -162,7 +162,7 @@ static void share(struct reload *reload, const struct change *change, struct ses
 static struct schedule schedule_under(const struct reload *reload, const struct config *config,
                                       uint32_t device)
 {
-    return config ? config->schedules[device] : reload->supervisor->settings->schedule;
+    return config ? config->schedules[device] : reload->supervisor->server.settings->schedule;
 }
 
 static unsigned parts_that_differ(const struct schedule *a, const struct schedule *b)
@@ -176,8 +176,8 @@ static unsigned parts_that_differ(const struct schedule *a, const struct schedul
 static void schedule(struct reload *reload, uint32_t index)
 {
     struct supervisor *supervisor = reload->supervisor;
-    struct device *device = &supervisor->devices[index];
-    struct schedule old = schedule_under(reload, supervisor->config, index);
+    struct device *device = &supervisor->server.devices[index];
+    struct schedule old = schedule_under(reload, supervisor->server.config, index);
     struct schedule new = schedule_under(reload, reload->config, index);
     unsigned parts = parts_that_differ(&old, &new);
     if (!parts)
@@ -282,13 +282,13 @@ static bool change_memory(struct reload *reload, bool trial)
     struct supervisor *supervisor = reload->supervisor;
     remember_guarantees(reload);
     swap_totals(reload);
-    session_quota_limit_totals(supervisor, reload->config);
+    session_quota_limit_totals(&supervisor->server, reload->config);
     bool fits = guarantee(reload, true) && guarantee(reload, false);
     if (fits && !trial)
         return true;
     guarantee_as_before(reload);
     swap_totals(reload);
-    session_quota_limit_totals(supervisor, supervisor->config);
+    session_quota_limit_totals(&supervisor->server, supervisor->server.config);
     return fits;
 }
 
@@ -311,12 +311,12 @@ static void limit_memory(struct reload *reload)
 /* Nobody is on its way in, and no change is on its way to a worker. */
 static bool settled(const struct supervisor *supervisor)
 {
-    for (const struct session *session = supervisor->first; session; session = session->next)
+    for (const struct session *session = supervisor->server.first; session; session = session->next)
         if (session->state == SESSION_ATTACHING ||
             (session->state == SESSION_ATTACHED && session->sharing))
             return false;
-    for (uint32_t i = 0; i < supervisor->device_count; i++)
-        if (supervisor->devices[i].scheduling)
+    for (uint32_t i = 0; i < supervisor->server.device_count; i++)
+        if (supervisor->server.devices[i].scheduling)
             return false;
     return true;
 }
@@ -328,7 +328,7 @@ static int compare_client(struct reload *reload, struct session *session)
     struct supervisor *supervisor = reload->supervisor;
     struct change *change = &reload->changes[reload->count];
     *change = (struct change){.client = session->number, .was = session->grant};
-    if (session_attach_grant(session, supervisor->config, session->device, &session->asked,
+    if (session_attach_grant(session, supervisor->server.config, session->device, &session->asked,
                              &change->old) < 0)
         change->old = session->grant;
     if (session_attach_grant(session, reload->config, session->device, &session->asked,
@@ -345,11 +345,11 @@ static int compare_client(struct reload *reload, struct session *session)
 static void compare(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
-    reload->changes = calloc((size_t)supervisor->sessions + 1, sizeof *reload->changes);
+    reload->changes = calloc((size_t)supervisor->server.sessions + 1, sizeof *reload->changes);
     int result = reload->changes ? 0 : -ENOMEM;
-    for (uint32_t i = 0; i < supervisor->device_count; i++)
-        reload->old[i] = supervisor->devices[i].schedule;
-    for (struct session *session = supervisor->first; session && result == 0;
+    for (uint32_t i = 0; i < supervisor->server.device_count; i++)
+        reload->old[i] = supervisor->server.devices[i].schedule;
+    for (struct session *session = supervisor->server.first; session && result == 0;
          session = session->next)
         if (session->state == SESSION_ATTACHED)
             result = compare_client(reload, session);
@@ -361,16 +361,16 @@ static void compare(struct reload *reload)
 
 static void log_new(const struct supervisor *supervisor)
 {
-    const struct config *config = supervisor->config;
+    const struct config *config = supervisor->server.config;
     if (!config)
         return;
     log_notice("configuration %s: %zu profiles, %zu rules", config->file, config->profile_count,
                config->rule_count);
-    for (uint32_t i = 0; config->time_line && i < supervisor->device_count; i++)
-        if (!schedule_time_enforced(supervisor->devices[i].schedule.mode))
+    for (uint32_t i = 0; config->time_line && i < supervisor->server.device_count; i++)
+        if (!schedule_time_enforced(supervisor->server.devices[i].schedule.mode))
             log_notice("%s:%u: shares of time bind in modes strict and fair; GPU %u is in mode %s",
                        config->file, config->time_line, i,
-                       schedule_mode_name(supervisor->devices[i].schedule.mode));
+                       schedule_mode_name(supervisor->server.devices[i].schedule.mode));
 }
 
 static void log_forgotten(enum total_kind kind, uint32_t id, unsigned parts)
@@ -386,11 +386,12 @@ static void log_forgotten(enum total_kind kind, uint32_t id, unsigned parts)
 static void take_effect(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
-    struct config *before = supervisor->config;
+    struct config *before = supervisor->server.config;
     limit_memory(reload);
-    supervisor->config = reload->config;
+    supervisor->server.config = reload->config;
     reload->config = before;
-    total_settings_forget(&supervisor->total_settings, supervisor->config, log_forgotten);
+    total_settings_forget(&supervisor->server.total_settings, supervisor->server.config,
+                          log_forgotten);
     log_new(supervisor);
 }
 
@@ -398,13 +399,14 @@ static void finish(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
     for (size_t i = 0; i < reload->count; i++)
-        session_quota_drop_totals(supervisor, &reload->changes[i].totals);
+        session_quota_drop_totals(&supervisor->server, &reload->changes[i].totals);
     free(reload->changes);
     config_free(reload->config);
     supervisor->reload = NULL;
-    for (struct session *session = supervisor->first; session; session = session->next)
+    supervisor->server.attaching_waits = false;
+    for (struct session *session = supervisor->server.first; session; session = session->next)
         if (session->parked.held &&
-            supervisor->devices[session->parked.body.device].state == SUPERVISOR_DEVICE_READY)
+            supervisor->server.devices[session->parked.body.device].state == DEVICE_READY)
             session_unpark(session);
 }
 
@@ -428,7 +430,7 @@ static void take_step(struct reload *reload, enum step step)
         each_client(reload, lower);
         break;
     case STEP_SCHEDULE:
-        for (uint32_t i = 0; i < reload->supervisor->device_count; i++)
+        for (uint32_t i = 0; i < reload->supervisor->server.device_count; i++)
             schedule(reload, i);
         break;
     case STEP_SHARE:
@@ -459,8 +461,8 @@ static bool steps_advance(struct reload *reload)
     return !reload->due && reload->step == STEP_OVER;
 }
 
-int reload_begin(struct supervisor *supervisor, struct config *config, char *text,
-                 size_t text_bytes, supervisor_reload_done *done, void *context)
+static int reload_begin(struct supervisor *supervisor, struct config *config, char *text,
+                        size_t text_bytes, reload_done *done, void *context)
 {
     struct reload *reload = calloc(1, sizeof *reload);
     if (!reload) {
@@ -471,6 +473,7 @@ int reload_begin(struct supervisor *supervisor, struct config *config, char *tex
     *reload = (struct reload){
         .supervisor = supervisor, .config = config, .done = done, .context = context};
     supervisor->reload = reload;
+    supervisor->server.attaching_waits = true;
     if (!steps_advance(reload))
         return 0;
     finish(reload);
@@ -478,6 +481,44 @@ int reload_begin(struct supervisor *supervisor, struct config *config, char *tex
     snprintf(text, text_bytes, "%s", reload->text);
     free(reload);
     return result;
+}
+
+static int config_read(const struct supervisor *supervisor, struct config **config, char *text,
+                       size_t text_bytes)
+{
+    const struct settings *settings = supervisor->server.settings;
+    *config = NULL;
+    if (!settings->config[0])
+        return 0;
+    int result = config_load(config, settings->config, text, text_bytes);
+    /* A file that nobody asked for may be missing, but not vanish: its limits would with it. */
+    if (result == -ENOENT && !settings->config_named && !supervisor->server.config)
+        return 0;
+    if (result == -ENOENT && supervisor->server.config) {
+        size_t length = strlen(text);
+        snprintf(text + length, text_bytes - length,
+                 ": it was in force; to lift all limits, empty it");
+    }
+    if (result == 0)
+        result = config_resolve(*config, &settings->schedule, supervisor->uuids,
+                                supervisor->server.device_count, text, text_bytes);
+    return result;
+}
+
+int reload_start(struct supervisor *supervisor, char *text, size_t text_bytes, reload_done *done,
+                 void *context)
+{
+    struct config *config;
+    if (supervisor->reload) {
+        snprintf(text, text_bytes, "another reload is under way: try again when it is over");
+        return -EBUSY;
+    }
+    int result = config_read(supervisor, &config, text, text_bytes);
+    if (result < 0) {
+        config_free(config);
+        return result;
+    }
+    return reload_begin(supervisor, config, text, text_bytes, done, context);
 }
 
 void reload_advance(struct supervisor *supervisor)

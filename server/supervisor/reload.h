@@ -17,19 +17,24 @@
 #define GPUSHARE_SERVER_SUPERVISOR_RELOAD_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-#include "server/supervisor/supervisor.h"
-
-struct config;
 struct supervisor;
 
+/* error: 0, or a number of the error table with a sentence. */
+typedef void reload_done(void *context, uint32_t error, const char *text);
+
 /*
- * Takes config over (NULL: none). Returns and calls done as supervisor_reload.
- * supervisor->reload is set while it is under way, and supervisor->config is the one
- * in force.
+ * Reads the configuration (settings) again and puts it in force whole, for clients that
+ * attach from now on and, where it says something else of them than the one before, for
+ * those attached and for the devices; or changes nothing. No client is dropped. Returns 1
+ * if all is done; 0 if workers have to be asked: done is then called exactly once, from
+ * the loop and never before this returns, and after a refusal everything is as it
+ * was; -errno with a sentence in text (done is not called). While it is under way
+ * change_check, _set and _schedule refuse. Called at start, too.
  */
-int reload_begin(struct supervisor *supervisor, struct config *config, char *text,
-                 size_t text_bytes, supervisor_reload_done *done, void *context);
+int reload_start(struct supervisor *supervisor, char *text, size_t text_bytes, reload_done *done,
+                 void *context);
 
 /* Takes the steps for which all answers are there, if a reload is under way. The loop calls it
  * whenever something may have changed. */

@@ -18,7 +18,7 @@
 #include "server/supervisor/session_memory.h"
 #include "server/supervisor/session_module.h"
 #include "server/supervisor/session_request.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/server.h"
 
 /* Answers that a client has not read; the largest message many times over. */
 #define OUTBOX_MOST (UINT64_C(256) << 10)
@@ -100,8 +100,7 @@ static void patience_over(uv_timer_t *timer)
     struct session *session = timer->data;
     if (session->parked.held) {
         char text[512];
-        device_explain(&session->supervisor->devices[session->parked.body.device], text,
-                       sizeof text);
+        device_explain(&session->server->devices[session->parked.body.device], text, sizeof text);
         session_refuse(session, session->parked.serial, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
         session_fail(session, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
         return;
@@ -127,7 +126,7 @@ static void hello(struct session *session, struct channel_message *message)
         return;
     }
     if (session->surplus == SURPLUS_USER) {
-        uint32_t most = session->supervisor->user_clients_max;
+        uint32_t most = session->server->user_clients_max;
         session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
                        "user %u has %u clients, as many as one user may have: end some, or have "
                        "the administrator raise --max-clients-per-user",
@@ -137,7 +136,7 @@ static void hello(struct session *session, struct channel_message *message)
         return;
     }
     if (session->surplus) {
-        uint32_t most = session->supervisor->budget.clients;
+        uint32_t most = session->server->budget.clients;
         session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
                        "the server has %u clients, as many as it may have (--max-clients)", most);
         session_fail(session, PROTO_ERROR_TOO_MANY_CLIENTS, "%u clients are served already", most);
@@ -145,11 +144,11 @@ static void hello(struct session *session, struct channel_message *message)
     }
     session_enter(session, SESSION_GREETED);
     uv_timer_start(&session->patience, patience_over,
-                   (uint64_t)session->supervisor->settings->hello_timeout_ms * GREETED_PATIENCE, 0);
+                   (uint64_t)session->server->settings->hello_timeout_ms * GREETED_PATIENCE, 0);
     struct proto_welcome welcome = {.major = PROTO_MAJOR,
                                     .minor = PROTO_MINOR,
                                     .features = 0,
-                                    .devices = session->supervisor->device_count,
+                                    .devices = session->server->device_count,
                                     .version = GPUSHARE_VERSION};
     session_answer(session, PROTO_WELCOME, serial, &welcome, NULL, 0);
 }
@@ -172,11 +171,11 @@ static void park(struct session *session, const struct channel_message *message)
 /* The device that a message names, or NULL: then it has been refused. */
 static struct device *device_of(struct session *session, uint32_t serial, uint32_t index)
 {
-    struct supervisor *supervisor = session->supervisor;
-    if (index < supervisor->device_count)
-        return &supervisor->devices[index];
+    struct server *server = session->server;
+    if (index < server->device_count)
+        return &server->devices[index];
     session_refuse(session, serial, PROTO_ERROR_INVALID_DEVICE,
-                   "there is no device %u: this server has %u", index, supervisor->device_count);
+                   "there is no device %u: this server has %u", index, server->device_count);
     return NULL;
 }
 
@@ -201,7 +200,7 @@ static void attach(struct session *session, struct channel_message *message)
     struct proto_attach body;
     memcpy(&body, message->body, sizeof body);
     const struct device *device = device_of(session, message->header.serial, body.device);
-    if (device && device->state == SUPERVISOR_DEVICE_READY && !session->supervisor->reload)
+    if (device && device->state == DEVICE_READY && !session->server->attaching_waits)
         session_attach_now(session, message->header.serial, &body);
     else if (device)
         park(session, message);
@@ -211,13 +210,13 @@ void session_unpark(struct session *session)
 {
     if (!session->parked.held)
         return;
-    struct device *device = &session->supervisor->devices[session->parked.body.device];
+    struct device *device = &session->server->devices[session->parked.body.device];
     uint32_t serial = session->parked.serial;
-    if (session->supervisor->reload && session->parked.opcode == PROTO_ATTACH &&
-        device->state == SUPERVISOR_DEVICE_READY)
+    if (session->server->attaching_waits && session->parked.opcode == PROTO_ATTACH &&
+        device->state == DEVICE_READY)
         return;
     session->parked.held = false;
-    if (device->state != SUPERVISOR_DEVICE_READY) {
+    if (device->state != DEVICE_READY) {
         char text[512];
         device_explain(device, text, sizeof text);
         session_refuse(session, serial, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
@@ -253,7 +252,7 @@ static void dispatch(struct session *session, struct channel_message *message)
 
 static void receive_some(struct session *session)
 {
-    struct channel_message *message = &session->supervisor->message;
+    struct channel_message *message = &session->server->message;
     for (unsigned i = 0; i < BATCH && session_reads(session); i++) {
         int result =
             channel_receive(session->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT, message);
@@ -316,14 +315,14 @@ static int identify(struct session *session)
 static void watch_life(struct session *session)
 {
     if (session->pidfd < 0 ||
-        uv_poll_init(session->supervisor->loop, &session->life, session->pidfd) < 0)
+        uv_poll_init(session->server->loop, &session->life, session->pidfd) < 0)
         return;
     session->life.data = session;
     session->handles++;
     uv_poll_start(&session->life, UV_READABLE, life_over);
 }
 
-int session_open(struct session **out, struct supervisor *supervisor, int fd, uint32_t number,
+int session_open(struct session **out, struct server *server, int fd, uint32_t number,
                  enum session_surplus surplus)
 {
     *out = NULL;
@@ -331,7 +330,7 @@ int session_open(struct session **out, struct supervisor *supervisor, int fd, ui
     int result = -ENOMEM;
     if (!session)
         goto close_fd;
-    session->supervisor = supervisor;
+    session->server = server;
     session->fd = fd;
     session->pidfd = session->doorbell = -1;
     session->ring = session->status = session->twin = SHM_NONE;
@@ -347,13 +346,13 @@ int session_open(struct session **out, struct supervisor *supervisor, int fd, ui
     else
         result = identify(session);
     if (result == 0)
-        result = uv_poll_init(supervisor->loop, &session->poll, fd);
+        result = uv_poll_init(server->loop, &session->poll, fd);
     if (result < 0)
         goto free_session;
     outbox_open(&session->outbox, fd, OUTBOX_MOST);
     session->poll.data = session->patience.data = session;
-    uv_timer_init(supervisor->loop, &session->patience);
-    uv_timer_start(&session->patience, patience_over, supervisor->settings->hello_timeout_ms, 0);
+    uv_timer_init(server->loop, &session->patience);
+    uv_timer_start(&session->patience, patience_over, server->settings->hello_timeout_ms, 0);
     session->handles = 2;
     watch_life(session);
     session_poll(session);

@@ -50,7 +50,7 @@ struct host_share;
 struct module;
 struct request;
 struct session;
-struct supervisor;
+struct server;
 struct want;
 
 /* Places in what its user and its groups have in total. */
@@ -62,7 +62,7 @@ struct session_totals {
 enum session_surplus { SURPLUS_NONE, SURPLUS_SERVER, SURPLUS_USER };
 
 struct session {
-    struct supervisor *supervisor;
+    struct server *server;
     struct device *device; /* NULL before attach */
     struct session *previous, *next;
     uint32_t number;
@@ -134,7 +134,7 @@ struct session {
 typedef void session_handler(struct session *session, struct channel_message *message);
 
 /* Takes over fd. Returns 0 or -errno (fd is closed then). */
-int session_open(struct session **session, struct supervisor *supervisor, int fd, uint32_t number,
+int session_open(struct session **session, struct server *server, int fd, uint32_t number,
                  enum session_surplus surplus);
 
 /* The session's device is ready, or is not going to be: what waits for that is carried out or

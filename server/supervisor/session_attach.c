@@ -22,7 +22,7 @@
 #include "server/supervisor/session_module.h"
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/session_request.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/server.h"
 #include "server/supervisor/tracing.h"
 
 #define PAGE UINT64_C(4096)
@@ -39,7 +39,7 @@ static bool group_is_valid(const struct session *session, const uint8_t group[16
 {
     if (!session->pid)
         return false;
-    for (const struct session *other = session->supervisor->first; other; other = other->next)
+    for (const struct session *other = session->server->first; other; other = other->next)
         if (other != session && other->state == SESSION_ATTACHED && other->pid == session->pid &&
             other->uid == session->uid && memcmp(other->group, group, 16) == 0)
             return true;
@@ -99,7 +99,7 @@ static void destroy_shared(struct session *session)
 
 static int open_heaps(struct session *session)
 {
-    const struct address_plan *plan = &session->supervisor->plan;
+    const struct address_plan *plan = &session->server->plan;
     int result = heap_open(&session->heap, address_plan_device(plan, &session->window),
                            session->window.bytes, session->device->info.granularity);
     if (result == 0)
@@ -117,7 +117,7 @@ void session_attach_release(struct session *session)
     heap_close(&session->heap);
     heap_close(&session->buffers);
     session_quota_close(session);
-    address_plan_return(&session->supervisor->plan, &session->window);
+    address_plan_return(&session->server->plan, &session->window);
     if (session->linked && session->twin.fd >= 0) {
         /* Whoever waits for this client's timelines, on another device, need not for ever. */
         void *words = mmap(NULL, session->twin.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -139,10 +139,10 @@ static void send_attached(struct session *session)
                      "the server could not share the status memory: %s", strerror(-status));
         return;
     }
-    const struct address_plan *plan = &session->supervisor->plan;
+    const struct address_plan *plan = &session->server->plan;
     struct proto_attached body = {
         .client = session->number,
-        .streams = session->supervisor->settings->streams,
+        .streams = session->server->settings->streams,
         .device_base = address_plan_device(plan, &session->window),
         .host_base = address_plan_host(plan, &session->window),
         .window_bytes = session->window.bytes,
@@ -175,7 +175,7 @@ static void attached(struct session *session, const void *body)
 {
     memcpy(&session->worker, body, sizeof session->worker);
     session_enter(session, SESSION_ATTACHED);
-    session->supervisor->served++;
+    session->server->served++;
     tracing_note(session->device->tracing, session->number, session->name, session->pid,
                  session->uid);
     uv_timer_stop(&session->patience);
@@ -197,12 +197,12 @@ static void attach_answered(void *context, const struct worker_answer *answer)
 
 static int tell_worker(struct session *session, struct request *request)
 {
-    const struct address_plan *plan = &session->supervisor->plan;
+    const struct address_plan *plan = &session->server->plan;
     struct proto_worker_attach body = {
         .device_base = address_plan_device(plan, &session->window),
         .host_base = address_plan_host(plan, &session->window),
         .window_bytes = session->window.bytes,
-        .streams = session->supervisor->settings->streams,
+        .streams = session->server->settings->streams,
         .thread_percentage = session->grant.thread_percentage,
         .priority = session->grant.priority,
         .thread_request = session->grant.thread_request,
@@ -248,14 +248,14 @@ static void no_room(struct session *session, uint32_t serial)
 
 void session_attach_now(struct session *session, uint32_t serial, const struct proto_attach *wish)
 {
-    struct supervisor *supervisor = session->supervisor;
-    struct device *device = &supervisor->devices[wish->device];
+    struct server *server = session->server;
+    struct device *device = &server->devices[wish->device];
     session->asked = *wish;
     memcpy(session->name, wish->name, sizeof session->name);
     limits_clean_name(session->name); /* it will stand in logs and on administrators' terminals */
     identity_free(&session->identity);
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
-    int result = session_attach_grant(session, supervisor->config, device, wish, &session->grant);
+    int result = session_attach_grant(session, server->config, device, wish, &session->grant);
     if (result < 0) {
         session_refuse(
             session, serial, PROTO_ERROR_INVALID_VALUE,
@@ -270,7 +270,7 @@ void session_attach_now(struct session *session, uint32_t serial, const struct p
                        "the server got no random bytes for a group token");
         return;
     }
-    if (address_plan_take(&supervisor->plan, &session->window, session->grant.window_bytes, 0)) {
+    if (address_plan_take(&server->plan, &session->window, session->grant.window_bytes, 0)) {
         no_room(session, serial);
         return;
     }
@@ -284,7 +284,7 @@ void session_attach_now(struct session *session, uint32_t serial, const struct p
     if (request) {
         result = open_heaps(session);
         if (result == 0)
-            result = create_shared(session, supervisor->settings->streams);
+            result = create_shared(session, server->settings->streams);
         if (result == 0)
             result = tell_worker(session, request);
         if (result == 0)
@@ -308,7 +308,7 @@ static void move_answered(void *context, const struct worker_answer *answer)
     struct request *request = context;
     struct session *session = request->session;
     if (answer->outcome == WORKER_ANSWERED) {
-        const struct address_plan *plan = &session->supervisor->plan;
+        const struct address_plan *plan = &session->server->plan;
         struct proto_window body = {
             .device_base = address_plan_device(plan, &session->window),
             .host_base = address_plan_host(plan, &session->window),
@@ -326,7 +326,7 @@ static void move_answered(void *context, const struct worker_answer *answer)
  * walks through the arena once, and no further. */
 static int take_next(struct session *session)
 {
-    struct address_plan *plan = &session->supervisor->plan;
+    struct address_plan *plan = &session->server->plan;
     struct address_window next = {0};
     uint64_t bytes = session->window.bytes, from = session->window.offset + bytes;
     int result = address_plan_take(plan, &next, bytes, from);
@@ -358,7 +358,7 @@ void session_window_move(struct session *session, struct channel_message *messag
     }
     heap_close(&session->heap);
     heap_close(&session->buffers);
-    const struct address_plan *plan = &session->supervisor->plan;
+    const struct address_plan *plan = &session->server->plan;
     struct proto_worker_window body = {
         .device_base = address_plan_device(plan, &session->window),
         .host_base = address_plan_host(plan, &session->window),

@@ -13,7 +13,7 @@
 #include "server/supervisor/session_host.h"
 #include "server/supervisor/session_memory.h"
 #include "server/supervisor/session_request.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/server.h"
 
 void session_handle_closed(uv_handle_t *handle)
 {
@@ -31,7 +31,7 @@ static void fail_timelines(struct session *session)
     void *status = session->status.base;
     if (status)
         timeline_fail(status, (void *)((uint8_t *)status + PROTO_STATUS_FIRST),
-                      session->supervisor->settings->streams,
+                      session->server->settings->streams,
                       error ? error : PROTO_ERROR_CONNECTION_LOST);
 }
 

@@ -6,7 +6,7 @@
 
 #include "server/supervisor/session_module.h"
 #include "server/supervisor/session_request.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/server.h"
 
 static void forward_answered(void *context, const struct worker_answer *answer)
 {

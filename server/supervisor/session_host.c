@@ -21,7 +21,7 @@
 #include "common/units.h"
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/session_request.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/server.h"
 
 enum share_state { SHARE_MAPPING, SHARE_LIVE, SHARE_UNMAPPING };
 
@@ -161,7 +161,7 @@ static void refuse_limit(struct request *request, const struct quota *culprit, u
 {
     char text[380], asked[UNITS_TEXT];
     struct session *session = request->session;
-    if (culprit == &session->fds || culprit == &session->supervisor->fds) {
+    if (culprit == &session->fds || culprit == &session->server->fds) {
         session_refuse(session, request->serial, PROTO_ERROR_SERVER_RESOURCES,
                        "%s: %" PRIu64 " of %" PRIu64 " are in use: allocate fewer, larger buffers",
                        culprit->name, culprit->used, culprit->limit);
@@ -324,7 +324,7 @@ static void share_map_answered(void *context, const struct worker_answer *answer
 /* The buffer's owner leaves: its addresses must not stay in use elsewhere. */
 void session_host_recall(struct session *session)
 {
-    for (struct session *other = session->supervisor->first; other && session->lent;
+    for (struct session *other = session->server->first; other && session->lent;
          other = other->next) {
         for (struct host_share *share = other->shares, *next; share; share = next) {
             next = share->next;
@@ -358,7 +358,7 @@ void session_host_release(struct session *session)
 /* Another attached connection of the same process; refuses the request if there is none. */
 static struct session *companion(struct session *session, uint32_t serial, uint32_t number)
 {
-    for (struct session *other = session->supervisor->first; other; other = other->next)
+    for (struct session *other = session->server->first; other; other = other->next)
         if (other->number == number && other->state == SESSION_ATTACHED && other != session &&
             other->pid == session->pid && other->uid == session->uid &&
             memcmp(other->group, session->group, sizeof other->group) == 0)
@@ -468,7 +468,7 @@ void session_host_link(struct session *session, struct channel_message *message)
     if (!request)
         return;
     int twin = shm_readonly_fd(&other->twin);
-    struct proto_worker_link link = {.streams = session->supervisor->settings->streams};
+    struct proto_worker_link link = {.streams = session->server->settings->streams};
     struct worker_request ask = {
         .opcode = PROTO_WORKER_LINK, .body = &link, .fds = &twin, .fd_count = 1};
     int result = twin < 0 ? twin : session_send(session, &ask, link_answered, request);

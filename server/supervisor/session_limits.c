@@ -12,7 +12,7 @@
 #include "common/units.h"
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/session_request.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/server.h"
 
 void session_limits_query(struct session *session, struct channel_message *message)
 {
@@ -33,15 +33,14 @@ void session_limits_query(struct session *session, struct channel_message *messa
     session_answer(session, PROTO_LIMITS, message->header.serial, &body, NULL, 0);
 }
 
-static uint64_t memory_wanted(const struct session *session, const struct supervisor_change *change)
+static uint64_t memory_wanted(const struct session *session, const struct grant_change *change)
 {
     if (!change->memory_share)
         return change->memory_limit;
     return limits_share(session->device->info.memory, change->memory_share);
 }
 
-static uint64_t request_wanted(const struct session *session,
-                               const struct supervisor_change *change)
+static uint64_t request_wanted(const struct session *session, const struct grant_change *change)
 {
     if (!change->memory_request_share)
         return change->memory_request;
@@ -63,7 +62,7 @@ static uint32_t too_much(const struct session *session, const char *what, uint64
 /* What the worker is asked for; 0 and UINT32_MAX leave alone what the change before leaves, which
  * may be on its way. */
 static struct proto_worker_limits share_wanted(const struct session *session,
-                                               const struct supervisor_change *change)
+                                               const struct grant_change *change)
 {
     struct proto_worker_limits share =
         session->sharing ? session->share
@@ -85,14 +84,14 @@ static struct proto_worker_limits share_wanted(const struct session *session,
     return share;
 }
 
-static bool changes_share(const struct supervisor_change *change)
+static bool changes_share(const struct grant_change *change)
 {
     return change->thread_percentage || change->thread_request != UINT32_MAX ||
            change->time_request != UINT32_MAX || change->time_limit ||
            change->priority != UINT32_MAX;
 }
 
-bool session_limits_change_empty(const struct supervisor_change *change)
+bool session_limits_change_empty(const struct grant_change *change)
 {
     return !changes_share(change) && change->memory_limit == PROTO_UNSET && !change->memory_share &&
            change->memory_request == PROTO_UNSET && !change->memory_request_share &&
@@ -136,7 +135,7 @@ static uint64_t most(uint64_t a, uint64_t b)
 
 /* More is taken at once, so that nobody else gets it meanwhile; less is given back when all else
  * is done. 0, or an error number with a sentence. */
-static uint32_t take_guarantees(struct session *session, const struct supervisor_change *change,
+static uint32_t take_guarantees(struct session *session, const struct grant_change *change,
                                 char *why, size_t why_size)
 {
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
@@ -153,7 +152,7 @@ static void keep_guarantees(struct session *session, uint64_t memory, uint64_t h
 }
 
 /* Whether there is room is tried, and given back. */
-static uint32_t check_guarantees(struct session *session, const struct supervisor_change *change,
+static uint32_t check_guarantees(struct session *session, const struct grant_change *change,
                                  char *why, size_t why_size)
 {
     const struct grant *grant = &session->grant;
@@ -179,8 +178,8 @@ static uint32_t check_guarantees(struct session *session, const struct superviso
     return error;
 }
 
-uint32_t session_limits_check(struct session *session, const struct supervisor_change *change,
-                              char *why, size_t why_size)
+uint32_t session_limits_check(struct session *session, const struct grant_change *change, char *why,
+                              size_t why_size)
 {
     static const char window[] = "that is its window of addresses, fixed when it attached";
     uint64_t memory = memory_wanted(session, change), most = session->window.bytes;
@@ -208,14 +207,14 @@ uint32_t session_limits_check(struct session *session, const struct supervisor_c
 struct setting {
     struct session *session;
     struct request *request; /* keeps the session until the worker has answered */
-    struct supervisor_change change;
+    struct grant_change change;
     struct proto_worker_limits share;
-    supervisor_set_done *done;
+    change_done *done;
     void *context;
     char by[64];
 };
 
-static void set_memory(struct session *session, const struct supervisor_change *change)
+static void set_memory(struct session *session, const struct grant_change *change)
 {
     uint64_t request = request_wanted(session, change);
     keep_guarantees(session, either(request, session->memory.guarantee),
@@ -278,8 +277,8 @@ static void share_answered(void *context, const struct worker_answer *answer)
 }
 
 /* The guarantees have been taken. */
-static int carry_out(struct session *session, const struct supervisor_change *change,
-                     const char *by, supervisor_set_done *done, void *context)
+static int carry_out(struct session *session, const struct grant_change *change, const char *by,
+                     change_done *done, void *context)
 {
     if (!changes_share(change)) {
         set_memory(session, change);
@@ -313,8 +312,8 @@ static int carry_out(struct session *session, const struct supervisor_change *ch
     return 0;
 }
 
-int session_limits_set(struct session *session, const struct supervisor_change *change,
-                       const char *by, supervisor_set_done *done, void *context)
+int session_limits_set(struct session *session, const struct grant_change *change, const char *by,
+                       change_done *done, void *context)
 {
     char why[400];
     if (take_guarantees(session, change, why, sizeof why))
@@ -322,10 +321,10 @@ int session_limits_set(struct session *session, const struct supervisor_change *
     return carry_out(session, change, by, done, context);
 }
 
-int session_limits_put_back(struct session *session, const struct supervisor_change *change,
-                            const char *by, supervisor_set_done *done, void *context)
+int session_limits_put_back(struct session *session, const struct grant_change *change,
+                            const char *by, change_done *done, void *context)
 {
-    struct supervisor_change back = *change;
+    struct grant_change back = *change;
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
     if (!session_quota_restore(session,
                                most(memory, either(request_wanted(session, change), memory)),

@@ -10,7 +10,7 @@
 #include "common/units.h"
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/session_request.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/server.h"
 
 static void wants_retry(struct session *session);
 static void memory_quiesce(struct session *session);
@@ -231,7 +231,7 @@ static void want_refuse_room(struct want *want, uint64_t bytes, const struct quo
                     "free some, or connect with a higher limit");
         return;
     }
-    if (culprit != &session->fds && culprit != &session->supervisor->fds) {
+    if (culprit != &session->fds && culprit != &session->server->fds) {
         want_refuse_limit(want, bytes, culprit);
         return;
     }

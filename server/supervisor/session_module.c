@@ -19,7 +19,7 @@
 #include "server/supervisor/session_memory.h"
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/session_request.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/server.h"
 
 enum module_state { MODULE_LOADING, MODULE_LOADED, MODULE_UNLOADING };
 
@@ -220,7 +220,7 @@ static void copy_done(struct request *request, int result)
         copy_refused(request, result);
         return;
     }
-    module->image = image_admit(&session->supervisor->cache, request->image);
+    module->image = image_admit(&session->server->cache, request->image);
     request->image = NULL;
     struct proto_worker_module_inspect body = {.module = module->number, .count = request->count};
     struct worker_request message = {.opcode = PROTO_WORKER_MODULE_INSPECT,
@@ -233,7 +233,7 @@ static void copy_done(struct request *request, int result)
 
 static int copy_run(struct request *request)
 {
-    return image_copy(&request->image, &request->session->supervisor->cache.key, request->fd,
+    return image_copy(&request->image, &request->session->server->cache.key, request->fd,
                       request->count);
 }
 

@@ -10,7 +10,7 @@
 #include "common/units.h"
 #include "server/supervisor/config.h"
 #include "server/supervisor/config_rules.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/server.h"
 
 /* ---- totals ---- */
 
@@ -21,29 +21,29 @@ uint64_t session_quota_total_memory(const struct device *device, const struct co
     return limits_tighter(limits->memory, limits_share(device->info.memory, limits->memory_share));
 }
 
-static uint64_t limit_of(const struct config *config, const struct supervisor *supervisor,
+static uint64_t limit_of(const struct config *config, const struct server *server,
                          const struct total *total)
 {
     struct config_limits limits;
-    total_settings_limits(&supervisor->total_settings, config, total->kind, total->id, &limits);
+    total_settings_limits(&server->total_settings, config, total->kind, total->id, &limits);
     if (total->device == TOTAL_HOST)
         return limits.host_memory;
-    return session_quota_total_memory(&supervisor->devices[total->device], &limits);
+    return session_quota_total_memory(&server->devices[total->device], &limits);
 }
 
-void session_quota_limit_totals(struct supervisor *supervisor, const struct config *config)
+void session_quota_limit_totals(struct server *server, const struct config *config)
 {
-    for (struct total *total = supervisor->totals.first; total; total = total->next)
-        total->quota.limit = limit_of(config, supervisor, total);
+    for (struct total *total = server->totals.first; total; total = total->next)
+        total->quota.limit = limit_of(config, server, total);
 }
 
 static int join(struct session *session, const struct config *config, enum total_kind kind,
                 uint32_t id, struct session_totals *totals)
 {
-    struct totals *all = &session->supervisor->totals;
+    struct totals *all = &session->server->totals;
     struct config_limits limits;
     int result = 0;
-    total_settings_limits(&session->supervisor->total_settings, config, kind, id, &limits);
+    total_settings_limits(&session->server->total_settings, config, kind, id, &limits);
     if (limits.memory != PROTO_UNSET || limits.memory_share)
         result = total_join(all, kind, id, session->device->index, &totals->memory);
     if (result == 0 && limits.host_memory != PROTO_UNSET)
@@ -63,14 +63,14 @@ int session_quota_find_totals(struct session *session, const struct config *conf
     if (result == 0 && !identity->gids)
         result = join(session, config, TOTAL_GROUP, CONFIG_ID_UNKNOWN, totals);
     if (result < 0)
-        session_quota_drop_totals(session->supervisor, totals);
+        session_quota_drop_totals(session->server, totals);
     return result;
 }
 
-void session_quota_drop_totals(struct supervisor *supervisor, struct session_totals *totals)
+void session_quota_drop_totals(struct server *server, struct session_totals *totals)
 {
-    total_members_leave(&supervisor->totals, &totals->memory);
-    total_members_leave(&supervisor->totals, &totals->host);
+    total_members_leave(&server->totals, &totals->memory);
+    total_members_leave(&server->totals, &totals->host);
 }
 
 void session_quota_swap_totals(struct session *session, struct session_totals *totals)
@@ -89,7 +89,7 @@ void session_quota_swap_totals(struct session *session, struct session_totals *t
 static uint64_t guaranteed_to_others(const struct session *session, bool host)
 {
     uint64_t sum = 0;
-    for (const struct session *s = session->supervisor->first; s; s = s->next) {
+    for (const struct session *s = session->server->first; s; s = s->next) {
         if (s == session || !s->device || (!host && s->device != session->device))
             continue;
         sum += host ? s->host.guarantee : s->memory.guarantee;
@@ -107,7 +107,7 @@ static uint32_t refuse(const struct session *session, const struct quota *culpri
     const char *what = host ? "pinned host memory" : "device memory";
     units_format_size(request, asked);
     units_format_size(culprit->limit, has);
-    if (culprit != &session->device->memory && culprit != &session->supervisor->host) {
+    if (culprit != &session->device->memory && culprit != &session->server->host) {
         snprintf(why, why_size,
                  "a request of %s of %s does not fit: %s: of %s others hold %s, in use or "
                  "guaranteed",
@@ -158,22 +158,22 @@ bool session_quota_restore(struct session *session, uint64_t memory, uint64_t ho
 
 uint32_t session_quota_open(struct session *session, char *why, size_t why_size)
 {
-    struct supervisor *supervisor = session->supervisor;
+    struct server *server = session->server;
     const struct grant *grant = &session->grant;
     struct session_totals totals;
-    uint64_t images = supervisor->images.limit / 4;
+    uint64_t images = server->images.limit / 4;
     quota_open(&session->memory, "device memory limit of this client", grant->memory_limit,
                &session->device->memory);
     quota_open(&session->host, "pinned host memory limit of this client", grant->host_limit,
-               &supervisor->host);
+               &server->host);
     quota_open(&session->fds, "share of file descriptors of this client",
-               supervisor->budget.client_share, &supervisor->fds);
-    quota_open(&session->images, "module image memory of this client", images, &supervisor->images);
-    if (session_quota_find_totals(session, supervisor->config, &totals) < 0) {
+               server->budget.client_share, &server->fds);
+    quota_open(&session->images, "module image memory of this client", images, &server->images);
+    if (session_quota_find_totals(session, server->config, &totals) < 0) {
         snprintf(why, why_size, "the server has no memory for another client");
         return PROTO_ERROR_SERVER_RESOURCES;
     }
-    session_quota_limit_totals(supervisor, supervisor->config);
+    session_quota_limit_totals(server, server->config);
     session_quota_swap_totals(session, &totals);
     return session_quota_guarantee(session, grant->memory_request, grant->host_request, why,
                                    why_size);
@@ -183,7 +183,7 @@ void session_quota_close(struct session *session)
 {
     struct session_totals totals = {0};
     session_quota_swap_totals(session, &totals);
-    session_quota_drop_totals(session->supervisor, &totals);
+    session_quota_drop_totals(session->server, &totals);
     quota_close(&session->memory);
     quota_close(&session->host);
     quota_close(&session->fds);
@@ -196,7 +196,7 @@ void session_quota_close(struct session *session)
 static const char *remedy_of(const struct session *session, bool host)
 {
     const struct quota *own = host ? &session->host : &session->memory;
-    const struct quota *whole = host ? &session->supervisor->host : &session->device->memory;
+    const struct quota *whole = host ? &session->server->host : &session->device->memory;
     if (own->limit == (host ? session->asked.host_memory_limit : session->asked.memory_limit))
         return host ? "free some, or ask for a higher limit (GPUSHARE_PINNED_HOST_MEM_LIMIT)"
                     : "free some, or ask for a higher limit (GPUSHARE_PINNED_DEVICE_MEM_LIMIT, "

@@ -32,7 +32,7 @@ bool session_quota_restore(struct session *session, uint64_t memory, uint64_t ho
 /* The totals that it would be in under a configuration (NULL: in none). 0 or -ENOMEM. */
 int session_quota_find_totals(struct session *session, const struct config *config,
                               struct session_totals *totals);
-void session_quota_drop_totals(struct supervisor *supervisor, struct session_totals *totals);
+void session_quota_drop_totals(struct server *server, struct session_totals *totals);
 
 /* It is in these from now on, and *totals are those that it was in. */
 void session_quota_swap_totals(struct session *session, struct session_totals *totals);
@@ -42,7 +42,7 @@ uint64_t session_quota_total_memory(const struct device *device,
                                     const struct config_limits *limits);
 
 /* Gives all totals their limits. */
-void session_quota_limit_totals(struct supervisor *supervisor, const struct config *config);
+void session_quota_limit_totals(struct server *server, const struct config *config);
 
 /* Why so much more memory can't be charged. */
 void session_quota_explain(const struct session *session, const struct quota *culprit,

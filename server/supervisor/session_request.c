@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "server/supervisor/image.h"
 #include "server/supervisor/session.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/server.h"
 
 static void format_text(char *text, size_t bytes, const char *format, va_list arguments)
 {
@@ -44,16 +44,16 @@ static void log_end(const struct session *session)
 
 void session_schedule(struct session *session)
 {
-    struct supervisor *supervisor = session->supervisor;
+    struct server *server = session->server;
     if (session->state != SESSION_LEAVING || session->due)
         return;
     session->due = true;
     session->next_due = NULL;
-    if (supervisor->due)
-        supervisor->due_last->next_due = session;
+    if (server->due)
+        server->due_last->next_due = session;
     else
-        supervisor->due = session;
-    supervisor->due_last = session;
+        server->due = session;
+    server->due_last = session;
 }
 
 void session_enter(struct session *session, enum session_state state)
@@ -203,7 +203,7 @@ int session_request_work(struct request *request, int (*work)(struct request *re
 {
     request->work = work;
     request->worked = worked;
-    return job_start(&request->job, request->session->supervisor->loop, job_run, job_done);
+    return job_start(&request->job, request->session->server->loop, job_run, job_done);
 }
 
 /* ---- the worker ---- */

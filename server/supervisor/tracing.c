@@ -13,8 +13,7 @@
 #include "common/shm.h"
 #include "common/timeline.h"
 #include "server/supervisor/job.h"
-#include "server/supervisor/session.h"
-#include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/device.h"
 
 /* A worker that does not answer must not keep who asked waiting, nor the next trace. */
 #define PATIENCE_MS  5000
@@ -35,9 +34,9 @@ struct tracing {
     uint64_t milliseconds;
     uint64_t began, ends; /* CLOCK_MONOTONIC */
     char by[64];
-    supervisor_trace_done *done; /* NULL: nobody waits any more */
+    trace_done *done; /* NULL: nobody waits any more */
     void *context;
-    struct supervisor_trace_client *clients;
+    struct trace_client *clients;
     size_t count, room;
 };
 
@@ -59,12 +58,12 @@ static void timer_closed(uv_handle_t *handle)
 /* trouble: NULL if the worker brought it to its end. */
 static void hand_over(struct tracing *tracing, const char *trouble)
 {
-    struct supervisor_trace trace = {.device = tracing->device->index,
-                                     .milliseconds = tracing->milliseconds,
-                                     .memory = shm_readonly_fd(&tracing->memory),
-                                     .trouble = trouble,
-                                     .clients = tracing->clients,
-                                     .client_count = tracing->count};
+    struct trace trace = {.device = tracing->device->index,
+                          .milliseconds = tracing->milliseconds,
+                          .memory = shm_readonly_fd(&tracing->memory),
+                          .trouble = trouble,
+                          .clients = tracing->clients,
+                          .client_count = tracing->count};
     if (trace.memory < 0) {
         tracing->done(tracing->context, PROTO_ERROR_SERVER_RESOURCES,
                       "the server has no descriptor left for the trace", NULL);
@@ -176,54 +175,19 @@ void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pi
         return;
     if (tracing->count == tracing->room) {
         size_t room = tracing->room ? tracing->room * 2 : 64;
-        struct supervisor_trace_client *clients = realloc(tracing->clients, room * sizeof *clients);
+        struct trace_client *clients = realloc(tracing->clients, room * sizeof *clients);
         /* Without memory it shows with its number alone. */
         if (!clients)
             return;
         tracing->clients = clients;
         tracing->room = room;
     }
-    struct supervisor_trace_client *client = &tracing->clients[tracing->count++];
-    *client = (struct supervisor_trace_client){.number = number, .pid = pid, .uid = uid};
+    struct trace_client *client = &tracing->clients[tracing->count++];
+    *client = (struct trace_client){.number = number, .pid = pid, .uid = uid};
     snprintf(client->name, sizeof client->name, "%s", name);
 }
 
-static void note_all(struct tracing *tracing, const struct supervisor *supervisor)
-{
-    const struct session *session = supervisor->first;
-    for (; session; session = session->next)
-        if (session->device == tracing->device && session->state == SESSION_ATTACHED)
-            tracing_note(tracing, session->number, session->name, session->pid, session->uid);
-}
-
-/* ---- for the admin socket ---- */
-
-static uint32_t check(const struct supervisor *supervisor, uint32_t index, char *why,
-                      size_t why_size)
-{
-    if (index >= supervisor->device_count) {
-        snprintf(why, why_size, "there is no GPU %u: this server has %u, numbered from 0", index,
-                 supervisor->device_count);
-        return PROTO_ERROR_INVALID_DEVICE;
-    }
-    const struct device *device = &supervisor->devices[index];
-    if (device->state != SUPERVISOR_DEVICE_READY) {
-        device_explain(device, why, why_size);
-        return PROTO_ERROR_DEVICE_NOT_READY;
-    }
-    if (!device->tracing)
-        return 0;
-    uint64_t now = timeline_now();
-    if (device->tracing->ends > now)
-        snprintf(why, why_size,
-                 "GPU %u is being traced for %s, for %.1f s more: one trace at a time, try again "
-                 "then",
-                 index, device->tracing->by, (double)(device->tracing->ends - now) / 1e9);
-    else
-        snprintf(why, why_size, "a trace of GPU %u for %s is just ending: try again", index,
-                 device->tracing->by);
-    return PROTO_ERROR_TOO_MANY_OBJECTS;
-}
+/* ---- its beginning and end ---- */
 
 static int begin(struct tracing *tracing)
 {
@@ -262,14 +226,29 @@ static void filled(struct job *job, int result)
     tracing_free_if_over(tracing);
 }
 
-uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t index, uint64_t milliseconds,
-                          const char *by, supervisor_trace_done *done, void *context, char *why,
-                          size_t why_size)
+uint32_t tracing_check(const struct device *device, char *why, size_t why_size)
 {
-    uint32_t error = check(supervisor, index, why, why_size);
-    if (error)
-        return error;
-    struct device *device = &supervisor->devices[index];
+    if (device->state != DEVICE_READY) {
+        device_explain(device, why, why_size);
+        return PROTO_ERROR_DEVICE_NOT_READY;
+    }
+    if (!device->tracing)
+        return 0;
+    uint64_t now = timeline_now();
+    if (device->tracing->ends > now)
+        snprintf(why, why_size,
+                 "GPU %u is being traced for %s, for %.1f s more: one trace at a time, try again "
+                 "then",
+                 device->index, device->tracing->by, (double)(device->tracing->ends - now) / 1e9);
+    else
+        snprintf(why, why_size, "a trace of GPU %u for %s is just ending: try again", device->index,
+                 device->tracing->by);
+    return PROTO_ERROR_TOO_MANY_OBJECTS;
+}
+
+uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char *by,
+                       trace_done *done, void *context, char *why, size_t why_size)
+{
     struct tracing *tracing = calloc(1, sizeof *tracing);
     int result =
         tracing ? shm_create(&tracing->memory, "gpushare-trace", PROTO_TRACE_BYTES) : -ENOMEM;
@@ -284,12 +263,11 @@ uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t index, uint64_
     tracing->milliseconds = milliseconds;
     tracing->ends = timeline_now() + milliseconds * 1000000;
     snprintf(tracing->by, sizeof tracing->by, "%s", by);
-    uv_timer_init(supervisor->loop, &tracing->timer);
+    uv_timer_init(device->loop, &tracing->timer);
     tracing->timer.data = tracing;
-    note_all(tracing, supervisor);
     device->tracing = tracing;
     tracing->outstanding = 1;
-    result = job_start(&tracing->job, supervisor->loop, fill, filled);
+    result = job_start(&tracing->job, device->loop, fill, filled);
     if (result < 0) {
         tracing->filling = false;
         tracing->outstanding = 0;
@@ -303,21 +281,13 @@ uint32_t supervisor_trace(struct supervisor *supervisor, uint32_t index, uint64_
     return 0;
 }
 
-static struct tracing *find(const struct supervisor *supervisor, const void *context)
+bool tracing_is_for(const struct tracing *tracing, const void *context)
 {
-    for (uint32_t i = 0; i < supervisor->device_count; i++) {
-        struct tracing *tracing = supervisor->devices[i].tracing;
-        if (tracing && tracing->done && tracing->context == context)
-            return tracing;
-    }
-    return NULL;
+    return tracing && tracing->done && tracing->context == context;
 }
 
-void supervisor_trace_end(struct supervisor *supervisor, const void *context)
+void tracing_stop(struct tracing *tracing)
 {
-    struct tracing *tracing = find(supervisor, context);
-    if (!tracing)
-        return;
     if (tracing->state > TRACING_RUNNING)
         return;
     tracing->hurried = true;
@@ -326,13 +296,9 @@ void supervisor_trace_end(struct supervisor *supervisor, const void *context)
         uv_timer_start(&tracing->timer, on_time, 0, 0);
 }
 
-bool supervisor_trace_abandon(struct supervisor *supervisor, const void *context)
+void tracing_abandon(struct tracing *tracing)
 {
-    struct tracing *tracing = find(supervisor, context);
-    if (!tracing)
-        return false;
     tracing->done = NULL;
     device_request(tracing->device, &stop_request, NULL, NULL);
     finish(tracing, 0, NULL);
-    return true;
 }

@@ -5,24 +5,64 @@
  * were, those that left meanwhile included.
  *
  * At most one a device. It ends by itself after its time, when its worker is lost, or
- * when who asked for it says so or is gone; a worker that does not answer is waited for a few
- * seconds only. What supervisor.h declares of traces is carried out here. Loop thread.
+ * when the asker says so or is gone; a worker that does not answer is waited for a few
+ * seconds only. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_TRACING_H
 #define GPUSHARE_SERVER_SUPERVISOR_TRACING_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#include "server/supervisor/supervisor.h"
 
 struct device;
 struct tracing;
 
+struct trace_client {
+    uint32_t number;
+    char name[64]; /* control characters replaced */
+    pid_t pid;     /* 0 if it is not visible from here */
+    uid_t uid;
+};
+
+/* What ran on a device, written down by its worker. */
+struct trace {
+    uint32_t device;
+    uint64_t milliseconds;              /* as asked */
+    int memory;                         /* read-only; the supervisor's own, closed after the call */
+    const char *trouble;                /* why it ended before its time, or NULL */
+    const struct trace_client *clients; /* that were attached at any time of it */
+    size_t client_count;
+};
+
+/* error: 0, or a number of the error table, a sentence in text, and no trace. */
+typedef void trace_done(void *context, uint32_t error, const char *text, const struct trace *trace);
+
+/* Whether a trace of the device could be started now: 0, or an error number with a sentence. */
+uint32_t tracing_check(const struct device *device, char *why, size_t why_size);
+
+/*
+ * Traces a device that tracing_check allows, for so long; device->tracing is set. done is called
+ * exactly once, from the loop and never before this returns, unless the trace is abandoned. 0, or
+ * an error number with a sentence (done is not called). by names the asker.
+ */
+uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char *by,
+                       trace_done *done, void *context, char *why, size_t why_size);
+
 /* This client has the device from now on. tracing: the device's, or NULL. */
 void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pid_t pid, uid_t uid);
 
-/* The device's worker is lost: the trace, if there is one, ends with what it has. */
+/* Whether a trace (or NULL) is one whose done will be called with this context. */
+bool tracing_is_for(const struct tracing *tracing, const void *context);
+
+/* It is to end now, before its time: done is called, with that as its trouble. */
+void tracing_stop(struct tracing *tracing);
+
+/* It ends now, and done is not called any more. */
+void tracing_abandon(struct tracing *tracing);
+
+/* The device's worker is lost: the trace (or NULL) ends with what it has. */
 void tracing_lost(struct tracing *tracing);
 
 #endif

@@ -25,7 +25,7 @@ static void must(int holds, const char *what)
 /* Nothing reaches the server beyond these, whatever the line. */
 static void must_be_in_range(const struct admin_request *request)
 {
-    const struct supervisor_change *change = &request->change;
+    const struct grant_change *change = &request->change;
     const struct schedule *schedule = &request->schedule;
     if (request->kind == ADMIN_TRACE)
         must(request->milliseconds >= 1 && request->milliseconds <= 600000, "trace's time");

@@ -29,10 +29,16 @@
 
 #include "common/channel.h"
 #include "common/timeline.h"
+#include "server/supervisor/change.h"
+#include "server/supervisor/clients.h"
+#include "server/supervisor/owner_total.h"
+#include "server/supervisor/reload.h"
 #include "server/supervisor/session.h"
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/session_request.h"
 #include "server/supervisor/supervisor_private.h"
+#include "server/supervisor/trace.h"
+#include "server/supervisor/view.h"
 
 #define MIB          (UINT64_C(1) << 20)
 #define FAKE_GRAIN   (2 * MIB)
@@ -110,7 +116,7 @@ static inline void fake_start_worker(struct fake *fake, uint32_t device, uint64_
     memset(worker, 0, sizeof *worker);
     worker->fd = pair[0];
     worker->automatic = true;
-    assert_int_equal(device_adopt(&fake->supervisor->devices[device], pair[1]), 0);
+    assert_int_equal(device_adopt(&fake->supervisor->server.devices[device], pair[1]), 0);
     struct proto_device_info info = {.memory = memory,
                                      .granularity = FAKE_GRAIN,
                                      .multiprocessors = 132,
@@ -420,7 +426,7 @@ static inline void fake_reloaded(void *context, uint32_t error, const char *text
     snprintf(reload->text, sizeof reload->text, "%s", text);
 }
 
-/* Begins to put this configuration in force. What supervisor_reload returns. */
+/* Begins to put this configuration in force. What reload_start returns. */
 static inline int fake_reload_begin(struct fake *fake, const char *yaml, struct fake_reload *reload)
 {
     char path[] = "/tmp/gpushare-fake-XXXXXX";
@@ -431,7 +437,7 @@ static inline int fake_reload_begin(struct fake *fake, const char *yaml, struct 
     close(fd);
     snprintf(fake->settings.config, sizeof fake->settings.config, "%s", path);
     char text[700] = "";
-    int result = supervisor_reload(fake->supervisor, text, sizeof text, fake_reloaded, reload);
+    int result = reload_start(fake->supervisor, text, sizeof text, fake_reloaded, reload);
     unlink(path);
     if (result)
         fake_reloaded(reload, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
@@ -470,7 +476,7 @@ static inline int fake_connect(struct fake *fake)
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     fcntl(pair[0], F_SETFL, O_NONBLOCK);
-    supervisor_accept(fake->supervisor, pair[1]);
+    clients_accept(fake->supervisor, pair[1]);
     return pair[0];
 }
 
@@ -586,14 +592,14 @@ static inline struct proto_memory_info fake_usage(struct fake *fake, int fd)
 /* Everybody is gone and everything is back, before the workers are stopped. */
 static inline void fake_expect_nothing_left(struct fake *fake)
 {
-    FAKE_WAIT(fake, fake->supervisor->sessions == 0);
-    assert_int_equal(fake->supervisor->host.used, 0);
-    assert_int_equal(fake->supervisor->fds.used, 0);
-    assert_int_equal(fake->supervisor->images.used, 0);
-    assert_int_equal(fake->supervisor->cache.images, 0);
-    assert_int_equal(fake->supervisor->plan.windows, 0);
+    FAKE_WAIT(fake, fake->supervisor->server.sessions == 0);
+    assert_int_equal(fake->supervisor->server.host.used, 0);
+    assert_int_equal(fake->supervisor->server.fds.used, 0);
+    assert_int_equal(fake->supervisor->server.images.used, 0);
+    assert_int_equal(fake->supervisor->server.cache.images, 0);
+    assert_int_equal(fake->supervisor->server.plan.windows, 0);
     for (uint32_t i = 0; i < fake->devices; i++) {
-        struct device *device = &fake->supervisor->devices[i];
+        struct device *device = &fake->supervisor->server.devices[i];
         if (device->link)
             assert_int_equal(worker_link_outstanding(device->link), 0);
     }
@@ -602,7 +608,7 @@ static inline void fake_expect_nothing_left(struct fake *fake)
 static inline void fake_close(struct fake *fake)
 {
     supervisor_stop(fake->supervisor);
-    FAKE_WAIT(fake, fake->stopped && fake->supervisor->sessions == 0);
+    FAKE_WAIT(fake, fake->stopped && fake->supervisor->server.sessions == 0);
     uv_run(&fake->loop, UV_RUN_DEFAULT);
     supervisor_free(fake->supervisor);
     assert_int_equal(uv_loop_close(&fake->loop), 0);

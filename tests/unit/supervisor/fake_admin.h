@@ -28,7 +28,13 @@
 #include "server/supervisor/admin.h"
 #include "server/supervisor/admin_request.h"
 #include "server/supervisor/settings.h"
+#include "server/supervisor/change.h"
+#include "server/supervisor/clients.h"
+#include "server/supervisor/owner_total.h"
+#include "server/supervisor/reload.h"
 #include "server/supervisor/supervisor.h"
+#include "server/supervisor/trace.h"
+#include "server/supervisor/view.h"
 
 /* ---- the supervisor that admin sees ---- */
 
@@ -37,13 +43,13 @@ enum { CLIENTS_MAX = 2000, ASKED_MAX = 4096 };
 struct supervisor {
     uv_loop_t loop;
     struct settings settings;
-    struct supervisor_client_view clients[CLIENTS_MAX];
+    struct client_view clients[CLIENTS_MAX];
     uint32_t client_count;
     uint32_t killed;
     unsigned reloads;
     bool broken; /* the configuration has a mistake */
     bool reload_later;
-    supervisor_reload_done *reload_done;
+    reload_done *reload_done;
     void *reload_context;
     char killed_by[128];
     bool workers_answer;
@@ -53,29 +59,29 @@ struct supervisor {
         void *context;
     } asked[ASKED_MAX];
     size_t asked_count;
-    struct supervisor_change change;
+    struct grant_change change;
     struct {
         uint32_t client;
-        supervisor_set_done *done;
+        change_done *done;
         void *context;
-        struct supervisor_change change;
+        struct grant_change change;
     } setting[16];
     size_t setting_count;
     struct schedule schedule; /* of device 0 */
     unsigned parts;           /* of the latest change of it */
-    supervisor_set_done *scheduled;
+    change_done *scheduled;
     void *scheduled_context;
     struct {
-        struct supervisor_whose whose; /* of the latest change */
-        struct supervisor_total_change change;
+        struct account_owner whose; /* of the latest change */
+        struct total_change change;
         unsigned changes;
         const char *refused; /* why; NULL: it is carried out */
     } total;
-    const char *no_room; /* why supervisor_set refuses guarantees */
+    const char *no_room; /* why change_set refuses guarantees */
     struct {
         uint32_t device;
         uint64_t milliseconds;
-        supervisor_trace_done *done; /* NULL: none is under way */
+        trace_done *done; /* NULL: none is under way */
         void *context;
         unsigned abandoned, ended;
     } trace;
@@ -83,27 +89,25 @@ struct supervisor {
 
 static struct supervisor supervisor;
 
-const char *supervisor_device_state_name(enum supervisor_device_state state)
+const char *device_state_name(enum device_state state)
 {
-    return state == SUPERVISOR_DEVICE_READY ? "ready" : "starting";
+    return state == DEVICE_READY ? "ready" : "starting";
 }
 
-uint32_t supervisor_device_count(const struct supervisor *self)
+uint32_t view_device_count(const struct supervisor *self)
 {
     (void)self;
     return 2;
 }
 
-void supervisor_device_view(const struct supervisor *self, uint32_t index,
-                            struct supervisor_device_view *view)
+void view_device(const struct supervisor *self, uint32_t index, struct device_view *view)
 {
-    *view = (struct supervisor_device_view){
-        .index = index, .ordinal = index, .schedule = self->schedule};
+    *view = (struct device_view){.index = index, .ordinal = index, .schedule = self->schedule};
     if (index == 1) {
         strcpy(view->trouble, "the worker ended: \x01 no driver");
         return;
     }
-    view->state = SUPERVISOR_DEVICE_READY;
+    view->state = DEVICE_READY;
     view->worker_pid = 77;
     view->worker_starts = 1;
     view->clients = self->client_count;
@@ -117,24 +121,23 @@ void supervisor_device_view(const struct supervisor *self, uint32_t index,
     view->info.uuid[0] = 0xab;
 }
 
-void supervisor_each_client(const struct supervisor *self,
-                            bool (*visit)(void *, const struct supervisor_client_view *),
-                            void *context)
+void view_each_client(const struct supervisor *self,
+                      bool (*visit)(void *, const struct client_view *), void *context)
 {
     for (uint32_t i = 0; i < self->client_count; i++)
         if (!visit(context, &self->clients[i]))
             return;
 }
 
-void supervisor_totals(const struct supervisor *self, struct supervisor_totals *totals)
+void view_server(const struct supervisor *self, struct server_view *totals)
 {
-    *totals = (struct supervisor_totals){.clients = self->client_count,
-                                         .clients_max = 4096,
-                                         .host_limit = 1 << 20,
-                                         .uptime_ns = 1500000000};
+    *totals = (struct server_view){.clients = self->client_count,
+                                   .clients_max = 4096,
+                                   .host_limit = 1 << 20,
+                                   .uptime_ns = 1500000000};
 }
 
-int supervisor_kill(struct supervisor *self, uint32_t client, const char *by)
+int clients_kill(struct supervisor *self, uint32_t client, const char *by)
 {
     for (uint32_t i = 0; i < self->client_count; i++) {
         if (self->clients[i].number != client)
@@ -146,8 +149,8 @@ int supervisor_kill(struct supervisor *self, uint32_t client, const char *by)
     return -ENOENT;
 }
 
-uint32_t supervisor_check(const struct supervisor *self, uint32_t client,
-                          const struct supervisor_change *change, char *why, size_t why_size)
+uint32_t change_check(const struct supervisor *self, uint32_t client,
+                      const struct grant_change *change, char *why, size_t why_size)
 {
     if (self->no_room) {
         snprintf(why, why_size, "%s", self->no_room);
@@ -159,8 +162,8 @@ uint32_t supervisor_check(const struct supervisor *self, uint32_t client,
     return PROTO_ERROR_INVALID_VALUE;
 }
 
-int supervisor_set(struct supervisor *self, uint32_t client, const struct supervisor_change *change,
-                   const char *by, supervisor_set_done *done, void *context)
+int change_set(struct supervisor *self, uint32_t client, const struct grant_change *change,
+               const char *by, change_done *done, void *context)
 {
     snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
     for (uint32_t i = 0; i < self->client_count; i++)
@@ -181,15 +184,14 @@ int supervisor_set(struct supervisor *self, uint32_t client, const struct superv
     return 0;
 }
 
-int supervisor_put_back(struct supervisor *self, uint32_t client,
-                        const struct supervisor_change *change, const char *by,
-                        supervisor_set_done *done, void *context)
+int change_put_back(struct supervisor *self, uint32_t client, const struct grant_change *change,
+                    const char *by, change_done *done, void *context)
 {
-    return supervisor_set(self, client, change, by, done, context);
+    return change_set(self, client, change, by, done, context);
 }
 
-int supervisor_schedule(struct supervisor *self, uint32_t device, const struct schedule *to,
-                        unsigned parts, const char *by, supervisor_set_done *done, void *context)
+int change_schedule(struct supervisor *self, uint32_t device, const struct schedule *to,
+                    unsigned parts, const char *by, change_done *done, void *context)
 {
     snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
     self->parts = parts;
@@ -204,8 +206,8 @@ int supervisor_schedule(struct supervisor *self, uint32_t device, const struct s
     return 0;
 }
 
-int supervisor_reload(struct supervisor *self, char *words, size_t bytes,
-                      supervisor_reload_done *done, void *context)
+int reload_start(struct supervisor *self, char *words, size_t bytes, reload_done *done,
+                 void *context)
 {
     self->reloads++;
     self->reload_done = done;
@@ -214,9 +216,9 @@ int supervisor_reload(struct supervisor *self, char *words, size_t bytes,
     return self->broken ? -EINVAL : self->reload_later ? 0 : 1;
 }
 
-uint32_t supervisor_total_set(struct supervisor *self, const struct supervisor_whose *whose,
-                              const struct supervisor_total_change *change, const char *by,
-                              char *why, size_t why_size)
+uint32_t owner_total_set(struct supervisor *self, const struct account_owner *whose,
+                         const struct total_change *change, const char *by, char *why,
+                         size_t why_size)
 {
     (void)by;
     if (self->total.refused) {
@@ -231,30 +233,28 @@ uint32_t supervisor_total_set(struct supervisor *self, const struct supervisor_w
 
 /* User 770 and group 780 are limited on device 1, and in pinned memory by an administrator; user
  * 771 on device 1 alone, user 772 in pinned memory alone. */
-void supervisor_total_view(const struct supervisor *self, const struct supervisor_whose *whose,
-                           uint32_t device, struct supervisor_total_view *view)
+void owner_total_view(const struct supervisor *self, const struct account_owner *whose,
+                      uint32_t device, struct total_view *view)
 {
     (void)self;
     bool both = whose->id == (whose->group ? 780u : 770u);
     bool limited = both || (!whose->group && whose->id == 771);
     bool pinned = both || (!whose->group && whose->id == 772);
-    *view = (struct supervisor_total_view){.limit = PROTO_UNSET, .used = device + 5};
+    *view = (struct total_view){.limit = PROTO_UNSET, .used = device + 5};
     if (limited && device == 1)
         view->limit = 4096;
-    if (device == SUPERVISOR_TOTAL_HOST)
-        *view = (struct supervisor_total_view){
-            .limit = pinned ? 512 : PROTO_UNSET, .used = 64, .set = pinned};
+    if (device == OWNER_TOTAL_HOST)
+        *view = (struct total_view){.limit = pinned ? 512 : PROTO_UNSET, .used = 64, .set = pinned};
 }
 
-void supervisor_config_view(const struct supervisor *self, struct supervisor_config_view *view)
+void view_config(const struct supervisor *self, struct config_view *view)
 {
-    *view = (struct supervisor_config_view){
+    *view = (struct config_view){
         .file = self->reloads > 1 ? "/etc/x.yaml" : NULL, .profiles = 2, .rules = 3};
 }
 
-int supervisor_usage(struct supervisor *self, uint32_t client,
-                     void (*done)(void *, uint32_t, const struct proto_worker_usage *),
-                     void *context)
+int view_usage(struct supervisor *self, uint32_t client,
+               void (*done)(void *, uint32_t, const struct proto_worker_usage *), void *context)
 {
     if (client == 13)
         return -ENOENT;
@@ -265,9 +265,8 @@ int supervisor_usage(struct supervisor *self, uint32_t client,
     return 0;
 }
 
-uint32_t supervisor_trace(struct supervisor *self, uint32_t device, uint64_t milliseconds,
-                          const char *by, supervisor_trace_done *done, void *context, char *why,
-                          size_t why_size)
+uint32_t trace_start(struct supervisor *self, uint32_t device, uint64_t milliseconds,
+                     const char *by, trace_done *done, void *context, char *why, size_t why_size)
 {
     if (self->trace.done) {
         snprintf(why, why_size, "being traced for %s", by);
@@ -280,12 +279,12 @@ uint32_t supervisor_trace(struct supervisor *self, uint32_t device, uint64_t mil
     return 0;
 }
 
-void supervisor_trace_end(struct supervisor *self, const void *context)
+void trace_stop(struct supervisor *self, const void *context)
 {
     self->trace.ended += self->trace.done && self->trace.context == context;
 }
 
-bool supervisor_trace_abandon(struct supervisor *self, const void *context)
+bool trace_abandon(struct supervisor *self, const void *context)
 {
     if (!self->trace.done || self->trace.context != context)
         return false;
@@ -297,15 +296,15 @@ bool supervisor_trace_abandon(struct supervisor *self, const void *context)
 /* The trace under way ends with this memory; error: it fails. */
 static inline void trace_ends(int memory, uint32_t error)
 {
-    static const struct supervisor_trace_client clients[] = {
+    static const struct trace_client clients[] = {
         {.number = 5, .name = "a \"b\" \\", .pid = 50, .uid = 1000}, {.number = 9, .name = "c"}};
-    struct supervisor_trace trace = {.device = supervisor.trace.device,
-                                     .milliseconds = supervisor.trace.milliseconds,
-                                     .memory = memory,
-                                     .trouble = "the worker ended",
-                                     .clients = clients,
-                                     .client_count = 2};
-    supervisor_trace_done *done = supervisor.trace.done;
+    struct trace trace = {.device = supervisor.trace.device,
+                          .milliseconds = supervisor.trace.milliseconds,
+                          .memory = memory,
+                          .trouble = "the worker ended",
+                          .clients = clients,
+                          .client_count = 2};
+    trace_done *done = supervisor.trace.done;
     assert_non_null(done);
     supervisor.trace.done = NULL;
     done(supervisor.trace.context, error, error ? "no trace" : "", error ? NULL : &trace);
@@ -357,23 +356,23 @@ static inline void turn(void)
 
 static inline void add_client(uint32_t number, bool attached)
 {
-    struct supervisor_client_view *view = &supervisor.clients[supervisor.client_count++];
-    *view = (struct supervisor_client_view){.number = number,
-                                            .pid = 4000 + (pid_t)number,
-                                            .uid = 1000,
-                                            .state = attached ? "attached" : "hello",
-                                            .attached = attached,
-                                            .memory_asked = PROTO_UNSET,
-                                            .memory_limit = 1 << 30,
-                                            .memory_charged = 2 << 20,
-                                            .host_asked = 1 << 16,
-                                            .host_limit = 1 << 16,
-                                            .threads_asked = 1250,
-                                            .threads_granted = 1250,
-                                            .time_limit = 10000,
-                                            .multiprocessors = 16,
-                                            .partitioned = true,
-                                            .connected_ns = 1000000000};
+    struct client_view *view = &supervisor.clients[supervisor.client_count++];
+    *view = (struct client_view){.number = number,
+                                 .pid = 4000 + (pid_t)number,
+                                 .uid = 1000,
+                                 .state = attached ? "attached" : "hello",
+                                 .attached = attached,
+                                 .memory_asked = PROTO_UNSET,
+                                 .memory_limit = 1 << 30,
+                                 .memory_charged = 2 << 20,
+                                 .host_asked = 1 << 16,
+                                 .host_limit = 1 << 16,
+                                 .threads_asked = 1250,
+                                 .threads_granted = 1250,
+                                 .time_limit = 10000,
+                                 .multiprocessors = 16,
+                                 .partitioned = true,
+                                 .connected_ns = 1000000000};
     snprintf(view->name, sizeof view->name, "job %u", number);
 }
 

@@ -4,7 +4,7 @@
 #include "tests/unit/supervisor/fake.h"
 
 static struct fake fake;
-#define nothing supervisor_change_none
+#define nothing grant_change_none
 
 static struct {
     unsigned calls;
@@ -21,16 +21,15 @@ static void take(void *context, uint32_t client, uint32_t error, const char *tex
     snprintf(told.text, sizeof told.text, "%s", text);
 }
 
-static int set(uint32_t client, struct supervisor_change change)
+static int set(uint32_t client, struct grant_change change)
 {
-    return supervisor_set(fake.supervisor, client, &change, "a test", take, &told);
+    return change_set(fake.supervisor, client, &change, "a test", take, &told);
 }
 
-static void refused(uint32_t client, struct supervisor_change change, uint32_t error,
-                    const char *word)
+static void refused(uint32_t client, struct grant_change change, uint32_t error, const char *word)
 {
     char why[300] = "";
-    assert_int_equal(supervisor_check(fake.supervisor, client, &change, why, sizeof why), error);
+    assert_int_equal(change_check(fake.supervisor, client, &change, why, sizeof why), error);
     assert_non_null(strstr(why, word));
 }
 
@@ -53,7 +52,7 @@ static void a_memory_limit_rises_and_falls(void **state)
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     uint32_t client = attached.client;
-    struct supervisor_change change = nothing;
+    struct grant_change change = nothing;
     uint64_t first = fake_alloc(&fake, fd, 16 * MIB);
     fake_alloc_refused(&fake, fd, 1, PROTO_ERROR_OUT_OF_MEMORY, "limit");
     change.memory_limit = attached.window_bytes;
@@ -84,7 +83,7 @@ static void a_host_limit_holds_for_what_follows(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct supervisor_change change = nothing;
+    struct grant_change change = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     change.host_limit = 1 * MIB;
@@ -105,7 +104,7 @@ static void more_than_the_window_or_the_device_is_refused_with_both_numbers(void
 {
     (void)state;
     struct proto_attached attached;
-    struct supervisor_change change = nothing;
+    struct grant_change change = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     char number[32];
@@ -133,7 +132,7 @@ static void changes_on_their_way_leave_each_other_alone(void **state)
     (void)state;
     struct proto_attached attached;
     struct proto_worker_limits asked[2];
-    struct supervisor_change threads = nothing, priority = nothing;
+    struct grant_change threads = nothing, priority = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 0, NULL, &attached);
     fake.worker[0].automatic = false;
@@ -171,7 +170,7 @@ static void what_the_worker_refuses_changes_nothing(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct supervisor_change change = nothing;
+    struct grant_change change = nothing;
     struct proto_failed failed = {.error = PROTO_ERROR_OUT_OF_MEMORY, .text = "no partition"};
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
@@ -197,7 +196,7 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     (void)state;
     struct proto_attached attached;
     struct proto_worker_limits asked;
-    struct supervisor_change change = nothing;
+    struct grant_change change = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     uint32_t client = attached.client;
@@ -221,7 +220,7 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     refused(client, change, PROTO_ERROR_INVALID_VALUE, "threads.limit of 29.99%");
     change.thread_percentage = 3000;
     char why[300];
-    assert_int_equal(supervisor_check(fake.supervisor, client, &change, why, sizeof why), 0);
+    assert_int_equal(change_check(fake.supervisor, client, &change, why, sizeof why), 0);
     fake_answer(&fake.worker[0], &fake.worker[0].message);
     FAKE_WAIT(&fake, told.calls == 1);
     fake.worker[0].automatic = true;
@@ -233,7 +232,7 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     change.time_request = 6001;
     refused(client, change, PROTO_ERROR_INVALID_VALUE, "time.request of 60.01%");
     change.time_limit = 7000;
-    assert_int_equal(supervisor_check(fake.supervisor, client, &change, why, sizeof why), 0);
+    assert_int_equal(change_check(fake.supervisor, client, &change, why, sizeof why), 0);
     /* A request can be taken away again; the rest stays. */
     change = nothing;
     change.time_request = 0;
@@ -252,7 +251,7 @@ static void guarantees_hold_and_come_back(void **state)
 {
     (void)state;
     struct proto_attached a, b;
-    struct supervisor_change change = nothing;
+    struct grant_change change = nothing;
     char why[300];
     begin();
     int first = fake_attach(&fake, 0, 64 * MIB, NULL, &a);
@@ -273,7 +272,7 @@ static void guarantees_hold_and_come_back(void **state)
     refused(b.client, change, PROTO_ERROR_INVALID_VALUE, "264M");
     assert_int_equal(set(b.client, change), -ENOSPC);
     change.memory_request_share = 5000; /* of 256 MiB: what b has already is enough */
-    assert_int_equal(supervisor_check(fake.supervisor, b.client, &change, why, sizeof why), 0);
+    assert_int_equal(change_check(fake.supervisor, b.client, &change, why, sizeof why), 0);
     /* Refused with the rest: the guarantee of before stands. */
     fake.worker[0].automatic = false;
     change = nothing;
@@ -315,7 +314,7 @@ static void changes_are_undone_before_a_reload_goes_on(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct supervisor_change change = nothing;
+    struct grant_change change = nothing;
     char text[300];
     bool over = false;
     begin();
@@ -323,14 +322,14 @@ static void changes_are_undone_before_a_reload_goes_on(void **state)
     fake.worker[0].automatic = false;
     change.priority = 3;
     assert_int_equal(set(attached.client, change), 0);
-    assert_int_equal(supervisor_reload(fake.supervisor, text, sizeof text, reloaded, &over), 0);
+    assert_int_equal(reload_start(fake.supervisor, text, sizeof text, reloaded, &over), 0);
     assert_int_equal(set(attached.client, change), -EBUSY);
     assert_int_equal(
-        supervisor_schedule(fake.supervisor, 0, &(struct schedule){0}, 1, "a test", take, &told),
+        change_schedule(fake.supervisor, 0, &(struct schedule){0}, 1, "a test", take, &told),
         -EBUSY);
     change.priority = 0;
     assert_int_equal(
-        supervisor_put_back(fake.supervisor, attached.client, &change, "a test", take, &told), 0);
+        change_put_back(fake.supervisor, attached.client, &change, "a test", take, &told), 0);
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     fake_answer(&fake.worker[0], &fake.worker[0].message);
     FAKE_WAIT(&fake, told.calls == 1);
@@ -351,7 +350,7 @@ static void a_refusals_arithmetic_comes_through_whole(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct supervisor_change change = nothing;
+    struct grant_change change = nothing;
     struct proto_failed failed = {.error = PROTO_ERROR_INVALID_VALUE};
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
@@ -376,7 +375,7 @@ static void who_leaves_meanwhile_is_told_of_once(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct supervisor_change change = nothing;
+    struct grant_change change = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     fake.worker[0].automatic = false;
@@ -385,7 +384,7 @@ static void who_leaves_meanwhile_is_told_of_once(void **state)
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     close(fd);
     char why[300];
-    FAKE_WAIT(&fake, supervisor_check(fake.supervisor, attached.client, &change, why, sizeof why));
+    FAKE_WAIT(&fake, change_check(fake.supervisor, attached.client, &change, why, sizeof why));
     assert_int_equal(set(attached.client, change), -ENOENT);
     refused(attached.client, change, PROTO_ERROR_NOT_FOUND, "clients");
     fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
@@ -400,7 +399,7 @@ static void a_worker_that_dies_ends_the_change(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct supervisor_change change = nothing;
+    struct grant_change change = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     fake.worker[0].automatic = false;

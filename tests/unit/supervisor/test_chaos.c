@@ -184,8 +184,8 @@ static void disturb(struct fake_worker *worker, uint32_t device)
         if (dice(6))
             return;
         fake_kill_worker(&fake, device);
-        FAKE_WAIT(&fake, !fake.supervisor->devices[device].link);
-        uv_timer_stop(&fake.supervisor->devices[device].timer);
+        FAKE_WAIT(&fake, !fake.supervisor->server.devices[device].link);
+        uv_timer_stop(&fake.supervisor->server.devices[device].timer);
         fake_start_worker(&fake, device, 256 * MIB);
     }
 }
@@ -194,7 +194,7 @@ static void disturb(struct fake_worker *worker, uint32_t device)
 static void check_limits(void)
 {
     uint64_t host = 0, fds = 0;
-    for (struct session *s = fake.supervisor->first; s; s = s->next) {
+    for (struct session *s = fake.supervisor->server.first; s; s = s->next) {
         if (!s->device)
             continue;
         assert_true(s->memory.used <= s->memory.limit);
@@ -208,8 +208,8 @@ static void check_limits(void)
         lent += s->lent;
         fds += s->fds.used;
     }
-    assert_int_equal(host, fake.supervisor->host.used);
-    assert_int_equal(fds, fake.supervisor->fds.used);
+    assert_int_equal(host, fake.supervisor->server.host.used);
+    assert_int_equal(fds, fake.supervisor->server.fds.used);
 }
 
 static void whatever_happens_everything_comes_back(void **state)

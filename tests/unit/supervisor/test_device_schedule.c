@@ -24,13 +24,13 @@ static const struct schedule fair = {SCHEDULE_FAIR, 1000, 50000000, UINT64_C(200
 
 static int set(uint32_t device, unsigned parts)
 {
-    return supervisor_schedule(fake.supervisor, device, &fair, parts, "a test", take, &told);
+    return change_schedule(fake.supervisor, device, &fair, parts, "a test", take, &told);
 }
 
 static struct schedule in_force(uint32_t device)
 {
-    struct supervisor_device_view view;
-    supervisor_device_view(fake.supervisor, device, &view);
+    struct device_view view;
+    view_device(fake.supervisor, device, &view);
     return view.schedule;
 }
 
@@ -55,8 +55,8 @@ static void a_worker_is_told_before_any_client(void **state)
     assert_int_equal(fake.worker[0].schedule.lease, 250000000);
     /* A client that waits for the next worker comes after the word to it. */
     fake_kill_worker(&fake, 0);
-    FAKE_WAIT(&fake, fake.supervisor->devices[0].state != SUPERVISOR_DEVICE_READY);
-    uv_timer_stop(&fake.supervisor->devices[0].timer);
+    FAKE_WAIT(&fake, fake.supervisor->server.devices[0].state != DEVICE_READY);
+    uv_timer_stop(&fake.supervisor->server.devices[0].timer);
     int fd = fake_greet(&fake);
     struct proto_attach attach = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
     fake_send(&fake, fd, PROTO_ATTACH, &attach);
@@ -155,7 +155,7 @@ static void without_a_worker_the_next_one_is_told(void **state)
     FAKE_WAIT(&fake, told.calls == 1);
     assert_int_equal(told.error, PROTO_ERROR_WORKER_LOST);
     expect_in_force(0, schedule_default());
-    uv_timer_stop(&fake.supervisor->devices[0].timer);
+    uv_timer_stop(&fake.supervisor->server.devices[0].timer);
     assert_int_equal(set(0, SCHEDULE_WHOLE), 1);
     expect_in_force(0, fair);
     assert_int_equal(told.calls, 1);
@@ -172,8 +172,8 @@ static void a_new_worker_that_refuses_is_shown_as_it_works(void **state)
     (void)state;
     begin(1);
     fake_kill_worker(&fake, 0);
-    FAKE_WAIT(&fake, fake.supervisor->devices[0].state != SUPERVISOR_DEVICE_READY);
-    uv_timer_stop(&fake.supervisor->devices[0].timer);
+    FAKE_WAIT(&fake, fake.supervisor->server.devices[0].state != DEVICE_READY);
+    uv_timer_stop(&fake.supervisor->server.devices[0].timer);
     assert_int_equal(set(0, SCHEDULE_WHOLE), 1);
     fake_start_worker(&fake, 0, 256 * MIB);
     fake.worker[0].refuse_schedule = "it knows no modes";

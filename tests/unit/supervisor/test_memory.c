@@ -172,8 +172,8 @@ static void file_descriptors_are_a_limit_of_their_own(void **state)
 {
     (void)state;
     fake_open(&fake, 1, 4096 * MIB);
-    fake.supervisor->budget.client_share = 3;
-    fake.supervisor->fds.limit = 5;
+    fake.supervisor->server.budget.client_share = 3;
+    fake.supervisor->server.fds.limit = 5;
     int one = fake_attach(&fake, 0, 0, NULL, NULL), two = fake_attach(&fake, 0, 0, NULL, NULL);
     for (unsigned i = 0; i < 3; i++)
         fake_alloc(&fake, one, 2 * MIB);
@@ -185,7 +185,7 @@ static void file_descriptors_are_a_limit_of_their_own(void **state)
     fake_send(&fake, two, PROTO_HOST_ALLOC, &host);
     fake_expect_failed(&fake, two, PROTO_ERROR_SERVER_RESOURCES, "5 of 5");
     close(one);
-    FAKE_WAIT(&fake, fake.supervisor->sessions == 1);
+    FAKE_WAIT(&fake, fake.supervisor->server.sessions == 1);
     fake_alloc(&fake, two, 2 * MIB);
     close(two);
     fake_expect_nothing_left(&fake);
@@ -371,7 +371,7 @@ static void a_link_shows_a_timeline_and_its_end(void **state)
     for (unsigned i = 0; i < fake.settings.streams; i++)
         assert_int_equal(words[i], 0);
     close(one);
-    FAKE_WAIT(&fake, fake.supervisor->sessions == 1);
+    FAKE_WAIT(&fake, fake.supervisor->server.sessions == 1);
     for (unsigned i = 0; i < fake.settings.streams; i++)
         assert_true(words[i] == UINT64_MAX);
     munmap((void *)(uintptr_t)words, 4096);
@@ -399,9 +399,9 @@ static void shares_do_not_outlive_their_owner(void **state)
         fake_expect(&fake, one, PROTO_DONE);
         close(round & 1 ? one : two);
         if (round & 2) {
-            FAKE_WAIT(&fake, fake.supervisor->sessions == 1);
-            assert_int_equal(fake.supervisor->first->lent, 0);
-            assert_null(fake.supervisor->first->shares);
+            FAKE_WAIT(&fake, fake.supervisor->server.sessions == 1);
+            assert_int_equal(fake.supervisor->server.first->lent, 0);
+            assert_null(fake.supervisor->server.first->shares);
         }
         close(round & 1 ? two : one);
         fake_expect_nothing_left(&fake);
@@ -440,18 +440,18 @@ static void images_are_shared_by_content(void **state)
     int one = fake_attach(&fake, 0, 0, NULL, NULL), two = fake_attach(&fake, 0, 0, NULL, NULL);
     uint32_t module = load(one, "the same text");
     load(two, "the same text");
-    assert_int_equal(fake.supervisor->cache.images, 1);
-    assert_int_equal(fake.supervisor->cache.first->references, 2);
+    assert_int_equal(fake.supervisor->server.cache.images, 1);
+    assert_int_equal(fake.supervisor->server.cache.first->references, 2);
     load(two, "another text!");
-    assert_int_equal(fake.supervisor->cache.images, 2);
+    assert_int_equal(fake.supervisor->server.cache.images, 2);
     struct proto_module_unload body = {.module = module};
     fake_send(&fake, one, PROTO_MODULE_UNLOAD, &body);
     fake_expect(&fake, one, PROTO_DONE);
-    assert_int_equal(fake.supervisor->cache.images, 2);
+    assert_int_equal(fake.supervisor->server.cache.images, 2);
     fake_send(&fake, one, PROTO_MODULE_UNLOAD, &body);
     fake_expect_failed(&fake, one, PROTO_ERROR_INVALID_HANDLE, "module 1");
     close(two);
-    FAKE_WAIT(&fake, fake.supervisor->cache.images == 0);
+    FAKE_WAIT(&fake, fake.supervisor->server.cache.images == 0);
     close(one);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
@@ -490,14 +490,14 @@ static void variables_are_charged_and_come_back(void **state)
     uint32_t module = load(fd, "module with variables");
     assert_int_equal(fake_usage(&fake, fd).used, 6 * MIB);
     /* The variables' memory is not the client's to free. */
-    struct proto_memory_free body = {.address = fake.supervisor->first->heap.first->address};
+    struct proto_memory_free body = {.address = fake.supervisor->server.first->heap.first->address};
     fake_send(&fake, fd, PROTO_MEMORY_FREE, &body);
     fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_HANDLE, "of this client");
     /* A second one does not fit: the worker is told to forget what it has inspected. */
     send_image(fd, "another", 7);
     fake_expect_failed(&fake, fd, PROTO_ERROR_OUT_OF_MEMORY, "variables");
     FAKE_WAIT(&fake, fake.worker[0].unloads == 1);
-    assert_int_equal(fake.supervisor->first->module_count, 1);
+    assert_int_equal(fake.supervisor->server.first->module_count, 1);
     struct proto_module_unload unload = {.module = module};
     fake_send(&fake, fd, PROTO_MODULE_UNLOAD, &unload);
     fake_expect(&fake, fd, PROTO_DONE);
@@ -533,17 +533,17 @@ static void images_are_a_limit_of_their_own(void **state)
 {
     (void)state;
     fake_open(&fake, 1, 256 * MIB);
-    fake.supervisor->images.limit = 40; /* of which each client may have a quarter */
+    fake.supervisor->server.images.limit = 40; /* of which each client may have a quarter */
     int one = fake_attach(&fake, 0, 0, NULL, NULL), two = fake_attach(&fake, 0, 0, NULL, NULL);
     uint32_t module = load(one, "sixofs");
     send_image(one, "fiveB", 5);
     fake_expect_failed(&fake, one, PROTO_ERROR_OUT_OF_MEMORY, "module image memory of this client");
     load(one, "four");
-    assert_int_equal(fake.supervisor->images.used, 10);
+    assert_int_equal(fake.supervisor->server.images.used, 10);
     /* Each client pays for what it loaded, though the bytes are kept once. */
     load(two, "sixofs");
-    assert_int_equal(fake.supervisor->images.used, 16);
-    assert_int_equal(fake.supervisor->cache.images, 2);
+    assert_int_equal(fake.supervisor->server.images.used, 16);
+    assert_int_equal(fake.supervisor->server.cache.images, 2);
     struct proto_module_unload unload = {.module = module};
     fake_send(&fake, one, PROTO_MODULE_UNLOAD, &unload);
     fake_expect(&fake, one, PROTO_DONE);
@@ -564,17 +564,17 @@ static void a_module_that_does_not_load_leaves_nothing(void **state)
     send_image(fd, "text", 4);
     fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_PTX, "line 3");
     FAKE_WAIT(&fake, fake.worker[0].unloads == 1 && fake_usage(&fake, fd).used == 0);
-    assert_int_equal(fake.supervisor->first->module_count, 0);
-    assert_int_equal(fake.supervisor->cache.images, 0);
-    assert_int_equal(fake.supervisor->fds.used, 0);
+    assert_int_equal(fake.supervisor->server.first->module_count, 0);
+    assert_int_equal(fake.supervisor->server.cache.images, 0);
+    assert_int_equal(fake.supervisor->server.fds.used, 0);
     fake.worker[0].refuse_load = false;
     /* Each module is charged a descriptor, and a second one while it is loaded. */
-    fake.supervisor->fds.limit = 4;
+    fake.supervisor->server.fds.limit = 4;
     load(fd, "one"); /* with the slab of its variables: two */
     load(fd, "two");
     send_image(fd, "four", 4);
     fake_expect_failed(&fake, fd, PROTO_ERROR_SERVER_RESOURCES, "4 of 4");
-    assert_int_equal(fake.supervisor->fds.used, 3);
+    assert_int_equal(fake.supervisor->server.fds.used, 3);
     close(fd);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
@@ -646,9 +646,9 @@ static void a_lost_worker_takes_its_clients_along_by_name(void **state)
                                        .text = "kernel f used 0x0"};
     fake_settle(&fake);
     /* The fault word is what a sleeping client sees. */
-    struct proto_status_header *status = fake.supervisor->last->status.base;
+    struct proto_status_header *status = fake.supervisor->server.last->status.base;
     struct proto_status_header *copy =
-        mmap(NULL, 4096, PROT_READ, MAP_SHARED, fake.supervisor->last->status.fd, 0);
+        mmap(NULL, 4096, PROT_READ, MAP_SHARED, fake.supervisor->server.last->status.fd, 0);
     assert_ptr_not_equal(copy, MAP_FAILED);
     assert_int_equal(status->fault, 0);
     channel_send(fake.worker[0].fd, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
@@ -656,10 +656,10 @@ static void a_lost_worker_takes_its_clients_along_by_name(void **state)
         fake_expect_ended(&fake, fds[i], PROTO_ERROR_ILLEGAL_ADDRESS, "kernel f used 0x0");
     assert_int_equal(copy->fault, PROTO_ERROR_ILLEGAL_ADDRESS);
     munmap(copy, 4096);
-    FAKE_WAIT(&fake, fake.supervisor->sessions == 1);
+    FAKE_WAIT(&fake, fake.supervisor->server.sessions == 1);
     fake_usage(&fake, elsewhere);
     fake_kill_worker(&fake, 0);
-    uv_timer_stop(&fake.supervisor->devices[0].timer);
+    uv_timer_stop(&fake.supervisor->server.devices[0].timer);
     fake_start_worker(&fake, 0, 256 * MIB);
     int next = fake_attach(&fake, 0, 0, NULL, NULL);
     fake_alloc(&fake, next, MIB);
@@ -698,7 +698,7 @@ static void a_window_moves_until_something_lies_in_it(void **state)
         assert_int_equal(window->window_bytes, attached.window_bytes);
         before = window->device_base;
     }
-    assert_int_equal(fake.supervisor->plan.windows, 1);
+    assert_int_equal(fake.supervisor->server.plan.windows, 1);
     assert_true(fake_alloc(&fake, fd, 1) >= before);
     fake_send(&fake, fd, PROTO_WINDOW_MOVE, NULL);
     fake_expect_failed(&fake, fd, PROTO_ERROR_NOT_PERMITTED, "allocated");
@@ -711,7 +711,7 @@ static void a_full_arena_refuses_by_name(void **state)
 {
     (void)state;
     fake_open(&fake, 1, 256 * MIB);
-    fake.supervisor->plan.bytes = 1024 * MIB; /* four windows */
+    fake.supervisor->server.plan.bytes = 1024 * MIB; /* four windows */
     int fds[4];
     for (unsigned i = 0; i < 4; i++)
         fds[i] = fake_attach(&fake, 0, 0, NULL, NULL);
@@ -720,7 +720,7 @@ static void a_full_arena_refuses_by_name(void **state)
     fake_send(&fake, fd, PROTO_ATTACH, &body);
     fake_expect_failed(&fake, fd, PROTO_ERROR_ADDRESS_SPACE_FULL, "256 MiB");
     close(fds[2]);
-    FAKE_WAIT(&fake, fake.supervisor->plan.windows == 3);
+    FAKE_WAIT(&fake, fake.supervisor->server.plan.windows == 3);
     fake_send(&fake, fd, PROTO_ATTACH, &body); /* the refused one may try again */
     fake_expect(&fake, fd, PROTO_ATTACHED);
     channel_close_fds(&fake.message);

@@ -32,7 +32,7 @@ static void begin(uint32_t devices, const char *yaml)
 static void end(void)
 {
     fake_expect_nothing_left(&fake);
-    assert_null(fake.supervisor->totals.first);
+    assert_null(fake.supervisor->server.totals.first);
     fake_close(&fake);
 }
 
@@ -108,10 +108,10 @@ static void told(void *context, uint32_t client, uint32_t error, const char *tex
 /* As an administrator does by hand. */
 static void set_request(uint32_t client, uint32_t request)
 {
-    struct supervisor_change change = supervisor_change_none;
+    struct grant_change change = grant_change_none;
     bool done = false;
     change.thread_request = request;
-    assert_int_equal(supervisor_set(fake.supervisor, client, &change, "a test", told, &done), 0);
+    assert_int_equal(change_set(fake.supervisor, client, &change, "a test", told, &done), 0);
     FAKE_WAIT(&fake, done);
 }
 
@@ -132,7 +132,7 @@ static struct picture picture(int a, int b)
     picture.schedule = fake.worker[0].schedule;
     picture.a = limits_of(a);
     picture.b = limits_of(b);
-    struct session *session = fake.supervisor->first;
+    struct session *session = fake.supervisor->server.first;
     for (int i = 0; i < 2; i++, session = session->next)
         picture.guaranteed[i] = session->memory.guarantee;
     int fd = attach("fresh");
@@ -256,15 +256,15 @@ static void who_attaches_after_a_refusal_has_the_old_grant(void **state)
     assert_int_equal(
         fake_reload_begin(&fake, "clients: {threads: {limit: 30%}, priority: 4}\n", &reload), 0);
     int late = attach("late");
-    struct supervisor_change change = supervisor_change_none;
+    struct grant_change change = grant_change_none;
     char why[200];
     change.priority = 1;
-    assert_int_equal(supervisor_check(fake.supervisor, 1, &change, why, sizeof why),
+    assert_int_equal(change_check(fake.supervisor, 1, &change, why, sizeof why),
                      PROTO_ERROR_NOT_READY);
-    assert_int_equal(supervisor_set(fake.supervisor, 1, &change, "a test", told, NULL), -EBUSY);
+    assert_int_equal(change_set(fake.supervisor, 1, &change, "a test", told, NULL), -EBUSY);
     struct schedule schedule = schedule_default();
     assert_int_equal(
-        supervisor_schedule(fake.supervisor, 0, &schedule, SCHEDULE_MODE, "a test", told, NULL),
+        change_schedule(fake.supervisor, 0, &schedule, SCHEDULE_MODE, "a test", told, NULL),
         -EBUSY);
     struct fake_reload second;
     assert_int_equal(fake_reload_begin(&fake, "", &second), -EBUSY);
@@ -330,8 +330,8 @@ static void a_worker_that_dies_meanwhile_refuses_it(void **state)
     FAKE_WAIT(&fake, reload.over);
     assert_int_not_equal(reload.error, 0);
     assert_int_equal(fake.worker[1].schedule.mode, SCHEDULE_CONCURRENT);
-    assert_int_equal(fake.supervisor->devices[0].schedule.mode, SCHEDULE_CONCURRENT);
-    assert_int_equal(fake.supervisor->config->ceilings[0].threads, 5000);
+    assert_int_equal(fake.supervisor->server.devices[0].schedule.mode, SCHEDULE_CONCURRENT);
+    assert_int_equal(fake.supervisor->server.config->ceilings[0].threads, 5000);
     close(a);
     end();
 }

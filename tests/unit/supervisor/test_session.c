@@ -183,9 +183,9 @@ static void one_client_too_many_is_refused_by_name(void **state)
     fake_send(&fake, late, PROTO_HELLO, &hello);
     fake_expect_failed(&fake, late, PROTO_ERROR_TOO_MANY_CLIENTS, "40");
     close(late);
-    FAKE_WAIT(&fake, fake.supervisor->sessions == MOST);
+    FAKE_WAIT(&fake, fake.supervisor->server.sessions == MOST);
     close(fds[7]);
-    FAKE_WAIT(&fake, fake.supervisor->sessions == MOST - 1);
+    FAKE_WAIT(&fake, fake.supervisor->server.sessions == MOST - 1);
     fds[7] = fake_greet(&fake);
     for (unsigned i = 0; i < MOST; i++)
         close(fds[i]);
@@ -198,7 +198,7 @@ static void an_early_client_waits_for_the_device(void **state)
     (void)state;
     fake_open(&fake, 1, 256 * MIB);
     fake_kill_worker(&fake, 0);
-    FAKE_WAIT(&fake, fake.supervisor->devices[0].state == SUPERVISOR_DEVICE_WAITING);
+    FAKE_WAIT(&fake, fake.supervisor->server.devices[0].state == DEVICE_WAITING);
     int fd = fake_greet(&fake);
     struct proto_attach attach = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
     fake_send(&fake, fd, PROTO_ATTACH, &attach);
@@ -208,7 +208,7 @@ static void an_early_client_waits_for_the_device(void **state)
     fake_send(&fake, other, PROTO_ATTACH, &attach);
     fake_settle(&fake);
     close(other);
-    uv_timer_stop(&fake.supervisor->devices[0].timer);
+    uv_timer_stop(&fake.supervisor->server.devices[0].timer);
     fake_start_worker(&fake, 0, 256 * MIB);
     fake_expect(&fake, fd, PROTO_ATTACHED);
     channel_close_fds(&fake.message);
@@ -232,8 +232,8 @@ static void a_client_that_vanishes_while_it_attaches_leaves_nothing(void **state
     request = *message;
     close(fd);
     fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
-    assert_int_equal(fake.supervisor->sessions, 1); /* not before the worker says so */
-    assert_int_equal(fake.supervisor->plan.windows, 1);
+    assert_int_equal(fake.supervisor->server.sessions, 1); /* not before the worker says so */
+    assert_int_equal(fake.supervisor->server.plan.windows, 1);
     struct proto_worker_attached attached = {.multiprocessors = 8};
     fake_reply(&fake.worker[0], &request, PROTO_WORKER_ATTACHED, &attached, NULL, 0);
     fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
@@ -252,7 +252,7 @@ static void requests_beyond_the_limit_wait_in_the_socket(void **state)
     for (unsigned i = 0; i < SENT; i++)
         fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
     fake_settle(&fake);
-    assert_int_equal(fake.supervisor->first->requests, SESSION_REQUESTS_MOST);
+    assert_int_equal(fake.supervisor->server.first->requests, SESSION_REQUESTS_MOST);
     for (unsigned i = 0; i < SENT; i++) {
         struct proto_event_created created = {.event = i + 1};
         struct channel_message *message = fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
@@ -303,7 +303,7 @@ static void who_asks_and_never_reads_is_disconnected(void **state)
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     struct proto_memory_free wrong = {.address = 1};
     FAKE_WAIT(&fake,
-              fake.supervisor->sessions == 0 ||
+              fake.supervisor->server.sessions == 0 ||
                   channel_send(fd, PROTO_MEMORY_FREE, 1, 0, &wrong, NULL, 0, NULL, 0) == -EPIPE);
     close(fd);
     fake_expect_nothing_left(&fake);
@@ -317,9 +317,9 @@ static void killed_clients_are_told(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_attach(&fake, 0, 0, NULL, &attached);
     fake_alloc(&fake, fd, 5 * MIB);
-    assert_int_equal(supervisor_kill(fake.supervisor, attached.client + 1, "uid 0"), -ENOENT);
-    assert_int_equal(supervisor_kill(fake.supervisor, attached.client, "uid 0"), 0);
-    assert_int_equal(supervisor_kill(fake.supervisor, attached.client, "uid 0"), -ENOENT);
+    assert_int_equal(clients_kill(fake.supervisor, attached.client + 1, "uid 0"), -ENOENT);
+    assert_int_equal(clients_kill(fake.supervisor, attached.client, "uid 0"), 0);
+    assert_int_equal(clients_kill(fake.supervisor, attached.client, "uid 0"), -ENOENT);
     fake_expect_ended(&fake, fd, PROTO_ERROR_KILLED, "uid 0");
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
@@ -353,7 +353,7 @@ static void a_marked_session_stands_until_the_loops_turn(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     fake_alloc(&fake, fd, 5 * MIB);
-    struct session *session = fake.supervisor->first;
+    struct session *session = fake.supervisor->server.first;
     struct request *request = session_request(session, 99, PROTO_DONE);
     session_fail(session, PROTO_ERROR_KILLED, "the first reason");
     session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "the second reason");
@@ -380,10 +380,11 @@ static void what_a_client_waits_for_ends_with_it(void **state)
     fake.worker[0].automatic = false;
     fake_send(&fake, fd, PROTO_MEMORY_ALLOC, &want);
     map = *fake_worker_expect(&fake, 0, PROTO_WORKER_MAP);
-    assert_int_equal(supervisor_kill(fake.supervisor, attached.client, "uid 0"), 0);
+    assert_int_equal(clients_kill(fake.supervisor, attached.client, "uid 0"), 0);
     struct channel_message *detach = fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
-    assert_int_equal(fake.supervisor->first->requests, 0);
-    assert_int_equal(fake.supervisor->first->memory.used, 4 * MIB); /* the worker has it still */
+    assert_int_equal(fake.supervisor->server.first->requests, 0);
+    assert_int_equal(fake.supervisor->server.first->memory.used,
+                     4 * MIB); /* the worker has it still */
     /* Its descriptor is closed, which fake_close would find. */
     struct proto_worker_mapped mapped = {.address = attached.device_base};
     int memory = memfd_create("late", MFD_CLOEXEC);
@@ -414,7 +415,7 @@ static void an_answer_that_is_none_is_a_refusal(void **state)
     fake_close(&fake);
 }
 
-static bool count_view(void *context, const struct supervisor_client_view *view)
+static bool count_view(void *context, const struct client_view *view)
 {
     unsigned *seen = context;
     assert_true(view->attached);
@@ -436,37 +437,36 @@ static void views_show_what_is_charged(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct supervisor_device_view device;
-    struct supervisor_totals totals;
+    struct device_view device;
+    struct server_view totals;
     unsigned seen = 0;
     int launches = 0;
     fake_open(&fake, 2, 256 * MIB);
     int fd = fake_attach(&fake, 1, 32 * MIB, NULL, &attached);
     fake_alloc(&fake, fd, 1000);
-    supervisor_each_client(fake.supervisor, count_view, &seen);
+    view_each_client(fake.supervisor, count_view, &seen);
     assert_int_equal(seen, 1);
-    supervisor_device_view(fake.supervisor, 1, &device);
+    view_device(fake.supervisor, 1, &device);
     assert_int_equal(device.clients, 1);
     assert_int_equal(device.partitions, 1);
     assert_int_equal(device.memory_charged, 2 * MIB);
-    supervisor_device_view(fake.supervisor, 0, &device);
+    view_device(fake.supervisor, 0, &device);
     assert_int_equal(device.clients, 0);
-    supervisor_totals(fake.supervisor, &totals);
+    view_server(fake.supervisor, &totals);
     assert_int_equal(totals.clients, 1);
     assert_true(totals.fds >= 6);
-    assert_int_equal(supervisor_usage(fake.supervisor, attached.client, take_usage, &launches), 0);
+    assert_int_equal(view_usage(fake.supervisor, attached.client, take_usage, &launches), 0);
     assert_int_equal(launches, 0);
     FAKE_WAIT(&fake, launches);
     assert_int_equal(launches, 17);
     fake.worker[1].automatic = false;
-    assert_int_equal(supervisor_usage(fake.supervisor, attached.client, take_usage, &launches), 0);
+    assert_int_equal(view_usage(fake.supervisor, attached.client, take_usage, &launches), 0);
     close(fd);
     fake_worker_expect(&fake, 1, PROTO_WORKER_USAGE_QUERY);
     fake_worker_expect(&fake, 1, PROTO_WORKER_DETACH);
     fake_reply(&fake.worker[1], &fake.worker[1].message, PROTO_DONE, NULL, NULL, 0);
     FAKE_WAIT(&fake, launches == -1);
-    assert_int_equal(supervisor_usage(fake.supervisor, attached.client, take_usage, &launches),
-                     -ENOENT);
+    assert_int_equal(view_usage(fake.supervisor, attached.client, take_usage, &launches), -ENOENT);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
 }

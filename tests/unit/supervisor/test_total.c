@@ -16,9 +16,9 @@ static void begin(uint32_t devices, const char *yaml)
 static void end(void)
 {
     fake_expect_nothing_left(&fake);
-    assert_null(fake.supervisor->totals.first);
+    assert_null(fake.supervisor->server.totals.first);
     for (uint32_t i = 0; i < fake.devices; i++)
-        assert_int_equal(fake.supervisor->devices[i].memory.used, 0);
+        assert_int_equal(fake.supervisor->server.devices[i].memory.used, 0);
     fake_close(&fake);
 }
 
@@ -99,7 +99,7 @@ static void requests_beyond_the_device_are_refused_with_the_arithmetic(void **st
     attach_refused("a2", PROTO_ERROR_INVALID_VALUE,
                    "a request of 40M of device memory does not fit: 40M are guaranteed to other "
                    "clients, which comes to 80M, and there are 64M");
-    assert_int_equal(fake.supervisor->devices[0].memory.used, 40 * MIB);
+    assert_int_equal(fake.supervisor->server.devices[0].memory.used, 40 * MIB);
     int other = attached(1, "a2"); /* another device has room */
     int b = attached(0, "b");
     fake_alloc(&fake, b, 2 * MIB);
@@ -154,7 +154,7 @@ static void a_guarantee_that_fails_in_part_changes_nothing(void **state)
     char why[400];
     begin(1, "");
     int a = attached(0, "a");
-    struct session *session = fake.supervisor->first;
+    struct session *session = fake.supervisor->server.first;
     uint64_t memory = 8 * MIB, host = 4 * MIB;
     assert_int_equal(session_quota_guarantee(session, memory, host, why, sizeof why), 0);
     assert_int_not_equal(session_quota_guarantee(session, 16 * MIB, 65 * MIB, why, sizeof why), 0);
@@ -163,7 +163,7 @@ static void a_guarantee_that_fails_in_part_changes_nothing(void **state)
     assert_int_equal(session->memory.guarantee, memory);
     assert_int_equal(session->host.guarantee, host);
     assert_int_equal(session->device->memory.used, memory);
-    assert_int_equal(fake.supervisor->host.used, host);
+    assert_int_equal(fake.supervisor->server.host.used, host);
     close(a);
     end();
 }
@@ -252,28 +252,28 @@ static void a_new_file_changes_totals_of_who_is_there(void **state)
 /* ---- by an administrator ---- */
 
 /* What is PROTO_UNSET stays. */
-static uint32_t set_total(bool group, uint32_t id, struct supervisor_total_change change, char *why,
+static uint32_t set_total(bool group, uint32_t id, struct total_change change, char *why,
                           size_t why_size)
 {
-    struct supervisor_whose whose = {.group = group, .id = id};
+    struct account_owner whose = {.group = group, .id = id};
     change.memory |= change.memory_limit != PROTO_UNSET || change.memory_share;
     change.host |= change.host_limit != PROTO_UNSET;
-    return supervisor_total_set(fake.supervisor, &whose, &change, "a test", why, why_size);
+    return owner_total_set(fake.supervisor, &whose, &change, "a test", why, why_size);
 }
 
 static void may_have(uint64_t memory, uint64_t host)
 {
     char why[300] = "";
-    struct supervisor_total_change change = {.memory_limit = memory, .host_limit = host};
+    struct total_change change = {.memory_limit = memory, .host_limit = host};
     if (set_total(false, getuid(), change, why, sizeof why))
         fail_msg("%s", why);
 }
 
 static void shows(bool group, uint32_t id, uint32_t device, uint64_t limit, uint64_t used)
 {
-    struct supervisor_whose whose = {.group = group, .id = id};
-    struct supervisor_total_view view;
-    supervisor_total_view(fake.supervisor, &whose, device, &view);
+    struct account_owner whose = {.group = group, .id = id};
+    struct total_view view;
+    owner_total_view(fake.supervisor, &whose, device, &view);
     if (view.limit != limit || view.used != used)
         fail_msg("%u: limit %lu, used %lu, and not %lu and %lu", id, view.limit, view.used, limit,
                  used);
@@ -302,12 +302,12 @@ static void a_total_is_set_for_who_is_there_and_who_comes(void **state)
     alloc.count = 4096;
     fake_send(&fake, a, PROTO_HOST_ALLOC, &alloc);
     fake_expect_failed(&fake, a, PROTO_ERROR_OUT_OF_MEMORY, "of user");
-    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, MIB, MIB);
+    shows(false, getuid(), OWNER_TOTAL_HOST, MIB, MIB);
     /* What is not named stays; below what is in use nothing is taken away. */
     may_have(8 * MIB, PROTO_UNSET);
-    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, MIB, MIB);
+    shows(false, getuid(), OWNER_TOTAL_HOST, MIB, MIB);
     fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 8 MiB are in use");
-    struct supervisor_total_change half = {
+    struct total_change half = {
         .memory_limit = PROTO_UNSET, .memory_share = 5000, .host_limit = PROTO_UNSET};
     char why[300];
     assert_int_equal(set_total(false, getuid(), half, why, sizeof why), 0);
@@ -326,7 +326,7 @@ static void a_groups_total_is_set_likewise(void **state)
     char why[300];
     begin(1, "");
     int a = attached(0, "a");
-    struct supervisor_total_change change = {.memory_limit = 4 * MIB, .host_limit = PROTO_UNSET};
+    struct total_change change = {.memory_limit = 4 * MIB, .host_limit = PROTO_UNSET};
     assert_int_equal(set_total(true, getgid() + 4321, change, why, sizeof why), 0);
     fake_alloc(&fake, a, 6 * MIB); /* of another group */
     assert_int_equal(set_total(true, getgid(), change, why, sizeof why), 0);
@@ -375,7 +375,7 @@ static void what_was_set_holds_until_the_file_says_something_else(void **state)
     /* Nor does it come back with the words that it was set against. */
     assert_int_equal(fake_configure(&fake, "users:\n  - {memory: {limit: 16M}}\n", &reload), 0);
     shows(false, getuid(), 0, 16 * MIB, 24 * MIB);
-    struct supervisor_total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
+    struct total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
     fake_reload_begin(&fake, "rules:\n  - {match: {}, threads: {limit: 50%}}\n", &reload);
     assert_false(reload.over);
     assert_int_equal(set_total(false, getuid(), change, why, sizeof why), PROTO_ERROR_NOT_READY);
@@ -397,11 +397,11 @@ static void what_was_set_is_forgotten_by_parts(void **state)
                        &reload),
         0);
     shows(false, getuid(), 0, 24 * MIB, 0);
-    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, MIB, 0);
+    shows(false, getuid(), OWNER_TOTAL_HOST, MIB, 0);
     may_have(PROTO_UNSET, 3 * MIB);
     assert_int_equal(fake_configure(&fake, "users:\n  - {host_memory: {limit: 1M}}\n", &reload), 0);
     shows(false, getuid(), 0, PROTO_UNSET, 0);
-    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, 3 * MIB, 0);
+    shows(false, getuid(), OWNER_TOTAL_HOST, 3 * MIB, 0);
     close(a);
     end();
 }
@@ -410,28 +410,28 @@ static void a_default_is_what_the_configuration_says(void **state)
 {
     (void)state;
     char why[300];
-    struct supervisor_whose whose = {.id = getuid()};
-    struct supervisor_total_view view;
+    struct account_owner whose = {.id = getuid()};
+    struct total_view view;
     begin(1, "users:\n  - {memory: {limit: 16M}}\n");
     int a = attached(0, "a");
     may_have(24 * MIB, 2 * MIB);
-    supervisor_total_view(fake.supervisor, &whose, 0, &view);
+    owner_total_view(fake.supervisor, &whose, 0, &view);
     assert_true(view.set);
-    struct supervisor_total_change memory = {
+    struct total_change memory = {
         .memory = true, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
     assert_int_equal(set_total(false, getuid(), memory, why, sizeof why), 0);
     shows(false, getuid(), 0, 16 * MIB, 0);
-    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, 2 * MIB, 0);
-    supervisor_total_view(fake.supervisor, &whose, 0, &view);
+    shows(false, getuid(), OWNER_TOTAL_HOST, 2 * MIB, 0);
+    owner_total_view(fake.supervisor, &whose, 0, &view);
     assert_false(view.set);
     fake_alloc(&fake, a, 16 * MIB);
     fake_alloc_refused(&fake, a, 1, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 16 MiB");
     /* Nothing of it is set any longer: its place is free. */
-    struct supervisor_total_change host = {
+    struct total_change host = {
         .host = true, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
     assert_int_equal(set_total(false, getuid(), host, why, sizeof why), 0);
-    shows(false, getuid(), SUPERVISOR_TOTAL_HOST, PROTO_UNSET, 0);
-    assert_int_equal(fake.supervisor->total_settings.count, 0);
+    shows(false, getuid(), OWNER_TOTAL_HOST, PROTO_UNSET, 0);
+    assert_int_equal(fake.supervisor->server.total_settings.count, 0);
     close(a);
     end();
 }
@@ -444,11 +444,11 @@ static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
     begin(1, "");
     int a = attached(0, "a"), b = attached(0, "b");
     int greeted = fake_greet(&fake); /* is nobody's client yet, and has no accounts */
-    struct session *unseen = fake.supervisor->first;
+    struct session *unseen = fake.supervisor->server.first;
     unseen->identity.known = false;
     fake_alloc(&fake, a, 2 * MIB);
     fake_alloc(&fake, b, 20 * MIB);
-    struct supervisor_total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
+    struct total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
     assert_int_equal(set_total(false, getuid() + 1, change, why, sizeof why), 0);
     change.memory_limit = 4 * MIB;
     assert_int_equal(set_total(false, getuid() + 2, change, why, sizeof why), 0);
@@ -471,7 +471,7 @@ static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
 
 static void guaranteed(int client, uint64_t memory)
 {
-    struct session *session = fake.supervisor->first;
+    struct session *session = fake.supervisor->server.first;
     for (; client > 0; client--)
         session = session->next;
     if (session->memory.guarantee != memory)
@@ -498,22 +498,20 @@ static void a_total_below_a_guarantee_leaves_it(void **state)
     guaranteed(0, 20 * MIB);
     shows(false, getuid(), 0, 10 * MIB, 20 * MIB);
     /* A change that is put back because another client's was refused. */
-    struct supervisor_change change = supervisor_change_none;
-    uint32_t number = fake.supervisor->first->number;
+    struct grant_change change = grant_change_none;
+    uint32_t number = fake.supervisor->server.first->number;
     change.memory_request = 15 * MIB;
-    assert_int_equal(supervisor_set(fake.supervisor, number, &change, "a test", NULL, NULL), 1);
+    assert_int_equal(change_set(fake.supervisor, number, &change, "a test", NULL, NULL), 1);
     guaranteed(0, 15 * MIB);
     change.memory_request = 20 * MIB;
-    assert_int_equal(supervisor_put_back(fake.supervisor, number, &change, "a test", NULL, NULL),
-                     1);
+    assert_int_equal(change_put_back(fake.supervisor, number, &change, "a test", NULL, NULL), 1);
     guaranteed(0, 20 * MIB);
     /* Asking for as much anew is another matter. */
     change.memory_request = 21 * MIB;
-    assert_int_equal(supervisor_set(fake.supervisor, number, &change, "a test", NULL, NULL),
-                     -ENOSPC);
+    assert_int_equal(change_set(fake.supervisor, number, &change, "a test", NULL, NULL), -ENOSPC);
     /* Both kinds at once, the second of which does not fit. */
     char why[400];
-    struct session *session = fake.supervisor->first;
+    struct session *session = fake.supervisor->server.first;
     assert_int_not_equal(session_quota_guarantee(session, 15 * MIB, 65 * MIB, why, sizeof why), 0);
     guaranteed(0, 20 * MIB);
     fake_alloc(&fake, a, 8 * MIB);
@@ -526,7 +524,7 @@ static void many_totals_are_refused_and_the_others_hold(void **state)
 {
     (void)state;
     char why[300];
-    struct supervisor_total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
+    struct total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
     begin(1, "");
     int a = attached(0, "a");
     for (uint32_t i = 0; i < TOTAL_SETTINGS_MAX; i++)

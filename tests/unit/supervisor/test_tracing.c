@@ -12,13 +12,12 @@ static struct told {
     uint32_t error;
     char text[300], trouble[200];
     size_t clients;
-    struct supervisor_trace_client who[4];
+    struct trace_client who[4];
     uint32_t version; /* in the memory */
     bool writable;
 } told[2];
 
-static void take(void *context, uint32_t error, const char *text,
-                 const struct supervisor_trace *trace)
+static void take(void *context, uint32_t error, const char *text, const struct trace *trace)
 {
     struct told *one = context;
     one->calls++;
@@ -43,8 +42,8 @@ static void take(void *context, uint32_t error, const char *text,
 
 static uint32_t ask(uint32_t device, uint64_t milliseconds, char *why, size_t size)
 {
-    return supervisor_trace(fake.supervisor, device, milliseconds, "a test", take, &told[device],
-                            why, size);
+    return trace_start(fake.supervisor, device, milliseconds, "a test", take, &told[device], why,
+                       size);
 }
 
 static void begin(uint32_t devices)
@@ -121,14 +120,14 @@ static void who_asked_has_enough_and_is_told_what_there_is(void **state)
         fake.worker[0].automatic = false;
         started(0, 600000);
         if (early)
-            supervisor_trace_end(fake.supervisor, &told[0]);
+            trace_stop(fake.supervisor, &told[0]);
         uint32_t *words = take_start(0);
         words[0] = 19;
-        supervisor_trace_end(fake.supervisor, &told[1]); /* who asked nothing ends nothing */
+        trace_stop(fake.supervisor, &told[1]); /* who asked nothing ends nothing */
         fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
         fake_settle(&fake);
         if (!early)
-            supervisor_trace_end(fake.supervisor, &told[0]);
+            trace_stop(fake.supervisor, &told[0]);
         fake_worker_expect(&fake, 0, PROTO_WORKER_TRACE_STOP);
         assert_int_equal(told[0].calls, 0);
         char why[300];
@@ -141,7 +140,7 @@ static void who_asked_has_enough_and_is_told_what_there_is(void **state)
         assert_non_null(strstr(told[0].trouble, "of 600.000 s"));
         assert_int_equal(told[0].version, 19);
         munmap(words, PROTO_TRACE_BYTES);
-        supervisor_trace_end(fake.supervisor, &told[0]);
+        trace_stop(fake.supervisor, &told[0]);
         fake.worker[0].automatic = true;
         fake_close(&fake);
     }
@@ -160,8 +159,8 @@ static void a_second_trace_of_a_device_is_refused_with_who_has_the_first(void **
     FAKE_WAIT(&fake, told[1].calls);
     assert_int_equal(ask(2, 1, why, sizeof why), PROTO_ERROR_INVALID_DEVICE);
     assert_non_null(strstr(why, "no GPU 2"));
-    assert_true(supervisor_trace_abandon(fake.supervisor, &told[0]));
-    assert_false(supervisor_trace_abandon(fake.supervisor, &told[0]));
+    assert_true(trace_abandon(fake.supervisor, &told[0]));
+    assert_false(trace_abandon(fake.supervisor, &told[0]));
     started(0, 1);
     FAKE_WAIT(&fake, told[0].calls);
     assert_int_equal(told[0].error, 0);
@@ -218,7 +217,7 @@ static void who_asked_is_gone_and_the_worker_is_told(void **state)
     started(0, 600000);
     munmap(take_start(0), PROTO_TRACE_BYTES);
     struct proto_message_header header = fake.worker[0].message.header;
-    assert_true(supervisor_trace_abandon(fake.supervisor, &told[0]));
+    assert_true(trace_abandon(fake.supervisor, &told[0]));
     fake_worker_expect(&fake, 0, PROTO_WORKER_TRACE_STOP);
     fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
     /* The answer to the start comes late, to nobody. */
@@ -265,7 +264,7 @@ static void a_worker_that_does_not_answer_is_not_waited_for_long(void **state)
     fake_worker_expect(&fake, 0, PROTO_WORKER_TRACE_STOP);
     fake_worker_expect(&fake, 1, PROTO_WORKER_TRACE_STOP);
     assert_int_equal(ask(0, 600000, why, sizeof why), 0); /* the next one may try */
-    assert_true(supervisor_trace_abandon(fake.supervisor, &told[0]));
+    assert_true(trace_abandon(fake.supervisor, &told[0]));
     fake.worker[0].automatic = fake.worker[1].automatic = true;
     for (int i = 0; i < 20; i++)
         fake_turn(&fake);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* What users and groups have in total, as an administrator sees and sets it. */
+#include "server/supervisor/owner_total.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,18 +14,18 @@
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/supervisor_private.h"
 
-static enum total_kind kind_of(const struct supervisor_whose *whose)
+static enum total_kind kind_of(const struct account_owner *whose)
 {
     return whose->group ? TOTAL_GROUP : TOTAL_USER;
 }
 
-static bool is_seen(const struct session *session, const struct supervisor_whose *whose)
+static bool is_seen(const struct session *session, const struct account_owner *whose)
 {
     return whose->group ? session->identity.gids != NULL : session->identity.known;
 }
 
 /* Does this client count in that total? Those who can't be seen have one of their own. */
-static bool counts(const struct session *session, const struct supervisor_whose *whose)
+static bool counts(const struct session *session, const struct account_owner *whose)
 {
     const struct identity *identity = &session->identity;
     if (!session->memory.parent) /* it has no accounts */
@@ -44,19 +45,19 @@ static uint64_t held(const struct quota *quota)
     return quota->used > quota->guarantee ? quota->used : quota->guarantee;
 }
 
-void supervisor_total_view(const struct supervisor *supervisor,
-                           const struct supervisor_whose *whose, uint32_t device,
-                           struct supervisor_total_view *view)
+void owner_total_view(const struct supervisor *supervisor, const struct account_owner *whose,
+                      uint32_t device, struct total_view *view)
 {
     struct config_limits limits;
-    bool host = device == SUPERVISOR_TOTAL_HOST;
-    unsigned set = total_settings_limits(&supervisor->total_settings, supervisor->config,
-                                         kind_of(whose), whose->id, &limits);
-    *view = (struct supervisor_total_view){
+    bool host = device == OWNER_TOTAL_HOST;
+    unsigned set =
+        total_settings_limits(&supervisor->server.total_settings, supervisor->server.config,
+                              kind_of(whose), whose->id, &limits);
+    *view = (struct total_view){
         .set = (set & (host ? TOTAL_HOST_MEMORY : TOTAL_MEMORY)) != 0,
         .limit = host ? limits.host_memory
-                      : session_quota_total_memory(&supervisor->devices[device], &limits)};
-    for (const struct session *session = supervisor->first; session; session = session->next)
+                      : session_quota_total_memory(&supervisor->server.devices[device], &limits)};
+    for (const struct session *session = supervisor->server.first; session; session = session->next)
         if (counts(session, whose) && (host || session->device->index == device))
             view->used += held(host ? &session->host : &session->memory);
 }
@@ -69,48 +70,49 @@ struct place {
 };
 
 /* Where each client concerned is to count. 0 or -ENOMEM, with nothing to be given back. */
-static int find_places(struct supervisor *supervisor, const struct supervisor_whose *whose,
+static int find_places(struct supervisor *supervisor, const struct account_owner *whose,
                        struct place *places, size_t *count)
 {
     int result = 0;
     *count = 0;
-    for (struct session *session = supervisor->first; session && result == 0;
+    for (struct session *session = supervisor->server.first; session && result == 0;
          session = session->next) {
         /* Who can't be seen is bound by the strictest of all. */
         if (!counts(session, whose) && (!session->memory.parent || is_seen(session, whose)))
             continue;
         places[*count].session = session;
-        result = session_quota_find_totals(session, supervisor->config, &places[*count].totals);
+        result =
+            session_quota_find_totals(session, supervisor->server.config, &places[*count].totals);
         *count += result == 0;
     }
     for (size_t i = 0; result < 0 && i < *count; i++)
-        session_quota_drop_totals(supervisor, &places[i].totals);
+        session_quota_drop_totals(&supervisor->server, &places[i].totals);
     return result;
 }
 
-static int put_in_force(struct supervisor *supervisor, const struct supervisor_whose *whose)
+static int put_in_force(struct supervisor *supervisor, const struct account_owner *whose)
 {
     size_t count;
-    struct place *places = calloc((size_t)supervisor->sessions + 1, sizeof *places);
+    struct place *places = calloc((size_t)supervisor->server.sessions + 1, sizeof *places);
     int result = places ? find_places(supervisor, whose, places, &count) : -ENOMEM;
     if (result == 0) {
         for (size_t i = 0; i < count; i++)
             session_quota_swap_totals(places[i].session, &places[i].totals);
         for (size_t i = 0; i < count; i++)
-            session_quota_drop_totals(supervisor, &places[i].totals);
-        session_quota_limit_totals(supervisor, supervisor->config);
+            session_quota_drop_totals(&supervisor->server, &places[i].totals);
+        session_quota_limit_totals(&supervisor->server, supervisor->server.config);
     }
     free(places);
     return result;
 }
 
-static void log_set(const struct supervisor *supervisor, const struct supervisor_whose *whose,
+static void log_set(const struct supervisor *supervisor, const struct account_owner *whose,
                     const char *by)
 {
     struct config_limits limits;
     char memory[UNITS_TEXT + 24] = "-", host[UNITS_TEXT] = "-";
-    total_settings_limits(&supervisor->total_settings, supervisor->config, kind_of(whose),
-                          whose->id, &limits);
+    total_settings_limits(&supervisor->server.total_settings, supervisor->server.config,
+                          kind_of(whose), whose->id, &limits);
     if (limits.memory_share) {
         char share[UNITS_TEXT];
         snprintf(memory, sizeof memory, "%s %% of each GPU's",
@@ -124,12 +126,12 @@ static void log_set(const struct supervisor *supervisor, const struct supervisor
                whose->group ? "group" : "user", whose->id, by, memory, host);
 }
 
-uint32_t supervisor_total_set(struct supervisor *supervisor, const struct supervisor_whose *whose,
-                              const struct supervisor_total_change *change, const char *by,
-                              char *why, size_t why_size)
+uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *whose,
+                         const struct total_change *change, const char *by, char *why,
+                         size_t why_size)
 {
     struct config_limits limits = config_limits_none;
-    struct total_settings before = supervisor->total_settings;
+    struct total_settings before = supervisor->server.total_settings;
     unsigned parts = (change->memory ? TOTAL_MEMORY : 0) | (change->host ? TOTAL_HOST_MEMORY : 0);
     limits.memory = change->memory_limit;
     limits.memory_share = change->memory_share;
@@ -144,8 +146,9 @@ uint32_t supervisor_total_set(struct supervisor *supervisor, const struct superv
                  whose->group ? "group" : "user", whose->id);
         return PROTO_ERROR_NOT_FOUND;
     }
-    int result = total_settings_with(&supervisor->total_settings, &before, supervisor->config,
-                                     kind_of(whose), whose->id, parts, &limits);
+    int result =
+        total_settings_with(&supervisor->server.total_settings, &before, supervisor->server.config,
+                            kind_of(whose), whose->id, parts, &limits);
     if (result == 0)
         result = put_in_force(supervisor, whose);
     if (result == 0) {
@@ -159,8 +162,8 @@ uint32_t supervisor_total_set(struct supervisor *supervisor, const struct superv
                  TOTAL_SETTINGS_MAX);
     else
         snprintf(why, why_size, "the server is short of memory");
-    if (supervisor->total_settings.items != before.items)
-        total_settings_free(&supervisor->total_settings);
-    supervisor->total_settings = before;
+    if (supervisor->server.total_settings.items != before.items)
+        total_settings_free(&supervisor->server.total_settings);
+    supervisor->server.total_settings = before;
     return PROTO_ERROR_SERVER_RESOURCES;
 }

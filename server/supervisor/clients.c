@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/clients.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/session_request.h"
+#include "server/supervisor/supervisor_private.h"
+
+/* Connections above the limit that are kept until their hello, to be refused in words. */
+#define SURPLUS_MOST 16
+/* ...and of these of one user, so that the others' are told too. */
+#define SURPLUS_USER_MOST 4
+
+struct session *clients_find(const struct supervisor *supervisor, uint32_t number)
+{
+    struct session *session = supervisor->server.first;
+    while (session && session->number != number)
+        session = session->next;
+    return session;
+}
+
+static uint32_t number_take(struct supervisor *supervisor)
+{
+    do
+        supervisor->next_number++;
+    while (!supervisor->next_number || clients_find(supervisor, supervisor->next_number));
+    return supervisor->next_number;
+}
+
+/* A connection that is not even kept until its hello. */
+static void connection_refuse(int fd, uint32_t error, const char *text)
+{
+    struct proto_ended ended = {.error = error};
+    snprintf(ended.text, sizeof ended.text, "%s", text);
+    channel_send(fd, PROTO_ENDED, 0, 0, &ended, NULL, 0, NULL, 0);
+    close(fd);
+}
+
+/* Sessions of whoever is at the other end, and how many of them only wait to be refused. */
+static int peer_count(const struct supervisor *supervisor, int fd, uint32_t *served,
+                      uint32_t *surplus)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+    *served = *surplus = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0)
+        return -errno;
+    for (const struct session *session = supervisor->server.first; session; session = session->next)
+        if (session->uid == peer.uid)
+            ++*(session->surplus ? surplus : served);
+    return 0;
+}
+
+static void client_admit(struct supervisor *supervisor, int fd, enum session_surplus surplus)
+{
+    struct session *session;
+    int result = session_open(&session, &supervisor->server, fd, number_take(supervisor), surplus);
+    if (result < 0) {
+        log_warning("a connection could not be taken: %s", strerror(-result));
+        return;
+    }
+    session->previous = supervisor->server.last;
+    if (supervisor->server.last)
+        supervisor->server.last->next = session;
+    else
+        supervisor->server.first = session;
+    supervisor->server.last = session;
+    supervisor->server.sessions++;
+    supervisor->surplus += surplus != SURPLUS_NONE;
+}
+
+void clients_accept(struct supervisor *supervisor, int fd)
+{
+    enum session_surplus surplus = SURPLUS_NONE;
+    uint32_t served, waiting;
+    int result = peer_count(supervisor, fd, &served, &waiting);
+    if (supervisor->stopping || result < 0) {
+        connection_refuse(fd, PROTO_ERROR_CONNECTION_LOST,
+                          result < 0 ? "the peer can't be told" : "the server is stopping");
+        return;
+    }
+    if (supervisor->server.sessions - supervisor->surplus >= supervisor->server.budget.clients)
+        surplus = SURPLUS_SERVER;
+    else if (served >= supervisor->server.user_clients_max)
+        surplus = SURPLUS_USER;
+    supervisor->refused += surplus != SURPLUS_NONE;
+    if (surplus && (supervisor->surplus >= SURPLUS_MOST || waiting >= SURPLUS_USER_MOST))
+        connection_refuse(fd, PROTO_ERROR_TOO_MANY_CLIENTS,
+                          surplus == SURPLUS_SERVER
+                              ? "the server has as many clients as it may have"
+                              : "the user has as many clients as one user may have "
+                                "(--max-clients-per-user)");
+    else
+        client_admit(supervisor, fd, surplus);
+}
+
+struct session *clients_find_attached(const struct supervisor *supervisor, uint32_t client)
+{
+    struct session *session = clients_find(supervisor, client);
+    return session && session->state == SESSION_ATTACHED ? session : NULL;
+}
+
+void clients_remove(struct supervisor *supervisor, struct session *session)
+{
+    if (session->previous)
+        session->previous->next = session->next;
+    else
+        supervisor->server.first = session->next;
+    if (session->next)
+        session->next->previous = session->previous;
+    else
+        supervisor->server.last = session->previous;
+    supervisor->server.sessions--;
+    supervisor->surplus -= session->surplus != SURPLUS_NONE;
+}
+
+int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by)
+{
+    struct session *session = clients_find(supervisor, client);
+    if (!session || session->state == SESSION_LEAVING)
+        return -ENOENT;
+    session_fail(session, PROTO_ERROR_KILLED, "ended by %s", by);
+    return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* owner_total: what a user or a group has in total, as an administrator sees and sets it. */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_OWNER_TOTAL_H
+#define GPUSHARE_SERVER_SUPERVISOR_OWNER_TOTAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol.h"
+
+struct supervisor;
+
+/* All clients of a user, or of a group's members. */
+struct account_owner {
+    bool group;
+    uint32_t id; /* uid or gid */
+};
+
+/* What they may have in total. */
+struct total_change {
+    bool memory, host; /* what changes; the rest stays */
+    uint64_t
+        memory_limit; /* bytes of each GPU; PROTO_UNSET and no share: as the configuration says */
+    uint32_t memory_share; /* of each GPU's, hundredths of a per cent, instead; 0: none */
+    uint64_t host_limit;   /* bytes; PROTO_UNSET: as the configuration says */
+};
+
+/*
+ * Limits what they have in total from now on, in place of what the configuration says, until that
+ * says something else of them. A limit below what is in use takes nothing away. Returns 0; or a
+ * number of the error table with a sentence in why, and nothing has changed. by names who asked,
+ * for the log.
+ */
+uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *whose,
+                         const struct total_change *change, const char *by, char *why,
+                         size_t why_size);
+
+#define OWNER_TOTAL_HOST UINT32_MAX /* in place of a device: pinned host memory */
+
+struct total_view {
+    uint64_t limit; /* PROTO_UNSET: none */
+    uint64_t used;  /* or guaranteed */
+    bool set;       /* the limit is no word of the configuration */
+};
+
+void owner_total_view(const struct supervisor *supervisor, const struct account_owner *whose,
+                      uint32_t device, struct total_view *view);
+
+#endif

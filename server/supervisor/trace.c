@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/trace.h"
+
+#include <stdio.h>
+
+#include "server/supervisor/session.h"
+#include "server/supervisor/supervisor_private.h"
+
+static void note_clients(const struct supervisor *supervisor, const struct device *device)
+{
+    for (const struct session *session = supervisor->server.first; session; session = session->next)
+        if (session->device == device && session->state == SESSION_ATTACHED)
+            tracing_note(device->tracing, session->number, session->name, session->pid,
+                         session->uid);
+}
+
+uint32_t trace_start(struct supervisor *supervisor, uint32_t index, uint64_t milliseconds,
+                     const char *by, trace_done *done, void *context, char *why, size_t why_size)
+{
+    if (index >= supervisor->server.device_count) {
+        snprintf(why, why_size, "there is no GPU %u: this server has %u, numbered from 0", index,
+                 supervisor->server.device_count);
+        return PROTO_ERROR_INVALID_DEVICE;
+    }
+    struct device *device = &supervisor->server.devices[index];
+    uint32_t error = tracing_check(device, why, why_size);
+    if (!error)
+        error = tracing_start(device, milliseconds, by, done, context, why, why_size);
+    if (!error)
+        note_clients(supervisor, device);
+    return error;
+}
+
+static struct tracing *trace_find(const struct supervisor *supervisor, const void *context)
+{
+    for (uint32_t i = 0; i < supervisor->server.device_count; i++)
+        if (tracing_is_for(supervisor->server.devices[i].tracing, context))
+            return supervisor->server.devices[i].tracing;
+    return NULL;
+}
+
+void trace_stop(struct supervisor *supervisor, const void *context)
+{
+    struct tracing *tracing = trace_find(supervisor, context);
+    if (tracing)
+        tracing_stop(tracing);
+}
+
+bool trace_abandon(struct supervisor *supervisor, const void *context)
+{
+    struct tracing *tracing = trace_find(supervisor, context);
+    if (tracing)
+        tracing_abandon(tracing);
+    return tracing != NULL;
+}

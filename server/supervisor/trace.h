@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* trace: traces of devices, as an administrator asks for them. Loop thread. */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_TRACE_H
+#define GPUSHARE_SERVER_SUPERVISOR_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/supervisor/tracing.h"
+
+struct supervisor;
+
+/*
+ * Traces a device for so long (at most PROTO_TRACE_SECONDS_MAX seconds). done is called exactly
+ * once, from the loop and never before this returns, unless the trace is abandoned. Returns 0, or
+ * an error number with a sentence in why (done is not called): no such device, no worker, another
+ * trace of it under way, no memory. by names who asked.
+ */
+uint32_t trace_start(struct supervisor *supervisor, uint32_t device, uint64_t milliseconds,
+                     const char *by, trace_done *done, void *context, char *why, size_t why_size);
+
+/* Who asked with this context has enough: its trace ends now, and done is called, with that as its
+ * trouble. Does nothing where there is none. */
+void trace_stop(struct supervisor *supervisor, const void *context);
+
+/* Who asked with this context is gone: its trace ends. Returns whether there was one: then done is
+ * not called any more. */
+bool trace_abandon(struct supervisor *supervisor, const void *context);
+
+#endif

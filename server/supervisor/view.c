@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/timeline.h"
+#include "server/supervisor/clients.h"
+#include "server/supervisor/config.h"
+#include "server/supervisor/session.h"
+#include "server/supervisor/session_request.h"
+#include "server/supervisor/supervisor_private.h"
+
+uint32_t view_device_count(const struct supervisor *supervisor)
+{
+    return supervisor->server.device_count;
+}
+
+static bool same_partition(const struct session *a, const struct session *b)
+{
+    return memcmp(a->worker.atoms, b->worker.atoms, sizeof a->worker.atoms) == 0;
+}
+
+/* Counted where the first client of a partition stands. */
+static bool first_of_partition(const struct supervisor *supervisor, const struct session *session)
+{
+    for (const struct session *other = supervisor->server.first; other != session;
+         other = other->next)
+        if (other->device == session->device && other->state == SESSION_ATTACHED &&
+            same_partition(other, session))
+            return false;
+    return true;
+}
+
+void view_device(const struct supervisor *supervisor, uint32_t index, struct device_view *view)
+{
+    const struct device *device = &supervisor->server.devices[index];
+    *view = (struct device_view){
+        .index = index,
+        .ordinal = device->ordinal,
+        .state = device->state,
+        .info = device->info,
+        .worker_pid = device->process ? worker_process_pid(device->process) : 0,
+        .worker_starts = device->starts,
+        .schedule = device->schedule,
+    };
+    memcpy(view->trouble, device->trouble, sizeof view->trouble);
+    for (const struct session *session = supervisor->server.first; session;
+         session = session->next) {
+        if (session->device != device)
+            continue;
+        view->clients++;
+        view->memory_charged += session->memory.used;
+        view->partitions +=
+            session->state == SESSION_ATTACHED && first_of_partition(supervisor, session);
+    }
+}
+
+static void view_client(const struct session *session, struct client_view *view)
+{
+    *view = (struct client_view){
+        .number = session->number,
+        .pid = session->pid,
+        .uid = session->uid,
+        .state = session_state_name(session->state),
+        .attached = session->device != NULL,
+        .fds = session_fds(session),
+        .waiting = session->requests,
+        .connected_ns = timeline_now() - session->connected_at,
+    };
+    memcpy(view->name, session->name, sizeof view->name);
+    if (!session->device)
+        return;
+    view->device = session->device->index;
+    view->memory_asked = session->asked.memory_limit;
+    view->memory_limit = session->grant.memory_limit;
+    view->memory_request_asked = session->asked.memory_request;
+    view->memory_request = session->grant.memory_request;
+    view->memory_charged = session->memory.used;
+    view->host_asked = session->asked.host_memory_limit;
+    view->host_limit = session->grant.host_limit;
+    view->host_request_asked = session->asked.host_memory_request;
+    view->host_request = session->grant.host_request;
+    view->host_charged = session->host.used;
+    view->threads_asked = session->asked.thread_percentage;
+    view->threads_granted = session->grant.thread_percentage;
+    view->thread_request_asked = session->asked.thread_request;
+    view->thread_request = session->grant.thread_request;
+    view->time_request_asked = session->asked.time_request;
+    view->time_request = session->grant.time_request;
+    view->time_limit_asked = session->asked.time_limit;
+    view->time_limit = session->grant.time_limit;
+    view->multiprocessors = session->worker.multiprocessors;
+    view->partitioned = session->worker.partitioned;
+    view->priority = session->grant.priority;
+}
+
+void view_each_client(const struct supervisor *supervisor,
+                      bool (*visit)(void *context, const struct client_view *view), void *context)
+{
+    struct client_view view;
+    for (const struct session *session = supervisor->server.first; session;
+         session = session->next) {
+        view_client(session, &view);
+        if (!visit(context, &view))
+            return;
+    }
+}
+
+void view_server(const struct supervisor *supervisor, struct server_view *totals)
+{
+    *totals = (struct server_view){
+        .clients = supervisor->server.sessions,
+        .clients_max = supervisor->server.budget.clients,
+        .clients_served = supervisor->server.served,
+        .clients_refused = supervisor->refused,
+        .host_limit = supervisor->server.host.limit,
+        .host_charged = supervisor->server.host.used,
+        .fds_limit = supervisor->server.budget.descriptors,
+        .images = supervisor->server.cache.images,
+        .image_bytes = supervisor->server.cache.bytes,
+        .uptime_ns = timeline_now() - supervisor->started_at,
+    };
+    for (const struct session *session = supervisor->server.first; session; session = session->next)
+        totals->fds += session_fds(session);
+}
+
+struct usage_question {
+    void (*done)(void *context, uint32_t client, const struct proto_worker_usage *usage);
+    void *context;
+    uint32_t client;
+};
+
+static void usage_answered(void *context, const struct worker_answer *answer)
+{
+    struct usage_question *question = context;
+    struct proto_worker_usage usage;
+    bool known = answer->outcome == WORKER_ANSWERED;
+    if (known)
+        memcpy(&usage, answer->message->body, sizeof usage);
+    question->done(question->context, question->client, known ? &usage : NULL);
+    free(question);
+}
+
+int view_usage(struct supervisor *supervisor, uint32_t client,
+               void (*done)(void *context, uint32_t client, const struct proto_worker_usage *usage),
+               void *context)
+{
+    struct session *session = clients_find(supervisor, client);
+    if (!session || session->state != SESSION_ATTACHED)
+        return -ENOENT;
+    struct usage_question *question = malloc(sizeof *question);
+    if (!question)
+        return -ENOMEM;
+    *question = (struct usage_question){.done = done, .context = context, .client = client};
+    int result = session_ask(session, PROTO_WORKER_USAGE_QUERY, NULL, usage_answered, question);
+    if (result < 0)
+        free(question);
+    return result;
+}
+
+void view_config(const struct supervisor *supervisor, struct config_view *view)
+{
+    const struct config *config = supervisor->server.config;
+    *view = (struct config_view){0};
+    if (config)
+        *view = (struct config_view){
+            .file = config->file, .profiles = config->profile_count, .rules = config->rule_count};
+}
