@@ -237,7 +237,7 @@ struct listing {
     bool failed;
 };
 
-static void append(struct listing *listing, json_t *row)
+static void listing_append(struct listing *listing, json_t *row)
 {
     if (json_array_append_new(listing->rows, row) < 0)
         listing->failed = true;
@@ -247,7 +247,7 @@ static bool list_client(void *context, const struct client_view *view)
 {
     struct listing *listing = context;
     const struct admin_usage *row = admin_usages_find(listing->usages, view->number);
-    append(listing, admin_rows_client(view, row && row->known ? &row->usage : NULL));
+    listing_append(listing, admin_rows_client(view, row && row->known ? &row->usage : NULL));
     return !listing->failed;
 }
 
@@ -265,7 +265,7 @@ static bool list_limits(void *context, const struct client_view *view)
 {
     struct listing *listing = context;
     if (admin_request_concerns(listing->request, view))
-        append(listing, admin_rows_limits(view));
+        listing_append(listing, admin_rows_limits(view));
     return !listing->failed;
 }
 
@@ -274,20 +274,21 @@ json_t *admin_answer_limits(const struct supervisor *supervisor,
 {
     struct admin_json answer = answer_new(true, admin_kind_name(request->kind));
     struct listing listing = {.request = request, .rows = json_array()};
-    if (request->whom == ADMIN_A_GPU) {
+    if (request->target == ADMIN_TARGET_GPU) {
         struct device_view view;
         view_device(supervisor, request->number, &view);
-        append(&listing, admin_rows_gpu(&view));
+        listing_append(&listing, admin_rows_gpu(&view));
     } else {
         view_each_client(supervisor, list_limits, &listing);
     }
-    if (request->whom == ADMIN_A_GROUP)
+    if (request->target == ADMIN_TARGET_GROUP)
         json_decref(listing.rows); /* whose clients are shown with their users */
     else
-        admin_json_put(&answer, request->whom == ADMIN_A_GPU ? "gpus" : "clients", listing.rows);
-    if (request->whom == ADMIN_A_USER || request->whom == ADMIN_A_GROUP) {
-        struct account_owner whose = admin_request_whose(request);
-        admin_json_put(&answer, "total", admin_rows_total(supervisor, &whose));
+        admin_json_put(&answer, request->target == ADMIN_TARGET_GPU ? "gpus" : "clients",
+                       listing.rows);
+    if (request->target == ADMIN_TARGET_USER || request->target == ADMIN_TARGET_GROUP) {
+        struct account_owner owner = admin_request_owner(request);
+        admin_json_put(&answer, "total", admin_rows_total(supervisor, &owner));
     }
     answer.failed |= listing.failed;
     return admin_json_finish(&answer);

@@ -70,21 +70,21 @@ static void note_error(struct setting *setting, uint32_t error, const char *what
 static void change_total(struct setting *setting)
 {
     const struct admin_request *request = &setting->request;
-    struct account_owner whose = admin_request_whose(request);
+    struct account_owner owner = admin_request_owner(request);
     if (request->kind == ADMIN_SET)
-        setting->error = owner_total_set(setting->work.admin->supervisor, &whose, &request->total,
+        setting->error = owner_total_set(setting->work.admin->supervisor, &owner, &request->total,
                                          setting->by, setting->text, sizeof setting->text);
 }
 
 static bool is_limited(const struct setting *setting)
 {
     const struct supervisor *supervisor = setting->work.admin->supervisor;
-    struct account_owner whose = admin_request_whose(&setting->request);
+    struct account_owner owner = admin_request_owner(&setting->request);
     struct total_view view;
-    owner_total_view(supervisor, &whose, OWNER_TOTAL_HOST, &view);
+    owner_total_view(supervisor, &owner, OWNER_TOTAL_HOST, &view);
     bool limited = view.limit != PROTO_UNSET;
     for (uint32_t i = 0; i < view_device_count(supervisor); i++) {
-        owner_total_view(supervisor, &whose, i, &view);
+        owner_total_view(supervisor, &owner, i, &view);
         limited |= view.limit != PROTO_UNSET;
     }
     return limited;
@@ -118,20 +118,20 @@ static struct grant_change back_from(const struct grant_change *change,
     return back;
 }
 
-static bool rises(uint32_t to, uint32_t from)
+static bool request_rises(uint32_t to, uint32_t from)
 {
     return to != UINT32_MAX && to > from;
 }
 
-static bool collect(void *context, const struct client_view *view)
+static bool target_collect(void *context, const struct client_view *view)
 {
     struct setting *setting = context;
     const struct grant_change *change = &setting->request.change;
     if (admin_request_concerns(&setting->request, view))
         setting->targets[setting->count++] = (struct target){
             .client = view->number,
-            .takes = rises(change->thread_request, view->thread_request) ||
-                     rises(change->time_request, view->time_request),
+            .takes = request_rises(change->thread_request, view->thread_request) ||
+                     request_rises(change->time_request, view->time_request),
             .back = back_from(change, view),
         };
     return true;
@@ -166,7 +166,7 @@ static void put_back(struct setting *setting)
 }
 
 /* All have answered. A client that left is no reason to refuse the others what they got. */
-static void settle(struct setting *setting)
+static void setting_settle(struct setting *setting)
 {
     bool any = false;
     for (size_t i = 0; i < setting->count; i++)
@@ -175,7 +175,7 @@ static void settle(struct setting *setting)
         put_back(setting);
     else if (!any && setting->gone)
         note_error(setting, PROTO_ERROR_NOT_FOUND,
-                   setting->request.whom == ADMIN_A_USER ? "uid" : "client",
+                   setting->request.target == ADMIN_TARGET_USER ? "uid" : "client",
                    setting->request.number, "the client left before the change was made");
 }
 
@@ -190,7 +190,7 @@ static void on_set(void *context, uint32_t client, uint32_t error, const char *t
     else if (error)
         note_error(setting, error, "client", client, text);
     if (--setting->changing == 0)
-        settle(setting);
+        setting_settle(setting);
     admin_work_came(&setting->work);
 }
 
@@ -227,7 +227,7 @@ static void set_all(struct setting *setting)
             if (setting->targets[i].takes == (takes == 1))
                 set_one(setting, &setting->targets[i]);
     if (setting->changing == 0)
-        settle(setting);
+        setting_settle(setting);
 }
 
 /* Nobody's limits change unless everybody's may. */
@@ -240,13 +240,13 @@ static void check_all(struct setting *setting)
     if (setting->count)
         return;
     /* What they may have once they come. */
-    if (setting->request.whom == ADMIN_A_USER && setting->request.kind == ADMIN_GET &&
+    if (setting->request.target == ADMIN_TARGET_USER && setting->request.kind == ADMIN_GET &&
         is_limited(setting))
         return;
     setting->error = PROTO_ERROR_NOT_FOUND;
     snprintf(setting->text, sizeof setting->text, "%s %u: \"clients\" shows those there are",
-             setting->request.whom == ADMIN_A_USER ? "no client is attached of uid"
-                                                   : "there is no attached client",
+             setting->request.target == ADMIN_TARGET_USER ? "no client is attached of uid"
+                                                          : "there is no attached client",
              setting->request.number);
 }
 
@@ -258,7 +258,7 @@ static int find_clients(struct setting *setting)
     setting->targets = calloc((size_t)totals.clients + 1, sizeof *setting->targets);
     if (!setting->targets)
         return -1;
-    view_each_client(supervisor, collect, setting);
+    view_each_client(supervisor, target_collect, setting);
     return 0;
 }
 
@@ -318,9 +318,9 @@ void admin_change(struct admin_peer *peer, const struct admin_request *request)
     setting->request = *request;
     admin_peer_name(peer, setting->by, sizeof setting->by);
     admin_work_begin(&setting->work, peer);
-    if (request->whom == ADMIN_A_GPU)
+    if (request->target == ADMIN_TARGET_GPU)
         change_gpu(setting);
-    else if (request->whom == ADMIN_A_GROUP || request->totals)
+    else if (request->target == ADMIN_TARGET_GROUP || request->totals)
         change_total(setting);
     else
         change_clients(setting);

@@ -45,7 +45,7 @@ static void on_usage(void *context, uint32_t client, const struct proto_worker_u
     admin_work_came(&gathering->work);
 }
 
-static bool collect(void *context, const struct client_view *view)
+static bool client_collect(void *context, const struct client_view *view)
 {
     struct gathering *gathering = context;
     if (view->attached)
@@ -72,7 +72,7 @@ void admin_gather(struct admin_peer *peer, enum admin_kind kind)
                                     .room = (size_t)totals.clients + 1};
     admin_work_begin(&gathering->work, peer);
     /* First the list, then the questions: a row must stand before its answer can come. */
-    view_each_client(supervisor, collect, gathering);
+    view_each_client(supervisor, client_collect, gathering);
     for (size_t i = 0; i < gathering->usages.count; i++)
         if (view_usage(supervisor, rows[i].client, on_usage, gathering) == 0)
             gathering->work.outstanding++;

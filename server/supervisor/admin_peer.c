@@ -140,7 +140,7 @@ static void on_written(uv_write_t *write, int status)
 }
 
 /* Sends the beginning of the answer, with the descriptor. Returns how much, or -errno. */
-static ssize_t pass(struct admin_peer *peer, const char *line, size_t length, int passed)
+static ssize_t descriptor_pass(struct admin_peer *peer, const char *line, size_t length, int passed)
 {
     uv_os_fd_t fd;
     int result = uv_fileno((const uv_handle_t *)&peer->pipe, &fd);
@@ -162,7 +162,7 @@ static void send_answer(struct admin_peer *peer, json_t *json, int passed)
     line[length] = '\n'; /* in place of the NUL: the length goes with it */
     peer->output = line;
     peer->write.data = peer;
-    ssize_t sent = passed >= 0 ? pass(peer, line, length + 1, passed) : 0;
+    ssize_t sent = passed >= 0 ? descriptor_pass(peer, line, length + 1, passed) : 0;
     if (sent < 0) {
         admin_peer_close(peer);
         return;

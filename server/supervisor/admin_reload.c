@@ -42,17 +42,17 @@ static void reloading_answer(struct admin_work *work, struct admin_peer *peer, b
     }
 }
 
-static void take(struct reloading *reloading, uint32_t error, const char *text)
+static void result_take(struct reloading *reloading, uint32_t error, const char *text)
 {
     reloading->error = error;
     snprintf(reloading->text, sizeof reloading->text, "%s", text);
     log_notice("admin: reload asked for by %s: %s", reloading->by, error ? text : "done");
 }
 
-static void reloaded(void *context, uint32_t error, const char *text)
+static void reload_answered(void *context, uint32_t error, const char *text)
 {
     struct reloading *reloading = context;
-    take(reloading, error, text);
+    result_take(reloading, error, text);
     admin_work_came(&reloading->work);
 }
 
@@ -67,9 +67,10 @@ void admin_reload(struct admin_peer *peer)
     reloading->work = (struct admin_work){.answer = reloading_answer, .free = reloading_free};
     admin_peer_name(peer, reloading->by, sizeof reloading->by);
     admin_work_begin(&reloading->work, peer);
-    int result = reload_start(peer->admin->supervisor, text, sizeof text, reloaded, reloading);
+    int result =
+        reload_start(peer->admin->supervisor, text, sizeof text, reload_answered, reloading);
     reloading->work.outstanding = result == 0;
     if (result)
-        take(reloading, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
+        result_take(reloading, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
     admin_work_wait(&reloading->work, ADMIN_RELOAD_MS);
 }

@@ -28,13 +28,14 @@ bool admin_request_concerns(const struct admin_request *request, const struct cl
 {
     if (!view->attached || strcmp(view->state, "attached") != 0)
         return false;
-    return (request->whom == ADMIN_A_USER && view->uid == request->number) ||
-           (request->whom == ADMIN_A_CLIENT && view->number == request->number);
+    return (request->target == ADMIN_TARGET_USER && view->uid == request->number) ||
+           (request->target == ADMIN_TARGET_CLIENT && view->number == request->number);
 }
 
-struct account_owner admin_request_whose(const struct admin_request *request)
+struct account_owner admin_request_owner(const struct admin_request *request)
 {
-    return (struct account_owner){.group = request->whom == ADMIN_A_GROUP, .id = request->number};
+    return (struct account_owner){.group = request->target == ADMIN_TARGET_GROUP,
+                                  .id = request->number};
 }
 
 bool admin_kind_changes(enum admin_kind kind)
@@ -87,36 +88,36 @@ static const struct {
     [HOST_MEMORY] = {"host_memory", dialect_parse_size, DIALECT_FORM_SIZE},
 };
 
-static const char *const whoms[] = {[ADMIN_A_CLIENT] = "client",
-                                    [ADMIN_A_USER] = "user",
-                                    [ADMIN_A_GROUP] = "group",
-                                    [ADMIN_A_GPU] = "gpu"};
+static const char *const whoms[] = {[ADMIN_TARGET_CLIENT] = "client",
+                                    [ADMIN_TARGET_USER] = "user",
+                                    [ADMIN_TARGET_GROUP] = "group",
+                                    [ADMIN_TARGET_GPU] = "gpu"};
 #define WHOMS (sizeof whoms / sizeof whoms[0])
 
-static bool may_be_about(enum admin_kind kind, enum admin_whom whom)
+static bool may_be_about(enum admin_kind kind, enum admin_target target)
 {
     return kind == ADMIN_GET || kind == ADMIN_SET ||
-           (kind == ADMIN_KILL && whom == ADMIN_A_CLIENT) ||
-           (kind == ADMIN_TRACE && whom == ADMIN_A_GPU);
+           (kind == ADMIN_KILL && target == ADMIN_TARGET_CLIENT) ||
+           (kind == ADMIN_TRACE && target == ADMIN_TARGET_GPU);
 }
 
 /* Which members each kind has. */
-static bool has_member(enum admin_kind kind, enum admin_whom whom, const char *key)
+static bool has_member(enum admin_kind kind, enum admin_target target, const char *key)
 {
     if (strcmp(key, "request") == 0)
         return true;
-    for (size_t i = ADMIN_A_CLIENT; i < WHOMS; i++)
+    for (size_t i = ADMIN_TARGET_CLIENT; i < WHOMS; i++)
         if (strcmp(key, whoms[i]) == 0)
-            return may_be_about(kind, (enum admin_whom)i);
+            return may_be_about(kind, (enum admin_target)i);
     if (kind == ADMIN_TRACE)
         return strcmp(key, "seconds") == 0;
     if (kind != ADMIN_SET)
         return false;
-    if (whom == ADMIN_A_GPU)
+    if (target == ADMIN_TARGET_GPU)
         return schedule_part_of(key, strlen(key)) != 0;
-    if ((whom == ADMIN_A_USER || whom == ADMIN_A_GROUP) && strcmp(key, "total") == 0)
+    if ((target == ADMIN_TARGET_USER || target == ADMIN_TARGET_GROUP) && strcmp(key, "total") == 0)
         return true;
-    if (whom == ADMIN_A_GROUP)
+    if (target == ADMIN_TARGET_GROUP)
         return false;
     for (size_t i = 0; i < RESOURCES; i++)
         if (strcmp(key, resources[i].name) == 0)
@@ -129,16 +130,16 @@ static const char *of_whom(const struct admin_request *request)
 {
     if (request->kind != ADMIN_SET)
         return "";
-    return request->whom == ADMIN_A_GPU     ? " of a GPU"
-           : request->whom == ADMIN_A_GROUP ? " of a group"
-                                            : "";
+    return request->target == ADMIN_TARGET_GPU     ? " of a GPU"
+           : request->target == ADMIN_TARGET_GROUP ? " of a group"
+                                                   : "";
 }
 
 static int check_members(const struct admin_request *request, json_t *root, char *why,
                          size_t why_size)
 {
     for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at))
-        if (!has_member(request->kind, request->whom, json_object_iter_key(at)))
+        if (!has_member(request->kind, request->target, json_object_iter_key(at)))
             return refuse(-EINVAL, why, why_size, "\"%s\"%s has no member \"%.64s\"",
                           kind_names[request->kind], of_whom(request), json_object_iter_key(at));
     return 0;
@@ -153,17 +154,17 @@ static bool read_number(json_t *json, uint32_t most, uint32_t *number)
     return true;
 }
 
-/* Whom it concerns. */
+/* What it is about. */
 static int read_whom(struct admin_request *request, json_t *root, char *why, size_t why_size)
 {
     unsigned named = 0;
-    for (size_t i = ADMIN_A_CLIENT; i < WHOMS; i++) {
+    for (size_t i = ADMIN_TARGET_CLIENT; i < WHOMS; i++) {
         json_t *number = json_object_get(root, whoms[i]);
         if (!number)
             continue;
-        request->whom = (enum admin_whom)i;
+        request->target = (enum admin_target)i;
         /* What may not be named at all is refused by that name. */
-        named += !may_be_about(request->kind, request->whom) ||
+        named += !may_be_about(request->kind, request->target) ||
                          read_number(number, UINT32_MAX, &request->number)
                      ? 1
                      : 2;
@@ -372,9 +373,9 @@ static int read_trace(struct admin_request *request, json_t *root, char *why, si
 
 static int read_setting(struct admin_request *request, json_t *root, char *why, size_t why_size)
 {
-    if (request->whom == ADMIN_A_GPU)
+    if (request->target == ADMIN_TARGET_GPU)
         return read_schedule(request, root, why, why_size);
-    if (request->whom == ADMIN_A_GROUP || json_object_get(root, "total"))
+    if (request->target == ADMIN_TARGET_GROUP || json_object_get(root, "total"))
         return read_total(request, root, why, why_size);
     return read_change(&request->change, root, why, why_size);
 }
@@ -396,7 +397,7 @@ static int read_root(struct admin_request *request, json_t *root, char *why, siz
                       name);
     request->kind = (enum admin_kind)kind;
     int result = 0;
-    if (may_be_about(request->kind, ADMIN_A_CLIENT))
+    if (may_be_about(request->kind, ADMIN_TARGET_CLIENT))
         result = read_whom(request, root, why, why_size);
     if (result == 0)
         result = check_members(request, root, why, why_size);

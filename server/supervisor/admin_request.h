@@ -33,12 +33,18 @@ enum admin_kind {
     ADMIN_TRACE
 };
 
-/* Whom a kill, get or set is about. */
-enum admin_whom { ADMIN_NOBODY, ADMIN_A_CLIENT, ADMIN_A_USER, ADMIN_A_GROUP, ADMIN_A_GPU };
+/* What a request is about. */
+enum admin_target {
+    ADMIN_TARGET_NONE,
+    ADMIN_TARGET_CLIENT,
+    ADMIN_TARGET_USER,
+    ADMIN_TARGET_GROUP,
+    ADMIN_TARGET_GPU
+};
 
 struct admin_request {
     enum admin_kind kind;
-    enum admin_whom whom;
+    enum admin_target target;
     uint32_t number; /* of the client, or the GPU's index; or the uid or gid of all clients meant */
     struct grant_change change; /* of set */
     bool totals;                /* of set: not each client's limits but what they have in total */
@@ -56,7 +62,7 @@ const char *admin_kind_name(enum admin_kind kind);
 bool admin_request_concerns(const struct admin_request *request, const struct client_view *view);
 
 /* The user or the group that it is about. */
-struct account_owner admin_request_whose(const struct admin_request *request);
+struct account_owner admin_request_owner(const struct admin_request *request);
 
 /* Does it change anything, or show what other users' programs do? Then it needs more than being
  * allowed to connect. */

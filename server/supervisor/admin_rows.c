@@ -3,7 +3,7 @@
 #include "server/supervisor/admin_rows.h"
 
 /* What was asked for stands beside what was granted. */
-static json_t *shares(uint32_t asked, uint32_t granted)
+static json_t *shares_json(uint32_t asked, uint32_t granted)
 {
     struct admin_json pair = admin_json_new();
     admin_json_put(&pair, "asked_percent", asked ? admin_json_percent(asked) : json_null());
@@ -11,7 +11,7 @@ static json_t *shares(uint32_t asked, uint32_t granted)
     return admin_json_finish(&pair);
 }
 
-static json_t *amounts(uint64_t asked, uint64_t granted)
+static json_t *amounts_json(uint64_t asked, uint64_t granted)
 {
     struct admin_json pair = admin_json_new();
     admin_json_put(&pair, "asked_bytes", admin_json_amount(asked));
@@ -22,8 +22,9 @@ static json_t *amounts(uint64_t asked, uint64_t granted)
 static json_t *threads_json(const struct client_view *view)
 {
     struct admin_json threads = admin_json_new();
-    admin_json_put(&threads, "request", shares(view->thread_request_asked, view->thread_request));
-    admin_json_put(&threads, "limit", shares(view->threads_asked, view->threads_granted));
+    admin_json_put(&threads, "request",
+                   shares_json(view->thread_request_asked, view->thread_request));
+    admin_json_put(&threads, "limit", shares_json(view->threads_asked, view->threads_granted));
     admin_json_put(&threads, "multiprocessors", json_integer(view->multiprocessors));
     admin_json_put(&threads, "partitioned", json_boolean(view->partitioned));
     return admin_json_finish(&threads);
@@ -32,8 +33,8 @@ static json_t *threads_json(const struct client_view *view)
 static json_t *time_json(const struct client_view *view)
 {
     struct admin_json time = admin_json_new();
-    admin_json_put(&time, "request", shares(view->time_request_asked, view->time_request));
-    admin_json_put(&time, "limit", shares(view->time_limit_asked, view->time_limit));
+    admin_json_put(&time, "request", shares_json(view->time_request_asked, view->time_request));
+    admin_json_put(&time, "limit", shares_json(view->time_limit_asked, view->time_limit));
     return admin_json_finish(&time);
 }
 
@@ -41,8 +42,8 @@ static json_t *memory_json(const struct client_view *view)
 {
     struct admin_json memory = admin_json_new();
     uint64_t asked = view->memory_request_asked ? view->memory_request_asked : PROTO_UNSET;
-    admin_json_put(&memory, "request", amounts(asked, view->memory_request));
-    admin_json_put(&memory, "limit", amounts(view->memory_asked, view->memory_limit));
+    admin_json_put(&memory, "request", amounts_json(asked, view->memory_request));
+    admin_json_put(&memory, "limit", amounts_json(view->memory_asked, view->memory_limit));
     admin_json_put(&memory, "used_bytes", admin_json_amount(view->memory_charged));
     return admin_json_finish(&memory);
 }
@@ -51,8 +52,8 @@ static json_t *host_memory_json(const struct client_view *view)
 {
     struct admin_json memory = admin_json_new();
     uint64_t asked = view->host_request_asked ? view->host_request_asked : PROTO_UNSET;
-    admin_json_put(&memory, "request", amounts(asked, view->host_request));
-    admin_json_put(&memory, "limit", amounts(view->host_asked, view->host_limit));
+    admin_json_put(&memory, "request", amounts_json(asked, view->host_request));
+    admin_json_put(&memory, "limit", amounts_json(view->host_asked, view->host_limit));
     admin_json_put(&memory, "used_bytes", admin_json_amount(view->host_charged));
     return admin_json_finish(&memory);
 }
@@ -176,12 +177,12 @@ json_t *admin_rows_gpu(const struct device_view *view)
     return admin_json_finish(&gpu);
 }
 
-static json_t *total_json(const struct supervisor *supervisor, const struct account_owner *whose,
+static json_t *total_json(const struct supervisor *supervisor, const struct account_owner *owner,
                           uint32_t device)
 {
     struct admin_json total = admin_json_new();
     struct total_view view;
-    owner_total_view(supervisor, whose, device, &view);
+    owner_total_view(supervisor, owner, device, &view);
     if (device != OWNER_TOTAL_HOST)
         admin_json_put(&total, "gpu", json_integer(device));
     admin_json_put(&total, "limit_bytes", admin_json_amount(view.limit));
@@ -193,15 +194,15 @@ static json_t *total_json(const struct supervisor *supervisor, const struct acco
     return admin_json_finish(&total);
 }
 
-json_t *admin_rows_total(const struct supervisor *supervisor, const struct account_owner *whose)
+json_t *admin_rows_total(const struct supervisor *supervisor, const struct account_owner *owner)
 {
     struct admin_json total = admin_json_new();
     json_t *memory = json_array();
     for (uint32_t i = 0; i < view_device_count(supervisor); i++)
-        if (json_array_append_new(memory, total_json(supervisor, whose, i)) < 0)
+        if (json_array_append_new(memory, total_json(supervisor, owner, i)) < 0)
             total.failed = true;
-    admin_json_put(&total, whose->group ? "group" : "user", json_integer(whose->id));
+    admin_json_put(&total, owner->group ? "group" : "user", json_integer(owner->id));
     admin_json_put(&total, "memory", memory);
-    admin_json_put(&total, "host_memory", total_json(supervisor, whose, OWNER_TOTAL_HOST));
+    admin_json_put(&total, "host_memory", total_json(supervisor, owner, OWNER_TOTAL_HOST));
     return admin_json_finish(&total);
 }

@@ -16,7 +16,7 @@
 
 #define GROUP "gpushare"
 
-static int fail(int error, char *why, size_t why_size, const char *what, const char *path)
+static int socket_fail(int error, char *why, size_t why_size, const char *what, const char *path)
 {
     if (why_size)
         snprintf(why, why_size, "%s %s: %s", what, path, strerror(error));
@@ -35,7 +35,8 @@ static void give_to_group(const char *path)
                    path, GROUP, strerror(errno));
 }
 
-static int make(struct admin_socket *admin_socket, const char *path, char *why, size_t why_size)
+static int socket_make(struct admin_socket *admin_socket, const char *path, char *why,
+                       size_t why_size)
 {
     int fd = socket_file_bind(&admin_socket->file, SOCK_STREAM, path);
     if (fd == -EADDRINUSE && why_size)
@@ -44,7 +45,7 @@ static int make(struct admin_socket *admin_socket, const char *path, char *why, 
                  "socket: name another with --admin-socket",
                  path);
     else if (fd < 0)
-        fail(-fd, why, why_size, "cannot make the admin socket", path);
+        socket_fail(-fd, why, why_size, "cannot make the admin socket", path);
     if (fd < 0)
         return fd;
     give_to_group(path);
@@ -52,7 +53,7 @@ static int make(struct admin_socket *admin_socket, const char *path, char *why, 
         int saved = errno;
         socket_file_remove(&admin_socket->file);
         close(fd);
-        return fail(saved, why, why_size, "cannot set the mode of the admin socket", path);
+        return socket_fail(saved, why, why_size, "cannot set the mode of the admin socket", path);
     }
     admin_socket->fd = fd;
     return 0;
@@ -63,10 +64,10 @@ int admin_socket_open(struct admin_socket *admin_socket, const char *path, int f
 {
     *admin_socket = (struct admin_socket){.fd = -1, .file = SOCKET_FILE_NONE};
     if (fd < 0)
-        return make(admin_socket, path, why, why_size);
+        return socket_make(admin_socket, path, why, why_size);
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-        return fail(errno, why, why_size, "cannot use the admin socket", "that was passed");
+        return socket_fail(errno, why, why_size, "cannot use the admin socket", "that was passed");
     admin_socket->fd = fd;
     return 0;
 }

@@ -36,7 +36,7 @@ static void give_up(struct admin_work *work)
         work->outstanding--;
 }
 
-static void hurry(struct admin_work *work)
+static void trace_hurry(struct admin_work *work)
 {
     trace_stop(work->admin->supervisor, work);
 }
@@ -84,9 +84,11 @@ void admin_trace(struct admin_peer *peer, const struct admin_request *request)
         admin_peer_refuse(peer, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
         return;
     }
-    *tracing = (struct tracing_work){
-        .work = {.answer = tracing_answer, .hurry = hurry, .left = give_up, .free = tracing_free},
-        .memory = -1};
+    *tracing = (struct tracing_work){.work = {.answer = tracing_answer,
+                                              .hurry = trace_hurry,
+                                              .left = give_up,
+                                              .free = tracing_free},
+                                     .memory = -1};
     uint32_t error =
         trace_start(supervisor, request->gpu, request->milliseconds,
                     admin_peer_name(peer, by, sizeof by), on_traced, tracing, why, sizeof why);

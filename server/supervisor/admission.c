@@ -19,14 +19,14 @@ static uint64_t share_of(uint64_t bytes, uint32_t share)
     return share ? limits_share(bytes, share) : PROTO_UNSET;
 }
 
-static uint32_t percentage(uint32_t granted, uint32_t asked)
+static uint32_t share_tighter(uint32_t granted, uint32_t asked)
 {
     uint32_t tighter = limits_tighter_percentage(granted, asked);
     return tighter ? tighter : PROTO_PERCENT_WHOLE;
 }
 
 /* given: unsaid, or the administrator's; asked: 0, or the client's. */
-static uint64_t request(uint64_t given, uint64_t unsaid, uint64_t asked, uint64_t limit)
+static uint64_t request_tighter(uint64_t given, uint64_t unsaid, uint64_t asked, uint64_t limit)
 {
     if (given == unsaid)
         given = asked;
@@ -37,7 +37,7 @@ static uint64_t request(uint64_t given, uint64_t unsaid, uint64_t asked, uint64_
 
 static uint32_t request_share(uint32_t given, uint32_t asked, uint32_t limit)
 {
-    return (uint32_t)request(given, CONFIG_UNSAID, asked, limit);
+    return (uint32_t)request_tighter(given, CONFIG_UNSAID, asked, limit);
 }
 
 /* What the administrator gives; PROTO_UNSET: he says nothing. */
@@ -65,14 +65,14 @@ struct grant admission_grant(const struct admission *admission,
         .memory_limit = least(memory, window),
         .host_limit = least(host, window),
         .window_bytes = window,
-        .thread_percentage = percentage(limits->threads, wish->thread_percentage),
+        .thread_percentage = share_tighter(limits->threads, wish->thread_percentage),
         .priority = limits_tighter_priority(limits->priority, wish->priority),
-        .time_limit = percentage(limits->time, wish->time_limit),
+        .time_limit = share_tighter(limits->time, wish->time_limit),
     };
-    grant.memory_request = request(given_memory(limits, device->memory), PROTO_UNSET,
-                                   wish->memory_request, grant.memory_limit);
-    grant.host_request =
-        request(limits->host_request, PROTO_UNSET, wish->host_memory_request, grant.host_limit);
+    grant.memory_request = request_tighter(given_memory(limits, device->memory), PROTO_UNSET,
+                                           wish->memory_request, grant.memory_limit);
+    grant.host_request = request_tighter(limits->host_request, PROTO_UNSET,
+                                         wish->host_memory_request, grant.host_limit);
     grant.thread_request =
         request_share(limits->thread_request, wish->thread_request, grant.thread_percentage);
     grant.time_request = request_share(limits->time_request, wish->time_request, grant.time_limit);

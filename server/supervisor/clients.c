@@ -14,9 +14,9 @@
 #include "server/supervisor/supervisor_private.h"
 
 /* Connections above the limit that are kept until their hello, to be refused in words. */
-#define SURPLUS_MOST 16
+#define OVER_LIMIT_MAX 16
 /* ...and of these of one user, so that the others' are told too. */
-#define SURPLUS_USER_MOST 4
+#define OVER_LIMIT_USER_MAX 4
 
 struct session *clients_find(const struct supervisor *supervisor, uint32_t number)
 {
@@ -45,23 +45,24 @@ static void connection_refuse(int fd, uint32_t error, const char *text)
 
 /* Sessions of whoever is at the other end, and how many of them only wait to be refused. */
 static int peer_count(const struct supervisor *supervisor, int fd, uint32_t *served,
-                      uint32_t *surplus)
+                      uint32_t *over_limit)
 {
     struct ucred peer;
     socklen_t bytes = sizeof peer;
-    *served = *surplus = 0;
+    *served = *over_limit = 0;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0)
         return -errno;
     for (const struct session *session = supervisor->server.first; session; session = session->next)
         if (session->uid == peer.uid)
-            ++*(session->surplus ? surplus : served);
+            ++*(session->over_limit ? over_limit : served);
     return 0;
 }
 
-static void client_admit(struct supervisor *supervisor, int fd, enum session_surplus surplus)
+static void client_admit(struct supervisor *supervisor, int fd, enum session_over_limit over_limit)
 {
     struct session *session;
-    int result = session_open(&session, &supervisor->server, fd, number_take(supervisor), surplus);
+    int result =
+        session_open(&session, &supervisor->server, fd, number_take(supervisor), over_limit);
     if (result < 0) {
         log_warning("a connection could not be taken: %s", strerror(-result));
         return;
@@ -73,12 +74,12 @@ static void client_admit(struct supervisor *supervisor, int fd, enum session_sur
         supervisor->server.first = session;
     supervisor->server.last = session;
     supervisor->server.sessions++;
-    supervisor->surplus += surplus != SURPLUS_NONE;
+    supervisor->over_limit += over_limit != OVER_LIMIT_NONE;
 }
 
 void clients_accept(struct supervisor *supervisor, int fd)
 {
-    enum session_surplus surplus = SURPLUS_NONE;
+    enum session_over_limit over_limit = OVER_LIMIT_NONE;
     uint32_t served, waiting;
     int result = peer_count(supervisor, fd, &served, &waiting);
     if (supervisor->stopping || result < 0) {
@@ -86,19 +87,19 @@ void clients_accept(struct supervisor *supervisor, int fd)
                           result < 0 ? "the peer can't be told" : "the server is stopping");
         return;
     }
-    if (supervisor->server.sessions - supervisor->surplus >= supervisor->server.budget.clients)
-        surplus = SURPLUS_SERVER;
+    if (supervisor->server.sessions - supervisor->over_limit >= supervisor->server.budget.clients)
+        over_limit = OVER_LIMIT_SERVER;
     else if (served >= supervisor->server.user_clients_max)
-        surplus = SURPLUS_USER;
-    supervisor->refused += surplus != SURPLUS_NONE;
-    if (surplus && (supervisor->surplus >= SURPLUS_MOST || waiting >= SURPLUS_USER_MOST))
+        over_limit = OVER_LIMIT_USER;
+    supervisor->refused += over_limit != OVER_LIMIT_NONE;
+    if (over_limit && (supervisor->over_limit >= OVER_LIMIT_MAX || waiting >= OVER_LIMIT_USER_MAX))
         connection_refuse(fd, PROTO_ERROR_TOO_MANY_CLIENTS,
-                          surplus == SURPLUS_SERVER
+                          over_limit == OVER_LIMIT_SERVER
                               ? "the server has as many clients as it may have"
                               : "the user has as many clients as one user may have "
                                 "(--max-clients-per-user)");
     else
-        client_admit(supervisor, fd, surplus);
+        client_admit(supervisor, fd, over_limit);
 }
 
 struct session *clients_find_attached(const struct supervisor *supervisor, uint32_t client)
@@ -118,7 +119,7 @@ void clients_remove(struct supervisor *supervisor, struct session *session)
     else
         supervisor->server.last = session->previous;
     supervisor->server.sessions--;
-    supervisor->surplus -= session->surplus != SURPLUS_NONE;
+    supervisor->over_limit -= session->over_limit != OVER_LIMIT_NONE;
 }
 
 int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by)

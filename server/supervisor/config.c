@@ -388,7 +388,7 @@ static int read_groups(struct config_reader *reader, const struct config_node *v
 
 /* ---- the file ---- */
 
-static int later(struct config_reader *reader, const struct config_node *value, void *to)
+static int read_later(struct config_reader *reader, const struct config_node *value, void *to)
 {
     (void)reader;
     (void)value;
@@ -398,13 +398,13 @@ static int later(struct config_reader *reader, const struct config_node *value, 
 
 /* Rules name profiles, which may stand below them: two passes. */
 static const struct config_field first_pass[] = {
-    {"clients", read_clients},       {"gpus", read_gpus},
-    {"profiles", read_profiles},     {"rules", later},
-    {"users", read_users},           {"groups", read_groups},
+    {"clients", read_clients},       {"gpus", read_gpus},   {"profiles", read_profiles},
+    {"rules", read_later},           {"users", read_users}, {"groups", read_groups},
     {"sharing", config_read_sharing}};
-static const struct config_field second_pass[] = {
-    {"clients", later}, {"gpus", later},   {"profiles", later}, {"rules", read_rules},
-    {"users", later},   {"groups", later}, {"sharing", later}};
+static const struct config_field second_pass[] = {{"clients", read_later},  {"gpus", read_later},
+                                                  {"profiles", read_later}, {"rules", read_rules},
+                                                  {"users", read_later},    {"groups", read_later},
+                                                  {"sharing", read_later}};
 
 static int read_file(struct config_reader *reader, const struct config_node *root)
 {

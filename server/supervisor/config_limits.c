@@ -281,7 +281,7 @@ static uint64_t request_of(uint32_t share)
 }
 
 /* What only the whole block shows. Sizes and shares of memory can't be compared here. */
-static int check(struct config_reader *reader, const struct block *block)
+static int block_check(struct config_reader *reader, const struct block *block)
 {
     const struct config_limits *limits = &block->limits;
     uint64_t memory = limits->memory_request == PROTO_UNSET ? 0 : limits->memory_request;
@@ -321,7 +321,7 @@ int config_read_limits(struct config_reader *reader, const struct config_node *m
     }
     int result = config_read_map(reader, map, what, tables, other ? 2 : 1);
     if (result == 0)
-        result = check(reader, &block);
+        result = block_check(reader, &block);
     *to = block.limits;
     return result;
 }

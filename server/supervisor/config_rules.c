@@ -76,7 +76,7 @@ static bool fits_one(char *const *patterns, size_t count, const char *text, bool
 }
 
 /* unknown: the answer where the kernel has no word on what is asked for. */
-static bool fits(const struct config_match *match, const struct config_who *who, bool unknown)
+static bool rule_fits(const struct config_match *match, const struct config_who *who, bool unknown)
 {
     if (!who->identified)
         return unknown;
@@ -102,7 +102,7 @@ static const struct config_profile *find_profile(const struct config *config, co
 }
 
 /* A rule that may not be meant for it takes from a client, and gives it nothing. */
-static void apply(struct config_limits *to, const struct config_limits *by, bool certain)
+static void rule_apply(struct config_limits *to, const struct config_limits *by, bool certain)
 {
     struct config_limits limits = *by;
     if (!certain) {
@@ -126,12 +126,13 @@ int config_choose(const struct config *config, uint32_t device, const struct con
     *limits = config->ceilings[device];
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct config_rule *rule = &config->rules[i];
-        if (!fits(&rule->match, who, true) || (rule->excepts && fits(&rule->except, who, false)))
+        if (!rule_fits(&rule->match, who, true) ||
+            (rule->excepts && rule_fits(&rule->except, who, false)))
             continue;
-        bool certain = fits(&rule->match, who, false);
-        apply(limits, &rule->limits, certain);
+        bool certain = rule_fits(&rule->match, who, false);
+        rule_apply(limits, &rule->limits, certain);
         if (rule->profile != CONFIG_NO_PROFILE)
-            apply(limits, &config->profiles[rule->profile].limits, certain);
+            rule_apply(limits, &config->profiles[rule->profile].limits, certain);
     }
     if (!*who->profile)
         return 0;

@@ -54,8 +54,8 @@ void config_tree_free(struct config_tree *tree)
     tree->root = NULL;
 }
 
-static int make(struct builder *builder, enum config_kind kind, size_t line, const char *text,
-                size_t length, struct config_node **out)
+static int node_make(struct builder *builder, enum config_kind kind, size_t line, const char *text,
+                     size_t length, struct config_node **out)
 {
     if (++builder->nodes > CONFIG_NODES_MAX)
         return refuse(builder, -EINVAL, line, "more than %d values in one file", CONFIG_NODES_MAX);
@@ -89,7 +89,7 @@ static int check_key(struct builder *builder, const struct open *open, struct co
     return 0;
 }
 
-static int add(struct builder *builder, struct config_node *node)
+static int node_add(struct builder *builder, struct config_node *node)
 {
     if (!builder->depth) {
         builder->tree->root = node;
@@ -110,31 +110,31 @@ static int add(struct builder *builder, struct config_node *node)
     return 0;
 }
 
-static int begin(struct builder *builder, enum config_kind kind, size_t line)
+static int node_begin(struct builder *builder, enum config_kind kind, size_t line)
 {
     struct config_node *node = NULL;
     if (builder->depth == CONFIG_DEPTH_MAX)
         return refuse(builder, -EINVAL, line, "nested more than %d deep", CONFIG_DEPTH_MAX);
-    int result = make(builder, kind, line, NULL, 0, &node);
+    int result = node_make(builder, kind, line, NULL, 0, &node);
     if (result == 0)
-        result = add(builder, node);
+        result = node_add(builder, node);
     if (result == 0)
         builder->open[builder->depth++] = (struct open){.node = node};
     return result;
 }
 
-static int scalar(struct builder *builder, const yaml_event_t *event, size_t line)
+static int scalar_read(struct builder *builder, const yaml_event_t *event, size_t line)
 {
     struct config_node *node = NULL;
     const char *value = (const char *)event->data.scalar.value;
     size_t length = event->data.scalar.length;
     if (memchr(value, 0, length))
         return refuse(builder, -EINVAL, line, "a text may not hold a NUL byte");
-    int result = make(builder, CONFIG_TEXT, line, value, length, &node);
+    int result = node_make(builder, CONFIG_TEXT, line, value, length, &node);
     if (result < 0)
         return result;
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    return add(builder, node);
+    return node_add(builder, node);
 }
 
 static int no_extras(struct builder *builder, const yaml_event_t *event, size_t line)
@@ -159,7 +159,7 @@ static int no_extras(struct builder *builder, const yaml_event_t *event, size_t 
     return 0;
 }
 
-static int take(struct builder *builder, const yaml_event_t *event)
+static int event_take(struct builder *builder, const yaml_event_t *event)
 {
     size_t line = event->start_mark.line + 1;
     int result = no_extras(builder, event, line);
@@ -172,15 +172,15 @@ static int take(struct builder *builder, const yaml_event_t *event)
         builder->documents = true;
         return 0;
     case YAML_MAPPING_START_EVENT:
-        return begin(builder, CONFIG_MAP, line);
+        return node_begin(builder, CONFIG_MAP, line);
     case YAML_SEQUENCE_START_EVENT:
-        return begin(builder, CONFIG_LIST, line);
+        return node_begin(builder, CONFIG_LIST, line);
     case YAML_MAPPING_END_EVENT:
     case YAML_SEQUENCE_END_EVENT:
         builder->depth--;
         return 0;
     case YAML_SCALAR_EVENT:
-        return scalar(builder, event, line);
+        return scalar_read(builder, event, line);
     default:
         return 0;
     }
@@ -194,8 +194,8 @@ static size_t line_of(const char *text, size_t offset)
     return line;
 }
 
-static int explain(struct builder *builder, const yaml_parser_t *parser, const char *text,
-                   size_t bytes)
+static int mistake_explain(struct builder *builder, const yaml_parser_t *parser, const char *text,
+                           size_t bytes)
 {
     if (parser->error == YAML_MEMORY_ERROR)
         return refuse(builder, -ENOMEM, 1, "memory is short");
@@ -211,14 +211,15 @@ static int explain(struct builder *builder, const yaml_parser_t *parser, const c
                   context);
 }
 
-static int parse(struct builder *builder, yaml_parser_t *parser, const char *text, size_t bytes)
+static int tree_parse(struct builder *builder, yaml_parser_t *parser, const char *text,
+                      size_t bytes)
 {
     for (bool more = true; more;) {
         yaml_event_t event;
         if (!yaml_parser_parse(parser, &event))
-            return explain(builder, parser, text, bytes);
+            return mistake_explain(builder, parser, text, bytes);
         more = event.type != YAML_STREAM_END_EVENT;
-        int result = take(builder, &event);
+        int result = event_take(builder, &event);
         yaml_event_delete(&event);
         if (result < 0)
             return result;
@@ -242,7 +243,7 @@ int config_tree_read(struct config_tree *tree, const char *file, const char *tex
         return refuse(&builder, -ENOMEM, 1, "memory is short");
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
-    int result = parse(&builder, &parser, text, bytes);
+    int result = tree_parse(&builder, &parser, text, bytes);
     yaml_parser_delete(&parser);
     if (result < 0)
         config_tree_free(tree);

@@ -16,12 +16,12 @@
 
 /* Delays between starts: short after a fault, for clients wait; long for a driver that stays
  * broken. */
-#define RESTART_FIRST_MS 50
-#define RESTART_MOST_MS  10000
+#define RESTART_DELAY_MIN_MS 50
+#define RESTART_DELAY_MAX_MS 10000
 /* A worker that lived this long is a good one: its successor starts without a delay. */
 #define SETTLED_NS UINT64_C(30000000000)
 /* What a worker that lost its channel, or was asked to stop, may take to end. */
-#define EXIT_PATIENCE_MS 5000
+#define EXIT_TIMEOUT_MS 5000
 
 static void device_down(struct device *device);
 
@@ -70,7 +70,7 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
     else
         device->failures++;
     if (device->process)
-        worker_process_expire(device->process, EXIT_PATIENCE_MS);
+        worker_process_expire(device->process, EXIT_TIMEOUT_MS);
     else
         device_down(device);
 }
@@ -176,7 +176,7 @@ static void info_take(struct device *device, const struct proto_device_info *inf
     device->events.ready(device->events.context, device);
 }
 
-static void notice(void *context, struct channel_message *message)
+static void link_notice(void *context, struct channel_message *message)
 {
     struct device *device = context;
     switch (message->header.opcode) {
@@ -202,7 +202,7 @@ static void notice(void *context, struct channel_message *message)
     }
 }
 
-static void lost(void *context, const char *why)
+static void link_lost(void *context, const char *why)
 {
     struct device *device = context;
     char text[380];
@@ -217,7 +217,7 @@ static void lost(void *context, const char *why)
 }
 
 /* Who hung up before, or is about to, has not said why: the kernel may know more. */
-static void ended(void *context, int status)
+static void process_ended(void *context, int status)
 {
     struct device *device = context;
     worker_process_describe(status, device->how, sizeof device->how);
@@ -236,9 +236,10 @@ static void ended(void *context, int status)
     device_down(device);
 }
 
-static int adopt(struct device *device, int fd)
+static int channel_adopt(struct device *device, int fd)
 {
-    struct worker_link_events events = {.notice = notice, .lost = lost, .context = device};
+    struct worker_link_events events = {
+        .notice = link_notice, .lost = link_lost, .context = device};
     device->silent = device->served = false;
     device->how[0] = 0;
     device->state = DEVICE_STARTING;
@@ -248,7 +249,7 @@ static int adopt(struct device *device, int fd)
 int device_adopt(struct device *device, int fd)
 {
     device->starts++;
-    return adopt(device, fd);
+    return channel_adopt(device, fd);
 }
 
 int device_start(struct device *device)
@@ -256,9 +257,9 @@ int device_start(struct device *device)
     int channel;
     device->starts++;
     int result = worker_process_start(&device->process, device->loop, device->settings,
-                                      device->ordinal, &channel, ended, device);
+                                      device->ordinal, &channel, process_ended, device);
     if (result == 0)
-        result = adopt(device, channel);
+        result = channel_adopt(device, channel);
     if (result < 0) {
         device->state = DEVICE_WAITING;
         snprintf(device->trouble, sizeof device->trouble, "the worker could not be started: %s",
@@ -304,9 +305,9 @@ static void device_down(struct device *device)
             return;
     }
     uint32_t doublings = device->failures < 8 ? device->failures : 8;
-    uint64_t delay = device->failures ? (uint64_t)RESTART_FIRST_MS << (doublings - 1) : 0;
-    uv_timer_start(&device->timer, start_again, delay < RESTART_MOST_MS ? delay : RESTART_MOST_MS,
-                   0);
+    uint64_t delay = device->failures ? (uint64_t)RESTART_DELAY_MIN_MS << (doublings - 1) : 0;
+    uv_timer_start(&device->timer, start_again,
+                   delay < RESTART_DELAY_MAX_MS ? delay : RESTART_DELAY_MAX_MS, 0);
 }
 
 void device_stop(struct device *device)
@@ -318,7 +319,7 @@ void device_stop(struct device *device)
     if (device->link)
         device_fail(device, PROTO_ERROR_CONNECTION_LOST, "the server is stopping");
     else if (device->process)
-        worker_process_expire(device->process, EXIT_PATIENCE_MS);
+        worker_process_expire(device->process, EXIT_TIMEOUT_MS);
     else
         device_down(device);
 }

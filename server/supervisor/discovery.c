@@ -16,8 +16,8 @@
 #include "common/timeline.h"
 #include "server/supervisor/worker_process.h"
 
-#define OUTPUT_MOST 8192
-#define PATIENCE_MS 60000
+#define OUTPUT_MAX        8192
+#define ANSWER_TIMEOUT_MS 60000
 
 static int hex_digit(char c)
 {
@@ -109,11 +109,12 @@ int discovery_restrict(struct discovery *discovery, const struct limits_wish *li
     return 0;
 }
 
-/* Reads until the end, at most OUTPUT_MOST - 1 bytes and PATIENCE_MS. Returns bytes or -errno. */
+/* Reads until the end, at most OUTPUT_MAX - 1 bytes and ANSWER_TIMEOUT_MS. Returns bytes or -errno.
+ */
 static ssize_t read_all(int fd, char *output)
 {
     size_t used = 0;
-    uint64_t end = timeline_now() + UINT64_C(1000000) * PATIENCE_MS;
+    uint64_t end = timeline_now() + UINT64_C(1000000) * ANSWER_TIMEOUT_MS;
     for (;;) {
         uint64_t now = timeline_now();
         if (now >= end)
@@ -124,7 +125,7 @@ static ssize_t read_all(int fd, char *output)
             return -errno;
         if (ready <= 0)
             continue;
-        ssize_t got = read(fd, output + used, OUTPUT_MOST - 1 - used);
+        ssize_t got = read(fd, output + used, OUTPUT_MAX - 1 - used);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {
@@ -132,12 +133,12 @@ static ssize_t read_all(int fd, char *output)
             return got < 0 ? -errno : (ssize_t)used;
         }
         used += (size_t)got;
-        if (used == OUTPUT_MOST - 1)
+        if (used == OUTPUT_MAX - 1)
             return -E2BIG;
     }
 }
 
-static pid_t start(const struct settings *settings, int output)
+static pid_t lister_start(const struct settings *settings, int output)
 {
     const char *words[] = {settings->worker, "--driver", settings->driver, "--list", NULL};
     char **environment = worker_process_environment(environ);
@@ -152,7 +153,7 @@ static pid_t start(const struct settings *settings, int output)
 int discovery_run(struct discovery *discovery, const struct settings *settings, char *text,
                   size_t text_bytes)
 {
-    char output[OUTPUT_MOST];
+    char output[OUTPUT_MAX];
     int pipes[2], status = 0;
     discovery->count = 0;
     if (pipe2(pipes, O_CLOEXEC) < 0) {
@@ -160,7 +161,7 @@ int discovery_run(struct discovery *discovery, const struct settings *settings, 
         snprintf(text, text_bytes, "no pipe to the worker: %s", strerror(saved));
         return -saved;
     }
-    pid_t pid = start(settings, pipes[1]);
+    pid_t pid = lister_start(settings, pipes[1]);
     close(pipes[1]);
     if (pid < 0) {
         close(pipes[0]);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS_LEAST 64u
-#define LOOKS_MOST    256u
+#define BUCKETS_MIN 64u
+#define LOOKS_MAX   256u
 
 int heap_open(struct heap *heap, uint64_t base, uint64_t bytes, uint64_t granularity)
 {
@@ -16,14 +16,14 @@ int heap_open(struct heap *heap, uint64_t base, uint64_t bytes, uint64_t granula
     if (!granularity || (granularity & (granularity - 1)) || granularity < HEAP_ALIGNMENT ||
         base % granularity || bytes % granularity || !bytes || base + bytes < base)
         return -EINVAL;
-    heap->buckets = calloc(BUCKETS_LEAST, sizeof(struct heap_block *));
+    heap->buckets = calloc(BUCKETS_MIN, sizeof(struct heap_block *));
     if (!heap->buckets)
         return -ENOMEM;
-    heap->bucket_count = BUCKETS_LEAST;
+    heap->bucket_count = BUCKETS_MIN;
     heap->base = base;
     heap->bytes = bytes;
     heap->granularity = granularity;
-    heap->next_slab = heap_round_region(heap, HEAP_SLAB_LEAST);
+    heap->next_slab = heap_round_region(heap, HEAP_SLAB_MIN);
     return 0;
 }
 
@@ -126,7 +126,7 @@ static struct heap_block *find_free(const struct heap *heap, uint64_t bytes)
     /* The last resort before a refusal: a block of the very class may still be large enough. Not
      * all are looked at, for a client can make very many that are not. */
     at = class_of(bytes);
-    unsigned looks = LOOKS_MOST;
+    unsigned looks = LOOKS_MAX;
     for (struct heap_block *b = heap->free[at.level][at.class]; b && looks; b = b->next, looks--)
         if (b->bytes >= bytes)
             return b;
@@ -298,7 +298,7 @@ int heap_region_add(struct heap *heap, uint64_t bytes, bool slab, struct heap_re
                                    .first = whole,
                                    .previous = before,
                                    .next = after,
-                                   .kept = KEPT_NONE};
+                                   .held_fd = HELD_FD_NONE};
     if (before)
         before->next = region;
     else
@@ -323,7 +323,7 @@ struct heap_block *heap_region_ready(struct heap_region *region)
         return whole;
     }
     insert_free(heap, whole);
-    if (region->bytes >= heap->next_slab && heap->next_slab < HEAP_SLAB_MOST)
+    if (region->bytes >= heap->next_slab && heap->next_slab < HEAP_SLAB_MAX)
         heap->next_slab *= 2;
     return NULL;
 }
@@ -366,7 +366,7 @@ void heap_region_remove(struct heap_region *region)
 {
     struct heap *heap = region->heap;
     assert(region->state != HEAP_REGION_LIVE);
-    assert(region->kept.fd < 0 && !region->charge.quota && !region->kept.charge.quota);
+    assert(region->held_fd.fd < 0 && !region->charge.quota && !region->held_fd.charge.quota);
     if (region->state == HEAP_REGION_MAPPING) {
         heap->mapping -= region->slab;
         free(region->first);

@@ -6,7 +6,7 @@
  * Regions are physical memory: one handle each. A slab is cut into blocks for many
  * small allocations; any other region is one block. The heap only decides: its
  * owner asks the worker for memory, charges it, and keeps the descriptors (the
- * members kept and charge of a region are the owner's).
+ * members held_fd and charge of a region are the owner's).
  *
  * Free memory of slabs is found by size class in constant time (two levels, eight
  * classes a power of two), and so is a block by its address: a client with a
@@ -18,12 +18,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/supervisor/keeper.h"
+#include "server/supervisor/fd_budget.h"
 #include "server/supervisor/quota.h"
 
 #define HEAP_ALIGNMENT   UINT64_C(512)
-#define HEAP_SLAB_LEAST  (UINT64_C(2) << 20)
-#define HEAP_SLAB_MOST   (UINT64_C(64) << 20)
+#define HEAP_SLAB_MIN    (UINT64_C(2) << 20)
+#define HEAP_SLAB_MAX    (UINT64_C(64) << 20)
 #define HEAP_SMALL_BELOW (UINT64_C(1) << 20) /* from here on, a handle of its own */
 
 /* 2^39 units of 512 bytes: more than an arena has. */
@@ -47,7 +47,7 @@ struct heap_region {
     struct heap_block *first;            /* blocks by address; one, not to be used, while mapping */
     struct heap_region *previous, *next; /* by address */
     struct charge charge;
-    struct kept kept;
+    struct held_fd held_fd;
     void *user;      /* the owner's: who waits for it */
     uint32_t shares; /* the owner's: other connections that use it */
     bool gone;       /* the owner's: its worker has unmapped it */

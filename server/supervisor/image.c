@@ -94,7 +94,7 @@ int image_copy(struct image **out, const struct hash_key *key, int fd, uint64_t 
     return 0;
 }
 
-static bool same(const struct image *a, const struct image *b)
+static bool image_equals(const struct image *a, const struct image *b)
 {
     if (a->bytes != b->bytes || a->hash != b->hash)
         return false;
@@ -111,7 +111,7 @@ static bool same(const struct image *a, const struct image *b)
 struct image *image_admit(struct image_cache *cache, struct image *image)
 {
     for (struct image *known = cache->first; known; known = known->next) {
-        if (same(known, image)) {
+        if (image_equals(known, image)) {
             image_release(image);
             known->references++;
             return known;

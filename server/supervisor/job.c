@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/job.h"
 
-static void work(uv_work_t *handle)
+static void job_work(uv_work_t *handle)
 {
     struct job *job = handle->data;
     job->result = job->run(job);
 }
 
-static void after(uv_work_t *handle, int status)
+static void job_after(uv_work_t *handle, int status)
 {
     struct job *job = handle->data;
     job->done(job, status < 0 ? status : job->result);
@@ -20,5 +20,5 @@ int job_start(struct job *job, uv_loop_t *loop, int (*run)(struct job *job),
     job->run = run;
     job->done = done;
     job->work.data = job;
-    return uv_queue_work(loop, &job->work, work, after);
+    return uv_queue_work(loop, &job->work, job_work, job_after);
 }

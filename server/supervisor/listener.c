@@ -40,23 +40,23 @@ static int open_spare(void)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static bool shortage(int error)
+static bool is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-static void ready(uv_poll_t *poll, int status, int events);
+static void listener_ready(uv_poll_t *poll, int status, int events);
 
-static void rested(uv_timer_t *timer)
+static void rest_over(uv_timer_t *timer)
 {
     struct listener *listener = timer->data;
     if (listener->spare < 0)
         listener->spare = open_spare();
-    uv_poll_start(&listener->poll, UV_READABLE, ready);
+    uv_poll_start(&listener->poll, UV_READABLE, listener_ready);
 }
 
 /* Takes the connection with the spare descriptor and closes it: its client learns at once. */
-static void shed(struct listener *listener, int error)
+static void connection_shed(struct listener *listener, int error)
 {
     if (!listener->complained)
         log_error("connections are turned away: %s; raise the limit of file descriptors "
@@ -71,19 +71,19 @@ static void shed(struct listener *listener, int error)
     listener->spare = open_spare();
     if (fd < 0 || listener->spare < 0) {
         uv_poll_stop(&listener->poll);
-        uv_timer_start(&listener->rest, rested, REST_MS, 0);
+        uv_timer_start(&listener->rest, rest_over, REST_MS, 0);
     }
 }
 
-static void ready(uv_poll_t *poll, int status, int events)
+static void listener_ready(uv_poll_t *poll, int status, int events)
 {
     struct listener *listener = poll->data;
     (void)status;
     (void)events;
     for (unsigned i = 0; i < BATCH; i++) {
         int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0 && shortage(errno))
-            shed(listener, errno);
+        if (fd < 0 && is_shortage(errno))
+            connection_shed(listener, errno);
         if (fd < 0)
             return;
         listener->complained = false;
@@ -93,7 +93,7 @@ static void ready(uv_poll_t *poll, int status, int events)
     }
 }
 
-static int fail(int error, const char *path, char *why, size_t why_bytes)
+static int listener_fail(int error, const char *path, char *why, size_t why_bytes)
 {
     snprintf(why, why_bytes, "the clients' socket %s could not be made: %s%s", path,
              strerror(error),
@@ -119,15 +119,15 @@ static void make_folder(const char *path)
     }
 }
 
-static int make(struct listener *listener, const char *path, char *why, size_t why_bytes)
+static int socket_make(struct listener *listener, const char *path, char *why, size_t why_bytes)
 {
     make_folder(path);
     listener->fd = socket_file_bind(&listener->file, SOCK_SEQPACKET, path);
     if (listener->fd < 0)
-        return fail(-listener->fd, path, why, why_bytes);
+        return listener_fail(-listener->fd, path, why, why_bytes);
     /* Any user may be a client; what each gets is decided by who it is. */
     if (chmod(path, 0666) < 0 || listen(listener->fd, BACKLOG) < 0)
-        return fail(errno, path, why, why_bytes);
+        return listener_fail(errno, path, why, why_bytes);
     return 0;
 }
 
@@ -138,18 +138,18 @@ int listener_open(struct listener **out, uv_loop_t *loop, const char *path, int 
     *out = NULL;
     struct listener *listener = calloc(1, sizeof *listener);
     if (!listener)
-        return fail(ENOMEM, path, why, why_bytes);
+        return listener_fail(ENOMEM, path, why, why_bytes);
     listener->fd = fd;
     listener->accepted = accepted;
     listener->context = context;
     listener->spare = open_spare();
     int result = 0;
     if (fd < 0)
-        result = make(listener, path, why, why_bytes);
+        result = socket_make(listener, path, why, why_bytes);
     else if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
-        result = fail(errno, "that was passed", why, why_bytes);
+        result = listener_fail(errno, "that was passed", why, why_bytes);
     if (result == 0 && (result = uv_poll_init(loop, &listener->poll, listener->fd)) < 0)
-        fail(-result, path, why, why_bytes);
+        listener_fail(-result, path, why, why_bytes);
     if (result < 0) {
         socket_file_remove(&listener->file);
         if (listener->fd >= 0)
@@ -162,7 +162,7 @@ int listener_open(struct listener **out, uv_loop_t *loop, const char *path, int 
     uv_timer_init(loop, &listener->rest);
     listener->poll.data = listener->rest.data = listener;
     listener->handles = 2;
-    uv_poll_start(&listener->poll, UV_READABLE, ready);
+    uv_poll_start(&listener->poll, UV_READABLE, listener_ready);
     *out = listener;
     return 0;
 }

@@ -34,20 +34,20 @@ struct server {
     int status; /* to exit with */
 };
 
-static void ready(void *context)
+static void supervisor_ready(void *context)
 {
     struct server *server = context;
     log_notice("ready: clients connect to %s", server->settings.socket);
     notify_ready(&server->notify);
 }
 
-static void status(void *context, const char *text)
+static void supervisor_status(void *context, const char *text)
 {
     struct server *server = context;
     notify_status(&server->notify, text);
 }
 
-static void stop(struct server *server)
+static void server_stop(struct server *server)
 {
     notify_stopping(&server->notify);
     listener_close(&server->listener);
@@ -63,16 +63,16 @@ static const char *another_way(const struct settings *settings)
                : "";
 }
 
-static void unusable(void *context, const char *text)
+static void supervisor_unusable(void *context, const char *text)
 {
     struct server *server = context;
     log_error("no device can be served with the driver %s: %s; it does not fall back to another%s",
               server->settings.driver, text, another_way(&server->settings));
     server->status = 1;
-    stop(server);
+    server_stop(server);
 }
 
-static void stopped(void *context)
+static void supervisor_stopped(void *context)
 {
     struct server *server = context;
     for (int i = 0; i < SIGNALS; i++)
@@ -80,7 +80,7 @@ static void stopped(void *context)
 }
 
 /* The old configuration stays in force where the new one has a mistake, or does not fit. */
-static void reloaded(void *context, uint32_t error, const char *text)
+static void reload_ended(void *context, uint32_t error, const char *text)
 {
     (void)context;
     if (error)
@@ -89,26 +89,26 @@ static void reloaded(void *context, uint32_t error, const char *text)
         log_notice("SIGHUP: the configuration has been read anew");
 }
 
-static void reload(struct server *server)
+static void server_reload(struct server *server)
 {
     char text[1024];
-    int result = reload_start(server->supervisor, text, sizeof text, reloaded, server);
+    int result = reload_start(server->supervisor, text, sizeof text, reload_ended, server);
     if (result)
-        reloaded(server, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
+        reload_ended(server, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
 }
 
-static void signalled(uv_signal_t *handle, int number)
+static void signal_arrived(uv_signal_t *handle, int number)
 {
     struct server *server = handle->data;
     if (number == SIGHUP) {
-        reload(server);
+        server_reload(server);
         return;
     }
     log_notice("stopping: %s", strsignal(number));
-    stop(server);
+    server_stop(server);
 }
 
-static void accepted(void *context, int fd)
+static void client_accepted(void *context, int fd)
 {
     struct server *server = context;
     clients_accept(server->supervisor, fd);
@@ -121,17 +121,17 @@ static void watch_signals(struct server *server)
     for (int i = 0; i < SIGNALS; i++) {
         uv_signal_init(&server->loop, &server->signals[i]);
         server->signals[i].data = server;
-        uv_signal_start(&server->signals[i], signalled, numbers[i]);
+        uv_signal_start(&server->signals[i], signal_arrived, numbers[i]);
     }
 }
 
 /* Sockets first: who comes before the devices are ready waits for them. */
 static int open_all(struct server *server)
 {
-    struct supervisor_events events = {.ready = ready,
-                                       .status = status,
-                                       .unusable = unusable,
-                                       .stopped = stopped,
+    struct supervisor_events events = {.ready = supervisor_ready,
+                                       .status = supervisor_status,
+                                       .unusable = supervisor_unusable,
+                                       .stopped = supervisor_stopped,
                                        .context = server};
     char why[512] = "";
     int result = supervisor_create(&server->supervisor, &server->loop, &server->settings, &events);
@@ -141,7 +141,7 @@ static int open_all(struct server *server)
     }
     watch_signals(server);
     result = listener_open(&server->listener, &server->loop, server->settings.socket,
-                           server->settings.socket_fd, accepted, server, why, sizeof why);
+                           server->settings.socket_fd, client_accepted, server, why, sizeof why);
     if (result == 0)
         result = admin_open(&server->admin, server->supervisor, why, sizeof why);
     if (result == 0)
@@ -149,12 +149,12 @@ static int open_all(struct server *server)
     if (result < 0) {
         log_error("%s", why);
         server->status = 1;
-        stop(server);
+        server_stop(server);
     }
     return 0;
 }
 
-static int serve(struct server *server)
+static int server_serve(struct server *server)
 {
     uv_loop_init(&server->loop);
     if (open_all(server) < 0) {
@@ -223,7 +223,7 @@ int main(int argc, char **argv)
                   strerror(-result));
         return 1;
     }
-    int exit_status = serve(&server);
+    int exit_status = server_serve(&server);
     notify_close(&server.notify);
     return exit_status;
 }

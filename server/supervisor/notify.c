@@ -123,8 +123,8 @@ static bool name_of(const char *names, unsigned index, char name[32])
     return true;
 }
 
-static int place(struct notify_sockets *sockets, int fd, const char *name, char *why,
-                 size_t why_size)
+static int socket_place(struct notify_sockets *sockets, int fd, const char *name, char *why,
+                        size_t why_size)
 {
     int type = option_of(fd, SO_TYPE);
     if (type < 0)
@@ -174,7 +174,7 @@ int notify_take_sockets(struct notify_sockets *sockets, const char *listen_pid,
             return refuse(why, why_size, "LISTEN_FDNAMES has fewer names than LISTEN_FDS says");
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return refuse(why, why_size, "LISTEN_FDS: descriptor %d is not open", fd);
-        int result = place(sockets, fd, named ? name : NULL, why, why_size);
+        int result = socket_place(sockets, fd, named ? name : NULL, why, why_size);
         if (result < 0)
             return result;
     }

@@ -14,52 +14,52 @@
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/supervisor_private.h"
 
-static enum total_kind kind_of(const struct account_owner *whose)
+static enum total_kind kind_of(const struct account_owner *owner)
 {
-    return whose->group ? TOTAL_GROUP : TOTAL_USER;
+    return owner->group ? TOTAL_GROUP : TOTAL_USER;
 }
 
-static bool is_seen(const struct session *session, const struct account_owner *whose)
+static bool is_seen(const struct session *session, const struct account_owner *owner)
 {
-    return whose->group ? session->identity.gids != NULL : session->identity.known;
+    return owner->group ? session->identity.gids != NULL : session->identity.known;
 }
 
 /* Does this client count in that total? Those who can't be seen have one of their own. */
-static bool counts(const struct session *session, const struct account_owner *whose)
+static bool client_counts(const struct session *session, const struct account_owner *owner)
 {
     const struct identity *identity = &session->identity;
     if (!session->memory.parent) /* it has no accounts */
         return false;
-    if (!is_seen(session, whose) || whose->id == CONFIG_ID_UNKNOWN)
-        return !is_seen(session, whose) && whose->id == CONFIG_ID_UNKNOWN;
-    if (!whose->group)
-        return session->uid == whose->id;
+    if (!is_seen(session, owner) || owner->id == CONFIG_ID_UNKNOWN)
+        return !is_seen(session, owner) && owner->id == CONFIG_ID_UNKNOWN;
+    if (!owner->group)
+        return session->uid == owner->id;
     for (size_t i = 0; i < identity->gid_count; i++)
-        if (identity->gids[i] == whose->id)
+        if (identity->gids[i] == owner->id)
             return true;
     return false;
 }
 
-static uint64_t held(const struct quota *quota)
+static uint64_t quota_held(const struct quota *quota)
 {
     return quota->used > quota->guarantee ? quota->used : quota->guarantee;
 }
 
-void owner_total_view(const struct supervisor *supervisor, const struct account_owner *whose,
+void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
                       uint32_t device, struct total_view *view)
 {
     struct config_limits limits;
     bool host = device == OWNER_TOTAL_HOST;
     unsigned set =
-        total_settings_limits(&supervisor->server.total_settings, supervisor->server.config,
-                              kind_of(whose), whose->id, &limits);
+        total_overrides_limits(&supervisor->server.total_overrides, supervisor->server.config,
+                               kind_of(owner), owner->id, &limits);
     *view = (struct total_view){
         .set = (set & (host ? TOTAL_HOST_MEMORY : TOTAL_MEMORY)) != 0,
         .limit = host ? limits.host_memory
                       : session_quota_total_memory(&supervisor->server.devices[device], &limits)};
     for (const struct session *session = supervisor->server.first; session; session = session->next)
-        if (counts(session, whose) && (host || session->device->index == device))
-            view->used += held(host ? &session->host : &session->memory);
+        if (client_counts(session, owner) && (host || session->device->index == device))
+            view->used += quota_held(host ? &session->host : &session->memory);
 }
 
 /* ---- setting ---- */
@@ -70,7 +70,7 @@ struct place {
 };
 
 /* Where each client concerned is to count. 0 or -ENOMEM, with nothing to be given back. */
-static int find_places(struct supervisor *supervisor, const struct account_owner *whose,
+static int find_places(struct supervisor *supervisor, const struct account_owner *owner,
                        struct place *places, size_t *count)
 {
     int result = 0;
@@ -78,7 +78,7 @@ static int find_places(struct supervisor *supervisor, const struct account_owner
     for (struct session *session = supervisor->server.first; session && result == 0;
          session = session->next) {
         /* Who can't be seen is bound by the strictest of all. */
-        if (!counts(session, whose) && (!session->memory.parent || is_seen(session, whose)))
+        if (!client_counts(session, owner) && (!session->memory.parent || is_seen(session, owner)))
             continue;
         places[*count].session = session;
         result =
@@ -90,11 +90,11 @@ static int find_places(struct supervisor *supervisor, const struct account_owner
     return result;
 }
 
-static int put_in_force(struct supervisor *supervisor, const struct account_owner *whose)
+static int put_in_force(struct supervisor *supervisor, const struct account_owner *owner)
 {
     size_t count;
     struct place *places = calloc((size_t)supervisor->server.sessions + 1, sizeof *places);
-    int result = places ? find_places(supervisor, whose, places, &count) : -ENOMEM;
+    int result = places ? find_places(supervisor, owner, places, &count) : -ENOMEM;
     if (result == 0) {
         for (size_t i = 0; i < count; i++)
             session_quota_swap_totals(places[i].session, &places[i].totals);
@@ -106,13 +106,13 @@ static int put_in_force(struct supervisor *supervisor, const struct account_owne
     return result;
 }
 
-static void log_set(const struct supervisor *supervisor, const struct account_owner *whose,
+static void log_set(const struct supervisor *supervisor, const struct account_owner *owner,
                     const char *by)
 {
     struct config_limits limits;
     char memory[UNITS_TEXT + 24] = "-", host[UNITS_TEXT] = "-";
-    total_settings_limits(&supervisor->server.total_settings, supervisor->server.config,
-                          kind_of(whose), whose->id, &limits);
+    total_overrides_limits(&supervisor->server.total_overrides, supervisor->server.config,
+                           kind_of(owner), owner->id, &limits);
     if (limits.memory_share) {
         char share[UNITS_TEXT];
         snprintf(memory, sizeof memory, "%s %% of each GPU's",
@@ -123,15 +123,15 @@ static void log_set(const struct supervisor *supervisor, const struct account_ow
     if (limits.host_memory != PROTO_UNSET)
         units_format_size(limits.host_memory, host);
     log_notice("%s %u may have in total by %s: device memory %s, pinned host memory %s",
-               whose->group ? "group" : "user", whose->id, by, memory, host);
+               owner->group ? "group" : "user", owner->id, by, memory, host);
 }
 
-uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *whose,
+uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,
                          const struct total_change *change, const char *by, char *why,
                          size_t why_size)
 {
     struct config_limits limits = config_limits_none;
-    struct total_settings before = supervisor->server.total_settings;
+    struct total_overrides before = supervisor->server.total_overrides;
     unsigned parts = (change->memory ? TOTAL_MEMORY : 0) | (change->host ? TOTAL_HOST_MEMORY : 0);
     limits.memory = change->memory_limit;
     limits.memory_share = change->memory_share;
@@ -140,30 +140,30 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
         snprintf(why, why_size, "a reload of the configuration is under way: try again");
         return PROTO_ERROR_NOT_READY;
     }
-    if (whose->id == CONFIG_ID_UNKNOWN || (!whose->group && !identity_uid_is_seen(whose->id))) {
+    if (owner->id == CONFIG_ID_UNKNOWN || (!owner->group && !identity_uid_is_seen(owner->id))) {
         snprintf(why, why_size,
                  "nobody can be seen to be of %s %u: the number stands for those who can't be seen",
-                 whose->group ? "group" : "user", whose->id);
+                 owner->group ? "group" : "user", owner->id);
         return PROTO_ERROR_NOT_FOUND;
     }
     int result =
-        total_settings_with(&supervisor->server.total_settings, &before, supervisor->server.config,
-                            kind_of(whose), whose->id, parts, &limits);
+        total_overrides_with(&supervisor->server.total_overrides, &before,
+                             supervisor->server.config, kind_of(owner), owner->id, parts, &limits);
     if (result == 0)
-        result = put_in_force(supervisor, whose);
+        result = put_in_force(supervisor, owner);
     if (result == 0) {
-        total_settings_free(&before);
-        log_set(supervisor, whose, by);
+        total_overrides_free(&before);
+        log_set(supervisor, owner, by);
         return 0;
     }
     if (result == -ENOSPC)
         snprintf(why, why_size,
                  "%d totals have been set already: write more of them into the configuration",
-                 TOTAL_SETTINGS_MAX);
+                 TOTAL_OVERRIDES_MAX);
     else
         snprintf(why, why_size, "the server is short of memory");
-    if (supervisor->server.total_settings.items != before.items)
-        total_settings_free(&supervisor->server.total_settings);
-    supervisor->server.total_settings = before;
+    if (supervisor->server.total_overrides.items != before.items)
+        total_overrides_free(&supervisor->server.total_overrides);
+    supervisor->server.total_overrides = before;
     return PROTO_ERROR_SERVER_RESOURCES;
 }

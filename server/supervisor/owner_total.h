@@ -33,7 +33,7 @@ struct total_change {
  * number of the error table with a sentence in why, and nothing has changed. by names who asked,
  * for the log.
  */
-uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *whose,
+uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,
                          const struct total_change *change, const char *by, char *why,
                          size_t why_size);
 
@@ -45,7 +45,7 @@ struct total_view {
     bool set;       /* the limit is no word of the configuration */
 };
 
-void owner_total_view(const struct supervisor *supervisor, const struct account_owner *whose,
+void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
                       uint32_t device, struct total_view *view);
 
 #endif

@@ -16,13 +16,13 @@ static uint64_t most(uint64_t a, uint64_t b)
 }
 
 /* What an account takes up in others. */
-static uint64_t held(const struct quota *quota)
+static uint64_t quota_held(const struct quota *quota)
 {
     return most(quota->used, quota->guarantee);
 }
 
 /* An account that was lowered below its use has nothing left, rather than very much. */
-static uint64_t room(const struct quota *quota)
+static uint64_t quota_room(const struct quota *quota)
 {
     return quota->used < quota->limit ? quota->limit - quota->used : 0;
 }
@@ -30,7 +30,7 @@ static uint64_t room(const struct quota *quota)
 static const struct quota *find_full_above(const struct quota *quota, uint64_t more)
 {
     for (const struct quota *q = quota->parent; q; q = q->parent)
-        if (more > room(q))
+        if (more > quota_room(q))
             return q;
     return NULL;
 }
@@ -40,7 +40,7 @@ static const struct quota *find_full_above(const struct quota *quota, uint64_t m
 static const struct quota *find_full(const struct quota *quota, uint64_t more)
 {
     for (const struct quota_link *link = quota->totals; link; link = link->next)
-        if (more > room(link->total))
+        if (more > quota_room(link->total))
             return link->total;
     return find_full_above(quota, more);
 }
@@ -52,7 +52,7 @@ static void take_less(struct quota *quota, uint64_t less)
 }
 
 /* What this one holds is so much more, or so much less. */
-static void carry(struct quota *quota, uint64_t more, uint64_t less)
+static void charge_carry(struct quota *quota, uint64_t more, uint64_t less)
 {
     for (struct quota_link *link = quota->totals; link; link = link->next) {
         link->total->used += more;
@@ -68,7 +68,7 @@ void quota_close(struct quota *quota)
 {
     assert(quota->used == 0);
     assert(!quota->totals);
-    carry(quota, 0, quota->guarantee);
+    charge_carry(quota, 0, quota->guarantee);
     quota->guarantee = 0;
     quota->parent = NULL;
 }
@@ -77,7 +77,7 @@ void quota_join(struct quota *quota, struct quota_link *link, struct quota *tota
 {
     *link = (struct quota_link){.total = total, .next = quota->totals};
     quota->totals = link;
-    total->used += held(quota);
+    total->used += quota_held(quota);
 }
 
 void quota_leave(struct quota *quota, struct quota_link *link)
@@ -86,11 +86,11 @@ void quota_leave(struct quota *quota, struct quota_link *link)
     while (*at != link)
         at = &(*at)->next;
     *at = link->next;
-    take_less(link->total, held(quota));
+    take_less(link->total, quota_held(quota));
     *link = (struct quota_link){0};
 }
 
-static int over(const struct quota *full, const struct quota **culprit)
+static int culprit_report(const struct quota *full, const struct quota **culprit)
 {
     if (culprit)
         *culprit = full;
@@ -100,14 +100,14 @@ static int over(const struct quota *full, const struct quota **culprit)
 /* How much more it would hold with this guarantee. */
 static uint64_t more_with(const struct quota *quota, uint64_t amount)
 {
-    uint64_t before = held(quota), after = most(quota->used, amount);
+    uint64_t before = quota_held(quota), after = most(quota->used, amount);
     return after > before ? after - before : 0;
 }
 
 static void set_guarantee(struct quota *quota, uint64_t amount)
 {
-    uint64_t before = held(quota), after = most(quota->used, amount);
-    carry(quota, after > before ? after - before : 0, after < before ? before - after : 0);
+    uint64_t before = quota_held(quota), after = most(quota->used, amount);
+    charge_carry(quota, after > before ? after - before : 0, after < before ? before - after : 0);
     quota->guarantee = amount;
 }
 
@@ -116,7 +116,7 @@ int quota_guarantee(struct quota *quota, uint64_t amount, const struct quota **c
     uint64_t more = more_with(quota, amount);
     const struct quota *full = more ? find_full(quota, more) : NULL;
     if (full)
-        return over(full, culprit);
+        return culprit_report(full, culprit);
     set_guarantee(quota, amount);
     return 0;
 }
@@ -134,13 +134,13 @@ int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
                  const struct quota **culprit)
 {
     assert(!charge->quota);
-    if (amount > room(quota))
-        return over(quota, culprit);
-    uint64_t more = most(quota->used + amount, quota->guarantee) - held(quota);
+    if (amount > quota_room(quota))
+        return culprit_report(quota, culprit);
+    uint64_t more = most(quota->used + amount, quota->guarantee) - quota_held(quota);
     const struct quota *full = find_full(quota, more);
     if (full)
-        return over(full, culprit);
-    carry(quota, more, 0);
+        return culprit_report(full, culprit);
+    charge_carry(quota, more, 0);
     quota->used += amount;
     *charge = (struct charge){.quota = quota, .amount = amount};
     return 0;
@@ -148,14 +148,14 @@ int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
 
 uint64_t quota_left(const struct quota *quota)
 {
-    uint64_t others = UINT64_MAX, own = room(quota);
-    uint64_t unclaimed = held(quota) - quota->used;
+    uint64_t others = UINT64_MAX, own = quota_room(quota);
+    uint64_t unclaimed = quota_held(quota) - quota->used;
     for (const struct quota_link *link = quota->totals; link; link = link->next)
-        if (room(link->total) < others)
-            others = room(link->total);
+        if (quota_room(link->total) < others)
+            others = quota_room(link->total);
     for (const struct quota *q = quota->parent; q; q = q->parent)
-        if (room(q) < others)
-            others = room(q);
+        if (quota_room(q) < others)
+            others = quota_room(q);
     if (others > UINT64_MAX - unclaimed)
         return own;
     return own < others + unclaimed ? own : others + unclaimed;
@@ -165,9 +165,9 @@ void charge_return(struct charge *charge)
 {
     struct quota *quota = charge->quota;
     if (quota) {
-        uint64_t before = held(quota);
+        uint64_t before = quota_held(quota);
         take_less(quota, charge->amount);
-        carry(quota, 0, before - held(quota));
+        charge_carry(quota, 0, before - quota_held(quota));
     }
     *charge = CHARGE_NONE;
 }

@@ -46,7 +46,7 @@ struct reload {
     void *context;
 };
 
-static void fail(struct reload *reload, uint32_t error, const char *text)
+static void reload_fail(struct reload *reload, uint32_t error, const char *text)
 {
     if (reload->error) {
         /* What was in force before is refused now: there is nothing better to go back to. */
@@ -58,7 +58,7 @@ static void fail(struct reload *reload, uint32_t error, const char *text)
     snprintf(reload->text, sizeof reload->text, "%s", text);
 }
 
-static struct session *find(const struct reload *reload, uint32_t client)
+static struct session *client_find(const struct reload *reload, uint32_t client)
 {
     struct session *session = reload->supervisor->server.first;
     while (session && session->number != client)
@@ -74,9 +74,9 @@ static void client_answered(void *context, uint32_t client, uint32_t error, cons
     char words[600];
     reload->due--;
     /* Who has left is no reason for or against anything. */
-    if (error && find(reload, client)) {
+    if (error && client_find(reload, client)) {
         snprintf(words, sizeof words, "client %u: %s", client, text);
-        fail(reload, error, words);
+        reload_fail(reload, error, words);
     }
 }
 
@@ -87,7 +87,7 @@ static void device_answered(void *context, uint32_t device, uint32_t error, cons
     reload->due--;
     if (error) {
         snprintf(words, sizeof words, "GPU %u: %s", device, text);
-        fail(reload, error, words);
+        reload_fail(reload, error, words);
     }
 }
 
@@ -100,10 +100,10 @@ static void ask_client(struct reload *reload, struct session *session,
     reload->asked = true;
     reload->due += result == 0;
     if (result < 0)
-        fail(reload, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
+        reload_fail(reload, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
 }
 
-static uint32_t differing(uint32_t old, uint32_t new, uint32_t now)
+static uint32_t value_if_changed(uint32_t old, uint32_t new, uint32_t now)
 {
     return new == old ? now : new;
 }
@@ -118,11 +118,12 @@ static struct grant wanted_share(const struct reload *reload, const struct chang
     const struct grant *old = &change->old, *new = &change->new;
     struct grant to = session->grant;
     to.thread_percentage =
-        differing(old->thread_percentage, new->thread_percentage, to.thread_percentage);
-    to.time_limit = differing(old->time_limit, new->time_limit, to.time_limit);
-    to.priority = differing(old->priority, new->priority, to.priority);
-    to.thread_request = differing(old->thread_request, new->thread_request, to.thread_request);
-    to.time_request = differing(old->time_request, new->time_request, to.time_request);
+        value_if_changed(old->thread_percentage, new->thread_percentage, to.thread_percentage);
+    to.time_limit = value_if_changed(old->time_limit, new->time_limit, to.time_limit);
+    to.priority = value_if_changed(old->priority, new->priority, to.priority);
+    to.thread_request =
+        value_if_changed(old->thread_request, new->thread_request, to.thread_request);
+    to.time_request = value_if_changed(old->time_request, new->time_request, to.time_request);
     if (to.thread_request > to.thread_percentage)
         to.thread_request = to.thread_percentage;
     if (to.time_request > to.time_limit)
@@ -131,7 +132,8 @@ static struct grant wanted_share(const struct reload *reload, const struct chang
 }
 
 /* Requests that are to fall make room for those that are to rise. */
-static void lower(struct reload *reload, const struct change *change, struct session *session)
+static void requests_lower(struct reload *reload, const struct change *change,
+                           struct session *session)
 {
     struct grant_change wanted = grant_change_none;
     const struct grant to = wanted_share(reload, change, session), *now = &session->grant;
@@ -142,7 +144,8 @@ static void lower(struct reload *reload, const struct change *change, struct ses
     ask_client(reload, session, &wanted);
 }
 
-static void share(struct reload *reload, const struct change *change, struct session *session)
+static void shares_change(struct reload *reload, const struct change *change,
+                          struct session *session)
 {
     struct grant_change wanted = grant_change_none;
     const struct grant to = wanted_share(reload, change, session), *now = &session->grant;
@@ -173,7 +176,7 @@ static unsigned parts_that_differ(const struct schedule *a, const struct schedul
            (a->quantum_ns != b->quantum_ns ? SCHEDULE_QUANTUM : 0);
 }
 
-static void schedule(struct reload *reload, uint32_t index)
+static void device_reschedule(struct reload *reload, uint32_t index)
 {
     struct supervisor *supervisor = reload->supervisor;
     struct device *device = &supervisor->server.devices[index];
@@ -187,7 +190,7 @@ static void schedule(struct reload *reload, uint32_t index)
     reload->asked = true;
     reload->due += result == 0;
     if (result < 0)
-        fail(reload, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
+        reload_fail(reload, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
 }
 
 /* ---- memory: at once ---- */
@@ -214,18 +217,18 @@ static uint64_t wanted_guarantee(uint64_t old, uint64_t new, uint64_t now, uint6
 static void swap_totals(struct reload *reload)
 {
     for (size_t i = 0; i < reload->count; i++) {
-        struct session *session = find(reload, reload->changes[i].client);
+        struct session *session = client_find(reload, reload->changes[i].client);
         if (session)
             session_quota_swap_totals(session, &reload->changes[i].totals);
     }
 }
 
 /* Those first that fall. False: there is no room, with a sentence; some have changed then. */
-static bool guarantee(struct reload *reload, bool falling)
+static bool guarantees_change(struct reload *reload, bool falling)
 {
     for (size_t i = 0; i < reload->count; i++) {
         const struct change *change = &reload->changes[i];
-        struct session *session = find(reload, change->client);
+        struct session *session = client_find(reload, change->client);
         if (!session)
             continue;
         uint64_t memory = wanted_guarantee(change->old.memory_request, change->new.memory_request,
@@ -240,7 +243,7 @@ static bool guarantee(struct reload *reload, bool falling)
         uint32_t error = session_quota_guarantee(session, memory, host, why, sizeof why);
         if (error) {
             snprintf(words, sizeof words, "client %u: %s", change->client, why);
-            fail(reload, error, words);
+            reload_fail(reload, error, words);
             return false;
         }
     }
@@ -253,7 +256,7 @@ static void guarantee_as_before(struct reload *reload)
     for (int rising = 0; rising < 2; rising++)
         for (size_t i = 0; i < reload->count; i++) {
             const struct change *change = &reload->changes[i];
-            struct session *session = find(reload, change->client);
+            struct session *session = client_find(reload, change->client);
             if (!session)
                 continue;
             uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
@@ -268,7 +271,7 @@ static void guarantee_as_before(struct reload *reload)
 static void remember_guarantees(struct reload *reload)
 {
     for (size_t i = 0; i < reload->count; i++) {
-        const struct session *session = find(reload, reload->changes[i].client);
+        const struct session *session = client_find(reload, reload->changes[i].client);
         if (!session)
             continue;
         reload->changes[i].memory = session->memory.guarantee;
@@ -283,7 +286,7 @@ static bool change_memory(struct reload *reload, bool trial)
     remember_guarantees(reload);
     swap_totals(reload);
     session_quota_limit_totals(&supervisor->server, reload->config);
-    bool fits = guarantee(reload, true) && guarantee(reload, false);
+    bool fits = guarantees_change(reload, true) && guarantees_change(reload, false);
     if (fits && !trial)
         return true;
     guarantee_as_before(reload);
@@ -296,7 +299,7 @@ static void limit_memory(struct reload *reload)
 {
     for (size_t i = 0; i < reload->count; i++) {
         const struct change *change = &reload->changes[i];
-        struct session *session = find(reload, change->client);
+        struct session *session = client_find(reload, change->client);
         if (!session)
             continue;
         session->memory.limit = session->grant.memory_limit = wanted_memory(change, session);
@@ -309,7 +312,7 @@ static void limit_memory(struct reload *reload)
 /* ---- the steps ---- */
 
 /* Nobody is on its way in, and no change is on its way to a worker. */
-static bool settled(const struct supervisor *supervisor)
+static bool server_is_settled(const struct supervisor *supervisor)
 {
     for (const struct session *session = supervisor->server.first; session; session = session->next)
         if (session->state == SESSION_ATTACHING ||
@@ -342,7 +345,7 @@ static int compare_client(struct reload *reload, struct session *session)
     return result;
 }
 
-static void compare(struct reload *reload)
+static void clients_compare(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
     reload->changes = calloc((size_t)supervisor->server.sessions + 1, sizeof *reload->changes);
@@ -354,7 +357,7 @@ static void compare(struct reload *reload)
         if (session->state == SESSION_ATTACHED)
             result = compare_client(reload, session);
     if (result < 0)
-        fail(reload, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+        reload_fail(reload, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
     else
         change_memory(reload, true);
 }
@@ -390,12 +393,12 @@ static void take_effect(struct reload *reload)
     limit_memory(reload);
     supervisor->server.config = reload->config;
     reload->config = before;
-    total_settings_forget(&supervisor->server.total_settings, supervisor->server.config,
-                          log_forgotten);
+    total_overrides_forget(&supervisor->server.total_overrides, supervisor->server.config,
+                           log_forgotten);
     log_new(supervisor);
 }
 
-static void finish(struct reload *reload)
+static void reload_finish(struct reload *reload)
 {
     struct supervisor *supervisor = reload->supervisor;
     for (size_t i = 0; i < reload->count; i++)
@@ -414,7 +417,7 @@ static void each_client(struct reload *reload,
                         void (*ask)(struct reload *, const struct change *, struct session *))
 {
     for (size_t i = 0; i < reload->count; i++) {
-        struct session *session = find(reload, reload->changes[i].client);
+        struct session *session = client_find(reload, reload->changes[i].client);
         if (session)
             ask(reload, &reload->changes[i], session);
     }
@@ -424,17 +427,17 @@ static void take_step(struct reload *reload, enum step step)
 {
     switch (step) {
     case STEP_WAIT:
-        compare(reload);
+        clients_compare(reload);
         break;
     case STEP_LOWER:
-        each_client(reload, lower);
+        each_client(reload, requests_lower);
         break;
     case STEP_SCHEDULE:
         for (uint32_t i = 0; i < reload->supervisor->server.device_count; i++)
-            schedule(reload, i);
+            device_reschedule(reload, i);
         break;
     case STEP_SHARE:
-        each_client(reload, share);
+        each_client(reload, shares_change);
         break;
     case STEP_MEMORY:
         if (!reload->back && change_memory(reload, false))
@@ -454,7 +457,7 @@ static bool steps_advance(struct reload *reload)
             reload->step = reload->asked ? STEP_LOWER : STEP_OVER;
         }
         if (reload->step == STEP_OVER ||
-            (reload->step == STEP_WAIT && !settled(reload->supervisor)))
+            (reload->step == STEP_WAIT && !server_is_settled(reload->supervisor)))
             break;
         take_step(reload, reload->step++);
     }
@@ -476,7 +479,7 @@ static int reload_begin(struct supervisor *supervisor, struct config *config, ch
     supervisor->server.attaching_waits = true;
     if (!steps_advance(reload))
         return 0;
-    finish(reload);
+    reload_finish(reload);
     int result = reload->error ? -EINVAL : 1;
     snprintf(text, text_bytes, "%s", reload->text);
     free(reload);
@@ -526,7 +529,7 @@ void reload_advance(struct supervisor *supervisor)
     struct reload *reload = supervisor->reload;
     if (!reload || !steps_advance(reload))
         return;
-    finish(reload);
+    reload_finish(reload);
     reload->done(reload->context, reload->error, reload->text);
     free(reload);
 }

@@ -11,12 +11,12 @@
 
 #define MS UINT64_C(1000000)
 
-#define LEASE_LEAST     (5 * MS)
-#define LEASE_MOST      (10000 * MS)
-#define PRECISION_LEAST 100u
-#define PRECISION_MOST  5000u
-#define QUANTUM_LEAST   (5 * MS)
-#define QUANTUM_MOST    (3600000 * MS)
+#define LEASE_MIN     (5 * MS)
+#define LEASE_MAX     (10000 * MS)
+#define PRECISION_MIN 100u
+#define PRECISION_MAX 5000u
+#define QUANTUM_MIN   (5 * MS)
+#define QUANTUM_MAX   (3600000 * MS)
 
 static const char *const modes[SCHEDULE_MODES] = {"concurrent", "strict", "fair", "turns"};
 
@@ -57,7 +57,7 @@ bool schedule_time_enforced(enum schedule_mode mode)
     return mode == SCHEDULE_STRICT || mode == SCHEDULE_FAIR;
 }
 
-static bool same(const char *name, const char *text, size_t length)
+static bool word_equals(const char *name, const char *text, size_t length)
 {
     return strlen(name) == length && memcmp(name, text, length) == 0;
 }
@@ -65,7 +65,7 @@ static bool same(const char *name, const char *text, size_t length)
 unsigned schedule_part_of(const char *name, size_t length)
 {
     for (size_t i = 0; i < COUNT(parts); i++)
-        if (same(parts[i].name, name, length))
+        if (word_equals(parts[i].name, name, length))
             return parts[i].part;
     return 0;
 }
@@ -73,7 +73,7 @@ unsigned schedule_part_of(const char *name, size_t length)
 static int read_mode(const char *text, size_t length, enum schedule_mode *mode)
 {
     for (size_t i = 0; i < COUNT(modes); i++) {
-        if (same(modes[i], text, length)) {
+        if (word_equals(modes[i], text, length)) {
             *mode = (enum schedule_mode)i;
             return 0;
         }
@@ -96,19 +96,19 @@ static int read_lease(const char *text, size_t length, uint64_t *ns)
 {
     for (size_t i = 0; i < COUNT(classes); i++) {
         const char number[2] = {(char)('0' + i), '\0'};
-        if (same(classes[i].name, text, length) || same(number, text, length)) {
+        if (word_equals(classes[i].name, text, length) || word_equals(number, text, length)) {
             *ns = classes[i].lease_ns;
             return 0;
         }
     }
-    return read_time(text, length, LEASE_LEAST, LEASE_MOST, ns);
+    return read_time(text, length, LEASE_MIN, LEASE_MAX, ns);
 }
 
 static int read_precision(const char *text, size_t length, uint32_t *precision)
 {
     struct dialect_amount amount;
     int result = dialect_parse_share(text, length, &amount);
-    if (result == 0 && (amount.value < PRECISION_LEAST || amount.value > PRECISION_MOST))
+    if (result == 0 && (amount.value < PRECISION_MIN || amount.value > PRECISION_MAX))
         result = -ERANGE;
     if (result == 0)
         *precision = (uint32_t)amount.value;
@@ -126,7 +126,7 @@ int schedule_set(struct schedule *schedule, enum schedule_part part, const char 
     else if (part == SCHEDULE_PRECISION)
         result = read_precision(value, length, &schedule->precision);
     else if (part == SCHEDULE_QUANTUM)
-        result = read_time(value, length, QUANTUM_LEAST, QUANTUM_MOST, &schedule->quantum_ns);
+        result = read_time(value, length, QUANTUM_MIN, QUANTUM_MAX, &schedule->quantum_ns);
     for (size_t i = 0; result < 0 && why_size && i < COUNT(parts); i++)
         if (parts[i].part == part)
             snprintf(why, why_size, "%s: \"%.*s\" is not %s", parts[i].name,

@@ -16,11 +16,11 @@
 #include "server/supervisor/address_plan.h"
 #include "server/supervisor/device.h"
 #include "server/supervisor/image.h"
-#include "server/supervisor/keeper.h"
+#include "server/supervisor/fd_budget.h"
 #include "server/supervisor/quota.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/total.h"
-#include "server/supervisor/total_setting.h"
+#include "server/supervisor/total_override.h"
 
 struct config;
 struct session;
@@ -35,7 +35,7 @@ struct server {
     struct session *due, *due_last; /* marked to end: looked at in the loop's turn */
     struct config *config;          /* in force; NULL: none */
     bool attaching_waits;           /* a reload is under way: clients stay parked */
-    struct keeper_budget budget;
+    struct fd_budget budget;
     uint32_t user_clients_max; /* clients of one uid */
     uint64_t served;           /* clients that attached since the start */
     struct address_plan plan;
@@ -43,7 +43,7 @@ struct server {
     struct quota fds;     /* descriptors for handles and buffers */
     struct quota images;  /* bytes of module images */
     struct totals totals; /* of users and groups */
-    struct total_settings total_settings;
+    struct total_overrides total_overrides;
     struct image_cache cache;
     /* Every client's messages arrive here, one at a time; a copy, whole while it is handled. */
     struct channel_message message;

@@ -21,7 +21,7 @@
 #include "server/supervisor/server.h"
 
 /* Answers that a client has not read; the largest message many times over. */
-#define OUTBOX_MOST (UINT64_C(256) << 10)
+#define SEND_QUEUE_BYTES_MAX (UINT64_C(256) << 10)
 /* Of the kernel's memory for what the client has not read, descriptors under way among it (they
  * count against this user as a whole). The kernel doubles it: the largest message fits. */
 #define SOCKET_BYTES 32768
@@ -29,7 +29,7 @@
 #define BATCH 16
 /* A client that said hello may look at the devices for so many hello timeouts before it attaches.
  */
-#define GREETED_PATIENCE 6
+#define GREETED_TIMEOUTS 6
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5 */
@@ -50,9 +50,9 @@ uint32_t session_fds(const struct session *session)
 
 /* ---- handlers by message ---- */
 
-static void hello(struct session *session, struct channel_message *message);
+static void hello_handle(struct session *session, struct channel_message *message);
 static void device_query(struct session *session, struct channel_message *message);
-static void attach(struct session *session, struct channel_message *message);
+static void attach_handle(struct session *session, struct channel_message *message);
 
 #define IN(state) (1u << (state))
 
@@ -62,9 +62,9 @@ static const struct row {
     unsigned states;
     session_handler *handler;
 } rows[] = {
-    {PROTO_HELLO, IN(SESSION_HELLO), hello},
+    {PROTO_HELLO, IN(SESSION_HELLO), hello_handle},
     {PROTO_DEVICE_QUERY, IN(SESSION_GREETED) | IN(SESSION_ATTACHED), device_query},
-    {PROTO_ATTACH, IN(SESSION_GREETED), attach},
+    {PROTO_ATTACH, IN(SESSION_GREETED), attach_handle},
     {PROTO_WINDOW_MOVE, IN(SESSION_ATTACHED), session_window_move},
     {PROTO_LIMITS_QUERY, IN(SESSION_ATTACHED), session_limits_query},
     {PROTO_MEMORY_ALLOC, IN(SESSION_ATTACHED), session_memory_alloc},
@@ -95,7 +95,7 @@ static const struct row *find_row(uint16_t opcode)
     return NULL;
 }
 
-static void patience_over(uv_timer_t *timer)
+static void deadline_passed(uv_timer_t *timer)
 {
     struct session *session = timer->data;
     if (session->parked.held) {
@@ -110,7 +110,7 @@ static void patience_over(uv_timer_t *timer)
                                                  : "the client said hello and did not attach");
 }
 
-static void hello(struct session *session, struct channel_message *message)
+static void hello_handle(struct session *session, struct channel_message *message)
 {
     struct proto_hello body;
     memcpy(&body, message->body, sizeof body);
@@ -125,7 +125,7 @@ static void hello(struct session *session, struct channel_message *message)
                      body.major, body.minor);
         return;
     }
-    if (session->surplus == SURPLUS_USER) {
+    if (session->over_limit == OVER_LIMIT_USER) {
         uint32_t most = session->server->user_clients_max;
         session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
                        "user %u has %u clients, as many as one user may have: end some, or have "
@@ -135,7 +135,7 @@ static void hello(struct session *session, struct channel_message *message)
                      (unsigned)session->uid, most);
         return;
     }
-    if (session->surplus) {
+    if (session->over_limit) {
         uint32_t most = session->server->budget.clients;
         session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
                        "the server has %u clients, as many as it may have (--max-clients)", most);
@@ -143,8 +143,8 @@ static void hello(struct session *session, struct channel_message *message)
         return;
     }
     session_enter(session, SESSION_GREETED);
-    uv_timer_start(&session->patience, patience_over,
-                   (uint64_t)session->server->settings->hello_timeout_ms * GREETED_PATIENCE, 0);
+    uv_timer_start(&session->deadline, deadline_passed,
+                   (uint64_t)session->server->settings->hello_timeout_ms * GREETED_TIMEOUTS, 0);
     struct proto_welcome welcome = {.major = PROTO_MAJOR,
                                     .minor = PROTO_MINOR,
                                     .features = 0,
@@ -155,7 +155,7 @@ static void hello(struct session *session, struct channel_message *message)
 
 /* The request waits until the device's worker is ready and no reload is under way; nothing else is
  * read meanwhile. */
-static void park(struct session *session, const struct channel_message *message)
+static void request_park(struct session *session, const struct channel_message *message)
 {
     session->parked.held = true;
     session->parked.serial = message->header.serial;
@@ -179,7 +179,7 @@ static struct device *device_of(struct session *session, uint32_t serial, uint32
     return NULL;
 }
 
-static void describe(struct session *session, uint32_t serial, const struct device *device)
+static void device_describe(struct session *session, uint32_t serial, const struct device *device)
 {
     session_answer(session, PROTO_DEVICE_INFO, serial, &device->info, NULL, 0);
 }
@@ -190,12 +190,12 @@ static void device_query(struct session *session, struct channel_message *messag
     memcpy(&body, message->body, sizeof body);
     const struct device *device = device_of(session, message->header.serial, body.device);
     if (device && device->known)
-        describe(session, message->header.serial, device);
+        device_describe(session, message->header.serial, device);
     else if (device)
-        park(session, message);
+        request_park(session, message);
 }
 
-static void attach(struct session *session, struct channel_message *message)
+static void attach_handle(struct session *session, struct channel_message *message)
 {
     struct proto_attach body;
     memcpy(&body, message->body, sizeof body);
@@ -203,7 +203,7 @@ static void attach(struct session *session, struct channel_message *message)
     if (device && device->state == DEVICE_READY && !session->server->attaching_waits)
         session_attach_now(session, message->header.serial, &body);
     else if (device)
-        park(session, message);
+        request_park(session, message);
 }
 
 void session_unpark(struct session *session)
@@ -223,14 +223,14 @@ void session_unpark(struct session *session)
     } else if (session->parked.opcode == PROTO_ATTACH) {
         session_attach_now(session, serial, &session->parked.body);
     } else {
-        describe(session, serial, device);
+        device_describe(session, serial, device);
     }
     session_poll(session);
 }
 
 /* ---- the connection ---- */
 
-static void dispatch(struct session *session, struct channel_message *message)
+static void message_dispatch(struct session *session, struct channel_message *message)
 {
     const struct row *row = find_row(message->header.opcode);
     if (message->header.client)
@@ -266,7 +266,7 @@ static void receive_some(struct session *session)
             session_fail(session, PROTO_ERROR_CONNECTION_LOST, "receiving failed: %s",
                          strerror(-result));
         else
-            dispatch(session, message);
+            message_dispatch(session, message);
         channel_close_fds(message);
     }
 }
@@ -278,7 +278,7 @@ static void session_ready(uv_poll_t *poll, int status, int events)
         session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
         return;
     }
-    if ((events & UV_WRITABLE) && outbox_flush(&session->outbox) < 0) {
+    if ((events & UV_WRITABLE) && send_queue_flush(&session->send_queue) < 0) {
         session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
         return;
     }
@@ -287,14 +287,14 @@ static void session_ready(uv_poll_t *poll, int status, int events)
     session_poll(session);
 }
 
-static void life_over(uv_poll_t *poll, int status, int events)
+static void process_ended(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
     session_fail(poll->data, PROTO_ERROR_SUCCESS, "the process ended");
 }
 
-static int identify(struct session *session)
+static int peer_identify(struct session *session)
 {
     struct ucred credentials;
     socklen_t bytes = sizeof credentials;
@@ -312,18 +312,18 @@ static int identify(struct session *session)
 }
 
 /* A client in this very process (tests) is watched by its socket alone. */
-static void watch_life(struct session *session)
+static void process_watch(struct session *session)
 {
     if (session->pidfd < 0 ||
-        uv_poll_init(session->server->loop, &session->life, session->pidfd) < 0)
+        uv_poll_init(session->server->loop, &session->process_poll, session->pidfd) < 0)
         return;
-    session->life.data = session;
+    session->process_poll.data = session;
     session->handles++;
-    uv_poll_start(&session->life, UV_READABLE, life_over);
+    uv_poll_start(&session->process_poll, UV_READABLE, process_ended);
 }
 
 int session_open(struct session **out, struct server *server, int fd, uint32_t number,
-                 enum session_surplus surplus)
+                 enum session_over_limit over_limit)
 {
     *out = NULL;
     struct session *session = calloc(1, sizeof *session);
@@ -335,26 +335,26 @@ int session_open(struct session **out, struct server *server, int fd, uint32_t n
     session->pidfd = session->doorbell = -1;
     session->ring = session->status = session->twin = SHM_NONE;
     session->number = number;
-    session->surplus = surplus;
+    session->over_limit = over_limit;
     session->ready = session_ready;
     session->connected_at = timeline_now();
-    session->slab_most = HEAP_SLAB_MOST;
+    session->slab_max = HEAP_SLAB_MAX;
     int most = SOCKET_BYTES;
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof most) < 0 ||
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
         result = -errno;
     else
-        result = identify(session);
+        result = peer_identify(session);
     if (result == 0)
         result = uv_poll_init(server->loop, &session->poll, fd);
     if (result < 0)
         goto free_session;
-    outbox_open(&session->outbox, fd, OUTBOX_MOST);
-    session->poll.data = session->patience.data = session;
-    uv_timer_init(server->loop, &session->patience);
-    uv_timer_start(&session->patience, patience_over, server->settings->hello_timeout_ms, 0);
+    send_queue_open(&session->send_queue, fd, SEND_QUEUE_BYTES_MAX);
+    session->poll.data = session->deadline.data = session;
+    uv_timer_init(server->loop, &session->deadline);
+    uv_timer_start(&session->deadline, deadline_passed, server->settings->hello_timeout_ms, 0);
     session->handles = 2;
-    watch_life(session);
+    process_watch(session);
     session_poll(session);
     *out = session;
     return 0;

@@ -33,7 +33,7 @@
 #include "server/supervisor/admission.h"
 #include "server/supervisor/heap.h"
 #include "server/supervisor/identity.h"
-#include "server/supervisor/outbox.h"
+#include "server/supervisor/send_queue.h"
 #include "server/supervisor/quota.h"
 #include "server/supervisor/total.h"
 
@@ -59,7 +59,7 @@ struct session_totals {
 };
 
 /* One more than may be, of all or of its user: refused at hello. */
-enum session_surplus { SURPLUS_NONE, SURPLUS_SERVER, SURPLUS_USER };
+enum session_over_limit { OVER_LIMIT_NONE, OVER_LIMIT_SERVER, OVER_LIMIT_USER };
 
 struct session {
     struct server *server;
@@ -67,7 +67,7 @@ struct session {
     struct session *previous, *next;
     uint32_t number;
     enum session_state state;
-    enum session_surplus surplus;
+    enum session_over_limit over_limit;
     bool paused;              /* nothing is read */
     bool down;                /* its connection is closed, and nothing more is asked for it */
     bool due;                 /* the loop looks at it once more (session_schedule)... */
@@ -82,12 +82,12 @@ struct session {
     uint8_t group[16];
 
     uv_poll_t poll;
-    uv_poll_cb ready; /* of poll */
-    uv_poll_t life;   /* pidfd */
-    uv_timer_t patience;
+    uv_poll_cb ready;       /* of poll */
+    uv_poll_t process_poll; /* pidfd */
+    uv_timer_t deadline;
     unsigned handles; /* open */
     int fd, pidfd;    /* -1: closed */
-    struct outbox outbox;
+    struct send_queue send_queue;
 
     uint32_t requests; /* struct request that exist */
     bool at_worker;    /* it was told of this client and has not answered worker_detach */
@@ -117,7 +117,7 @@ struct session {
     struct want *wants;                            /* in order of arrival */
     struct heap_block *retired_now, *retired_next; /* the first wait for the worker's quiesce */
     uint32_t unmapping;                            /* regions */
-    uint64_t slab_most;                            /* what the device had room for */
+    uint64_t slab_max;                             /* what the device had room for */
 
     struct heap buffers; /* host memory; one region a buffer */
     struct request *host_wants, *host_wants_last;
@@ -135,7 +135,7 @@ typedef void session_handler(struct session *session, struct channel_message *me
 
 /* Takes over fd. Returns 0 or -errno (fd is closed then). */
 int session_open(struct session **session, struct server *server, int fd, uint32_t number,
-                 enum session_surplus surplus);
+                 enum session_over_limit over_limit);
 
 /* The session's device is ready, or is not going to be: what waits for that is carried out or
  * refused. Does nothing if nothing waits. */

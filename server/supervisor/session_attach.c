@@ -171,14 +171,14 @@ static void send_attached(struct session *session)
              (unsigned long long)body.host_memory_limit);
 }
 
-static void attached(struct session *session, const void *body)
+static void attach_finish(struct session *session, const void *body)
 {
     memcpy(&session->worker, body, sizeof session->worker);
     session_enter(session, SESSION_ATTACHED);
     session->server->served++;
     tracing_note(session->device->tracing, session->number, session->name, session->pid,
                  session->uid);
-    uv_timer_stop(&session->patience);
+    uv_timer_stop(&session->deadline);
     send_attached(session);
 }
 
@@ -187,7 +187,7 @@ static void attach_answered(void *context, const struct worker_answer *answer)
     struct request *request = context;
     struct session *session = request->session;
     if (answer->outcome == WORKER_ANSWERED) {
-        attached(session, answer->message->body);
+        attach_finish(session, answer->message->body);
     } else if (answer->outcome == WORKER_REFUSED) {
         session_refuse(session, session->attach_serial, answer->error, "%s", answer->text);
         session_fail(session, answer->error, "the worker could not attach it: %s", answer->text);

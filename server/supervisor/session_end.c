@@ -45,15 +45,15 @@ static void hang_up(struct session *session)
         ;
     if (session->ended.error)
         channel_send(session->fd, PROTO_ENDED, 0, 0, &session->ended, NULL, 0, NULL, 0);
-    outbox_close(&session->outbox);
+    send_queue_close(&session->send_queue);
     uv_close((uv_handle_t *)&session->poll, session_handle_closed);
     close(session->fd);
     session->fd = -1;
-    uv_timer_stop(&session->patience);
+    uv_timer_stop(&session->deadline);
     if (session->pidfd < 0)
         return;
-    if (session->life.data)
-        uv_close((uv_handle_t *)&session->life, session_handle_closed);
+    if (session->process_poll.data)
+        uv_close((uv_handle_t *)&session->process_poll, session_handle_closed);
     close(session->pidfd);
     session->pidfd = -1;
 }
@@ -84,7 +84,7 @@ static void detach_answered(void *context, const struct worker_answer *answer)
     detach_done(session);
 }
 
-static void detach(struct session *session)
+static void worker_detach(struct session *session)
 {
     struct worker_request request = {.opcode = PROTO_WORKER_DETACH, .client = session->number};
     device_cancel(session->device, session->number);
@@ -104,7 +104,7 @@ static void take_down(struct session *session)
     session_host_recall(session);
     session->down = true;
     if (session->at_worker)
-        detach(session);
+        worker_detach(session);
 }
 
 bool session_end(struct session *session)
@@ -116,6 +116,6 @@ bool session_end(struct session *session)
     if (session->device)
         session_attach_release(session);
     log_debug("all that client %u had has come back", session->number);
-    uv_close((uv_handle_t *)&session->patience, session_handle_closed);
+    uv_close((uv_handle_t *)&session->deadline, session_handle_closed);
     return true;
 }

@@ -46,7 +46,7 @@ static void wants_retry(struct session *session);
 
 static void buffer_forget(struct heap_region *region)
 {
-    keeper_release(&region->kept);
+    fd_budget_release(&region->held_fd);
     charge_return(&region->charge);
     heap_region_remove(region);
 }
@@ -98,7 +98,8 @@ static void buffer_map_answered(void *context, const struct worker_answer *answe
     switch (answer->outcome) {
     case WORKER_ANSWERED:
         heap_region_ready(region);
-        session_answer(session, PROTO_HOST_ALLOCATED, request->serial, &body, &region->kept.fd, 1);
+        session_answer(session, PROTO_HOST_ALLOCATED, request->serial, &body, &region->held_fd.fd,
+                       1);
         session_request_end(request);
         break;
     case WORKER_REFUSED:
@@ -148,11 +149,11 @@ static void memory_made(struct request *request, int result)
                          : "this machine has no memory for the buffer");
         return;
     }
-    region->kept.fd = request->fd;
+    region->held_fd.fd = request->fd;
     request->fd = -1;
     struct proto_worker_host_map body = {.address = region->address, .count = region->bytes};
     struct worker_request message = {
-        .opcode = PROTO_WORKER_HOST_MAP, .body = &body, .fds = &region->kept.fd, .fd_count = 1};
+        .opcode = PROTO_WORKER_HOST_MAP, .body = &body, .fds = &region->held_fd.fd, .fd_count = 1};
     if (session_send(session, &message, buffer_map_answered, request) < 0)
         alloc_failed(request, PROTO_ERROR_WORKER_LOST, "the worker has just ended");
 }
@@ -181,20 +182,20 @@ static int alloc_reserve(struct request *request, uint64_t bytes, const struct q
 {
     struct session *session = request->session;
     struct charge charge = CHARGE_NONE;
-    struct kept kept = KEPT_NONE;
+    struct held_fd held = HELD_FD_NONE;
     *culprit = NULL;
     if (quota_charge(&session->host, &charge, bytes, culprit))
         return HEAP_FULL;
-    int result = keeper_charge(&kept, &session->fds, culprit) ? HEAP_FULL : 0;
+    int result = fd_budget_charge(&held, &session->fds, culprit) ? HEAP_FULL : 0;
     if (result == 0)
         result = heap_region_add(&session->buffers, bytes, false, &request->region);
     if (result) {
-        keeper_release(&kept);
+        fd_budget_release(&held);
         charge_return(&charge);
         return result;
     }
     request->region->charge = charge;
-    request->region->kept = kept;
+    request->region->held_fd = held;
     return 0;
 }
 
@@ -356,7 +357,7 @@ void session_host_release(struct session *session)
 }
 
 /* Another attached connection of the same process; refuses the request if there is none. */
-static struct session *companion(struct session *session, uint32_t serial, uint32_t number)
+static struct session *companion_find(struct session *session, uint32_t serial, uint32_t number)
 {
     for (struct session *other = session->server->first; other; other = other->next)
         if (other->number == number && other->state == SESSION_ATTACHED && other != session &&
@@ -381,7 +382,7 @@ void session_host_share(struct session *session, struct channel_message *message
     struct proto_host_share body;
     uint32_t serial = message->header.serial;
     memcpy(&body, message->body, sizeof body);
-    struct session *owner = companion(session, serial, body.client);
+    struct session *owner = companion_find(session, serial, body.client);
     if (!owner)
         return;
     struct heap_block *block = heap_find(&owner->buffers, body.address);
@@ -419,7 +420,7 @@ void session_host_share(struct session *session, struct channel_message *message
     struct proto_worker_host_map map = {.address = block->address, .count = block->bytes};
     struct worker_request ask = {.opcode = PROTO_WORKER_HOST_MAP,
                                  .body = &map,
-                                 .fds = &block->region->kept.fd,
+                                 .fds = &block->region->held_fd.fd,
                                  .fd_count = 1};
     if (session_send(session, &ask, share_map_answered, request) < 0) {
         share_free(share);
@@ -461,7 +462,7 @@ void session_host_link(struct session *session, struct channel_message *message)
     struct proto_link body;
     uint32_t serial = message->header.serial;
     memcpy(&body, message->body, sizeof body);
-    struct session *other = companion(session, serial, body.client);
+    struct session *other = companion_find(session, serial, body.client);
     if (!other)
         return;
     struct request *request = session_request(session, serial, PROTO_LINKED);

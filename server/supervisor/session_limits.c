@@ -123,7 +123,7 @@ static uint32_t check_request(const struct session *session, const char *what, u
 }
 
 /* What is left alone is as it is. */
-static uint64_t either(uint64_t wanted, uint64_t now)
+static uint64_t wanted_or_now(uint64_t wanted, uint64_t now)
 {
     return wanted == PROTO_UNSET ? now : wanted;
 }
@@ -139,9 +139,9 @@ static uint32_t take_guarantees(struct session *session, const struct grant_chan
                                 char *why, size_t why_size)
 {
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
-    return session_quota_guarantee(session,
-                                   most(memory, either(request_wanted(session, change), memory)),
-                                   most(host, either(change->host_request, host)), why, why_size);
+    return session_quota_guarantee(
+        session, most(memory, wanted_or_now(request_wanted(session, change), memory)),
+        most(host, wanted_or_now(change->host_request, host)), why, why_size);
 }
 
 /* Less than there is, or as much: there is always room. */
@@ -165,12 +165,12 @@ static uint32_t check_guarantees(struct session *session, const struct grant_cha
                  session->number);
         return PROTO_ERROR_NOT_READY;
     }
-    uint32_t error =
-        check_request(session, "memory", either(request_wanted(session, change), memory),
-                      either(memory_wanted(session, change), grant->memory_limit), why, why_size);
+    uint32_t error = check_request(
+        session, "memory", wanted_or_now(request_wanted(session, change), memory),
+        wanted_or_now(memory_wanted(session, change), grant->memory_limit), why, why_size);
     if (!error)
-        error = check_request(session, "host_memory", either(change->host_request, host),
-                              either(change->host_limit, grant->host_limit), why, why_size);
+        error = check_request(session, "host_memory", wanted_or_now(change->host_request, host),
+                              wanted_or_now(change->host_limit, grant->host_limit), why, why_size);
     if (!error)
         error = take_guarantees(session, change, why, why_size);
     if (!error)
@@ -217,8 +217,8 @@ struct setting {
 static void set_memory(struct session *session, const struct grant_change *change)
 {
     uint64_t request = request_wanted(session, change);
-    keep_guarantees(session, either(request, session->memory.guarantee),
-                    either(change->host_request, session->host.guarantee));
+    keep_guarantees(session, wanted_or_now(request, session->memory.guarantee),
+                    wanted_or_now(change->host_request, session->host.guarantee));
     if (request != PROTO_UNSET)
         session->grant.memory_request = request;
     if (change->host_request != PROTO_UNSET)
@@ -327,8 +327,8 @@ int session_limits_put_back(struct session *session, const struct grant_change *
     struct grant_change back = *change;
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
     if (!session_quota_restore(session,
-                               most(memory, either(request_wanted(session, change), memory)),
-                               most(host, either(change->host_request, host)))) {
+                               most(memory, wanted_or_now(request_wanted(session, change), memory)),
+                               most(host, wanted_or_now(change->host_request, host)))) {
         log_error("client %u: what was guaranteed to it has gone to others meanwhile",
                   session->number);
         back.memory_request = back.host_request = PROTO_UNSET;

@@ -59,7 +59,7 @@ static void want_queue(struct want *want)
 /* Memory that never came to be, or that the worker has given up. */
 static void region_forget(struct heap_region *region)
 {
-    keeper_release(&region->kept);
+    fd_budget_release(&region->held_fd);
     charge_return(&region->charge);
     heap_region_remove(region);
 }
@@ -115,7 +115,7 @@ static void map_refused(struct session *session, struct heap_region *region,
     }
     uint64_t least = heap_round_region(&session->heap, HEAP_SMALL_BELOW);
     if (full && bytes > least) {
-        session->slab_most = heap_round_region(&session->heap, bytes / 2);
+        session->slab_max = heap_round_region(&session->heap, bytes / 2);
         wants_retry(session);
         return;
     }
@@ -148,7 +148,7 @@ static void map_answered(void *context, const struct worker_answer *answer)
     struct heap_block *block;
     switch (answer->outcome) {
     case WORKER_ANSWERED:
-        region->kept.fd = channel_take_fd(answer->message, 0);
+        region->held_fd.fd = channel_take_fd(answer->message, 0);
         region->user = NULL;
         block = heap_region_ready(region);
         if (block)
@@ -179,23 +179,23 @@ static int region_map(struct session *session, uint64_t bytes, bool slab, struct
                       const struct quota **culprit)
 {
     struct charge charge = CHARGE_NONE;
-    struct kept kept = KEPT_NONE;
+    struct held_fd held = HELD_FD_NONE;
     struct heap_region *region;
     *culprit = NULL;
     if (quota_charge(&session->memory, &charge, bytes, culprit))
         return REGION_NO_ROOM;
-    if (keeper_charge(&kept, &session->fds, culprit)) {
+    if (fd_budget_charge(&held, &session->fds, culprit)) {
         charge_return(&charge);
         return REGION_NO_ROOM;
     }
     int result = heap_region_add(&session->heap, bytes, slab, &region);
     if (result) {
-        keeper_release(&kept);
+        fd_budget_release(&held);
         charge_return(&charge);
         return result == HEAP_FULL ? REGION_NO_ROOM : result;
     }
     region->charge = charge;
-    region->kept = kept;
+    region->held_fd = held;
     region->user = want;
     struct proto_worker_map body = {.address = region->address, .count = bytes};
     result = session_ask(session, PROTO_WORKER_MAP, &body, map_answered, region);
@@ -211,7 +211,7 @@ static int region_map_slab(struct session *session, uint64_t bytes, const struct
     uint64_t needed = heap_round_region(heap, bytes);
     uint64_t left = quota_left(&session->memory) & ~(heap->granularity - 1);
     uint64_t size = heap->next_slab;
-    size = size < session->slab_most ? size : session->slab_most;
+    size = size < session->slab_max ? size : session->slab_max;
     size = size < left ? size : left;
     size = size > needed ? size : needed;
     int result = region_map(session, size, true, NULL, culprit);
@@ -257,12 +257,12 @@ static void want_try(struct want *want)
         return;
     }
     /* What is freed and waits for the device counts too: a client could have it wait for ever. */
-    if (heap->used_blocks + heap->retired_blocks >= SESSION_ALLOCATIONS_MOST &&
+    if (heap->used_blocks + heap->retired_blocks >= SESSION_ALLOCATIONS_MAX &&
         heap->retired_blocks) {
         want_queue(want);
         return;
     }
-    if (heap->used_blocks >= SESSION_ALLOCATIONS_MOST) {
+    if (heap->used_blocks >= SESSION_ALLOCATIONS_MAX) {
         want_refuse(
             want, PROTO_ERROR_SERVER_RESOURCES,
             "the client has as many allocations as it may have: free some, or allocate larger "
@@ -346,7 +346,7 @@ static void quiesce_answered(void *context, const struct worker_answer *answer)
         if (empty)
             region_unmap(session, empty);
     }
-    session->slab_most = HEAP_SLAB_MOST;
+    session->slab_max = HEAP_SLAB_MAX;
     if (session->retired_next)
         memory_quiesce(session);
     wants_retry(session);

@@ -13,7 +13,7 @@
 struct heap_block;
 
 /* What one client may have; bounds the memory that this process spends on it. */
-#define SESSION_ALLOCATIONS_MOST (UINT64_C(1) << 18)
+#define SESSION_ALLOCATIONS_MAX (UINT64_C(1) << 18)
 
 session_handler session_memory_alloc, session_memory_free, session_memory_query;
 

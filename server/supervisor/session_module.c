@@ -265,7 +265,7 @@ void session_module_load(struct session *session, struct channel_message *messag
     struct proto_module_load body;
     uint32_t serial = message->header.serial;
     memcpy(&body, message->body, sizeof body);
-    if (session->module_count >= SESSION_MODULES_MOST) {
+    if (session->module_count >= SESSION_MODULES_MAX) {
         session_refuse(session, serial, PROTO_ERROR_TOO_MANY_OBJECTS,
                        "the client has %u modules, as many as it may have: unload some",
                        session->module_count);

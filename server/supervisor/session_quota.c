@@ -25,7 +25,7 @@ static uint64_t limit_of(const struct config *config, const struct server *serve
                          const struct total *total)
 {
     struct config_limits limits;
-    total_settings_limits(&server->total_settings, config, total->kind, total->id, &limits);
+    total_overrides_limits(&server->total_overrides, config, total->kind, total->id, &limits);
     if (total->device == TOTAL_HOST)
         return limits.host_memory;
     return session_quota_total_memory(&server->devices[total->device], &limits);
@@ -37,13 +37,13 @@ void session_quota_limit_totals(struct server *server, const struct config *conf
         total->quota.limit = limit_of(config, server, total);
 }
 
-static int join(struct session *session, const struct config *config, enum total_kind kind,
-                uint32_t id, struct session_totals *totals)
+static int total_join_limited(struct session *session, const struct config *config,
+                              enum total_kind kind, uint32_t id, struct session_totals *totals)
 {
     struct totals *all = &session->server->totals;
     struct config_limits limits;
     int result = 0;
-    total_settings_limits(&session->server->total_settings, config, kind, id, &limits);
+    total_overrides_limits(&session->server->total_overrides, config, kind, id, &limits);
     if (limits.memory != PROTO_UNSET || limits.memory_share)
         result = total_join(all, kind, id, session->device->index, &totals->memory);
     if (result == 0 && limits.host_memory != PROTO_UNSET)
@@ -57,11 +57,11 @@ int session_quota_find_totals(struct session *session, const struct config *conf
     const struct identity *identity = &session->identity;
     *totals = (struct session_totals){0};
     uint32_t uid = identity->known ? session->uid : CONFIG_ID_UNKNOWN;
-    int result = join(session, config, TOTAL_USER, uid, totals);
+    int result = total_join_limited(session, config, TOTAL_USER, uid, totals);
     for (size_t i = 0; result == 0 && identity->gids && i < identity->gid_count; i++)
-        result = join(session, config, TOTAL_GROUP, identity->gids[i], totals);
+        result = total_join_limited(session, config, TOTAL_GROUP, identity->gids[i], totals);
     if (result == 0 && !identity->gids)
-        result = join(session, config, TOTAL_GROUP, CONFIG_ID_UNKNOWN, totals);
+        result = total_join_limited(session, config, TOTAL_GROUP, CONFIG_ID_UNKNOWN, totals);
     if (result < 0)
         session_quota_drop_totals(session->server, totals);
     return result;
@@ -98,8 +98,8 @@ static uint64_t guaranteed_to_others(const struct session *session, bool host)
 }
 
 /* Who lacks room: one of the totals, or what the device or the server has for all. */
-static uint32_t refuse(const struct session *session, const struct quota *culprit, bool host,
-                       uint64_t request, char *why, size_t why_size)
+static uint32_t guarantee_refuse(const struct session *session, const struct quota *culprit,
+                                 bool host, uint64_t request, char *why, size_t why_size)
 {
     char asked[UNITS_TEXT], has[UNITS_TEXT], promised[UNITS_TEXT], used[UNITS_TEXT];
     const struct quota *own = host ? &session->host : &session->memory;
@@ -139,9 +139,9 @@ uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint6
     const struct quota *culprit = NULL;
     uint64_t before = session->memory.guarantee;
     if (quota_guarantee(&session->memory, memory, &culprit))
-        return refuse(session, culprit, false, memory, why, why_size);
+        return guarantee_refuse(session, culprit, false, memory, why, why_size);
     if (quota_guarantee(&session->host, host, &culprit)) {
-        uint32_t error = refuse(session, culprit, true, host, why, why_size);
+        uint32_t error = guarantee_refuse(session, culprit, true, host, why, why_size);
         quota_restore(&session->memory, before);
         return error;
     }

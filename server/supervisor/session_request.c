@@ -82,20 +82,20 @@ void session_fail(struct session *session, uint32_t error, const char *format, .
 bool session_reads(const struct session *session)
 {
     return !session->parked.held && session->state != SESSION_ATTACHING &&
-           session->state != SESSION_LEAVING && session->requests < SESSION_REQUESTS_MOST;
+           session->state != SESSION_LEAVING && session->requests < SESSION_REQUESTS_MAX;
 }
 
 void session_poll(struct session *session)
 {
     session->paused = !session_reads(session);
     int events = UV_DISCONNECT | (session->paused ? 0 : UV_READABLE) |
-                 (outbox_waiting(&session->outbox) ? UV_WRITABLE : 0);
+                 (send_queue_waiting(&session->send_queue) ? UV_WRITABLE : 0);
     uv_poll_start(&session->poll, events, session->ready);
 }
 
 static void send_done(struct session *session, int result)
 {
-    if (result == OUTBOX_QUEUED)
+    if (result == SEND_QUEUE_QUEUED)
         session_poll(session);
     else if (result == -ENOBUFS)
         session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
@@ -112,8 +112,8 @@ void session_answer(struct session *session, uint16_t opcode, uint32_t serial, c
 {
     if (session->state == SESSION_LEAVING)
         return;
-    send_done(session,
-              outbox_send(&session->outbox, opcode, serial, 0, body, NULL, 0, fds, fd_count));
+    send_done(session, send_queue_send(&session->send_queue, opcode, serial, 0, body, NULL, 0, fds,
+                                       fd_count));
 }
 
 void session_refuse(struct session *session, uint32_t serial, uint32_t error, const char *format,
@@ -133,8 +133,9 @@ void session_pass(struct session *session, uint32_t serial, const struct worker_
     if (answer->outcome != WORKER_ANSWERED)
         session_refuse(session, serial, answer->error, "%s", answer->text);
     else if (session->state != SESSION_LEAVING)
-        send_done(session, outbox_send(&session->outbox, message->header.opcode, serial, 0,
-                                       message->body, message->tail, message->tail_bytes, NULL, 0));
+        send_done(session,
+                  send_queue_send(&session->send_queue, message->header.opcode, serial, 0,
+                                  message->body, message->tail, message->tail_bytes, NULL, 0));
 }
 
 /* ---- requests under way ---- */

@@ -24,7 +24,7 @@
 #include "server/supervisor/worker_link.h"
 
 /* Requests of one client that may wait at a time; then its messages are left in the socket. */
-#define SESSION_REQUESTS_MOST 64
+#define SESSION_REQUESTS_MAX 64
 
 struct heap_region;
 struct host_share;

@@ -18,7 +18,7 @@
 
 #define STREAMS_DEFAULT  128
 #define HELLO_TIMEOUT_MS 5000
-#define CLIENTS_MOST     100000
+#define CLIENTS_MAX      100000
 
 /* Where distributions put NVIDIA's library; the first that exists is taken. */
 static const char *const nvidia_paths[] = {
@@ -87,7 +87,8 @@ void settings_default(struct settings *settings)
     settings->limits.host_memory = PROTO_UNSET;
 }
 
-static int refuse(char *text, size_t bytes, const char *name, const char *value, const char *form)
+static int option_refuse(char *text, size_t bytes, const char *name, const char *value,
+                         const char *form)
 {
     snprintf(text, bytes, "%s %s: must be %s", name, value, form);
     return -EINVAL;
@@ -97,7 +98,7 @@ static int set_path(char to[PATH_MAX], const char *name, const char *value, char
                     size_t text_bytes)
 {
     if (value[0] != '/' || strlen(value) >= PATH_MAX)
-        return refuse(text, text_bytes, name, value, "an absolute path");
+        return option_refuse(text, text_bytes, name, value, "an absolute path");
     strcpy(to, value);
     return 0;
 }
@@ -106,7 +107,7 @@ static int set_size(uint64_t *to, const char *name, const char *value, char *tex
                     size_t text_bytes)
 {
     if (units_parse_size(value, strlen(value), to) < 0 || !*to)
-        return refuse(text, text_bytes, name, value, "a size above 0, like 512M or 4G");
+        return option_refuse(text, text_bytes, name, value, "a size above 0, like 512M or 4G");
     return 0;
 }
 
@@ -118,7 +119,7 @@ static int set_number(uint32_t *to, uint64_t least, uint64_t most, const char *n
     snprintf(form, sizeof form, "a number from %llu to %llu", (unsigned long long)least,
              (unsigned long long)most);
     if (units_parse_number(value, strlen(value), most, &number) < 0 || number < least)
-        return refuse(text, text_bytes, name, value, form);
+        return option_refuse(text, text_bytes, name, value, form);
     *to = (uint32_t)number;
     return 0;
 }
@@ -130,7 +131,7 @@ static int set_address(uint64_t *to, const char *name, const char *value, char *
     errno = 0;
     *to = strtoull(value, &end, 0);
     if (errno || end == value || *end || *value == '-' || !*to)
-        return refuse(text, text_bytes, name, value, "an address like 0x200000000000");
+        return option_refuse(text, text_bytes, name, value, "an address like 0x200000000000");
     return 0;
 }
 
@@ -143,7 +144,8 @@ static int set_driver(struct settings *settings, const char *value, char *text, 
     }
     strcpy(settings->driver_name, "path");
     if (value[0] != '/')
-        return refuse(text, text_bytes, "--driver", value, "nvidia, softgpu or an absolute path");
+        return option_refuse(text, text_bytes, "--driver", value,
+                             "nvidia, softgpu or an absolute path");
     return set_path(settings->driver, "--driver", value, text, text_bytes);
 }
 
@@ -157,7 +159,8 @@ static int set_log_level(struct settings *settings, const char *value, char *tex
             return 0;
         }
     }
-    return refuse(text, text_bytes, "--log-level", value, "error, warning, notice, info or debug");
+    return option_refuse(text, text_bytes, "--log-level", value,
+                         "error, warning, notice, info or debug");
 }
 
 static int add_admin(struct settings *settings, const char *value, char *text, size_t text_bytes)
@@ -246,9 +249,9 @@ static int set_option(struct settings *s, int option, const char *value, char so
     case OPTION_ADMIN_UID:
         return add_admin(s, value, text, bytes);
     case OPTION_MAX_CLIENTS:
-        return set_number(&s->max_clients, 1, CLIENTS_MOST, "--max-clients", value, text, bytes);
+        return set_number(&s->max_clients, 1, CLIENTS_MAX, "--max-clients", value, text, bytes);
     case OPTION_MAX_USER_CLIENTS:
-        return set_number(&s->max_user_clients, 1, CLIENTS_MOST, "--max-clients-per-user", value,
+        return set_number(&s->max_user_clients, 1, CLIENTS_MAX, "--max-clients-per-user", value,
                           text, bytes);
     case OPTION_STREAMS:
         return set_number(&s->streams, 1, PROTO_STREAMS_MAX, "--streams", value, text, bytes);
@@ -295,7 +298,7 @@ static int set_option(struct settings *s, int option, const char *value, char so
 /* ---- what was not said ---- */
 
 /* The first of two places relative to this program's folder that exists; else the first. */
-static void beside(char to[PATH_MAX], const char *first, const char *second)
+static void path_beside(char to[PATH_MAX], const char *first, const char *second)
 {
     char own[PATH_MAX], candidate[2 * PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
@@ -322,8 +325,8 @@ static void find_driver(struct settings *settings, const char *softgpu)
         if (softgpu[0])
             strcpy(settings->driver, softgpu);
         else
-            beside(settings->driver, "../lib/softgpu/libcuda.so.1",
-                   "../lib/gpushare/softgpu/libcuda.so.1");
+            path_beside(settings->driver, "../lib/softgpu/libcuda.so.1",
+                        "../lib/gpushare/softgpu/libcuda.so.1");
         return;
     }
     size_t found = 0;
@@ -447,8 +450,8 @@ int settings_read(struct settings *settings, int argc, char **argv, char *text, 
         return -EINVAL;
     }
     if (!settings->worker[0])
-        beside(settings->worker, "../libexec/gpushare-worker",
-               "../libexec/gpushare/gpushare-worker");
+        path_beside(settings->worker, "../libexec/gpushare-worker",
+                    "../libexec/gpushare/gpushare-worker");
     find_driver(settings, softgpu);
     return check_together(settings, text, text_bytes);
 }

@@ -125,7 +125,7 @@ void supervisor_free(struct supervisor *supervisor)
         return;
     assert(supervisor->server.sessions == 0);
     config_free(supervisor->server.config);
-    total_settings_free(&supervisor->server.total_settings);
+    total_overrides_free(&supervisor->server.total_overrides);
     image_cache_close(&supervisor->server.cache);
     for (uint32_t i = 0; i < supervisor->server.device_count; i++)
         quota_close(&supervisor->server.devices[i].memory);
@@ -273,7 +273,8 @@ int supervisor_add_devices(struct supervisor *supervisor, const struct discovery
                                          .stopped = device_stopped,
                                          .complained = device_complained,
                                          .context = supervisor};
-    int result = keeper_budget(&supervisor->server.budget, discovery->count, settings->max_clients);
+    int result =
+        fd_budget_open(&supervisor->server.budget, discovery->count, settings->max_clients);
     if (result == -EMFILE)
         snprintf(text, text_bytes,
                  "--max-clients %u needs more than the %u file descriptors that this process may "

@@ -22,7 +22,7 @@ struct supervisor {
     struct server server;
     struct supervisor_events events;
     uint32_t next_number;     /* of a session */
-    uint32_t surplus;         /* sessions that are only kept until they are refused at hello */
+    uint32_t over_limit;      /* sessions that are only kept until they are refused at hello */
     uint64_t refused;         /* connections turned away */
     uv_prepare_t before_wait; /* the loop's turn */
     uv_check_t after_wait;

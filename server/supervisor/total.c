@@ -6,21 +6,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void name(struct total *total)
+static void total_name(struct total *total)
 {
-    char whose[40];
+    char owner[40];
     if (total->id == UINT32_MAX)
-        snprintf(whose, sizeof whose, "%s that can't be seen",
+        snprintf(owner, sizeof owner, "%s that can't be seen",
                  total->kind == TOTAL_USER ? "users" : "groups");
     else
-        snprintf(whose, sizeof whose, "%s %u", total->kind == TOTAL_USER ? "user" : "group",
+        snprintf(owner, sizeof owner, "%s %u", total->kind == TOTAL_USER ? "user" : "group",
                  total->id);
     snprintf(total->name, sizeof total->name, "%s limit of all clients of %s together",
-             total->device == TOTAL_HOST ? "pinned host memory" : "device memory", whose);
+             total->device == TOTAL_HOST ? "pinned host memory" : "device memory", owner);
 }
 
-static struct total *find(const struct totals *totals, enum total_kind kind, uint32_t id,
-                          uint32_t device)
+static struct total *total_find(const struct totals *totals, enum total_kind kind, uint32_t id,
+                                uint32_t device)
 {
     struct total *total = totals->first;
     while (total && (total->kind != kind || total->id != id || total->device != device))
@@ -28,19 +28,20 @@ static struct total *find(const struct totals *totals, enum total_kind kind, uin
     return total;
 }
 
-static struct total *make(struct totals *totals, enum total_kind kind, uint32_t id, uint32_t device)
+static struct total *total_make(struct totals *totals, enum total_kind kind, uint32_t id,
+                                uint32_t device)
 {
     struct total *total = calloc(1, sizeof *total);
     if (!total)
         return NULL;
     *total = (struct total){.next = totals->first, .kind = kind, .id = id, .device = device};
-    name(total);
+    total_name(total);
     quota_open(&total->quota, total->name, UINT64_MAX, NULL);
     totals->first = total;
     return total;
 }
 
-static void settle(struct totals *totals, struct total *total)
+static void total_settle(struct totals *totals, struct total *total)
 {
     struct total **link = &totals->first;
     if (total->members)
@@ -55,14 +56,14 @@ static void settle(struct totals *totals, struct total *total)
 int total_join(struct totals *totals, enum total_kind kind, uint32_t id, uint32_t device,
                struct total_member **list)
 {
-    struct total *total = find(totals, kind, id, device);
+    struct total *total = total_find(totals, kind, id, device);
     for (const struct total_member *member = *list; member; member = member->next)
         if (member->total == total)
             return 0;
     struct total_member *member = calloc(1, sizeof *member);
     if (!member)
         return -ENOMEM;
-    if (!total && !(total = make(totals, kind, id, device))) {
+    if (!total && !(total = total_make(totals, kind, id, device))) {
         free(member);
         return -ENOMEM;
     }
@@ -89,7 +90,7 @@ void total_members_leave(struct totals *totals, struct total_member **list)
     for (struct total_member *member = *list, *next; member; member = next) {
         next = member->next;
         member->total->members--;
-        settle(totals, member->total);
+        total_settle(totals, member->total);
         free(member);
     }
     *list = NULL;

@@ -16,8 +16,8 @@
 #include "server/supervisor/device.h"
 
 /* A worker that does not answer must not keep who asked waiting, nor the next trace. */
-#define PATIENCE_MS  5000
-#define CLIENTS_MOST 65536
+#define ANSWER_TIMEOUT_MS 5000
+#define CLIENTS_MAX       65536
 
 enum tracing_state { TRACING_STARTING, TRACING_RUNNING, TRACING_STOPPING, TRACING_ENDED };
 
@@ -74,7 +74,7 @@ static void hand_over(struct tracing *tracing, const char *trouble)
 }
 
 /* error: 0, or why there is no trace at all; text: then why, else what cut it short, or NULL. */
-static void finish(struct tracing *tracing, uint32_t error, const char *text)
+static void tracing_finish(struct tracing *tracing, uint32_t error, const char *text)
 {
     tracing->state = TRACING_ENDED;
     tracing->device->tracing = NULL;
@@ -97,14 +97,14 @@ static void finish_well(struct tracing *tracing)
 {
     char text[120];
     if (!tracing->hurried) {
-        finish(tracing, 0, NULL);
+        tracing_finish(tracing, 0, NULL);
         return;
     }
     snprintf(text, sizeof text, "who asked for it ended it after %.3f of %.3f s",
              (double)(tracing->ends - tracing->began) / 1e9, (double)tracing->milliseconds / 1e3);
     log_notice("device %u: the trace for %s is over: %s", tracing->device->index, tracing->by,
                text);
-    finish(tracing, 0, text);
+    tracing_finish(tracing, 0, text);
 }
 
 static void stop_answered(void *context, const struct worker_answer *answer)
@@ -114,7 +114,7 @@ static void stop_answered(void *context, const struct worker_answer *answer)
     if (tracing->state == TRACING_STOPPING && answer->outcome == WORKER_ANSWERED)
         finish_well(tracing);
     else if (tracing->state == TRACING_STOPPING)
-        finish(tracing, 0, "the worker ended meanwhile");
+        tracing_finish(tracing, 0, "the worker ended meanwhile");
     tracing_free_if_over(tracing);
 }
 
@@ -123,17 +123,19 @@ static void on_time(uv_timer_t *timer)
     struct tracing *tracing = timer->data;
     if (tracing->state == TRACING_STARTING) {
         device_request(tracing->device, &stop_request, NULL, NULL);
-        finish(tracing, PROTO_ERROR_DEVICE_NOT_READY, "the worker has not answered for 5 s");
+        tracing_finish(tracing, PROTO_ERROR_DEVICE_NOT_READY,
+                       "the worker has not answered for 5 s");
     } else if (tracing->state == TRACING_STOPPING) {
-        finish(tracing, 0, "the worker has not answered for 5 s: its last records may be missing");
+        tracing_finish(tracing, 0,
+                       "the worker has not answered for 5 s: its last records may be missing");
     } else {
         tracing->state = TRACING_STOPPING;
         tracing->outstanding++;
-        uv_timer_start(timer, on_time, PATIENCE_MS, 0);
+        uv_timer_start(timer, on_time, ANSWER_TIMEOUT_MS, 0);
         if (device_request(tracing->device, &stop_request, stop_answered, tracing) == 0)
             return;
         tracing->outstanding--;
-        finish(tracing, 0, "the worker ended meanwhile");
+        tracing_finish(tracing, 0, "the worker ended meanwhile");
     }
 }
 
@@ -150,8 +152,8 @@ static void start_answered(void *context, const struct worker_answer *answer)
         uv_timer_start(&tracing->timer, on_time, tracing->hurried ? 0 : tracing->milliseconds, 0);
     } else if (tracing->state == TRACING_STARTING) {
         bool refused = answer->outcome == WORKER_REFUSED;
-        finish(tracing, refused ? answer->error : PROTO_ERROR_DEVICE_NOT_READY,
-               refused ? answer->text : "the worker ended before the trace had begun");
+        tracing_finish(tracing, refused ? answer->error : PROTO_ERROR_DEVICE_NOT_READY,
+                       refused ? answer->text : "the worker ended before the trace had begun");
     }
     tracing_free_if_over(tracing);
 }
@@ -161,17 +163,17 @@ void tracing_lost(struct tracing *tracing)
     if (!tracing)
         return;
     if (tracing->state == TRACING_STARTING)
-        finish(tracing, PROTO_ERROR_DEVICE_NOT_READY,
-               "the worker ended before the trace had begun");
+        tracing_finish(tracing, PROTO_ERROR_DEVICE_NOT_READY,
+                       "the worker ended before the trace had begun");
     else
-        finish(tracing, 0, "the worker ended meanwhile");
+        tracing_finish(tracing, 0, "the worker ended meanwhile");
 }
 
 /* ---- clients ---- */
 
 void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pid_t pid, uid_t uid)
 {
-    if (!tracing || tracing->count == CLIENTS_MOST)
+    if (!tracing || tracing->count == CLIENTS_MAX)
         return;
     if (tracing->count == tracing->room) {
         size_t room = tracing->room ? tracing->room * 2 : 64;
@@ -189,7 +191,7 @@ void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pi
 
 /* ---- its beginning and end ---- */
 
-static int begin(struct tracing *tracing)
+static int trace_begin(struct tracing *tracing)
 {
     struct proto_worker_trace_start body = {.count = PROTO_TRACE_BYTES};
     struct worker_request request = {.opcode = PROTO_WORKER_TRACE_START,
@@ -201,13 +203,13 @@ static int begin(struct tracing *tracing)
 
 /* Filled before it is used: a page that can't be had later would end the worker, and the context
  * with it. */
-static int fill(struct job *job)
+static int memory_fill(struct job *job)
 {
     const struct tracing *tracing = (const struct tracing *)job;
     return fallocate(tracing->memory.fd, 0, 0, PROTO_TRACE_BYTES) < 0 ? -errno : 0;
 }
 
-static void filled(struct job *job, int result)
+static void memory_filled(struct job *job, int result)
 {
     struct tracing *tracing = (struct tracing *)job;
     tracing->filling = false;
@@ -215,12 +217,13 @@ static void filled(struct job *job, int result)
     if (tracing->state == TRACING_ENDED) {
         shm_release(&tracing->memory);
     } else if (result < 0) {
-        finish(tracing, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory for a trace");
+        tracing_finish(tracing, PROTO_ERROR_SERVER_RESOURCES,
+                       "the server is short of memory for a trace");
     } else {
         tracing->outstanding++;
-        if (begin(tracing) < 0) {
+        if (trace_begin(tracing) < 0) {
             tracing->outstanding--;
-            finish(tracing, PROTO_ERROR_DEVICE_NOT_READY, "the worker takes no requests");
+            tracing_finish(tracing, PROTO_ERROR_DEVICE_NOT_READY, "the worker takes no requests");
         }
     }
     tracing_free_if_over(tracing);
@@ -267,17 +270,17 @@ uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char 
     tracing->timer.data = tracing;
     device->tracing = tracing;
     tracing->outstanding = 1;
-    result = job_start(&tracing->job, device->loop, fill, filled);
+    result = job_start(&tracing->job, device->loop, memory_fill, memory_filled);
     if (result < 0) {
         tracing->filling = false;
         tracing->outstanding = 0;
-        finish(tracing, 0, NULL); /* nobody is told: done is not set yet */
+        tracing_finish(tracing, 0, NULL); /* nobody is told: done is not set yet */
         snprintf(why, why_size, "the server can't begin: %s", strerror(-result));
         return PROTO_ERROR_SERVER_RESOURCES;
     }
     tracing->done = done;
     tracing->context = context;
-    uv_timer_start(&tracing->timer, on_time, PATIENCE_MS, 0);
+    uv_timer_start(&tracing->timer, on_time, ANSWER_TIMEOUT_MS, 0);
     return 0;
 }
 
@@ -300,5 +303,5 @@ void tracing_abandon(struct tracing *tracing)
 {
     tracing->done = NULL;
     device_request(tracing->device, &stop_request, NULL, NULL);
-    finish(tracing, 0, NULL);
+    tracing_finish(tracing, 0, NULL);
 }

@@ -15,12 +15,12 @@
 
 /* A worker that reads nothing for so long is stuck; its clients then find out by their own waits.
  */
-#define OUTBOX_MOST (UINT64_C(64) << 20)
+#define SEND_QUEUE_BYTES_MAX (UINT64_C(64) << 20)
 
 /* A serial is the slot in the low bits and its turn above; 0 is never one. */
-#define SLOT_BITS  20
-#define SLOTS_MOST (UINT32_C(1) << SLOT_BITS)
-#define TURN_MASK  ((UINT32_C(1) << (32 - SLOT_BITS)) - 1)
+#define SLOT_BITS 20
+#define SLOTS_MAX (UINT32_C(1) << SLOT_BITS)
+#define TURN_MASK ((UINT32_C(1) << (32 - SLOT_BITS)) - 1)
 
 /* Messages taken in a row before the loop looks at others again. */
 #define BATCH 64
@@ -40,7 +40,7 @@ struct worker_link {
     int fd;
     bool closing;
     bool failed;
-    struct outbox outbox;
+    struct send_queue send_queue;
     struct worker_link_events events;
     struct slot *slots;
     uint32_t slot_count, free_first, outstanding;
@@ -51,7 +51,7 @@ static void link_ready(uv_poll_t *poll, int status, int events);
 
 static void poll_again(struct worker_link *link)
 {
-    int events = UV_READABLE | (outbox_waiting(&link->outbox) ? UV_WRITABLE : 0);
+    int events = UV_READABLE | (send_queue_waiting(&link->send_queue) ? UV_WRITABLE : 0);
     uv_poll_start(&link->poll, events, link_ready);
 }
 
@@ -69,7 +69,7 @@ int worker_link_open(struct worker_link **out, uv_loop_t *loop, int fd,
     }
     link->fd = fd;
     link->events = *events;
-    outbox_open(&link->outbox, fd, OUTBOX_MOST);
+    send_queue_open(&link->send_queue, fd, SEND_QUEUE_BYTES_MAX);
     result = uv_poll_init(loop, &link->poll, fd);
     if (result < 0)
         goto free_link;
@@ -141,7 +141,7 @@ void worker_link_close(struct worker_link *link)
         if (link->slots[i].taken)
             slot_end(link, i, &lost);
     assert(link->outstanding == 0);
-    outbox_close(&link->outbox);
+    send_queue_close(&link->send_queue);
     uv_poll_stop(&link->poll);
     /* The worker sees the end now, not when the loop comes round. */
     shutdown(link->fd, SHUT_RDWR);
@@ -154,10 +154,10 @@ void worker_link_finish(struct worker_link *link)
     shutdown(link->fd, SHUT_RDWR);
 }
 
-static int grow(struct worker_link *link)
+static int slots_grow(struct worker_link *link)
 {
     uint32_t count = link->slot_count ? link->slot_count * 2 : 64;
-    if (count > SLOTS_MOST)
+    if (count > SLOTS_MAX)
         return -ENOBUFS;
     struct slot *slots = realloc(link->slots, count * sizeof *slots);
     if (!slots)
@@ -173,7 +173,7 @@ static int grow(struct worker_link *link)
 }
 
 /* The loop reports it: who asks is in the middle of something. */
-static int fail(struct worker_link *link, int result)
+static int link_fail(struct worker_link *link, int result)
 {
     link->failed = true;
     shutdown(link->fd, SHUT_RDWR);
@@ -186,20 +186,21 @@ int worker_link_request(struct worker_link *link, const struct worker_request *r
     if (link->closing || link->failed)
         return -EPIPE;
     if (!link->free_first) {
-        int result = grow(link);
+        int result = slots_grow(link);
         if (result < 0)
-            return fail(link, result);
+            return link_fail(link, result);
     }
     uint32_t index = link->free_first - 1;
     struct slot *slot = &link->slots[index];
     uint32_t turn = (slot->turn + 1) & TURN_MASK;
     turn = turn ? turn : 1;
     uint32_t serial = turn << SLOT_BITS | index;
-    int result = outbox_send(&link->outbox, request->opcode, serial, request->client, request->body,
-                             request->tail, request->tail_bytes, request->fds, request->fd_count);
+    int result =
+        send_queue_send(&link->send_queue, request->opcode, serial, request->client, request->body,
+                        request->tail, request->tail_bytes, request->fds, request->fd_count);
     /* What only this request could not get (a descriptor, memory) leaves the link as it was. */
     if (result == -EPIPE || result == -ECONNRESET || result == -ENOBUFS)
-        return fail(link, result);
+        return link_fail(link, result);
     if (result < 0)
         return result;
     link->free_first = slot->next_free;
@@ -210,7 +211,7 @@ int worker_link_request(struct worker_link *link, const struct worker_request *r
                           .client = request->client,
                           .reply = reply,
                           .context = context};
-    if (result == OUTBOX_QUEUED)
+    if (result == SEND_QUEUE_QUEUED)
         poll_again(link);
     return 0;
 }
@@ -233,7 +234,7 @@ uint32_t worker_link_outstanding(const struct worker_link *link)
     return link->outstanding;
 }
 
-static void take(struct worker_link *link)
+static void message_take(struct worker_link *link)
 {
     struct channel_message *message = &link->message;
     uint32_t serial = message->header.serial;
@@ -241,7 +242,7 @@ static void take(struct worker_link *link)
         link->events.notice(link->events.context, message);
         return;
     }
-    uint32_t index = serial & (SLOTS_MOST - 1);
+    uint32_t index = serial & (SLOTS_MAX - 1);
     struct slot *slot = index < link->slot_count ? &link->slots[index] : NULL;
     if (!slot || !slot->taken || slot->turn != serial >> SLOT_BITS ||
         slot->client != message->header.client) {
@@ -252,14 +253,14 @@ static void take(struct worker_link *link)
     slot_answer(link, index, message);
 }
 
-static void lost(struct worker_link *link, const char *why)
+static void link_lost(struct worker_link *link, const char *why)
 {
     link->failed = true;
     uv_poll_stop(&link->poll);
     link->events.lost(link->events.context, why);
 }
 
-static int receive(struct worker_link *link)
+static int link_receive(struct worker_link *link)
 {
     int result =
         channel_receive(link->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_WORKER, &link->message);
@@ -276,22 +277,22 @@ static void link_ready(uv_poll_t *poll, int status, int events)
      * reported once, before its last words. */
     bool reset = status < 0;
     for (unsigned i = 0; ((events & UV_READABLE) || reset) && i < BATCH && !link->closing; i++) {
-        int result = receive(link);
+        int result = link_receive(link);
         if (result == CHANNEL_EMPTY)
             break;
         if (result != 0) {
-            lost(link, result == CHANNEL_CLOSED ? NULL
-                       : result == -EPROTO      ? link->message.why
-                                                : strerror(-result));
+            link_lost(link, result == CHANNEL_CLOSED ? NULL
+                            : result == -EPROTO      ? link->message.why
+                                                     : strerror(-result));
             return;
         }
-        take(link);
+        message_take(link);
         channel_close_fds(&link->message);
     }
     if (link->closing)
         return;
-    if (link->failed || reset || outbox_flush(&link->outbox) < 0) {
-        lost(link, "it no longer takes requests");
+    if (link->failed || reset || send_queue_flush(&link->send_queue) < 0) {
+        link_lost(link, "it no longer takes requests");
         return;
     }
     poll_again(link);

@@ -17,7 +17,7 @@
 #include <uv.h>
 
 #include "common/channel.h"
-#include "server/supervisor/outbox.h"
+#include "server/supervisor/send_queue.h"
 
 enum worker_outcome {
     WORKER_ANSWERED,     /* with the message that answers such a request (proto_message.reply) */

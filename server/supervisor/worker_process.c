@@ -48,7 +48,7 @@ static const char *const dropped[] = {
     "LD_PRELOAD=",
 };
 
-static bool keep(const char *variable)
+static bool environment_keep(const char *variable)
 {
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
         if (!strncmp(variable, dropped[i], strlen(dropped[i])))
@@ -65,7 +65,7 @@ char **worker_process_environment(char *const environment[])
     if (!copy)
         return NULL;
     for (size_t i = 0; i < count; i++)
-        if (keep(environment[i]))
+        if (environment_keep(environment[i]))
             copy[used++] = environment[i];
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         copy[used++] = (char *)(uintptr_t)given[i];
@@ -73,8 +73,8 @@ char **worker_process_environment(char *const environment[])
 }
 
 /* In the child, between fork and exec: only what a signal handler might do. */
-static void become(const char *program, char *const words[], char *const environment[], int channel,
-                   int output, pid_t parent)
+static void worker_exec(const char *program, char *const words[], char *const environment[],
+                        int channel, int output, pid_t parent)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -109,13 +109,13 @@ pid_t worker_process_spawn(const char *program, char *const words[], char *const
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
     if (pid == 0)
-        become(program, words, environment, channel, output, parent);
+        worker_exec(program, words, environment, channel, output, parent);
     int saved = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return pid < 0 ? -saved : pid;
 }
 
-static void reap(uv_poll_t *poll, int status, int events)
+static void process_reap(uv_poll_t *poll, int status, int events)
 {
     struct worker_process *process = poll->data;
     int wait_status;
@@ -146,7 +146,7 @@ void worker_process_free(struct worker_process *process)
     uv_close((uv_handle_t *)&process->timer, handle_closed);
 }
 
-static void expired(uv_timer_t *timer)
+static void process_expired(uv_timer_t *timer)
 {
     struct worker_process *process = timer->data;
     if (process->pid)
@@ -156,7 +156,7 @@ static void expired(uv_timer_t *timer)
 void worker_process_expire(struct worker_process *process, uint64_t milliseconds)
 {
     if (!uv_is_active((uv_handle_t *)&process->timer))
-        uv_timer_start(&process->timer, expired, milliseconds, 0);
+        uv_timer_start(&process->timer, process_expired, milliseconds, 0);
 }
 
 pid_t worker_process_pid(const struct worker_process *process)
@@ -165,7 +165,7 @@ pid_t worker_process_pid(const struct worker_process *process)
 }
 
 /* From here on the process is known to the loop. */
-static int watch(struct worker_process *process, uv_loop_t *loop)
+static int process_watch(struct worker_process *process, uv_loop_t *loop)
 {
     process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
     if (process->pidfd < 0)
@@ -178,10 +178,10 @@ static int watch(struct worker_process *process, uv_loop_t *loop)
     uv_timer_init(loop, &process->timer);
     process->poll.data = process->timer.data = process;
     process->open_handles = 2;
-    return uv_poll_start(&process->poll, UV_READABLE, reap);
+    return uv_poll_start(&process->poll, UV_READABLE, process_reap);
 }
 
-static pid_t start(const struct settings *settings, uint32_t ordinal, int channel)
+static pid_t child_start(const struct settings *settings, uint32_t ordinal, int channel)
 {
     char device[16], device_base[32], host_base[32], bytes[32], images[32];
     snprintf(device, sizeof device, "%" PRIu32, ordinal);
@@ -230,9 +230,9 @@ int worker_process_start(struct worker_process **out, uv_loop_t *loop,
     }
     process->ended = ended;
     process->context = context;
-    process->pid = start(settings, ordinal, pair[1]);
+    process->pid = child_start(settings, ordinal, pair[1]);
     close(pair[1]);
-    int result = process->pid < 0 ? process->pid : watch(process, loop);
+    int result = process->pid < 0 ? process->pid : process_watch(process, loop);
     if (result < 0) {
         if (process->pid > 0) {
             kill(process->pid, SIGKILL);

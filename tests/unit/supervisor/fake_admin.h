@@ -72,7 +72,7 @@ struct supervisor {
     change_done *scheduled;
     void *scheduled_context;
     struct {
-        struct account_owner whose; /* of the latest change */
+        struct account_owner owner; /* of the latest change */
         struct total_change change;
         unsigned changes;
         const char *refused; /* why; NULL: it is carried out */
@@ -216,7 +216,7 @@ int reload_start(struct supervisor *self, char *words, size_t bytes, reload_done
     return self->broken ? -EINVAL : self->reload_later ? 0 : 1;
 }
 
-uint32_t owner_total_set(struct supervisor *self, const struct account_owner *whose,
+uint32_t owner_total_set(struct supervisor *self, const struct account_owner *owner,
                          const struct total_change *change, const char *by, char *why,
                          size_t why_size)
 {
@@ -225,7 +225,7 @@ uint32_t owner_total_set(struct supervisor *self, const struct account_owner *wh
         snprintf(why, why_size, "%s", self->total.refused);
         return PROTO_ERROR_NOT_READY;
     }
-    self->total.whose = *whose;
+    self->total.owner = *owner;
     self->total.change = *change;
     self->total.changes++;
     return 0;
@@ -233,13 +233,13 @@ uint32_t owner_total_set(struct supervisor *self, const struct account_owner *wh
 
 /* User 770 and group 780 are limited on device 1, and in pinned memory by an administrator; user
  * 771 on device 1 alone, user 772 in pinned memory alone. */
-void owner_total_view(const struct supervisor *self, const struct account_owner *whose,
+void owner_total_view(const struct supervisor *self, const struct account_owner *owner,
                       uint32_t device, struct total_view *view)
 {
     (void)self;
-    bool both = whose->id == (whose->group ? 780u : 770u);
-    bool limited = both || (!whose->group && whose->id == 771);
-    bool pinned = both || (!whose->group && whose->id == 772);
+    bool both = owner->id == (owner->group ? 780u : 770u);
+    bool limited = both || (!owner->group && owner->id == 771);
+    bool pinned = both || (!owner->group && owner->id == 772);
     *view = (struct total_view){.limit = PROTO_UNSET, .used = device + 5};
     if (limited && device == 1)
         view->limit = 4096;

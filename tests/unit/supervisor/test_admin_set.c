@@ -291,8 +291,8 @@ static void totals_of_users_and_groups_are_set_and_shown(void **state)
                         "configuration");
     assert_string_equal(json_string_value(json_object_get(host, "limited_by")), "administrator");
     json_decref(answer);
-    assert_false(supervisor.total.whose.group);
-    assert_int_equal(supervisor.total.whose.id, 770);
+    assert_false(supervisor.total.owner.group);
+    assert_int_equal(supervisor.total.owner.id, 770);
     assert_true(supervisor.total.change.memory && supervisor.total.change.host);
     assert_true(supervisor.total.change.memory_limit == PROTO_UNSET);
     assert_int_equal(supervisor.total.change.memory_share, 2500);
@@ -302,7 +302,7 @@ static void totals_of_users_and_groups_are_set_and_shown(void **state)
     assert_null(json_object_get(answer, "clients"));
     assert_true(number_of(json_object_get(answer, "total"), "group") == 9);
     json_decref(answer);
-    assert_true(supervisor.total.whose.group);
+    assert_true(supervisor.total.owner.group);
     assert_true(supervisor.total.change.memory_limit == UINT64_C(4) << 30);
     assert_int_equal(supervisor.total.change.memory_share, 0);
     assert_true(supervisor.total.change.memory && !supervisor.total.change.host);

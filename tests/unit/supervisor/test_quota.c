@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "server/supervisor/admission.h"
-#include "server/supervisor/keeper.h"
+#include "server/supervisor/fd_budget.h"
 #include "server/supervisor/quota.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -303,25 +303,25 @@ static void sums_hold_whatever_happens(void **state)
 static void descriptors_are_divided_without_a_rest(void **state)
 {
     (void)state;
-    struct keeper_budget budget;
+    struct fd_budget budget;
     /* The case: a thousand clients at a limit of 20000. */
-    assert_int_equal(keeper_divide(&budget, 20000, 1, 0), 0);
+    assert_int_equal(fd_budget_divide(&budget, 20000, 1, 0), 0);
     assert_true(budget.clients >= 1000);
     assert_true(budget.shared >= budget.clients);
-    assert_int_equal(budget.clients * KEEPER_FDS_CLIENT + budget.shared + KEEPER_FDS_SERVER +
-                         KEEPER_FDS_DEVICE,
+    assert_int_equal(budget.clients * FD_BUDGET_CLIENT + budget.shared + FD_BUDGET_SERVER +
+                         FD_BUDGET_DEVICE,
                      20000);
-    assert_int_equal(keeper_divide(&budget, 1024, 2, 50), 0);
+    assert_int_equal(fd_budget_divide(&budget, 1024, 2, 50), 0);
     assert_int_equal(budget.clients, 50);
     assert_int_equal(budget.shared,
-                     1024 - KEEPER_FDS_SERVER - 2 * KEEPER_FDS_DEVICE - 50 * KEEPER_FDS_CLIENT);
+                     1024 - FD_BUDGET_SERVER - 2 * FD_BUDGET_DEVICE - 50 * FD_BUDGET_CLIENT);
     assert_int_equal(budget.client_share, budget.shared / 4);
-    assert_int_equal(keeper_divide(&budget, 1024, 1, 1000), -EMFILE);
+    assert_int_equal(fd_budget_divide(&budget, 1024, 1, 1000), -EMFILE);
     uint32_t most = budget.clients;
-    assert_int_equal(keeper_divide(&budget, 1024, 1, most), 0);
-    assert_int_equal(keeper_divide(&budget, 1024, 1, most + 1), -EMFILE);
-    assert_int_equal(keeper_divide(&budget, 64, 1, 0), -EMFILE);
-    assert_int_equal(keeper_divide(&budget, 1 << 30, 1, 0), 0);
+    assert_int_equal(fd_budget_divide(&budget, 1024, 1, most), 0);
+    assert_int_equal(fd_budget_divide(&budget, 1024, 1, most + 1), -EMFILE);
+    assert_int_equal(fd_budget_divide(&budget, 64, 1, 0), -EMFILE);
+    assert_int_equal(fd_budget_divide(&budget, 1 << 30, 1, 0), 0);
     assert_int_equal(budget.clients, 4096);
 }
 
@@ -329,16 +329,16 @@ static void a_kept_descriptor_is_charged_until_it_is_closed(void **state)
 {
     (void)state;
     struct quota fds;
-    struct kept kept = KEPT_NONE, more = KEPT_NONE;
+    struct held_fd kept = HELD_FD_NONE, more = HELD_FD_NONE;
     quota_open(&fds, "fds", 1, NULL);
-    assert_int_equal(keeper_charge(&kept, &fds, NULL), 0);
-    assert_int_equal(keeper_charge(&more, &fds, NULL), QUOTA_OVER);
+    assert_int_equal(fd_budget_charge(&kept, &fds, NULL), 0);
+    assert_int_equal(fd_budget_charge(&more, &fds, NULL), QUOTA_OVER);
     kept.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int number = kept.fd;
-    keeper_release(&kept);
+    fd_budget_release(&kept);
     assert_int_equal(fcntl(number, F_GETFD), -1);
-    keeper_release(&kept);
-    keeper_release(&more);
+    fd_budget_release(&kept);
+    fd_budget_release(&more);
     quota_close(&fds);
 }
 

@@ -255,10 +255,10 @@ static void a_new_file_changes_totals_of_who_is_there(void **state)
 static uint32_t set_total(bool group, uint32_t id, struct total_change change, char *why,
                           size_t why_size)
 {
-    struct account_owner whose = {.group = group, .id = id};
+    struct account_owner owner = {.group = group, .id = id};
     change.memory |= change.memory_limit != PROTO_UNSET || change.memory_share;
     change.host |= change.host_limit != PROTO_UNSET;
-    return owner_total_set(fake.supervisor, &whose, &change, "a test", why, why_size);
+    return owner_total_set(fake.supervisor, &owner, &change, "a test", why, why_size);
 }
 
 static void may_have(uint64_t memory, uint64_t host)
@@ -271,9 +271,9 @@ static void may_have(uint64_t memory, uint64_t host)
 
 static void shows(bool group, uint32_t id, uint32_t device, uint64_t limit, uint64_t used)
 {
-    struct account_owner whose = {.group = group, .id = id};
+    struct account_owner owner = {.group = group, .id = id};
     struct total_view view;
-    owner_total_view(fake.supervisor, &whose, device, &view);
+    owner_total_view(fake.supervisor, &owner, device, &view);
     if (view.limit != limit || view.used != used)
         fail_msg("%u: limit %lu, used %lu, and not %lu and %lu", id, view.limit, view.used, limit,
                  used);
@@ -410,19 +410,19 @@ static void a_default_is_what_the_configuration_says(void **state)
 {
     (void)state;
     char why[300];
-    struct account_owner whose = {.id = getuid()};
+    struct account_owner owner = {.id = getuid()};
     struct total_view view;
     begin(1, "users:\n  - {memory: {limit: 16M}}\n");
     int a = attached(0, "a");
     may_have(24 * MIB, 2 * MIB);
-    owner_total_view(fake.supervisor, &whose, 0, &view);
+    owner_total_view(fake.supervisor, &owner, 0, &view);
     assert_true(view.set);
     struct total_change memory = {
         .memory = true, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
     assert_int_equal(set_total(false, getuid(), memory, why, sizeof why), 0);
     shows(false, getuid(), 0, 16 * MIB, 0);
     shows(false, getuid(), OWNER_TOTAL_HOST, 2 * MIB, 0);
-    owner_total_view(fake.supervisor, &whose, 0, &view);
+    owner_total_view(fake.supervisor, &owner, 0, &view);
     assert_false(view.set);
     fake_alloc(&fake, a, 16 * MIB);
     fake_alloc_refused(&fake, a, 1, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 16 MiB");
@@ -431,7 +431,7 @@ static void a_default_is_what_the_configuration_says(void **state)
         .host = true, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
     assert_int_equal(set_total(false, getuid(), host, why, sizeof why), 0);
     shows(false, getuid(), OWNER_TOTAL_HOST, PROTO_UNSET, 0);
-    assert_int_equal(fake.supervisor->server.total_settings.count, 0);
+    assert_int_equal(fake.supervisor->server.total_overrides.count, 0);
     close(a);
     end();
 }
@@ -527,13 +527,13 @@ static void many_totals_are_refused_and_the_others_hold(void **state)
     struct total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
     begin(1, "");
     int a = attached(0, "a");
-    for (uint32_t i = 0; i < TOTAL_SETTINGS_MAX; i++)
+    for (uint32_t i = 0; i < TOTAL_OVERRIDES_MAX; i++)
         assert_int_equal(set_total(true, 100000 + i, change, why, sizeof why), 0);
     assert_int_equal(set_total(false, getuid(), change, why, sizeof why),
                      PROTO_ERROR_SERVER_RESOURCES);
     assert_non_null(strstr(why, "1024 totals have been set"));
     shows(true, 100000, 0, 8 * MIB, 0);
-    shows(true, 100000 + TOTAL_SETTINGS_MAX - 1, 0, 8 * MIB, 0);
+    shows(true, 100000 + TOTAL_OVERRIDES_MAX - 1, 0, 8 * MIB, 0);
     change.memory_limit = 4 * MIB; /* one that is there may change */
     assert_int_equal(set_total(true, 100000, change, why, sizeof why), 0);
     shows(true, 100000, 0, 4 * MIB, 0);

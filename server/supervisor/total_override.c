@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/supervisor/total_setting.h"
+#include "server/supervisor/total_override.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@ static void file_says(const struct config *config, enum total_kind kind, uint32_
         config_total_of(config->groups, config->group_count, id, limits);
 }
 
-static void copy(struct config_limits *to, const struct config_limits *from, unsigned parts)
+static void overrides_copy(struct config_limits *to, const struct config_limits *from,
+                           unsigned parts)
 {
     if (parts & TOTAL_MEMORY) {
         to->memory = from->memory;
@@ -29,7 +30,7 @@ static void copy(struct config_limits *to, const struct config_limits *from, uns
 }
 
 /* The parts that are limits at all. */
-static unsigned limited(const struct config_limits *limits)
+static unsigned is_limited(const struct config_limits *limits)
 {
     unsigned memory = limits->memory != PROTO_UNSET || limits->memory_share ? TOTAL_MEMORY : 0;
     unsigned host = limits->host_memory != PROTO_UNSET ? TOTAL_HOST_MEMORY : 0;
@@ -37,7 +38,8 @@ static unsigned limited(const struct config_limits *limits)
 }
 
 /* The parts of a setting about which the configuration says what it said then. */
-static unsigned holds(const struct total_setting *setting, const struct config_limits *says)
+static unsigned override_holds(const struct total_override *setting,
+                               const struct config_limits *says)
 {
     const struct config_limits *said = &setting->said;
     unsigned same = 0;
@@ -48,8 +50,8 @@ static unsigned holds(const struct total_setting *setting, const struct config_l
     return setting->parts & same;
 }
 
-static struct total_setting *find(const struct total_settings *settings, enum total_kind kind,
-                                  uint32_t id)
+static struct total_override *override_find(const struct total_overrides *settings,
+                                            enum total_kind kind, uint32_t id)
 {
     for (size_t i = 0; i < settings->count; i++)
         if (settings->items[i].kind == kind && settings->items[i].id == id)
@@ -57,77 +59,77 @@ static struct total_setting *find(const struct total_settings *settings, enum to
     return NULL;
 }
 
-static unsigned tighten_by_all(const struct total_settings *settings, const struct config *config,
+static unsigned tighten_by_all(const struct total_overrides *settings, const struct config *config,
                                enum total_kind kind, struct config_limits *limits)
 {
     unsigned parts = 0;
     for (size_t i = 0; i < settings->count; i++) {
-        const struct total_setting *setting = &settings->items[i];
+        const struct total_override *setting = &settings->items[i];
         struct config_limits says, set = config_limits_none;
         if (setting->kind != kind)
             continue;
         file_says(config, kind, setting->id, &says);
-        copy(&set, &setting->limits, holds(setting, &says));
+        overrides_copy(&set, &setting->limits, override_holds(setting, &says));
         config_limits_tighten(limits, &set);
-        parts |= holds(setting, &says);
+        parts |= override_holds(setting, &says);
     }
     return parts;
 }
 
-unsigned total_settings_limits(const struct total_settings *settings, const struct config *config,
-                               enum total_kind kind, uint32_t id, struct config_limits *limits)
+unsigned total_overrides_limits(const struct total_overrides *settings, const struct config *config,
+                                enum total_kind kind, uint32_t id, struct config_limits *limits)
 {
     file_says(config, kind, id, limits);
     if (id == CONFIG_ID_UNKNOWN)
         return tighten_by_all(settings, config, kind, limits);
-    const struct total_setting *setting = find(settings, kind, id);
-    unsigned parts = setting ? holds(setting, limits) : 0;
+    const struct total_override *setting = override_find(settings, kind, id);
+    unsigned parts = setting ? override_holds(setting, limits) : 0;
     if (parts)
-        copy(limits, &setting->limits, parts);
+        overrides_copy(limits, &setting->limits, parts);
     return parts;
 }
 
-int total_settings_with(struct total_settings *to, const struct total_settings *of,
-                        const struct config *config, enum total_kind kind, uint32_t id,
-                        unsigned parts, const struct config_limits *limits)
+int total_overrides_with(struct total_overrides *to, const struct total_overrides *of,
+                         const struct config *config, enum total_kind kind, uint32_t id,
+                         unsigned parts, const struct config_limits *limits)
 {
     struct config_limits says;
-    *to = (struct total_settings){.items = calloc(of->count + 1, sizeof *to->items)};
+    *to = (struct total_overrides){.items = calloc(of->count + 1, sizeof *to->items)};
     if (!to->items)
         return -ENOMEM;
     if (of->count)
         memcpy(to->items, of->items, of->count * sizeof *of->items);
     to->count = of->count;
-    struct total_setting *setting = find(to, kind, id);
+    struct total_override *setting = override_find(to, kind, id);
     if (!setting) {
         setting = &to->items[to->count++];
-        *setting = (struct total_setting){
+        *setting = (struct total_override){
             .kind = kind, .id = id, .limits = config_limits_none, .said = config_limits_none};
     }
     file_says(config, kind, id, &says);
-    copy(&setting->limits, limits, parts);
-    copy(&setting->said, &says, parts);
-    setting->parts = limited(&setting->limits);
+    overrides_copy(&setting->limits, limits, parts);
+    overrides_copy(&setting->said, &says, parts);
+    setting->parts = is_limited(&setting->limits);
     if (!setting->parts)
         *setting = to->items[--to->count];
-    if (to->count <= TOTAL_SETTINGS_MAX)
+    if (to->count <= TOTAL_OVERRIDES_MAX)
         return 0;
-    total_settings_free(to);
+    total_overrides_free(to);
     return -ENOSPC;
 }
 
-void total_settings_forget(struct total_settings *settings, const struct config *config,
-                           void (*forgotten)(enum total_kind kind, uint32_t id, unsigned parts))
+void total_overrides_forget(struct total_overrides *settings, const struct config *config,
+                            void (*forgotten)(enum total_kind kind, uint32_t id, unsigned parts))
 {
     size_t kept = 0;
     for (size_t i = 0; i < settings->count; i++) {
-        struct total_setting setting = settings->items[i];
+        struct total_override setting = settings->items[i];
         struct config_limits says;
         file_says(config, setting.kind, setting.id, &says);
-        unsigned still = holds(&setting, &says);
+        unsigned still = override_holds(&setting, &says);
         if (still != setting.parts && forgotten)
             forgotten(setting.kind, setting.id, setting.parts & ~still);
-        copy(&setting.limits, &config_limits_none, ~still);
+        overrides_copy(&setting.limits, &config_limits_none, ~still);
         setting.parts = still;
         if (still)
             settings->items[kept++] = setting;
@@ -135,8 +137,8 @@ void total_settings_forget(struct total_settings *settings, const struct config 
     settings->count = kept;
 }
 
-void total_settings_free(struct total_settings *settings)
+void total_overrides_free(struct total_overrides *settings)
 {
     free(settings->items);
-    *settings = (struct total_settings){0};
+    *settings = (struct total_overrides){0};
 }

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "common/channel.h"
-#include "server/supervisor/outbox.h"
+#include "server/supervisor/send_queue.h"
 
 static int pair[2];
 static struct channel_message message;
@@ -32,87 +32,87 @@ static int tear_down(void **state)
     return 0;
 }
 
-static int send_number(struct outbox *outbox, uint32_t number)
+static int send_number(struct send_queue *send_queue, uint32_t number)
 {
-    return outbox_send(outbox, PROTO_DONE, number, 0, NULL, NULL, 0, NULL, 0);
+    return send_queue_send(send_queue, PROTO_DONE, number, 0, NULL, NULL, 0, NULL, 0);
 }
 
 static void messages_arrive_once_and_in_order(void **state)
 {
     (void)state;
-    struct outbox outbox;
+    struct send_queue send_queue;
     uint32_t sent = 0, got = 0;
-    outbox_open(&outbox, pair[0], 1 << 20);
-    while (!outbox_waiting(&outbox))
-        assert_true(send_number(&outbox, ++sent) >= 0);
+    send_queue_open(&send_queue, pair[0], 1 << 20);
+    while (!send_queue_waiting(&send_queue))
+        assert_true(send_number(&send_queue, ++sent) >= 0);
     for (int i = 0; i < 10; i++)
-        assert_int_equal(send_number(&outbox, ++sent), OUTBOX_QUEUED);
-    assert_int_equal(outbox_flush(&outbox), OUTBOX_QUEUED);
+        assert_int_equal(send_number(&send_queue, ++sent), SEND_QUEUE_QUEUED);
+    assert_int_equal(send_queue_flush(&send_queue), SEND_QUEUE_QUEUED);
     while (got < sent) {
         int result = channel_receive(pair[1], PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &message);
         if (result == CHANNEL_EMPTY) {
-            assert_true(outbox_flush(&outbox) >= 0);
+            assert_true(send_queue_flush(&send_queue) >= 0);
             continue;
         }
         assert_int_equal(result, 0);
         assert_int_equal(message.header.serial, ++got);
     }
-    assert_false(outbox_waiting(&outbox));
-    assert_int_equal(outbox.bytes, 0);
-    outbox_close(&outbox);
+    assert_false(send_queue_waiting(&send_queue));
+    assert_int_equal(send_queue.bytes, 0);
+    send_queue_close(&send_queue);
 }
 
 /* What waits goes before what is new, also when the socket has room again. */
 static void nothing_overtakes_what_waits(void **state)
 {
     (void)state;
-    struct outbox outbox;
+    struct send_queue send_queue;
     uint32_t sent = 0, got = 0;
-    outbox_open(&outbox, pair[0], 1 << 20);
-    while (!outbox_waiting(&outbox))
-        assert_true(send_number(&outbox, ++sent) >= 0);
+    send_queue_open(&send_queue, pair[0], 1 << 20);
+    while (!send_queue_waiting(&send_queue))
+        assert_true(send_number(&send_queue, ++sent) >= 0);
     for (int i = 0; i < 20; i++) {
         assert_int_equal(
             channel_receive(pair[1], PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &message), 0);
         assert_int_equal(message.header.serial, ++got);
     }
-    assert_int_equal(send_number(&outbox, ++sent), OUTBOX_QUEUED);
-    assert_true(outbox_flush(&outbox) >= 0);
+    assert_int_equal(send_number(&send_queue, ++sent), SEND_QUEUE_QUEUED);
+    assert_true(send_queue_flush(&send_queue) >= 0);
     while (got < sent) {
         assert_int_equal(
             channel_receive(pair[1], PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &message), 0);
         assert_int_equal(message.header.serial, ++got);
     }
-    outbox_close(&outbox);
+    send_queue_close(&send_queue);
 }
 
 static void a_full_queue_refuses(void **state)
 {
     (void)state;
-    struct outbox outbox;
+    struct send_queue send_queue;
     int result = 0;
-    outbox_open(&outbox, pair[0], 1000);
+    send_queue_open(&send_queue, pair[0], 1000);
     for (int i = 0; i < 100000 && result >= 0; i++)
-        result = send_number(&outbox, 1);
+        result = send_number(&send_queue, 1);
     assert_int_equal(result, -ENOBUFS);
-    assert_true(outbox.bytes <= 1000);
-    outbox_close(&outbox);
-    outbox_close(&outbox);
-    assert_int_equal(outbox.bytes, 0);
+    assert_true(send_queue.bytes <= 1000);
+    send_queue_close(&send_queue);
+    send_queue_close(&send_queue);
+    assert_int_equal(send_queue.bytes, 0);
 }
 
 static void waiting_descriptors_are_the_outboxs_own_and_count(void **state)
 {
     (void)state;
-    struct outbox outbox;
+    struct send_queue send_queue;
     struct proto_host_allocated body = {.address = 4096, .count = 1};
-    outbox_open(&outbox, pair[0], 3 * OUTBOX_FD_BYTES);
-    while (!outbox_waiting(&outbox))
-        assert_true(send_number(&outbox, 1) >= 0);
+    send_queue_open(&send_queue, pair[0], 3 * SEND_QUEUE_FD_BYTES);
+    while (!send_queue_waiting(&send_queue))
+        assert_true(send_number(&send_queue, 1) >= 0);
     int fd = memfd_create("waiting", MFD_CLOEXEC);
-    int result = OUTBOX_QUEUED, queued = -1;
-    for (; result == OUTBOX_QUEUED; queued++)
-        result = outbox_send(&outbox, PROTO_HOST_ALLOCATED, 2, 0, &body, NULL, 0, &fd, 1);
+    int result = SEND_QUEUE_QUEUED, queued = -1;
+    for (; result == SEND_QUEUE_QUEUED; queued++)
+        result = send_queue_send(&send_queue, PROTO_HOST_ALLOCATED, 2, 0, &body, NULL, 0, &fd, 1);
     assert_int_equal(result, -ENOBUFS);
     assert_int_equal(queued, 2);
     close(fd);
@@ -120,33 +120,35 @@ static void waiting_descriptors_are_the_outboxs_own_and_count(void **state)
     while (got < queued) {
         result = channel_receive(pair[1], PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, &message);
         if (result == CHANNEL_EMPTY)
-            assert_true(outbox_flush(&outbox) >= 0);
+            assert_true(send_queue_flush(&send_queue) >= 0);
         got += result == 0 && message.header.serial == 2 && message.fds[0] >= 0;
         channel_close_fds(&message);
     }
-    outbox_close(&outbox);
+    send_queue_close(&send_queue);
 }
 
 static void a_peer_that_is_gone_is_an_error(void **state)
 {
     (void)state;
-    struct outbox outbox;
-    outbox_open(&outbox, pair[0], 1000);
+    struct send_queue send_queue;
+    send_queue_open(&send_queue, pair[0], 1000);
     close(pair[1]);
-    assert_int_equal(send_number(&outbox, 1), -EPIPE);
+    assert_int_equal(send_number(&send_queue, 1), -EPIPE);
     pair[1] = -1;
-    outbox_close(&outbox);
+    send_queue_close(&send_queue);
 }
 
 static void what_the_schema_does_not_know_is_not_sent(void **state)
 {
     (void)state;
-    struct outbox outbox;
-    outbox_open(&outbox, pair[0], 1000);
-    assert_int_equal(outbox_send(&outbox, 9999, 1, 0, NULL, NULL, 0, NULL, 0), -EINVAL);
-    assert_int_equal(outbox_send(&outbox, PROTO_DONE, 1, 0, NULL, "x", 1, NULL, 0), -EINVAL);
-    assert_int_equal(outbox_send(&outbox, PROTO_DONE, 1, 0, NULL, NULL, 0, &pair[0], 1), -EINVAL);
-    outbox_close(&outbox);
+    struct send_queue send_queue;
+    send_queue_open(&send_queue, pair[0], 1000);
+    assert_int_equal(send_queue_send(&send_queue, 9999, 1, 0, NULL, NULL, 0, NULL, 0), -EINVAL);
+    assert_int_equal(send_queue_send(&send_queue, PROTO_DONE, 1, 0, NULL, "x", 1, NULL, 0),
+                     -EINVAL);
+    assert_int_equal(send_queue_send(&send_queue, PROTO_DONE, 1, 0, NULL, NULL, 0, &pair[0], 1),
+                     -EINVAL);
+    send_queue_close(&send_queue);
 }
 
 int main(void)

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * send_queue: sending messages to a peer that may not read, without ever waiting.
+ *
+ * What the socket does not take at once is copied, its descriptors duplicated, and
+ * sent when the socket has room. What waits is bounded: a peer that lets it run full
+ * has lost its connection.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_SEND_QUEUE_H
+#define GPUSHARE_SERVER_SUPERVISOR_SEND_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a waiting descriptor counts: they are scarcer than memory. */
+#define SEND_QUEUE_FD_BYTES 8192
+
+struct send_queue_message;
+
+struct send_queue {
+    int fd; /* borrowed; non-blocking */
+    struct send_queue_message *first, *last;
+    size_t bytes; /* queued; a descriptor counts as SEND_QUEUE_FD_BYTES */
+    size_t max;   /* bytes that may be queued */
+};
+
+enum { SEND_QUEUE_QUEUED = 1 };
+
+/* max: bytes that may wait. */
+void send_queue_open(struct send_queue *queue, int fd, size_t max);
+
+/* Drops what waits. Idempotent. */
+void send_queue_close(struct send_queue *queue);
+
+/*
+ * Sends one message, as channel_send does; fds stay the caller's. Returns 0 when
+ * sent; SEND_QUEUE_QUEUED when it waits (then ask for writability); -ENOBUFS when the
+ * queue is full; or another -errno.
+ */
+int send_queue_send(struct send_queue *queue, uint16_t opcode, uint32_t serial, uint32_t client,
+                    const void *body, const void *tail, size_t tail_bytes, const int *fds,
+                    unsigned fd_count);
+
+/* Sends what waits. Returns 0 when nothing does any more; SEND_QUEUE_QUEUED; or -errno. */
+int send_queue_flush(struct send_queue *queue);
+
+static inline bool send_queue_waiting(const struct send_queue *queue)
+{
+    return queue->first != NULL;
+}
+
+#endif
