@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "common/arena.h"
+#include "common/util.h"
 
 static bool power_of_two(uint64_t value)
 {
@@ -94,7 +95,7 @@ uint64_t address_plan_round(uint64_t value)
 
 uint64_t address_plan_size(uint64_t device_limit, uint64_t host_limit, uint64_t most)
 {
-    uint64_t larger = device_limit > host_limit ? device_limit : host_limit;
+    uint64_t larger = max(device_limit, host_limit);
     uint64_t size = larger > UINT64_MAX / 2 ? 0 : address_plan_round(2 * larger);
     if (!size || size > most)
         size = most;

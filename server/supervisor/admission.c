@@ -5,14 +5,10 @@
 #include <errno.h>
 
 #include "common/limits.h"
+#include "common/util.h"
 #include "server/supervisor/address_plan.h"
 #include "server/supervisor/config.h"
 #include "server/supervisor/config_rules.h"
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 static uint64_t share_of(uint64_t bytes, uint32_t share)
 {
@@ -31,8 +27,8 @@ static uint64_t request_tighter(uint64_t given, uint64_t unsaid, uint64_t asked,
     if (given == unsaid)
         given = asked;
     else if (asked)
-        given = least(given, asked);
-    return least(given, limit);
+        given = min(given, asked);
+    return min(given, limit);
 }
 
 static uint32_t request_share(uint32_t given, uint32_t asked, uint32_t limit)
@@ -46,7 +42,7 @@ static uint64_t given_memory(const struct config_limits *limits, uint64_t device
     uint64_t share = limits->memory_request_share == CONFIG_UNSAID
                          ? PROTO_UNSET
                          : limits_share(device_bytes, limits->memory_request_share);
-    return least(limits->memory_request, share);
+    return min(limits->memory_request, share);
 }
 
 struct grant admission_grant(const struct admission *admission,
@@ -58,17 +54,17 @@ struct grant admission_grant(const struct admission *admission,
     uint64_t host = limits_tighter(limits->host_memory, wish->host_memory_limit);
     uint64_t most =
         admission->max_window ? admission->max_window : address_plan_round(device->memory);
-    memory = least(memory, share_of(device->memory, limits->memory_share));
-    memory = least(memory, device->memory);
+    memory = min(memory, share_of(device->memory, limits->memory_share));
+    memory = min(memory, device->memory);
     uint64_t window = address_plan_size(memory, host, most);
     struct grant grant = {
-        .memory_limit = least(memory, window),
-        .host_limit = least(host, window),
         .window_bytes = window,
         .thread_percentage = share_tighter(limits->threads, wish->thread_percentage),
         .priority = limits_tighter_priority(limits->priority, wish->priority),
         .time_limit = share_tighter(limits->time, wish->time_limit),
     };
+    grant.memory_limit = min(memory, window);
+    grant.host_limit = min(host, window);
     grant.memory_request = request_tighter(given_memory(limits, device->memory), PROTO_UNSET,
                                            wish->memory_request, grant.memory_limit);
     grant.host_request = request_tighter(limits->host_request, PROTO_UNSET,

@@ -8,6 +8,7 @@
 #include "common/dialect.h"
 #include "common/limits.h"
 #include "common/units.h"
+#include "common/util.h"
 #include "server/supervisor/config.h"
 
 const struct config_limits config_limits_none = {.memory = PROTO_UNSET,
@@ -19,23 +20,18 @@ const struct config_limits config_limits_none = {.memory = PROTO_UNSET,
                                                  .time_request = CONFIG_UNSAID};
 
 /* CONFIG_UNSAID is the largest value. */
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 void config_limits_tighten(struct config_limits *to, const struct config_limits *by)
 {
     to->memory = limits_tighter(to->memory, by->memory);
     to->memory_share = limits_tighter_percentage(to->memory_share, by->memory_share);
     to->memory_request = limits_tighter(to->memory_request, by->memory_request);
-    to->memory_request_share = least(to->memory_request_share, by->memory_request_share);
+    to->memory_request_share = min(to->memory_request_share, by->memory_request_share);
     to->host_memory = limits_tighter(to->host_memory, by->host_memory);
     to->host_request = limits_tighter(to->host_request, by->host_request);
     to->threads = limits_tighter_percentage(to->threads, by->threads);
-    to->thread_request = least(to->thread_request, by->thread_request);
+    to->thread_request = min(to->thread_request, by->thread_request);
     to->time = limits_tighter_percentage(to->time, by->time);
-    to->time_request = least(to->time_request, by->time_request);
+    to->time_request = min(to->time_request, by->time_request);
     to->priority = limits_tighter_priority(to->priority, by->priority);
 }
 

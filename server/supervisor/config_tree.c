@@ -10,6 +10,8 @@
 
 #include <yaml.h>
 
+#include "common/util.h"
+
 struct builder {
     struct config_tree *tree;
     const char *file;
@@ -200,7 +202,7 @@ static int mistake_explain(struct builder *builder, const yaml_parser_t *parser,
     if (parser->error == YAML_MEMORY_ERROR)
         return refuse(builder, -ENOMEM, 1, "memory is short");
     /* The reader below the scanner counts bytes only. */
-    size_t offset = parser->problem_offset < bytes ? parser->problem_offset : bytes;
+    size_t offset = min(parser->problem_offset, bytes);
     size_t line =
         parser->error == YAML_READER_ERROR ? line_of(text, offset) : parser->problem_mark.line + 1;
     const char *problem = parser->problem ? parser->problem : "unreadable";

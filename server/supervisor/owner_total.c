@@ -10,6 +10,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/units.h"
+#include "common/util.h"
 #include "server/supervisor/config_rules.h"
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/supervisor_private.h"
@@ -42,7 +43,7 @@ static bool client_counts(const struct session *session, const struct account_ow
 
 static uint64_t quota_held(const struct quota *quota)
 {
-    return quota->used > quota->guarantee ? quota->used : quota->guarantee;
+    return max(quota->used, quota->guarantee);
 }
 
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,

@@ -5,20 +5,17 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "common/util.h"
+
 void quota_open(struct quota *quota, const char *name, uint64_t limit, struct quota *parent)
 {
     *quota = (struct quota){.name = name, .limit = limit, .parent = parent};
 }
 
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* What an account takes up in others. */
 static uint64_t quota_held(const struct quota *quota)
 {
-    return most(quota->used, quota->guarantee);
+    return max(quota->used, quota->guarantee);
 }
 
 /* An account that was lowered below its use has nothing left, rather than very much. */
@@ -100,13 +97,13 @@ static int culprit_report(const struct quota *full, const struct quota **culprit
 /* How much more it would hold with this guarantee. */
 static uint64_t more_with(const struct quota *quota, uint64_t amount)
 {
-    uint64_t before = quota_held(quota), after = most(quota->used, amount);
+    uint64_t before = quota_held(quota), after = max(quota->used, amount);
     return after > before ? after - before : 0;
 }
 
 static void set_guarantee(struct quota *quota, uint64_t amount)
 {
-    uint64_t before = quota_held(quota), after = most(quota->used, amount);
+    uint64_t before = quota_held(quota), after = max(quota->used, amount);
     charge_carry(quota, after > before ? after - before : 0, after < before ? before - after : 0);
     quota->guarantee = amount;
 }
@@ -136,7 +133,7 @@ int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
     assert(!charge->quota);
     if (amount > quota_room(quota))
         return culprit_report(quota, culprit);
-    uint64_t more = most(quota->used + amount, quota->guarantee) - quota_held(quota);
+    uint64_t more = max(quota->used + amount, quota->guarantee) - quota_held(quota);
     const struct quota *full = find_full(quota, more);
     if (full)
         return culprit_report(full, culprit);

@@ -9,6 +9,7 @@
 
 #include "common/limits.h"
 #include "common/log.h"
+#include "common/util.h"
 #include "server/supervisor/config.h"
 #include "server/supervisor/session.h"
 #include "server/supervisor/session_attach.h"
@@ -211,7 +212,7 @@ static uint64_t wanted_host(const struct change *change, const struct session *s
 static uint64_t wanted_guarantee(uint64_t old, uint64_t new, uint64_t now, uint64_t limit)
 {
     uint64_t wanted = new == old ? now : new;
-    return wanted < limit ? wanted : limit;
+    return min(wanted, limit);
 }
 
 static void swap_totals(struct reload *reload)

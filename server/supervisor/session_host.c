@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/units.h"
+#include "common/util.h"
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/session_request.h"
 #include "server/supervisor/server.h"
@@ -37,7 +38,7 @@ struct host_share {
 
 static struct session *session_of(const struct heap_region *region)
 {
-    return (struct session *)((char *)region->heap - offsetof(struct session, buffers));
+    return container_of(region->heap, struct session, buffers);
 }
 
 static void wants_retry(struct session *session);

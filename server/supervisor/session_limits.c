@@ -10,6 +10,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/units.h"
+#include "common/util.h"
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/session_request.h"
 #include "server/supervisor/server.h"
@@ -128,11 +129,6 @@ static uint64_t wanted_or_now(uint64_t wanted, uint64_t now)
     return wanted == PROTO_UNSET ? now : wanted;
 }
 
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* More is taken at once, so that nobody else gets it meanwhile; less is given back when all else
  * is done. 0, or an error number with a sentence. */
 static uint32_t take_guarantees(struct session *session, const struct grant_change *change,
@@ -140,8 +136,8 @@ static uint32_t take_guarantees(struct session *session, const struct grant_chan
 {
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
     return session_quota_guarantee(
-        session, most(memory, wanted_or_now(request_wanted(session, change), memory)),
-        most(host, wanted_or_now(change->host_request, host)), why, why_size);
+        session, max(memory, wanted_or_now(request_wanted(session, change), memory)),
+        max(host, wanted_or_now(change->host_request, host)), why, why_size);
 }
 
 /* Less than there is, or as much: there is always room. */
@@ -327,8 +323,8 @@ int session_limits_put_back(struct session *session, const struct grant_change *
     struct grant_change back = *change;
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
     if (!session_quota_restore(session,
-                               most(memory, wanted_or_now(request_wanted(session, change), memory)),
-                               most(host, wanted_or_now(change->host_request, host)))) {
+                               max(memory, wanted_or_now(request_wanted(session, change), memory)),
+                               max(host, wanted_or_now(change->host_request, host)))) {
         log_error("client %u: what was guaranteed to it has gone to others meanwhile",
                   session->number);
         back.memory_request = back.host_request = PROTO_UNSET;

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/units.h"
+#include "common/util.h"
 #include "server/supervisor/session_quota.h"
 #include "server/supervisor/session_request.h"
 #include "server/supervisor/server.h"
@@ -142,8 +143,7 @@ static void map_refused(struct session *session, struct heap_region *region,
 static void map_answered(void *context, const struct worker_answer *answer)
 {
     struct heap_region *region = context;
-    struct session *session =
-        (struct session *)((char *)region->heap - offsetof(struct session, heap));
+    struct session *session = container_of(region->heap, struct session, heap);
     struct want *want = region->user;
     struct heap_block *block;
     switch (answer->outcome) {
@@ -211,9 +211,9 @@ static int region_map_slab(struct session *session, uint64_t bytes, const struct
     uint64_t needed = heap_round_region(heap, bytes);
     uint64_t left = quota_left(&session->memory) & ~(heap->granularity - 1);
     uint64_t size = heap->next_slab;
-    size = size < session->slab_max ? size : session->slab_max;
-    size = size < left ? size : left;
-    size = size > needed ? size : needed;
+    size = min(size, session->slab_max);
+    size = min(size, left);
+    size = max(size, needed);
     int result = region_map(session, size, true, NULL, culprit);
     if (result == REGION_NO_ROOM && !*culprit && size > needed)
         result = region_map(session, needed, true, NULL, culprit);
@@ -393,7 +393,7 @@ void session_memory_release(struct session *session)
 
 static void alloc_done(struct want *want, const struct want_answer *answer)
 {
-    struct request *request = (void *)((char *)want - offsetof(struct request, want));
+    struct request *request = container_of(want, struct request, want);
     struct session *session = request->session;
     struct heap_block *block = answer->block;
     if (answer->outcome == WANT_SERVED) {

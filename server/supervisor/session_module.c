@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/units.h"
+#include "common/util.h"
 #include "server/supervisor/heap.h"
 #include "server/supervisor/image.h"
 #include "server/supervisor/session_memory.h"
@@ -149,7 +150,7 @@ static void load_start(struct request *request)
 
 static void variables_done(struct want *want, const struct want_answer *answer)
 {
-    struct request *request = (void *)((char *)want - offsetof(struct request, want));
+    struct request *request = container_of(want, struct request, want);
     char text[380];
     switch (answer->outcome) {
     case WANT_SERVED:

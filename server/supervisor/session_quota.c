@@ -8,6 +8,7 @@
 
 #include "common/limits.h"
 #include "common/units.h"
+#include "common/util.h"
 #include "server/supervisor/config.h"
 #include "server/supervisor/config_rules.h"
 #include "server/supervisor/server.h"
@@ -103,7 +104,7 @@ static uint32_t guarantee_refuse(const struct session *session, const struct quo
 {
     char asked[UNITS_TEXT], has[UNITS_TEXT], promised[UNITS_TEXT], used[UNITS_TEXT];
     const struct quota *own = host ? &session->host : &session->memory;
-    uint64_t holds = own->used > own->guarantee ? own->used : own->guarantee;
+    uint64_t holds = max(own->used, own->guarantee);
     const char *what = host ? "pinned host memory" : "device memory";
     units_format_size(request, asked);
     units_format_size(culprit->limit, has);

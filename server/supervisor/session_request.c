@@ -12,6 +12,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/util.h"
 #include "server/supervisor/image.h"
 #include "server/supervisor/session.h"
 #include "server/supervisor/server.h"
@@ -181,7 +182,7 @@ void session_request_end(struct request *request)
 
 static struct request *request_of(struct job *job)
 {
-    return (struct request *)((char *)job - offsetof(struct request, job));
+    return container_of(job, struct request, job);
 }
 
 static int job_run(struct job *job)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/log.h"
 #include "common/shm.h"
 #include "common/timeline.h"
@@ -175,15 +176,9 @@ void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pi
 {
     if (!tracing || tracing->count == CLIENTS_MAX)
         return;
-    if (tracing->count == tracing->room) {
-        size_t room = tracing->room ? tracing->room * 2 : 64;
-        struct trace_client *clients = realloc(tracing->clients, room * sizeof *clients);
-        /* Without memory it shows with its number alone. */
-        if (!clients)
-            return;
-        tracing->clients = clients;
-        tracing->room = room;
-    }
+    /* Without memory it shows with its number alone. */
+    if (array_reserve(tracing->clients, tracing->room, tracing->count + 1) < 0)
+        return;
     struct trace_client *client = &tracing->clients[tracing->count++];
     *client = (struct trace_client){.number = number, .pid = pid, .uid = uid};
     snprintf(client->name, sizeof client->name, "%s", name);
