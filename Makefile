@@ -49,7 +49,7 @@ $(BUILD)/generated/protocol.h $(BUILD)/generated/protocol.c &: schemas/protocol.
 
 # ---- components: folder -> archive ---------------------------------------
 COMMON_SRC     := $(wildcard common/*.c)
-SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c))
+SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c server/supervisor/*/*.c))
 WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c))
 SCHEDULER_SRC  := $(wildcard server/scheduler/*.c)
 # NAME_MACHINE.c is compiled for that machine alone.
@@ -70,10 +70,11 @@ $(A)/libsoftgpu.a:    $(call obj,$(SOFTGPU_SRC))
 $(A)/libclient.a:     $(call obj,$(CLIENT_SRC))
 $(A)/libtools.a:      $(call obj,$(TOOLS_SRC))
 $(A)/libsupport.a:    $(call obj,$(SUPPORT_SRC))
+# Appended, not replaced: files of different folders may have one name.
 $(A)/lib%.a:
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $(filter %.o,$^)
+	$(AR) qcs $@ $(filter %.o,$^)
 
 $(BUILD)/obj/generated/%.o: $(BUILD)/generated/%.c $(BUILD)/flags $(GENERATED_H)
 	@mkdir -p $(@D)

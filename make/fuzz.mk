@@ -19,9 +19,9 @@ fuzz: $(FUZZ_C:tests/programs/fuzz/%.c=$(BUILD)/fuzz/%) ## fuzz each target for 
 	    grep number_of_executed_units $$target.log; done
 
 # A target that fuzzes more than common/ names its sources so.
-$(BUILD)/fuzz/fuzz_admin_request: FUZZ_SRC = server/supervisor/admin_request.c server/supervisor/schedule.c $(COMMON_SRC) $(GENERATED_C)
+$(BUILD)/fuzz/fuzz_admin_request: FUZZ_SRC = server/supervisor/admin/request.c server/supervisor/config/schedule.c $(COMMON_SRC) $(GENERATED_C)
 
-$(BUILD)/fuzz/fuzz_config: FUZZ_SRC = $(wildcard server/supervisor/config*.c) server/supervisor/schedule.c $(COMMON_SRC) $(GENERATED_C)
+$(BUILD)/fuzz/fuzz_config: FUZZ_SRC = $(wildcard server/supervisor/config/*.c) $(COMMON_SRC) $(GENERATED_C)
 
 $(BUILD)/fuzz/fuzz_%: tests/programs/fuzz/fuzz_%.c $(FUZZ_SRC) $(GENERATED_H) $(wildcard common/*.h)
 	@mkdir -p $(@D)

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "server/supervisor/clients.h"
-#include "server/supervisor/session.h"
-#include "server/supervisor/session_limits.h"
+#include "server/supervisor/session/session.h"
+#include "server/supervisor/session/limits.h"
 #include "server/supervisor/supervisor_private.h"
 
 uint32_t change_check(const struct supervisor *supervisor, uint32_t client,

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/supervisor/grant_change.h"
-#include "server/supervisor/schedule.h"
+#include "server/supervisor/account/grant_change.h"
+#include "server/supervisor/config/schedule.h"
 
 struct supervisor;
 

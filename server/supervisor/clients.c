@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "server/supervisor/session.h"
-#include "server/supervisor/session_request.h"
+#include "server/supervisor/session/session.h"
+#include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
 
 /* Connections above the limit that are kept until their hello, to be refused in words. */

@@ -11,8 +11,8 @@
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
-#include "server/supervisor/config_rules.h"
-#include "server/supervisor/session_quota.h"
+#include "server/supervisor/config/rules.h"
+#include "server/supervisor/session/quota.h"
 #include "server/supervisor/supervisor_private.h"
 
 static enum total_kind kind_of(const struct account_owner *owner)

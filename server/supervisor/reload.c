@@ -10,11 +10,11 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/util.h"
-#include "server/supervisor/config.h"
-#include "server/supervisor/session.h"
-#include "server/supervisor/session_attach.h"
-#include "server/supervisor/session_limits.h"
-#include "server/supervisor/session_quota.h"
+#include "server/supervisor/config/config.h"
+#include "server/supervisor/session/session.h"
+#include "server/supervisor/session/attach.h"
+#include "server/supervisor/session/limits.h"
+#include "server/supervisor/session/quota.h"
 #include "server/supervisor/supervisor_private.h"
 
 static const char by[] = "the configuration";

@@ -12,9 +12,9 @@
 #include "common/arena.h"
 #include "common/units.h"
 #include "protocol.h"
-#include "server/supervisor/address_plan.h"
-#include "server/supervisor/config.h"
-#include "server/supervisor/notify.h"
+#include "server/supervisor/account/address_plan.h"
+#include "server/supervisor/config/config.h"
+#include "server/supervisor/loop/notify.h"
 
 #define STREAMS_DEFAULT  128
 #define HELLO_TIMEOUT_MS 5000

@@ -15,7 +15,7 @@
 
 #include "common/limits.h"
 #include "common/log.h"
-#include "server/supervisor/schedule.h"
+#include "server/supervisor/config/schedule.h"
 
 #define SETTINGS_DEVICES_MAX 32
 #define SETTINGS_ADMINS_MAX  64

@@ -12,13 +12,13 @@
 #include "common/log.h"
 #include "common/timeline.h"
 #include "server/supervisor/clients.h"
-#include "server/supervisor/config.h"
+#include "server/supervisor/config/config.h"
 #include "server/supervisor/reload.h"
-#include "server/supervisor/session.h"
-#include "server/supervisor/session_end.h"
-#include "server/supervisor/session_request.h"
+#include "server/supervisor/session/session.h"
+#include "server/supervisor/session/end.h"
+#include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
-#include "server/supervisor/tracing.h"
+#include "server/supervisor/device/tracing.h"
 
 /* Module images: this part of the machine's memory, all clients together. */
 #define IMAGES_PART 8

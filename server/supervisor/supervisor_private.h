@@ -12,8 +12,8 @@
 
 #include <uv.h>
 
-#include "server/supervisor/discovery.h"
-#include "server/supervisor/server.h"
+#include "server/supervisor/device/discovery.h"
+#include "server/supervisor/session/server.h"
 #include "server/supervisor/supervisor.h"
 
 struct reload;

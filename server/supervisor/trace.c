@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "server/supervisor/session.h"
+#include "server/supervisor/session/session.h"
 #include "server/supervisor/supervisor_private.h"
 
 static void note_clients(const struct supervisor *supervisor, const struct device *device)

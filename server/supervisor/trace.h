@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/supervisor/tracing.h"
+#include "server/supervisor/device/tracing.h"
 
 struct supervisor;
 

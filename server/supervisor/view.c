@@ -8,9 +8,9 @@
 
 #include "common/timeline.h"
 #include "server/supervisor/clients.h"
-#include "server/supervisor/config.h"
-#include "server/supervisor/session.h"
-#include "server/supervisor/session_request.h"
+#include "server/supervisor/config/config.h"
+#include "server/supervisor/session/session.h"
+#include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
 
 uint32_t view_device_count(const struct supervisor *supervisor)

@@ -13,8 +13,8 @@
 #include <sys/types.h>
 
 #include "protocol.h"
-#include "server/supervisor/device.h"
-#include "server/supervisor/schedule.h"
+#include "server/supervisor/device/device.h"
+#include "server/supervisor/config/schedule.h"
 
 struct supervisor;
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/supervisor/admin_request.h"
+#include "server/supervisor/admin/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

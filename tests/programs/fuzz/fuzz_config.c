@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/supervisor/config.h"
-#include "server/supervisor/config_rules.h"
+#include "server/supervisor/config/config.h"
+#include "server/supervisor/config/rules.h"
 
 static void expect(int holds)
 {

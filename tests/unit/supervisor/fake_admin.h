@@ -25,8 +25,8 @@
 
 #include <jansson.h>
 
-#include "server/supervisor/admin.h"
-#include "server/supervisor/admin_request.h"
+#include "server/supervisor/admin/admin.h"
+#include "server/supervisor/admin/request.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/change.h"
 #include "server/supervisor/clients.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "server/supervisor/address_plan.h"
+#include "server/supervisor/account/address_plan.h"
 
 #define MIB    (UINT64_C(1) << 20)
 #define GIB    (UINT64_C(1) << 30)

@@ -14,9 +14,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "server/supervisor/config.h"
-#include "server/supervisor/config_rules.h"
-#include "server/supervisor/config_tree.h"
+#include "server/supervisor/config/config.h"
+#include "server/supervisor/config/rules.h"
+#include "server/supervisor/config/tree.h"
 
 static const uint8_t uuids[2][LIMITS_UUID_BYTES] = {{0x2f, 0x9d, 1}, {0x2f, 0x9e, 2}};
 

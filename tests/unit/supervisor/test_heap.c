@@ -9,7 +9,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "server/supervisor/heap.h"
+#include "server/supervisor/account/heap.h"
 
 #define BASE  UINT64_C(0x200000000000)
 #define MIB   (UINT64_C(1) << 20)

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "common/timeline.h"
-#include "server/supervisor/listener.h"
+#include "server/supervisor/loop/listener.h"
 
 static char folder[64], path[96], why[256];
 static uv_loop_t loop;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "server/supervisor/notify.h"
+#include "server/supervisor/loop/notify.h"
 
 static char folder[64];
 static struct sockaddr_un address;

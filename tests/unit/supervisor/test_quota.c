@@ -9,9 +9,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "server/supervisor/admission.h"
-#include "server/supervisor/fd_budget.h"
-#include "server/supervisor/quota.h"
+#include "server/supervisor/account/admission.h"
+#include "server/supervisor/account/fd_budget.h"
+#include "server/supervisor/account/quota.h"
 
 #define MIB (UINT64_C(1) << 20)
 

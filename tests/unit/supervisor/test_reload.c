@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* Another configuration with clients attached: whole, or as if it had never been asked for. */
-#include "server/supervisor/config.h"
+#include "server/supervisor/config/config.h"
 #include "tests/unit/supervisor/fake.h"
 
 static struct fake fake;

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "server/scheduler/scheduler.h"
-#include "server/supervisor/schedule.h"
+#include "server/supervisor/config/schedule.h"
 
 static char why[SCHEDULE_WHY];
 

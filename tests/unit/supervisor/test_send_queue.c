@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "common/channel.h"
-#include "server/supervisor/send_queue.h"
+#include "server/supervisor/loop/send_queue.h"
 
 static int pair[2];
 static struct channel_message message;

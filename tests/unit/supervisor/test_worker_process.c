@@ -17,9 +17,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "server/supervisor/discovery.h"
+#include "server/supervisor/device/discovery.h"
 #include "server/supervisor/settings.h"
-#include "server/supervisor/worker_process.h"
+#include "server/supervisor/device/worker_process.h"
 
 static bool holds(char **environment, const char *variable)
 {

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/account/fd_budget.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* More than this many clients on one node would rather want more servers. */
+#define CLIENTS_DEFAULT_MAX 4096
+
+int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t devices,
+                     uint32_t clients)
+{
+    uint64_t own = FD_BUDGET_SERVER + (uint64_t)devices * FD_BUDGET_DEVICE;
+    uint64_t free = descriptors > own ? descriptors - own : 0;
+    /* One more a client than it always has, so that each can hold memory at all. */
+    uint64_t fit = free / (FD_BUDGET_CLIENT + 1);
+    *budget = (struct fd_budget){.descriptors = descriptors};
+    if (clients > fit || fit == 0) {
+        budget->clients = (uint32_t)fit;
+        return -EMFILE;
+    }
+    if (!clients) {
+        /* Half of the descriptors for who may come, half for what they ask for. */
+        clients = (uint32_t)(free / (2 * FD_BUDGET_CLIENT));
+        clients = clients > CLIENTS_DEFAULT_MAX ? CLIENTS_DEFAULT_MAX : clients;
+        clients = clients ? clients : 1;
+    }
+    budget->clients = clients;
+    budget->shared = (uint32_t)(free - (uint64_t)clients * FD_BUDGET_CLIENT);
+    budget->client_share = budget->shared / 4 ? budget->shared / 4 : budget->shared;
+    return 0;
+}
+
+int fd_budget_open(struct fd_budget *budget, uint32_t devices, uint32_t clients)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return -errno;
+    if (limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+            return -errno;
+    }
+    uint64_t most = limit.rlim_cur > INT32_MAX ? INT32_MAX : limit.rlim_cur;
+    return fd_budget_divide(budget, (uint32_t)most, devices, clients);
+}
+
+int fd_budget_charge(struct held_fd *held, struct quota *fds, const struct quota **culprit)
+{
+    return quota_charge(fds, &held->charge, 1, culprit);
+}
+
+void fd_budget_release(struct held_fd *held)
+{
+    if (held->fd >= 0)
+        close(held->fd);
+    held->fd = -1;
+    charge_return(&held->charge);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/account/quota.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "common/util.h"
+
+void quota_open(struct quota *quota, const char *name, uint64_t limit, struct quota *parent)
+{
+    *quota = (struct quota){.name = name, .limit = limit, .parent = parent};
+}
+
+/* What an account takes up in others. */
+static uint64_t quota_held(const struct quota *quota)
+{
+    return max(quota->used, quota->guarantee);
+}
+
+/* An account that was lowered below its use has nothing left, rather than very much. */
+static uint64_t quota_room(const struct quota *quota)
+{
+    return quota->used < quota->limit ? quota->limit - quota->used : 0;
+}
+
+static const struct quota *find_full_above(const struct quota *quota, uint64_t more)
+{
+    for (const struct quota *q = quota->parent; q; q = q->parent)
+        if (more > quota_room(q))
+            return q;
+    return NULL;
+}
+
+/* The account that lacks room for more of what this one holds: the nearest to the client, for that
+ * is what its user can do something about. NULL: none. */
+static const struct quota *find_full(const struct quota *quota, uint64_t more)
+{
+    for (const struct quota_link *link = quota->totals; link; link = link->next)
+        if (more > quota_room(link->total))
+            return link->total;
+    return find_full_above(quota, more);
+}
+
+static void take_less(struct quota *quota, uint64_t less)
+{
+    assert(quota->used >= less);
+    quota->used -= less;
+}
+
+/* What this one holds is so much more, or so much less. */
+static void charge_carry(struct quota *quota, uint64_t more, uint64_t less)
+{
+    for (struct quota_link *link = quota->totals; link; link = link->next) {
+        link->total->used += more;
+        take_less(link->total, less);
+    }
+    for (struct quota *q = quota->parent; q; q = q->parent) {
+        q->used += more;
+        take_less(q, less);
+    }
+}
+
+void quota_close(struct quota *quota)
+{
+    assert(quota->used == 0);
+    assert(!quota->totals);
+    charge_carry(quota, 0, quota->guarantee);
+    quota->guarantee = 0;
+    quota->parent = NULL;
+}
+
+void quota_join(struct quota *quota, struct quota_link *link, struct quota *total)
+{
+    *link = (struct quota_link){.total = total, .next = quota->totals};
+    quota->totals = link;
+    total->used += quota_held(quota);
+}
+
+void quota_leave(struct quota *quota, struct quota_link *link)
+{
+    struct quota_link **at = &quota->totals;
+    while (*at != link)
+        at = &(*at)->next;
+    *at = link->next;
+    take_less(link->total, quota_held(quota));
+    *link = (struct quota_link){0};
+}
+
+static int culprit_report(const struct quota *full, const struct quota **culprit)
+{
+    if (culprit)
+        *culprit = full;
+    return QUOTA_OVER;
+}
+
+/* How much more it would hold with this guarantee. */
+static uint64_t more_with(const struct quota *quota, uint64_t amount)
+{
+    uint64_t before = quota_held(quota), after = max(quota->used, amount);
+    return after > before ? after - before : 0;
+}
+
+static void set_guarantee(struct quota *quota, uint64_t amount)
+{
+    uint64_t before = quota_held(quota), after = max(quota->used, amount);
+    charge_carry(quota, after > before ? after - before : 0, after < before ? before - after : 0);
+    quota->guarantee = amount;
+}
+
+int quota_guarantee(struct quota *quota, uint64_t amount, const struct quota **culprit)
+{
+    uint64_t more = more_with(quota, amount);
+    const struct quota *full = more ? find_full(quota, more) : NULL;
+    if (full)
+        return culprit_report(full, culprit);
+    set_guarantee(quota, amount);
+    return 0;
+}
+
+int quota_restore(struct quota *quota, uint64_t amount)
+{
+    uint64_t more = more_with(quota, amount);
+    if (more && find_full_above(quota, more))
+        return QUOTA_OVER;
+    set_guarantee(quota, amount);
+    return 0;
+}
+
+int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
+                 const struct quota **culprit)
+{
+    assert(!charge->quota);
+    if (amount > quota_room(quota))
+        return culprit_report(quota, culprit);
+    uint64_t more = max(quota->used + amount, quota->guarantee) - quota_held(quota);
+    const struct quota *full = find_full(quota, more);
+    if (full)
+        return culprit_report(full, culprit);
+    charge_carry(quota, more, 0);
+    quota->used += amount;
+    *charge = (struct charge){.quota = quota, .amount = amount};
+    return 0;
+}
+
+uint64_t quota_left(const struct quota *quota)
+{
+    uint64_t others = UINT64_MAX, own = quota_room(quota);
+    uint64_t unclaimed = quota_held(quota) - quota->used;
+    for (const struct quota_link *link = quota->totals; link; link = link->next)
+        if (quota_room(link->total) < others)
+            others = quota_room(link->total);
+    for (const struct quota *q = quota->parent; q; q = q->parent)
+        if (quota_room(q) < others)
+            others = quota_room(q);
+    if (others > UINT64_MAX - unclaimed)
+        return own;
+    return own < others + unclaimed ? own : others + unclaimed;
+}
+
+void charge_return(struct charge *charge)
+{
+    struct quota *quota = charge->quota;
+    if (quota) {
+        uint64_t before = quota_held(quota);
+        take_less(quota, charge->amount);
+        charge_carry(quota, 0, before - quota_held(quota));
+    }
+    *charge = CHARGE_NONE;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/admin/admin.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "server/supervisor/admin/answer.h"
+#include "server/supervisor/admin/change.h"
+#include "server/supervisor/admin/gather.h"
+#include "server/supervisor/admin/peer.h"
+#include "server/supervisor/admin/reload.h"
+#include "server/supervisor/admin/trace.h"
+#include "server/supervisor/settings.h"
+#include "server/supervisor/clients.h"
+#include "server/supervisor/supervisor.h"
+
+#define BACKLOG 64
+/* The kernel shows every uid that is not mapped in our user namespace as this one. */
+#define UID_NOBODY 65534u
+
+/* ---- requests ---- */
+
+static bool may_change(const struct admin_peer *peer)
+{
+    const struct settings *settings = peer->admin->settings;
+    if (peer->uid == UID_NOBODY)
+        return false;
+    if (peer->uid == 0)
+        return true;
+    for (unsigned i = 0; i < settings->admin_count; i++)
+        if (settings->admins[i] == peer->uid)
+            return true;
+    return false;
+}
+
+static void refuse_change(struct admin_peer *peer)
+{
+    char text[200];
+    if (peer->uid == UID_NOBODY)
+        snprintf(text, sizeof text,
+                 "uid %u stands for every user without a name here and may only look: ask root",
+                 UID_NOBODY);
+    else
+        snprintf(text, sizeof text,
+                 "uid %u may look but not change anything: ask root, or start gpushared with "
+                 "--admin-uid %u",
+                 (unsigned)peer->uid, (unsigned)peer->uid);
+    admin_peer_refuse(peer, PROTO_ERROR_NOT_PERMITTED, text);
+}
+
+static void kill_client(struct admin_peer *peer, uint32_t client)
+{
+    char text[160];
+    int result =
+        clients_kill(peer->admin->supervisor, client, admin_peer_name(peer, text, sizeof text));
+    if (result == 0) {
+        admin_peer_answer(peer, admin_answer_kill(client));
+        return;
+    }
+    snprintf(text, sizeof text, "there is no client %u: \"clients\" shows those there are", client);
+    admin_peer_refuse(peer, PROTO_ERROR_NOT_FOUND, text);
+}
+
+static void carry_out(struct admin_peer *peer, const struct admin_request *request)
+{
+    if (admin_kind_changes(request->kind) && !may_change(peer)) {
+        log_warning("admin: uid %u (pid %d) asked for \"%s\" and was refused", (unsigned)peer->uid,
+                    (int)peer->pid, admin_kind_name(request->kind));
+        refuse_change(peer);
+        return;
+    }
+    switch (request->kind) {
+    case ADMIN_PING:
+        admin_peer_answer(peer, admin_answer_ping());
+        break;
+    case ADMIN_VERSION:
+        admin_peer_answer(peer, admin_answer_version());
+        break;
+    case ADMIN_STATUS:
+    case ADMIN_CLIENTS:
+        admin_gather(peer, request->kind);
+        break;
+    case ADMIN_GET:
+    case ADMIN_SET:
+        admin_change(peer, request);
+        break;
+    case ADMIN_KILL:
+        kill_client(peer, request->number);
+        break;
+    case ADMIN_RELOAD:
+        admin_reload(peer);
+        break;
+    case ADMIN_TRACE:
+        admin_trace(peer, request);
+        break;
+    }
+}
+
+/* ---- connections ---- */
+
+static void on_turned_away(uv_handle_t *handle);
+
+/* libuv listens no further until a waiting connection was accepted into something. */
+static void turn_away(struct admin *admin)
+{
+    if (admin->turning_away || admin->closing)
+        return;
+    uv_pipe_init(admin->listener.loop, &admin->turned_away, 0);
+    admin->turned_away.data = admin;
+    admin->turning_away = true;
+    admin->turned_away_one =
+        uv_accept((uv_stream_t *)&admin->listener, (uv_stream_t *)&admin->turned_away) == 0;
+    admin->alive++;
+    uv_close((uv_handle_t *)&admin->turned_away, on_turned_away);
+}
+
+static void on_turned_away(uv_handle_t *handle)
+{
+    struct admin *admin = handle->data;
+    admin->turning_away = false;
+    if (admin->turned_away_one) /* another may have come meanwhile */
+        turn_away(admin);
+    admin_release(admin);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct admin *admin = listener->data;
+    if (status < 0)
+        return;
+    struct admin_peer *peer = admin_peer_new(admin);
+    if (!peer) {
+        turn_away(admin);
+        return;
+    }
+    if (uv_accept(listener, (uv_stream_t *)&peer->pipe) < 0 || !admin_peer_identify(peer)) {
+        admin_peer_close(peer);
+        return;
+    }
+    if (admin->peers > ADMIN_CONNECTIONS_MAX) {
+        peer->last = true;
+        admin_peer_refuse(
+            peer, PROTO_ERROR_SERVER_RESOURCES,
+            "the admin socket has as many connections as it may have: try again later");
+        return;
+    }
+    admin_peer_serve(peer);
+}
+
+/* ---- life ---- */
+
+static void on_listener_closed(uv_handle_t *handle)
+{
+    admin_release(handle->data);
+}
+
+int admin_open(struct admin **out, struct supervisor *supervisor, char *why, size_t why_size)
+{
+    *out = NULL;
+    struct admin *admin = calloc(1, sizeof *admin);
+    if (!admin) {
+        snprintf(why, why_size, "the server is short of memory");
+        return -ENOMEM;
+    }
+    /* libuv writes without MSG_NOSIGNAL: a peer that left would end the server. */
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, NULL);
+    admin->carry_out = carry_out;
+    admin->supervisor = supervisor;
+    admin->settings = supervisor_settings(supervisor);
+    int result = admin_socket_open(&admin->socket, admin->settings->admin_socket,
+                                   admin->settings->admin_socket_fd, why, why_size);
+    if (result < 0) {
+        free(admin);
+        return result;
+    }
+    uv_pipe_init(supervisor_loop(supervisor), &admin->listener, 0);
+    admin->listener.data = admin;
+    admin->alive = 1;
+    result = uv_pipe_open(&admin->listener, admin->socket.fd);
+    if (result < 0)
+        close(admin->socket.fd);
+    else
+        result = uv_listen((uv_stream_t *)&admin->listener, BACKLOG, on_connection);
+    if (result < 0) {
+        snprintf(why, why_size, "cannot listen for administrators: %s", uv_strerror(result));
+        admin_close(&admin);
+        return result;
+    }
+    *out = admin;
+    return 0;
+}
+
+void admin_close(struct admin **out)
+{
+    struct admin *admin = *out;
+    *out = NULL;
+    if (!admin || admin->closing)
+        return;
+    admin->closing = true;
+    admin_socket_remove(&admin->socket);
+    while (admin->first)
+        admin_peer_close(admin->first);
+    uv_close((uv_handle_t *)&admin->listener, on_listener_closed);
+}

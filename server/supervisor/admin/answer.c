@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/admin/answer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/limits.h"
+#include "server/supervisor/admin/rows.h"
+#include "server/supervisor/settings.h"
+#include "server/supervisor/supervisor.h"
+
+static json_t *text_or_null(const char *from)
+{
+    return *from ? admin_json_text(from) : json_null();
+}
+
+static struct admin_json answer_new(bool ok, const char *request)
+{
+    struct admin_json answer = admin_json_new();
+    admin_json_put(&answer, "schema_version", json_integer(ADMIN_SCHEMA_VERSION));
+    admin_json_put(&answer, "ok", json_boolean(ok));
+    if (request)
+        admin_json_put(&answer, "request", json_string(request));
+    return answer;
+}
+
+json_t *admin_answer_refusal(uint32_t error, const char *sentence)
+{
+    struct admin_json answer = answer_new(false, NULL);
+    admin_json_put(&answer, "error", json_string(error_name(error)));
+    admin_json_put(&answer, "text", admin_json_text(sentence));
+    return admin_json_finish(&answer);
+}
+
+json_t *admin_answer_ping(void)
+{
+    struct admin_json answer = answer_new(true, "ping");
+    return admin_json_finish(&answer);
+}
+
+json_t *admin_answer_kill(uint32_t client)
+{
+    struct admin_json answer = answer_new(true, "kill");
+    admin_json_put(&answer, "client", json_integer(client));
+    return admin_json_finish(&answer);
+}
+
+json_t *admin_answer_reload(const struct config_view *view)
+{
+    struct admin_json answer = answer_new(true, "reload");
+    admin_json_put(&answer, "file", view->file ? admin_json_text(view->file) : json_null());
+    admin_json_put(&answer, "profiles", json_integer((json_int_t)view->profiles));
+    admin_json_put(&answer, "rules", json_integer((json_int_t)view->rules));
+    return admin_json_finish(&answer);
+}
+
+json_t *admin_answer_trace(const struct supervisor *supervisor, const struct trace *trace)
+{
+    struct admin_json answer = answer_new(true, "trace");
+    struct device_view view;
+    json_t *clients = json_array();
+    memset(&view, 0, sizeof view);
+    view_device(supervisor, trace->device, &view);
+    admin_json_put(&answer, "gpu", json_integer(trace->device));
+    admin_json_put(&answer, "name", admin_json_text(view.info.name));
+    admin_json_put(&answer, "seconds", json_real((double)trace->milliseconds / 1e3));
+    admin_json_put(&answer, "trouble",
+                   trace->trouble ? admin_json_text(trace->trouble) : json_null());
+    for (size_t i = 0; i < trace->client_count; i++) {
+        struct admin_json client = admin_json_new();
+        admin_json_put(&client, "client", json_integer(trace->clients[i].number));
+        admin_json_put(&client, "name", admin_json_text(trace->clients[i].name));
+        admin_json_put(&client, "pid",
+                       trace->clients[i].pid > 0 ? json_integer(trace->clients[i].pid)
+                                                 : json_null());
+        admin_json_put(&client, "uid", json_integer(trace->clients[i].uid));
+        if (json_array_append_new(clients, admin_json_finish(&client)) < 0)
+            answer.failed = true;
+    }
+    admin_json_put(&answer, "clients", clients);
+    return admin_json_finish(&answer);
+}
+
+static void put_versions(struct admin_json *answer)
+{
+    char protocol[24];
+    snprintf(protocol, sizeof protocol, "%d.%d", PROTO_MAJOR, PROTO_MINOR);
+    admin_json_put(answer, "server_version", json_string(GPUSHARE_VERSION));
+    admin_json_put(answer, "protocol_version", json_string(protocol));
+}
+
+json_t *admin_answer_version(void)
+{
+    struct admin_json answer = answer_new(true, "version");
+    put_versions(&answer);
+    return admin_json_finish(&answer);
+}
+
+struct admin_usage *admin_usages_find(const struct admin_usages *usages, uint32_t client)
+{
+    size_t low = 0, high = usages->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (usages->rows[middle].client < client)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < usages->count && usages->rows[low].client == client ? &usages->rows[low] : NULL;
+}
+
+/* ---- status ---- */
+
+struct queues {
+    const struct admin_usages *usages;
+    uint32_t device;
+    uint64_t shared;
+    bool known; /* every attached client's worker has answered */
+};
+
+static bool add_queues(void *context, const struct client_view *view)
+{
+    struct queues *queues = context;
+    if (!view->attached || view->device != queues->device)
+        return true;
+    const struct admin_usage *row = admin_usages_find(queues->usages, view->number);
+    if (row && row->known)
+        queues->shared += row->usage.shared_queues;
+    else
+        queues->known = false;
+    return true;
+}
+
+/* What the driver said of a device; null before the first worker was ready. */
+static void put_device_info(struct admin_json *object, const struct device_view *view)
+{
+    const struct proto_device_info *info = &view->info;
+    bool known = info->multiprocessors != 0;
+    char uuid[LIMITS_UUID_TEXT], version[24], capability[24];
+    snprintf(version, sizeof version, "%u.%u", info->driver_version / 1000,
+             info->driver_version % 1000 / 10);
+    snprintf(capability, sizeof capability, "%u.%u", info->compute_major, info->compute_minor);
+    admin_json_put(object, "name", known ? admin_json_text(info->name) : json_null());
+    admin_json_put(object, "uuid",
+                   known ? json_string(limits_format_uuid(info->uuid, uuid)) : json_null());
+    admin_json_put(object, "pci", known ? text_or_null(info->pci) : json_null());
+    admin_json_put(object, "cuda_version", known ? json_string(version) : json_null());
+    admin_json_put(object, "compute_capability", known ? json_string(capability) : json_null());
+    admin_json_put(object, "memory_bytes", known ? admin_json_amount(info->memory) : json_null());
+    admin_json_put(object, "multiprocessors",
+                   known ? json_integer(info->multiprocessors) : json_null());
+    admin_json_put(object, "partition_multiprocessors",
+                   known ? json_integer(info->partition_multiprocessors) : json_null());
+}
+
+static json_t *device_json(const struct supervisor *supervisor, uint32_t index,
+                           const struct admin_usages *usages)
+{
+    struct device_view view;
+    struct queues queues = {.usages = usages, .device = index, .known = true};
+    memset(&view, 0, sizeof view);
+    view_device(supervisor, index, &view);
+    view_each_client(supervisor, add_queues, &queues);
+
+    struct admin_json device = admin_json_new();
+    admin_json_put(&device, "device", json_integer(view.index));
+    admin_json_put(&device, "driver_ordinal", json_integer(view.ordinal));
+    admin_json_put(&device, "state", json_string(device_state_name(view.state)));
+    put_device_info(&device, &view);
+    admin_rows_put_sharing(&device, &view);
+    admin_json_put(&device, "memory_used_bytes", admin_json_amount(view.memory_charged));
+    admin_json_put(&device, "clients", json_integer(view.clients));
+    admin_json_put(&device, "partitions", json_integer(view.partitions));
+    admin_json_put(&device, "shared_queues",
+                   queues.known ? json_integer((json_int_t)queues.shared) : json_null());
+    admin_json_put(&device, "worker_pid",
+                   view.worker_pid > 0 ? json_integer(view.worker_pid) : json_null());
+    admin_json_put(&device, "worker_starts", json_integer(view.worker_starts));
+    admin_json_put(&device, "trouble", text_or_null(view.trouble));
+    return admin_json_finish(&device);
+}
+
+static json_t *driver_json(const struct settings *settings)
+{
+    struct admin_json driver = admin_json_new();
+    admin_json_put(&driver, "name", admin_json_text(settings->driver_name));
+    admin_json_put(&driver, "path", admin_json_text(settings->driver));
+    return admin_json_finish(&driver);
+}
+
+static void put_totals(struct admin_json *answer, const struct supervisor *supervisor)
+{
+    struct server_view totals;
+    memset(&totals, 0, sizeof totals);
+    view_server(supervisor, &totals);
+    admin_json_put(answer, "uptime_seconds", admin_json_clock(totals.uptime_ns));
+    admin_json_put(answer, "clients", json_integer(totals.clients));
+    admin_json_put(answer, "clients_max", json_integer(totals.clients_max));
+    admin_json_put(answer, "clients_served", admin_json_amount(totals.clients_served));
+    admin_json_put(answer, "clients_refused", admin_json_amount(totals.clients_refused));
+    admin_json_put(answer, "host_memory_limit_bytes", admin_json_amount(totals.host_limit));
+    admin_json_put(answer, "host_memory_used_bytes", admin_json_amount(totals.host_charged));
+    admin_json_put(answer, "descriptors", json_integer(totals.fds));
+    admin_json_put(answer, "descriptors_limit", json_integer(totals.fds_limit));
+    admin_json_put(answer, "images_cached", json_integer(totals.images));
+    admin_json_put(answer, "images_cached_bytes", admin_json_amount(totals.image_bytes));
+}
+
+json_t *admin_answer_status(const struct supervisor *supervisor, const struct admin_usages *usages)
+{
+    struct admin_json answer = answer_new(true, "status");
+    put_versions(&answer);
+    admin_json_put(&answer, "pid", json_integer(getpid()));
+    admin_json_put(&answer, "driver", driver_json(supervisor_settings(supervisor)));
+    /* One context a device, one address space: see docs/architecture.md. */
+    admin_json_put(&answer, "kernel_isolation", json_string("none"));
+    put_totals(&answer, supervisor);
+    json_t *devices = json_array();
+    for (uint32_t i = 0; i < view_device_count(supervisor); i++)
+        if (json_array_append_new(devices, device_json(supervisor, i, usages)) < 0)
+            answer.failed = true;
+    admin_json_put(&answer, "devices", devices);
+    return admin_json_finish(&answer);
+}
+
+/* ---- clients and limits ---- */
+
+struct listing {
+    const struct admin_usages *usages;   /* of clients */
+    const struct admin_request *request; /* of get and set */
+    json_t *rows;
+    bool failed;
+};
+
+static void listing_append(struct listing *listing, json_t *row)
+{
+    if (json_array_append_new(listing->rows, row) < 0)
+        listing->failed = true;
+}
+
+static bool list_client(void *context, const struct client_view *view)
+{
+    struct listing *listing = context;
+    const struct admin_usage *row = admin_usages_find(listing->usages, view->number);
+    listing_append(listing, admin_rows_client(view, row && row->known ? &row->usage : NULL));
+    return !listing->failed;
+}
+
+json_t *admin_answer_clients(const struct supervisor *supervisor, const struct admin_usages *usages)
+{
+    struct admin_json answer = answer_new(true, "clients");
+    struct listing listing = {.usages = usages, .rows = json_array()};
+    view_each_client(supervisor, list_client, &listing);
+    admin_json_put(&answer, "clients", listing.rows);
+    answer.failed |= listing.failed;
+    return admin_json_finish(&answer);
+}
+
+static bool list_limits(void *context, const struct client_view *view)
+{
+    struct listing *listing = context;
+    if (admin_request_concerns(listing->request, view))
+        listing_append(listing, admin_rows_limits(view));
+    return !listing->failed;
+}
+
+json_t *admin_answer_limits(const struct supervisor *supervisor,
+                            const struct admin_request *request)
+{
+    struct admin_json answer = answer_new(true, admin_kind_name(request->kind));
+    struct listing listing = {.request = request, .rows = json_array()};
+    if (request->target == ADMIN_TARGET_GPU) {
+        struct device_view view;
+        view_device(supervisor, request->number, &view);
+        listing_append(&listing, admin_rows_gpu(&view));
+    } else {
+        view_each_client(supervisor, list_limits, &listing);
+    }
+    if (request->target == ADMIN_TARGET_GROUP)
+        json_decref(listing.rows); /* whose clients are shown with their users */
+    else
+        admin_json_put(&answer, request->target == ADMIN_TARGET_GPU ? "gpus" : "clients",
+                       listing.rows);
+    if (request->target == ADMIN_TARGET_USER || request->target == ADMIN_TARGET_GROUP) {
+        struct account_owner owner = admin_request_owner(request);
+        admin_json_put(&answer, "total", admin_rows_total(supervisor, &owner));
+    }
+    answer.failed |= listing.failed;
+    return admin_json_finish(&answer);
+}

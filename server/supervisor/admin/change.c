@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/admin/change.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/admin_times.h"
+#include "common/error.h"
+#include "common/log.h"
+#include "server/supervisor/admin/answer.h"
+#include "server/supervisor/change.h"
+#include "server/supervisor/owner_total.h"
+#include "server/supervisor/view.h"
+
+/* One client of a setting. */
+struct target {
+    uint32_t client;
+    bool takes;               /* its requests rise: others give theirs up first */
+    bool changed;             /* the new values hold */
+    struct grant_change back; /* to the values of before */
+};
+
+struct setting {
+    struct admin_work work; /* first */
+    struct admin_request request;
+    char by[48];
+    struct target *targets;
+    size_t count, changing; /* how many have not answered */
+    bool gone;              /* one left meanwhile */
+    uint32_t error;         /* of the first that could not be changed */
+    char text[400];
+};
+
+static void setting_free(struct admin_work *work)
+{
+    struct setting *setting = (struct setting *)work;
+    free(setting->targets);
+    free(setting);
+}
+
+static void setting_answer(struct admin_work *work, struct admin_peer *peer, bool late)
+{
+    struct setting *setting = (struct setting *)work;
+    if (late && !setting->error) {
+        setting->error = PROTO_ERROR_DEVICE_NOT_READY;
+        snprintf(setting->text, sizeof setting->text,
+                 "a worker has not answered for %d s: it may still carry the change out",
+                 ADMIN_SET_MS / 1000);
+    }
+    if (setting->error)
+        admin_peer_refuse(peer, setting->error, setting->text);
+    else
+        admin_peer_answer(peer, admin_answer_limits(work->admin->supervisor, &setting->request));
+}
+
+static void note_error(struct setting *setting, uint32_t error, const char *what, uint32_t number,
+                       const char *text)
+{
+    if (setting->error)
+        return;
+    setting->error = error;
+    snprintf(setting->text, sizeof setting->text, "%s %u: %.380s", what, number, text);
+}
+
+/* ---- a user or a group ---- */
+
+static void change_total(struct setting *setting)
+{
+    const struct admin_request *request = &setting->request;
+    struct account_owner owner = admin_request_owner(request);
+    if (request->kind == ADMIN_SET)
+        setting->error = owner_total_set(setting->work.admin->supervisor, &owner, &request->total,
+                                         setting->by, setting->text, sizeof setting->text);
+}
+
+static bool is_limited(const struct setting *setting)
+{
+    const struct supervisor *supervisor = setting->work.admin->supervisor;
+    struct account_owner owner = admin_request_owner(&setting->request);
+    struct total_view view;
+    owner_total_view(supervisor, &owner, OWNER_TOTAL_HOST, &view);
+    bool limited = view.limit != PROTO_UNSET;
+    for (uint32_t i = 0; i < view_device_count(supervisor); i++) {
+        owner_total_view(supervisor, &owner, i, &view);
+        limited |= view.limit != PROTO_UNSET;
+    }
+    return limited;
+}
+
+/* ---- clients ---- */
+
+/* What brings the values of before back, of those that the change names. */
+static struct grant_change back_from(const struct grant_change *change,
+                                     const struct client_view *view)
+{
+    struct grant_change back = grant_change_none;
+    if (change->thread_percentage)
+        back.thread_percentage = view->threads_granted;
+    if (change->thread_request != UINT32_MAX)
+        back.thread_request = view->thread_request;
+    if (change->time_request != UINT32_MAX)
+        back.time_request = view->time_request;
+    if (change->time_limit)
+        back.time_limit = view->time_limit;
+    if (change->priority != UINT32_MAX)
+        back.priority = view->priority;
+    if (change->memory_limit != PROTO_UNSET || change->memory_share)
+        back.memory_limit = view->memory_limit;
+    if (change->memory_request != PROTO_UNSET || change->memory_request_share)
+        back.memory_request = view->memory_request;
+    if (change->host_limit != PROTO_UNSET)
+        back.host_limit = view->host_limit;
+    if (change->host_request != PROTO_UNSET)
+        back.host_request = view->host_request;
+    return back;
+}
+
+static bool request_rises(uint32_t to, uint32_t from)
+{
+    return to != UINT32_MAX && to > from;
+}
+
+static bool target_collect(void *context, const struct client_view *view)
+{
+    struct setting *setting = context;
+    const struct grant_change *change = &setting->request.change;
+    if (admin_request_concerns(&setting->request, view))
+        setting->targets[setting->count++] = (struct target){
+            .client = view->number,
+            .takes = request_rises(change->thread_request, view->thread_request) ||
+                     request_rises(change->time_request, view->time_request),
+            .back = back_from(change, view),
+        };
+    return true;
+}
+
+static void on_put_back(void *context, uint32_t client, uint32_t error, const char *text)
+{
+    struct setting *setting = context;
+    if (error && error != PROTO_ERROR_NOT_FOUND)
+        log_error("admin: client %u could not be given its limits of before back: %s", client,
+                  text);
+    admin_work_came(&setting->work);
+}
+
+static void put_one_back(struct setting *setting, const struct target *target)
+{
+    int result = change_put_back(setting->work.admin->supervisor, target->client, &target->back,
+                                 setting->by, on_put_back, setting);
+    setting->work.outstanding += result == 0;
+    if (result < 0)
+        log_error("admin: client %u could not be given its limits of before back: %s",
+                  target->client, strerror(-result));
+}
+
+/* One was refused: nobody's limits change. Those who took give back first. */
+static void put_back(struct setting *setting)
+{
+    for (int takes = 1; takes >= 0; takes--)
+        for (size_t i = 0; i < setting->count; i++)
+            if (setting->targets[i].changed && setting->targets[i].takes == (takes == 1))
+                put_one_back(setting, &setting->targets[i]);
+}
+
+/* All have answered. A client that left is no reason to refuse the others what they got. */
+static void setting_settle(struct setting *setting)
+{
+    bool any = false;
+    for (size_t i = 0; i < setting->count; i++)
+        any |= setting->targets[i].changed;
+    if (setting->error)
+        put_back(setting);
+    else if (!any && setting->gone)
+        note_error(setting, PROTO_ERROR_NOT_FOUND,
+                   setting->request.target == ADMIN_TARGET_USER ? "uid" : "client",
+                   setting->request.number, "the client left before the change was made");
+}
+
+static void on_set(void *context, uint32_t client, uint32_t error, const char *text)
+{
+    struct setting *setting = context;
+    for (size_t i = 0; i < setting->count; i++)
+        if (setting->targets[i].client == client)
+            setting->targets[i].changed = !error;
+    if (error == PROTO_ERROR_NOT_FOUND)
+        setting->gone = true;
+    else if (error)
+        note_error(setting, error, "client", client, text);
+    if (--setting->changing == 0)
+        setting_settle(setting);
+    admin_work_came(&setting->work);
+}
+
+/* What fitted each alone may not fit all. */
+static void note_failure(struct setting *setting, uint32_t client, int result)
+{
+    char why[380];
+    uint32_t error = change_check(setting->work.admin->supervisor, client, &setting->request.change,
+                                  why, sizeof why);
+    if (error && !setting->error) {
+        setting->error = error;
+        snprintf(setting->text, sizeof setting->text, "%s", why);
+    }
+    note_error(setting, PROTO_ERROR_SERVER_RESOURCES, "client", client, strerror(-result));
+}
+
+static void set_one(struct setting *setting, struct target *target)
+{
+    int result = change_set(setting->work.admin->supervisor, target->client,
+                            &setting->request.change, setting->by, on_set, setting);
+    target->changed = result == 1;
+    setting->changing += result == 0;
+    setting->work.outstanding += result == 0;
+    if (result < 0)
+        note_failure(setting, target->client, result);
+}
+
+/* Those who give first: else requests that fit in the end would not on the way. A worker carries
+ * them out in this order. */
+static void set_all(struct setting *setting)
+{
+    for (int takes = 0; takes < 2; takes++)
+        for (size_t i = 0; i < setting->count && !setting->error; i++)
+            if (setting->targets[i].takes == (takes == 1))
+                set_one(setting, &setting->targets[i]);
+    if (setting->changing == 0)
+        setting_settle(setting);
+}
+
+/* Nobody's limits change unless everybody's may. */
+static void check_all(struct setting *setting)
+{
+    for (size_t i = 0; i < setting->count && !setting->error; i++)
+        setting->error =
+            change_check(setting->work.admin->supervisor, setting->targets[i].client,
+                         &setting->request.change, setting->text, sizeof setting->text);
+    if (setting->count)
+        return;
+    /* What they may have once they come. */
+    if (setting->request.target == ADMIN_TARGET_USER && setting->request.kind == ADMIN_GET &&
+        is_limited(setting))
+        return;
+    setting->error = PROTO_ERROR_NOT_FOUND;
+    snprintf(setting->text, sizeof setting->text, "%s %u: \"clients\" shows those there are",
+             setting->request.target == ADMIN_TARGET_USER ? "no client is attached of uid"
+                                                          : "there is no attached client",
+             setting->request.number);
+}
+
+static int find_clients(struct setting *setting)
+{
+    const struct supervisor *supervisor = setting->work.admin->supervisor;
+    struct server_view totals;
+    view_server(supervisor, &totals);
+    setting->targets = calloc((size_t)totals.clients + 1, sizeof *setting->targets);
+    if (!setting->targets)
+        return -1;
+    view_each_client(supervisor, target_collect, setting);
+    return 0;
+}
+
+/* ---- a GPU ---- */
+
+static void on_scheduled(void *context, uint32_t device, uint32_t error, const char *text)
+{
+    struct setting *setting = context;
+    if (error)
+        note_error(setting, error, "GPU", device, text);
+    admin_work_came(&setting->work);
+}
+
+static void change_gpu(struct setting *setting)
+{
+    const struct admin_request *request = &setting->request;
+    struct supervisor *supervisor = setting->work.admin->supervisor;
+    if (request->number >= view_device_count(supervisor)) {
+        setting->error = PROTO_ERROR_NOT_FOUND;
+        snprintf(setting->text, sizeof setting->text,
+                 "there is no GPU %u: \"status\" shows those there are", request->number);
+        return;
+    }
+    if (request->kind != ADMIN_SET)
+        return;
+    int result = change_schedule(supervisor, request->number, &request->schedule, request->parts,
+                                 setting->by, on_scheduled, setting);
+    setting->work.outstanding += result == 0;
+    if (result == -EBUSY)
+        note_error(setting, PROTO_ERROR_NOT_READY, "GPU", request->number,
+                   "a reload of the configuration is under way: try again");
+    else if (result < 0)
+        note_error(setting, PROTO_ERROR_SERVER_RESOURCES, "GPU", request->number,
+                   strerror(-result));
+}
+
+static void change_clients(struct setting *setting)
+{
+    if (find_clients(setting) < 0) {
+        setting->error = PROTO_ERROR_SERVER_RESOURCES;
+        snprintf(setting->text, sizeof setting->text, "the server is short of memory");
+        return;
+    }
+    check_all(setting);
+    if (!setting->error && setting->request.kind == ADMIN_SET)
+        set_all(setting);
+}
+
+void admin_change(struct admin_peer *peer, const struct admin_request *request)
+{
+    struct setting *setting = calloc(1, sizeof *setting);
+    if (!setting) {
+        admin_peer_refuse(peer, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+        return;
+    }
+    setting->work = (struct admin_work){.answer = setting_answer, .free = setting_free};
+    setting->request = *request;
+    admin_peer_name(peer, setting->by, sizeof setting->by);
+    admin_work_begin(&setting->work, peer);
+    if (request->target == ADMIN_TARGET_GPU)
+        change_gpu(setting);
+    else if (request->target == ADMIN_TARGET_GROUP || request->totals)
+        change_total(setting);
+    else
+        change_clients(setting);
+    admin_work_wait(&setting->work, ADMIN_SET_MS);
+}

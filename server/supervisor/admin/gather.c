@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/admin/gather.h"
+
+#include <stdlib.h>
+
+#include "common/admin_times.h"
+#include "common/error.h"
+#include "server/supervisor/admin/answer.h"
+#include "server/supervisor/view.h"
+
+struct gathering {
+    struct admin_work work; /* first */
+    enum admin_kind kind;
+    struct admin_usages usages;
+    size_t room;
+};
+
+static void gathering_free(struct admin_work *work)
+{
+    struct gathering *gathering = (struct gathering *)work;
+    free(gathering->usages.rows);
+    free(gathering);
+}
+
+/* Answers with what is known by now. */
+static void gathering_answer(struct admin_work *work, struct admin_peer *peer, bool late)
+{
+    struct gathering *gathering = (struct gathering *)work;
+    const struct supervisor *supervisor = work->admin->supervisor;
+    (void)late;
+    admin_peer_answer(peer, gathering->kind == ADMIN_STATUS
+                                ? admin_answer_status(supervisor, &gathering->usages)
+                                : admin_answer_clients(supervisor, &gathering->usages));
+}
+
+static void on_usage(void *context, uint32_t client, const struct proto_worker_usage *usage)
+{
+    struct gathering *gathering = context;
+    struct admin_usage *row = admin_usages_find(&gathering->usages, client);
+    if (row && usage) {
+        row->usage = *usage;
+        row->known = true;
+    }
+    admin_work_came(&gathering->work);
+}
+
+static bool client_collect(void *context, const struct client_view *view)
+{
+    struct gathering *gathering = context;
+    if (view->attached)
+        gathering->usages.rows[gathering->usages.count++].client = view->number;
+    return gathering->usages.count < gathering->room;
+}
+
+void admin_gather(struct admin_peer *peer, enum admin_kind kind)
+{
+    struct supervisor *supervisor = peer->admin->supervisor;
+    struct server_view totals;
+    view_server(supervisor, &totals);
+    struct gathering *gathering = calloc(1, sizeof *gathering);
+    struct admin_usage *rows = calloc((size_t)totals.clients + 1, sizeof *rows);
+    if (!gathering || !rows) {
+        free(gathering);
+        free(rows);
+        admin_peer_refuse(peer, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+        return;
+    }
+    *gathering = (struct gathering){.work = {.answer = gathering_answer, .free = gathering_free},
+                                    .kind = kind,
+                                    .usages = {.rows = rows},
+                                    .room = (size_t)totals.clients + 1};
+    admin_work_begin(&gathering->work, peer);
+    /* First the list, then the questions: a row must stand before its answer can come. */
+    view_each_client(supervisor, client_collect, gathering);
+    for (size_t i = 0; i < gathering->usages.count; i++)
+        if (view_usage(supervisor, rows[i].client, on_usage, gathering) == 0)
+            gathering->work.outstanding++;
+    admin_work_wait(&gathering->work, ADMIN_USAGE_MS);
+}

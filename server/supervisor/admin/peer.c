@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/admin/peer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "server/supervisor/admin/answer.h"
+#include "server/supervisor/admin/json.h"
+
+/* A peer that neither asks nor reads gives its place up after this. */
+#define IDLE_MS 60000
+
+void admin_release(struct admin *admin)
+{
+    if (--admin->alive == 0)
+        free(admin);
+}
+
+/* ---- work ---- */
+
+static void work_settle(struct admin_work *work)
+{
+    struct admin *admin = work->admin;
+    if (work->outstanding || work->peer)
+        return;
+    work->free(work);
+    admin_release(admin);
+}
+
+/* The peer is to hear nothing more of it. */
+static void work_leave(struct admin_work *work)
+{
+    work->peer->work = NULL;
+    work->peer = NULL;
+    if (work->left)
+        work->left(work);
+    work_settle(work);
+}
+
+/* An answer that can't be sent closes the peer, which must not find the work then. */
+static void work_answer(struct admin_work *work, bool late)
+{
+    struct admin_peer *peer = work->peer;
+    peer->work = NULL;
+    work->peer = NULL;
+    uv_read_stop((uv_stream_t *)&peer->pipe); /* of who was watched */
+    peer->reading = false;
+    work->answer(work, peer, late);
+    work_settle(work);
+}
+
+void admin_work_begin(struct admin_work *work, struct admin_peer *peer)
+{
+    work->admin = peer->admin;
+    work->peer = peer;
+    peer->work = work;
+    peer->admin->alive++;
+}
+
+static void on_late(uv_timer_t *timer)
+{
+    struct admin_peer *peer = timer->data;
+    if (peer->work)
+        work_answer(peer->work, true);
+}
+
+void admin_work_wait(struct admin_work *work, uint64_t milliseconds)
+{
+    if (work->outstanding == 0)
+        work_answer(work, false);
+    else if (work->peer)
+        uv_timer_start(&work->peer->timer, on_late, milliseconds, 0);
+}
+
+void admin_work_came(struct admin_work *work)
+{
+    work->outstanding--;
+    if (work->peer && work->outstanding == 0)
+        work_answer(work, false);
+    else
+        work_settle(work);
+}
+
+/* ---- ends ---- */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct admin_peer *peer = handle->data;
+    if (--peer->handles)
+        return;
+    struct admin *admin = peer->admin;
+    free(peer->output);
+    free(peer->input);
+    free(peer);
+    admin_release(admin);
+}
+
+void admin_peer_close(struct admin_peer *peer)
+{
+    struct admin *admin = peer->admin;
+    if (peer->closing)
+        return;
+    peer->closing = true;
+    if (peer->work)
+        work_leave(peer->work);
+    if (peer->previous)
+        peer->previous->next = peer->next;
+    else
+        admin->first = peer->next;
+    if (peer->next)
+        peer->next->previous = peer->previous;
+    admin->peers--;
+    uv_close((uv_handle_t *)&peer->pipe, on_handle_closed);
+    uv_close((uv_handle_t *)&peer->timer, on_handle_closed);
+}
+
+static void on_idle(uv_timer_t *timer)
+{
+    admin_peer_close(timer->data);
+}
+
+/* ---- answers ---- */
+
+static void on_written(uv_write_t *write, int status)
+{
+    struct admin_peer *peer = write->data;
+    free(peer->output);
+    peer->output = NULL;
+    if (peer->closing)
+        return;
+    if (status < 0 || peer->last) {
+        admin_peer_close(peer);
+        return;
+    }
+    admin_peer_serve(peer);
+}
+
+/* Sends the beginning of the answer, with the descriptor. Returns how much, or -errno. */
+static ssize_t descriptor_pass(struct admin_peer *peer, const char *line, size_t length, int passed)
+{
+    uv_os_fd_t fd;
+    int result = uv_fileno((const uv_handle_t *)&peer->pipe, &fd);
+    return result < 0 ? result : admin_socket_pass(fd, line, length, passed);
+}
+
+/* passed: a descriptor, or -1. */
+static void send_answer(struct admin_peer *peer, json_t *json, int passed)
+{
+    /* Where memory is short the connection ends: half an answer would be worse than none. */
+    char *line =
+        json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(ADMIN_JSON_DIGITS)) : NULL;
+    json_decref(json);
+    if (!line) {
+        admin_peer_close(peer);
+        return;
+    }
+    size_t length = strlen(line);
+    line[length] = '\n'; /* in place of the NUL: the length goes with it */
+    peer->output = line;
+    peer->write.data = peer;
+    ssize_t sent = passed >= 0 ? descriptor_pass(peer, line, length + 1, passed) : 0;
+    if (sent < 0) {
+        admin_peer_close(peer);
+        return;
+    }
+    uv_buf_t buffer = uv_buf_init(line + sent, (unsigned)(length + 1 - (size_t)sent));
+    uv_timer_start(&peer->timer, on_idle, IDLE_MS, 0);
+    if (uv_write(&peer->write, (uv_stream_t *)&peer->pipe, &buffer, 1, on_written) < 0)
+        admin_peer_close(peer);
+}
+
+void admin_peer_answer(struct admin_peer *peer, json_t *json)
+{
+    send_answer(peer, json, -1);
+}
+
+void admin_peer_pass(struct admin_peer *peer, json_t *json, int passed)
+{
+    send_answer(peer, json, passed);
+}
+
+void admin_peer_refuse(struct admin_peer *peer, uint32_t error, const char *text)
+{
+    admin_peer_answer(peer, admin_answer_refusal(error, text));
+}
+
+const char *admin_peer_name(const struct admin_peer *peer, char *text, size_t size)
+{
+    snprintf(text, size, "uid %u (pid %d)", (unsigned)peer->uid, (int)peer->pid);
+    return text;
+}
+
+/* ---- lines ---- */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    struct admin_peer *peer = handle->data;
+    (void)suggested;
+    *buffer = uv_buf_init(peer->input + peer->used, (unsigned)(ADMIN_LINE_MAX - peer->used));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
+{
+    struct admin_peer *peer = stream->data;
+    (void)buffer;
+    if (count == UV_EOF && peer->work && peer->work->hurry) {
+        uv_read_stop(stream);
+        peer->ended = true;
+        peer->work->hurry(peer->work);
+        return;
+    }
+    if (count < 0) {
+        admin_peer_close(peer);
+        return;
+    }
+    peer->used += (size_t)count;
+    if (!peer->work)
+        admin_peer_serve(peer);
+    else if (peer->used == ADMIN_LINE_MAX)
+        uv_read_stop(stream); /* what it asks ahead has to wait */
+}
+
+static void read_on(struct admin_peer *peer)
+{
+    if (!peer->reading && uv_read_start((uv_stream_t *)&peer->pipe, on_alloc, on_read) < 0)
+        admin_peer_close(peer);
+    peer->reading = true;
+}
+
+void admin_peer_watch(struct admin_peer *peer)
+{
+    if (peer->used < ADMIN_LINE_MAX)
+        read_on(peer);
+}
+
+void admin_peer_serve(struct admin_peer *peer)
+{
+    uv_stream_t *stream = (uv_stream_t *)&peer->pipe;
+    char *end = memchr(peer->input, '\n', peer->used);
+    if (!end && peer->ended) {
+        admin_peer_close(peer);
+        return;
+    }
+    if (!end && peer->used < ADMIN_LINE_MAX) {
+        uv_timer_start(&peer->timer, on_idle, IDLE_MS, 0);
+        read_on(peer);
+        return;
+    }
+    uv_read_stop(stream);
+    peer->reading = false;
+    if (!end) {
+        /* Where the next request begins is unknown now. */
+        peer->last = true;
+        admin_peer_refuse(peer, PROTO_ERROR_INVALID_VALUE,
+                          "a request may have at most 65536 bytes, its newline included");
+        return;
+    }
+    struct admin_request request;
+    char why[300];
+    size_t length = (size_t)(end - peer->input);
+    int result = admin_request_parse(&request, peer->input, length, why, sizeof why);
+    peer->used -= length + 1;
+    memmove(peer->input, end + 1, peer->used);
+    if (result == 0)
+        peer->admin->carry_out(peer, &request);
+    else
+        admin_peer_refuse(
+            peer, result == -ENOTSUP ? PROTO_ERROR_NOT_SUPPORTED : PROTO_ERROR_INVALID_VALUE, why);
+}
+
+/* ---- life ---- */
+
+bool admin_peer_identify(struct admin_peer *peer)
+{
+    struct ucred who;
+    socklen_t size = sizeof who;
+    uv_os_fd_t fd;
+    if (uv_fileno((const uv_handle_t *)&peer->pipe, &fd) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
+        return false;
+    peer->uid = who.uid;
+    peer->pid = who.pid;
+    return true;
+}
+
+struct admin_peer *admin_peer_new(struct admin *admin)
+{
+    struct admin_peer *peer = calloc(1, sizeof *peer);
+    char *input = malloc(ADMIN_LINE_MAX);
+    if (!peer || !input) {
+        free(peer);
+        free(input);
+        return NULL;
+    }
+    uv_loop_t *loop = admin->listener.loop;
+    peer->admin = admin;
+    peer->input = input;
+    /* Neither can fail on Linux for an initialised loop. */
+    uv_pipe_init(loop, &peer->pipe, 0);
+    uv_timer_init(loop, &peer->timer);
+    peer->pipe.data = peer->timer.data = peer;
+    peer->handles = 2;
+    peer->next = admin->first;
+    if (admin->first)
+        admin->first->previous = peer;
+    admin->first = peer;
+    admin->peers++;
+    admin->alive++;
+    return peer;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* admin_reload: the configuration read anew for one request. */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_ADMIN_RELOAD_H
+#define GPUSHARE_SERVER_SUPERVISOR_ADMIN_RELOAD_H
+
+#include "server/supervisor/admin/peer.h"
+
+/* Answers a request of kind ADMIN_RELOAD. */
+void admin_reload(struct admin_peer *peer);
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/admin/request.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "common/dialect.h"
+#include "common/limits.h"
+
+static const char *const kind_names[] = {
+    [ADMIN_PING] = "ping",       [ADMIN_VERSION] = "version", [ADMIN_STATUS] = "status",
+    [ADMIN_CLIENTS] = "clients", [ADMIN_KILL] = "kill",       [ADMIN_GET] = "get",
+    [ADMIN_SET] = "set",         [ADMIN_RELOAD] = "reload",   [ADMIN_TRACE] = "trace",
+};
+#define KINDS (sizeof kind_names / sizeof kind_names[0])
+
+const char *admin_kind_name(enum admin_kind kind)
+{
+    return kind_names[kind];
+}
+
+bool admin_request_concerns(const struct admin_request *request, const struct client_view *view)
+{
+    if (!view->attached || strcmp(view->state, "attached") != 0)
+        return false;
+    return (request->target == ADMIN_TARGET_USER && view->uid == request->number) ||
+           (request->target == ADMIN_TARGET_CLIENT && view->number == request->number);
+}
+
+struct account_owner admin_request_owner(const struct admin_request *request)
+{
+    return (struct account_owner){.group = request->target == ADMIN_TARGET_GROUP,
+                                  .id = request->number};
+}
+
+bool admin_kind_changes(enum admin_kind kind)
+{
+    return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD || kind == ADMIN_TRACE;
+}
+
+__attribute__((format(printf, 3, 4))) static void say(char *why, size_t why_size,
+                                                      const char *format, ...)
+{
+    if (why_size) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(why, why_size, format, arguments);
+        va_end(arguments);
+    }
+}
+/* The error stands here and not in say(), where an analyser doesn't see that it is one. */
+#define refuse(error, ...) (say(__VA_ARGS__), (error))
+
+/* The parser recurses, so nesting is bounded before it sees the line. */
+static bool too_deep(const char *line, size_t length)
+{
+    unsigned depth = 0;
+    bool text = false;
+    for (size_t i = 0; i < length; i++) {
+        if (text && line[i] == '\\')
+            i++;
+        else if (line[i] == '"')
+            text = !text;
+        else if (!text && (line[i] == '{' || line[i] == '[') && ++depth > ADMIN_DEPTH_MAX)
+            return true;
+        else if (!text && (line[i] == '}' || line[i] == ']') && depth)
+            depth--;
+    }
+    return false;
+}
+
+/* What is shared, as common/dialect names it. */
+typedef int parse_amount(const char *text, size_t length, struct dialect_amount *amount);
+enum resource { THREADS, TIME, MEMORY, HOST_MEMORY, RESOURCES };
+static const struct {
+    const char *name;
+    parse_amount *parse;
+    const char *form;
+} resources[RESOURCES] = {
+    [THREADS] = {"threads", dialect_parse_share, DIALECT_FORM_SHARE},
+    [TIME] = {"time", dialect_parse_share, DIALECT_FORM_SHARE},
+    [MEMORY] = {"memory", dialect_parse_amount, DIALECT_FORM_AMOUNT},
+    [HOST_MEMORY] = {"host_memory", dialect_parse_size, DIALECT_FORM_SIZE},
+};
+
+static const char *const whoms[] = {[ADMIN_TARGET_CLIENT] = "client",
+                                    [ADMIN_TARGET_USER] = "user",
+                                    [ADMIN_TARGET_GROUP] = "group",
+                                    [ADMIN_TARGET_GPU] = "gpu"};
+#define WHOMS (sizeof whoms / sizeof whoms[0])
+
+static bool may_be_about(enum admin_kind kind, enum admin_target target)
+{
+    return kind == ADMIN_GET || kind == ADMIN_SET ||
+           (kind == ADMIN_KILL && target == ADMIN_TARGET_CLIENT) ||
+           (kind == ADMIN_TRACE && target == ADMIN_TARGET_GPU);
+}
+
+/* Which members each kind has. */
+static bool has_member(enum admin_kind kind, enum admin_target target, const char *key)
+{
+    if (strcmp(key, "request") == 0)
+        return true;
+    for (size_t i = ADMIN_TARGET_CLIENT; i < WHOMS; i++)
+        if (strcmp(key, whoms[i]) == 0)
+            return may_be_about(kind, (enum admin_target)i);
+    if (kind == ADMIN_TRACE)
+        return strcmp(key, "seconds") == 0;
+    if (kind != ADMIN_SET)
+        return false;
+    if (target == ADMIN_TARGET_GPU)
+        return schedule_part_of(key, strlen(key)) != 0;
+    if ((target == ADMIN_TARGET_USER || target == ADMIN_TARGET_GROUP) && strcmp(key, "total") == 0)
+        return true;
+    if (target == ADMIN_TARGET_GROUP)
+        return false;
+    for (size_t i = 0; i < RESOURCES; i++)
+        if (strcmp(key, resources[i].name) == 0)
+            return true;
+    return strcmp(key, "priority") == 0;
+}
+
+/* What can be set depends on it. */
+static const char *of_whom(const struct admin_request *request)
+{
+    if (request->kind != ADMIN_SET)
+        return "";
+    return request->target == ADMIN_TARGET_GPU     ? " of a GPU"
+           : request->target == ADMIN_TARGET_GROUP ? " of a group"
+                                                   : "";
+}
+
+static int check_members(const struct admin_request *request, json_t *root, char *why,
+                         size_t why_size)
+{
+    for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at))
+        if (!has_member(request->kind, request->target, json_object_iter_key(at)))
+            return refuse(-EINVAL, why, why_size, "\"%s\"%s has no member \"%.64s\"",
+                          kind_names[request->kind], of_whom(request), json_object_iter_key(at));
+    return 0;
+}
+
+static bool read_number(json_t *json, uint32_t most, uint32_t *number)
+{
+    json_int_t value = json_integer_value(json);
+    if (!json_is_integer(json) || value < 0 || value > (json_int_t)most)
+        return false;
+    *number = (uint32_t)value;
+    return true;
+}
+
+/* What it is about. */
+static int read_whom(struct admin_request *request, json_t *root, char *why, size_t why_size)
+{
+    unsigned named = 0;
+    for (size_t i = ADMIN_TARGET_CLIENT; i < WHOMS; i++) {
+        json_t *number = json_object_get(root, whoms[i]);
+        if (!number)
+            continue;
+        request->target = (enum admin_target)i;
+        /* What may not be named at all is refused by that name. */
+        named += !may_be_about(request->kind, request->target) ||
+                         read_number(number, UINT32_MAX, &request->number)
+                     ? 1
+                     : 2;
+    }
+    if (named == 1)
+        return 0;
+    return refuse(-EINVAL, why, why_size,
+                  "\"%s\" needs \"client\", the number of a client as \"clients\" shows it%s",
+                  kind_names[request->kind],
+                  request->kind == ADMIN_KILL
+                      ? ""
+                      : ", or \"user\", a uid, or \"group\", a gid, or \"gpu\", the index of a "
+                        "device, and only one of them");
+}
+
+/* 0 for a request is said with a plain zero: nothing is guaranteed. */
+static bool is_zero(const char *text)
+{
+    return strcmp(text, "0") == 0 || strcmp(text, "0%") == 0;
+}
+
+/* One member of {"request": text, "limit": text}; *amount stays unset where it lacks. */
+static int read_amount(enum resource resource, json_t *json, const char *which,
+                       struct dialect_amount *amount, char *why, size_t why_size)
+{
+    const char *text = json_string_value(json), *form = resources[resource].form;
+    bool request = strcmp(which, "request") == 0;
+    if (text && request && is_zero(text)) {
+        bool share = resource == THREADS || resource == TIME;
+        *amount = (struct dialect_amount){.unit = share ? DIALECT_SHARE : DIALECT_BYTES};
+        return 0;
+    }
+    if (text && resources[resource].parse(text, strlen(text), amount) == 0)
+        return 0;
+    return refuse(-EINVAL, why, why_size, "\"%s.%s\": \"%.64s\" is not %s%s",
+                  resources[resource].name, which, text ? text : "what is no text", form,
+                  request ? ", or 0 for none" : "");
+}
+
+struct pair {
+    struct dialect_amount request, limit;
+};
+
+static int read_pair(json_t *root, enum resource resource, struct pair *pair, char *why,
+                     size_t why_size)
+{
+    json_t *wish = json_object_get(root, resources[resource].name);
+    json_t *request = json_object_get(wish, "request"), *limit = json_object_get(wish, "limit");
+    size_t members = (request != NULL) + (limit != NULL);
+    *pair = (struct pair){0}; /* DIALECT_UNSET */
+    if (!wish)
+        return 0;
+    if (!members || json_object_size(wish) != members)
+        return refuse(-EINVAL, why, why_size,
+                      "\"%s\" is an object {\"request\": text, \"limit\": text} of one or both: %s",
+                      resources[resource].name, resources[resource].form);
+    int result =
+        request ? read_amount(resource, request, "request", &pair->request, why, why_size) : 0;
+    if (result == 0 && limit)
+        result = read_amount(resource, limit, "limit", &pair->limit, why, why_size);
+    return result;
+}
+
+/* A share, where one was given. */
+static void take_share(struct dialect_amount amount, uint32_t *share)
+{
+    if (amount.unit == DIALECT_SHARE)
+        *share = (uint32_t)amount.value;
+}
+
+static void take_bytes(struct dialect_amount amount, uint64_t *bytes)
+{
+    if (amount.unit == DIALECT_BYTES)
+        *bytes = amount.value;
+}
+
+static int read_change(struct grant_change *change, json_t *root, char *why, size_t why_size)
+{
+    struct pair pairs[RESOURCES];
+    *change = grant_change_none;
+    for (size_t i = 0; i < RESOURCES; i++) {
+        int result = read_pair(root, (enum resource)i, &pairs[i], why, why_size);
+        if (result < 0)
+            return result;
+    }
+    json_t *priority = json_object_get(root, "priority");
+    if (priority && !read_number(priority, LIMITS_PRIORITY_MAX, &change->priority))
+        return refuse(-EINVAL, why, why_size,
+                      "\"priority\" is a number from 0 (normal) to %d (lower)",
+                      LIMITS_PRIORITY_MAX);
+    take_share(pairs[THREADS].request, &change->thread_request);
+    take_share(pairs[THREADS].limit, &change->thread_percentage);
+    take_share(pairs[TIME].request, &change->time_request);
+    take_share(pairs[TIME].limit, &change->time_limit);
+    take_share(pairs[MEMORY].request, &change->memory_request_share);
+    take_bytes(pairs[MEMORY].request, &change->memory_request);
+    take_share(pairs[MEMORY].limit, &change->memory_share);
+    take_bytes(pairs[MEMORY].limit, &change->memory_limit);
+    take_bytes(pairs[HOST_MEMORY].request, &change->host_request);
+    take_bytes(pairs[HOST_MEMORY].limit, &change->host_limit);
+    if (json_object_size(root) == 2)
+        return refuse(-EINVAL, why, why_size,
+                      "\"set\" needs something to set: \"threads\", \"time\", \"memory\", "
+                      "\"host_memory\" or \"priority\"");
+    return 0;
+}
+
+/* One member of "total": {"limit": text}. *amount stays unset where the configuration's word is to
+ * hold again. Returns 1 if it is there, 0 if not, or -EINVAL. */
+static int read_total_part(json_t *total, enum resource resource, struct dialect_amount *amount,
+                           char *why, size_t why_size)
+{
+    const char *name = resources[resource].name, *form = resources[resource].form;
+    json_t *part = json_object_get(total, name), *limit = json_object_get(part, "limit");
+    const char *text = json_string_value(limit);
+    *amount = (struct dialect_amount){0};
+    if (!part)
+        return 0;
+    if (json_object_get(part, "request"))
+        return refuse(-EINVAL, why, why_size,
+                      "\"total.%s.request\": a request is of one client, in total they have a "
+                      "limit only",
+                      name);
+    if (!limit || json_object_size(part) != 1)
+        return refuse(-EINVAL, why, why_size,
+                      "\"total.%s\" is an object {\"limit\": text}: %s, or default", name, form);
+    if (text && (strcmp(text, "default") == 0 ||
+                 resources[resource].parse(text, strlen(text), amount) == 0))
+        return 1;
+    return refuse(-EINVAL, why, why_size,
+                  "\"total.%s.limit\": \"%.64s\" is not %s, nor default, for what the "
+                  "configuration says",
+                  name, text ? text : "what is no text", form);
+}
+
+/* Of a user or a group. */
+static int read_total(struct admin_request *request, json_t *root, char *why, size_t why_size)
+{
+    json_t *total = json_object_get(root, "total");
+    struct dialect_amount amount;
+    size_t members = (json_object_get(total, "memory") != NULL) +
+                     (json_object_get(total, "host_memory") != NULL);
+    struct total_change *change = &request->total;
+    *change = (struct total_change){.memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
+    if (json_object_size(root) != 3)
+        return refuse(-EINVAL, why, why_size,
+                      total ? "\"total\" is set by itself, and limits of each client by themselves"
+                            : "\"set\" of a group needs \"total\"");
+    if (!members || json_object_size(total) != members)
+        return refuse(-EINVAL, why, why_size,
+                      "\"total\" is an object of \"memory\", \"host_memory\" or both");
+    int memory = read_total_part(total, MEMORY, &amount, why, why_size);
+    take_share(amount, &change->memory_share);
+    take_bytes(amount, &change->memory_limit);
+    int host = memory < 0 ? memory : read_total_part(total, HOST_MEMORY, &amount, why, why_size);
+    take_bytes(amount, &change->host_limit);
+    if (host < 0)
+        return host;
+    change->memory = memory == 1;
+    change->host = host == 1;
+    request->totals = true;
+    return 0;
+}
+
+/* Of a GPU. */
+static int read_schedule(struct admin_request *request, json_t *root, char *why, size_t why_size)
+{
+    for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at)) {
+        const char *key = json_object_iter_key(at);
+        unsigned part = schedule_part_of(key, strlen(key));
+        if (!part)
+            continue;
+        const char *text = json_string_value(json_object_iter_value(at));
+        if (!text)
+            return refuse(-EINVAL, why, why_size,
+                          "\"%s\" of a GPU is a text, like \"fair\" or "
+                          "\"50ms\" or \"5%%\"",
+                          key);
+        if (schedule_set(&request->schedule, (enum schedule_part)part, text, strlen(text), why,
+                         why_size) < 0)
+            return -EINVAL;
+        request->parts |= part;
+    }
+    if (!request->parts)
+        return refuse(-EINVAL, why, why_size,
+                      "\"set\" of a GPU needs something to set: \"mode\", \"lease\", "
+                      "\"precision\" or \"quantum\"");
+    return 0;
+}
+
+static int read_trace(struct admin_request *request, json_t *root, char *why, size_t why_size)
+{
+    json_t *seconds = json_object_get(root, "seconds");
+    double milliseconds = json_number_value(seconds) * 1e3;
+    if (!read_number(json_object_get(root, "gpu"), UINT32_MAX, &request->gpu))
+        return refuse(-EINVAL, why, why_size,
+                      "\"trace\" needs \"gpu\", the number of a device as \"status\" shows it");
+    if (!json_is_number(seconds) || !(milliseconds >= 1) ||
+        !(milliseconds <= PROTO_TRACE_SECONDS_MAX * 1e3))
+        return refuse(-EINVAL, why, why_size,
+                      "\"trace\" needs \"seconds\", a number from 0.001 to %d",
+                      PROTO_TRACE_SECONDS_MAX);
+    request->milliseconds = (uint32_t)milliseconds;
+    return 0;
+}
+
+static int read_setting(struct admin_request *request, json_t *root, char *why, size_t why_size)
+{
+    if (request->target == ADMIN_TARGET_GPU)
+        return read_schedule(request, root, why, why_size);
+    if (request->target == ADMIN_TARGET_GROUP || json_object_get(root, "total"))
+        return read_total(request, root, why, why_size);
+    return read_change(&request->change, root, why, why_size);
+}
+
+static int read_root(struct admin_request *request, json_t *root, char *why, size_t why_size)
+{
+    const char *name = json_string_value(json_object_get(root, "request"));
+    if (!name)
+        return refuse(-EINVAL, why, why_size,
+                      "a request is an object with a text \"request\", such as "
+                      "{\"request\":\"status\"}");
+    size_t kind = 0;
+    while (kind < KINDS && strcmp(kind_names[kind], name) != 0)
+        kind++;
+    if (kind == KINDS)
+        return refuse(-ENOTSUP, why, why_size,
+                      "there is no request \"%.64s\": this server knows ping, version, status, "
+                      "clients, get, set, kill, reload and trace",
+                      name);
+    request->kind = (enum admin_kind)kind;
+    int result = 0;
+    if (may_be_about(request->kind, ADMIN_TARGET_CLIENT))
+        result = read_whom(request, root, why, why_size);
+    if (result == 0)
+        result = check_members(request, root, why, why_size);
+    if (result == 0 && request->kind == ADMIN_SET)
+        result = read_setting(request, root, why, why_size);
+    if (result == 0 && request->kind == ADMIN_TRACE)
+        result = read_trace(request, root, why, why_size);
+    return result;
+}
+
+int admin_request_parse(struct admin_request *request, const char *line, size_t length, char *why,
+                        size_t why_size)
+{
+    *request = (struct admin_request){0};
+    if (length >= ADMIN_LINE_MAX)
+        return refuse(-EINVAL, why, why_size, "a request may have at most %d bytes",
+                      ADMIN_LINE_MAX);
+    if (too_deep(line, length))
+        return refuse(-EINVAL, why, why_size, "a request may nest at most %d deep",
+                      ADMIN_DEPTH_MAX);
+    json_error_t error;
+    json_t *root = json_loadb(line, length, JSON_REJECT_DUPLICATES, &error);
+    if (!root)
+        return refuse(-EINVAL, why, why_size, "a request must be one JSON object on one line: %s",
+                      error.text);
+    int result = read_root(request, root, why, why_size);
+    json_decref(root);
+    return result;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/admin/rows.h"
+
+/* What was asked for stands beside what was granted. */
+static json_t *shares_json(uint32_t asked, uint32_t granted)
+{
+    struct admin_json pair = admin_json_new();
+    admin_json_put(&pair, "asked_percent", asked ? admin_json_percent(asked) : json_null());
+    admin_json_put(&pair, "granted_percent", admin_json_percent(granted));
+    return admin_json_finish(&pair);
+}
+
+static json_t *amounts_json(uint64_t asked, uint64_t granted)
+{
+    struct admin_json pair = admin_json_new();
+    admin_json_put(&pair, "asked_bytes", admin_json_amount(asked));
+    admin_json_put(&pair, "granted_bytes", admin_json_amount(granted));
+    return admin_json_finish(&pair);
+}
+
+static json_t *threads_json(const struct client_view *view)
+{
+    struct admin_json threads = admin_json_new();
+    admin_json_put(&threads, "request",
+                   shares_json(view->thread_request_asked, view->thread_request));
+    admin_json_put(&threads, "limit", shares_json(view->threads_asked, view->threads_granted));
+    admin_json_put(&threads, "multiprocessors", json_integer(view->multiprocessors));
+    admin_json_put(&threads, "partitioned", json_boolean(view->partitioned));
+    return admin_json_finish(&threads);
+}
+
+static json_t *time_json(const struct client_view *view)
+{
+    struct admin_json time = admin_json_new();
+    admin_json_put(&time, "request", shares_json(view->time_request_asked, view->time_request));
+    admin_json_put(&time, "limit", shares_json(view->time_limit_asked, view->time_limit));
+    return admin_json_finish(&time);
+}
+
+static json_t *memory_json(const struct client_view *view)
+{
+    struct admin_json memory = admin_json_new();
+    uint64_t asked = view->memory_request_asked ? view->memory_request_asked : PROTO_UNSET;
+    admin_json_put(&memory, "request", amounts_json(asked, view->memory_request));
+    admin_json_put(&memory, "limit", amounts_json(view->memory_asked, view->memory_limit));
+    admin_json_put(&memory, "used_bytes", admin_json_amount(view->memory_charged));
+    return admin_json_finish(&memory);
+}
+
+static json_t *host_memory_json(const struct client_view *view)
+{
+    struct admin_json memory = admin_json_new();
+    uint64_t asked = view->host_request_asked ? view->host_request_asked : PROTO_UNSET;
+    admin_json_put(&memory, "request", amounts_json(asked, view->host_request));
+    admin_json_put(&memory, "limit", amounts_json(view->host_asked, view->host_limit));
+    admin_json_put(&memory, "used_bytes", admin_json_amount(view->host_charged));
+    return admin_json_finish(&memory);
+}
+
+static void put_limits(struct admin_json *client, const struct client_view *view)
+{
+    bool on = view->attached;
+    admin_json_put(client, "device", on ? json_integer(view->device) : json_null());
+    admin_json_put(client, "threads", on ? threads_json(view) : json_null());
+    admin_json_put(client, "time", on ? time_json(view) : json_null());
+    admin_json_put(client, "memory", on ? memory_json(view) : json_null());
+    admin_json_put(client, "host_memory", on ? host_memory_json(view) : json_null());
+    admin_json_put(client, "priority", on ? json_integer(view->priority) : json_null());
+}
+
+static json_t *throttled_json(const struct proto_worker_usage *usage)
+{
+    struct admin_json throttled = admin_json_new();
+    admin_json_put(&throttled, "lease", admin_json_seconds(usage->throttled_lease));
+    admin_json_put(&throttled, "duty", admin_json_seconds(usage->throttled_duty));
+    admin_json_put(&throttled, "priority", admin_json_seconds(usage->throttled_priority));
+    admin_json_put(&throttled, "threads", admin_json_seconds(usage->throttled_threads));
+    return admin_json_finish(&throttled);
+}
+
+static json_t *waits_json(const struct proto_worker_usage *usage)
+{
+    json_t *waits = json_array();
+    for (size_t i = 0; waits && i < sizeof usage->waits / sizeof usage->waits[0]; i++) {
+        if (json_array_append_new(waits, admin_json_amount(usage->waits[i])) < 0) {
+            json_decref(waits);
+            return NULL;
+        }
+    }
+    return waits;
+}
+
+static void put_usage(struct admin_json *client, const struct proto_worker_usage *usage)
+{
+    const struct {
+        const char *name;
+        json_t *value;
+    } members[] = {
+        {"gpu_time_seconds", usage ? admin_json_seconds(usage->gpu_nanoseconds) : json_null()},
+        {"charged_seconds", usage ? admin_json_seconds(usage->charged) : json_null()},
+        {"leases", usage ? admin_json_amount(usage->leases) : json_null()},
+        {"multiprocessors_now", usage ? json_integer(usage->multiprocessors) : json_null()},
+        {"launches", usage ? admin_json_amount(usage->launches) : json_null()},
+        {"copies", usage ? admin_json_amount(usage->copies) : json_null()},
+        {"copied_bytes", usage ? admin_json_amount(usage->copied_bytes) : json_null()},
+        {"in_flight", usage ? json_integer(usage->in_flight) : json_null()},
+        {"streams", usage ? json_integer(usage->streams) : json_null()},
+        {"shared_queues", usage ? json_integer(usage->shared_queues) : json_null()},
+        {"throttled_seconds", usage ? throttled_json(usage) : json_null()},
+        {"waits", usage ? waits_json(usage) : json_null()},
+    };
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        admin_json_put(client, members[i].name, members[i].value);
+}
+
+static void put_who(struct admin_json *client, const struct client_view *view)
+{
+    admin_json_put(client, "client", json_integer(view->number));
+    admin_json_put(client, "name", admin_json_text(view->name));
+    admin_json_put(client, "uid", json_integer(view->uid));
+}
+
+json_t *admin_rows_client(const struct client_view *view, const struct proto_worker_usage *usage)
+{
+    struct admin_json client = admin_json_new();
+    put_who(&client, view);
+    admin_json_put(&client, "pid", view->pid > 0 ? json_integer(view->pid) : json_null());
+    admin_json_put(&client, "state", json_string(view->state));
+    admin_json_put(&client, "connected_seconds", admin_json_clock(view->connected_ns));
+    admin_json_put(&client, "descriptors", json_integer(view->fds));
+    admin_json_put(&client, "waiting_requests", json_integer(view->waiting));
+    put_limits(&client, view);
+    put_usage(&client, usage);
+    return admin_json_finish(&client);
+}
+
+json_t *admin_rows_limits(const struct client_view *view)
+{
+    struct admin_json client = admin_json_new();
+    put_who(&client, view);
+    put_limits(&client, view);
+    return admin_json_finish(&client);
+}
+
+/* ---- devices ---- */
+
+static json_t *schedule_json(const struct schedule *schedule)
+{
+    struct admin_json json = admin_json_new();
+    admin_json_put(&json, "mode", json_string(schedule_mode_name(schedule->mode)));
+    admin_json_put(&json, "lease_seconds", admin_json_seconds(schedule->lease_ns));
+    admin_json_put(&json, "precision_percent", admin_json_percent(schedule->precision));
+    admin_json_put(&json, "quantum_seconds", admin_json_seconds(schedule->quantum_ns));
+    admin_json_put(
+        &json, "plan_seconds",
+        admin_json_seconds(schedule->lease_ns * PROTO_PERCENT_WHOLE / schedule->precision));
+    admin_json_put(&json, "time_enforced", json_boolean(schedule_time_enforced(schedule->mode)));
+    return admin_json_finish(&json);
+}
+
+void admin_rows_put_sharing(struct admin_json *object, const struct device_view *view)
+{
+    admin_json_put(object, "schedule", schedule_json(&view->schedule));
+    /* Where the driver splits no device, what is left is to let a client work less often. */
+    admin_json_put(object, "threads_enforced_by",
+                   !view->info.multiprocessors            ? json_null()
+                   : view->info.partition_multiprocessors ? json_string("partitions")
+                                                          : json_string("duty_cycle"));
+}
+
+json_t *admin_rows_gpu(const struct device_view *view)
+{
+    struct admin_json gpu = admin_json_new();
+    admin_json_put(&gpu, "gpu", json_integer(view->index));
+    admin_rows_put_sharing(&gpu, view);
+    return admin_json_finish(&gpu);
+}
+
+static json_t *total_json(const struct supervisor *supervisor, const struct account_owner *owner,
+                          uint32_t device)
+{
+    struct admin_json total = admin_json_new();
+    struct total_view view;
+    owner_total_view(supervisor, owner, device, &view);
+    if (device != OWNER_TOTAL_HOST)
+        admin_json_put(&total, "gpu", json_integer(device));
+    admin_json_put(&total, "limit_bytes", admin_json_amount(view.limit));
+    admin_json_put(&total, "used_bytes", admin_json_amount(view.used));
+    admin_json_put(&total, "limited_by",
+                   view.set                    ? json_string("administrator")
+                   : view.limit != PROTO_UNSET ? json_string("configuration")
+                                               : json_null());
+    return admin_json_finish(&total);
+}
+
+json_t *admin_rows_total(const struct supervisor *supervisor, const struct account_owner *owner)
+{
+    struct admin_json total = admin_json_new();
+    json_t *memory = json_array();
+    for (uint32_t i = 0; i < view_device_count(supervisor); i++)
+        if (json_array_append_new(memory, total_json(supervisor, owner, i)) < 0)
+            total.failed = true;
+    admin_json_put(&total, owner->group ? "group" : "user", json_integer(owner->id));
+    admin_json_put(&total, "memory", memory);
+    admin_json_put(&total, "host_memory", total_json(supervisor, owner, OWNER_TOTAL_HOST));
+    return admin_json_finish(&total);
+}

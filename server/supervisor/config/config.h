@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * config: the administrator's file, gpushared.yaml, read and checked.
+ *
+ * A configuration is read whole or not at all, and never changes afterwards. What
+ * this version can't enforce is refused, not ignored. Form and meaning of the file:
+ * docs/configuration.md; its schema: schemas/gpushared-config.schema.json.
+ * config_parse is pure. Failures are one sentence "FILE:LINE: reason".
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_CONFIG_H
+#define GPUSHARE_SERVER_SUPERVISOR_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/limits.h"
+#include "server/supervisor/config/limits.h"
+#include "server/supervisor/config/schedule.h"
+
+#define CONFIG_PATH         "/etc/gpushare/gpushared.yaml"
+#define CONFIG_PROFILES_MAX 256
+#define CONFIG_RULES_MAX    1024
+#define CONFIG_ITEMS_MAX    256 /* of a list in a rule */
+#define CONFIG_PATTERN_MAX  1024
+#define CONFIG_NO_PROFILE   UINT32_MAX
+
+struct config_profile {
+    char name[LIMITS_NAME_MAX + 1];
+    struct config_limits limits;
+};
+
+struct config_gpu {
+    unsigned line;
+    char said[72];                 /* as the file names it */
+    struct limits_selector device; /* ordinals count the server's devices */
+    struct config_limits limits;   /* of every client on it */
+    struct schedule schedule;      /* these parts of it */
+    unsigned schedule_parts;
+};
+
+struct config_range {
+    uint32_t first, last;
+};
+
+/* Whom a rule means. Each list that is not empty must have an item that fits. */
+struct config_match {
+    struct config_range *uids, *gids;
+    char **cgroups, **names; /* patterns */
+    size_t uid_count, gid_count, cgroup_count, name_count;
+};
+
+struct config_rule {
+    unsigned line;
+    struct config_match match;
+    bool excepts;
+    struct config_match except;
+    uint32_t profile; /* index, or CONFIG_NO_PROFILE */
+    struct config_limits limits;
+};
+
+/* What all clients of a user, or of a group's members, may have together. */
+struct config_total {
+    struct config_range *ids; /* NULL: every user or group */
+    size_t id_count;
+    struct config_limits limits; /* memory (of each GPU) and host_memory */
+};
+
+struct config {
+    char *file;                   /* for messages */
+    unsigned time_line;           /* where time is asked for first; 0: nowhere */
+    struct config_limits clients; /* of every client */
+    struct config_limits shared;  /* likewise, from NVIDIA's block */
+    bool time_sliced;             /* that block asks for it */
+    struct config_gpu *gpus;
+    struct config_profile *profiles;
+    struct config_rule *rules;
+    struct config_total *users, *groups;
+    size_t gpu_count, profile_count, rule_count, user_count, group_count;
+    /* by device; after config_resolve */
+    struct config_limits ceilings[LIMITS_DEVICES_MAX];
+    struct schedule schedules[LIMITS_DEVICES_MAX];
+    unsigned schedule_parts[LIMITS_DEVICES_MAX]; /* that the file says; bits of schedule_part */
+    unsigned device_count;
+};
+
+/* Reads a text. 0; -EINVAL or -ENOMEM with a sentence in why, and *out is NULL. */
+int config_parse(struct config **out, const char *file, const char *text, size_t bytes, char *why,
+                 size_t why_size);
+
+/* Reads a file, which must be a regular one. 0; -ENOENT and others likewise. */
+int config_load(struct config **out, const char *path, char *why, size_t why_size);
+
+/*
+ * Finds the GPUs that the file names among the server's, and how each is shared: as
+ * `unsaid` in what the file does not say. To be called once before config_choose. 0; -EINVAL with a
+ * sentence where one does not exist or is named twice.
+ */
+int config_resolve(struct config *config, const struct schedule *unsaid,
+                   const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count, char *why,
+                   size_t why_size);
+
+/* NULL is allowed. */
+void config_free(struct config *config);
+
+#endif

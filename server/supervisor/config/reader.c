@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/config/reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/units.h"
+
+void config_say(struct config_reader *reader, unsigned line, const char *format, ...)
+{
+    char reason[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof reason, format, arguments);
+    va_end(arguments);
+    if (reader->why_size)
+        snprintf(reader->why, reader->why_size, "%s:%u: %s", reader->file, line, reason);
+}
+
+int config_no_memory(struct config_reader *reader, unsigned line)
+{
+    config_say(reader, line, "memory is short");
+    return -ENOMEM;
+}
+
+static int unknown_key(struct config_reader *reader, const struct config_node *key,
+                       const char *what, const struct config_table *tables, size_t table_count)
+{
+    char known[300] = "";
+    size_t used = 0;
+    for (size_t t = 0; t < table_count; t++)
+        for (size_t i = 0; i < tables[t].count && used < sizeof known; i++)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
+                                     tables[t].fields[i].name);
+    return config_refuse(reader, key->line, "unknown key \"%.64s\" in %s: known are %s", key->text,
+                         what, known);
+}
+
+static const struct config_field *find_field(const struct config_table *tables, size_t table_count,
+                                             const char *name, void **to)
+{
+    for (size_t t = 0; t < table_count; t++) {
+        *to = tables[t].to;
+        for (size_t i = 0; i < tables[t].count; i++)
+            if (!strcmp(tables[t].fields[i].name, name))
+                return &tables[t].fields[i];
+    }
+    return NULL;
+}
+
+int config_read_map(struct config_reader *reader, const struct config_node *map, const char *what,
+                    const struct config_table *tables, size_t table_count)
+{
+    if (map->kind != CONFIG_MAP)
+        return config_refuse(reader, map->line, "%s must be a mapping (key: value)", what);
+    for (const struct config_node *key = map->first; key; key = key->next->next) {
+        void *to;
+        const struct config_field *field = find_field(tables, table_count, key->text, &to);
+        if (!field)
+            return unknown_key(reader, key, what, tables, table_count);
+        int result = field->read(reader, key->next, to);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static size_t count_items(const struct config_node *node)
+{
+    size_t count = 0;
+    for (const struct config_node *item = node->first; item; item = item->next)
+        count++;
+    return count;
+}
+
+int config_open_list(struct config_reader *reader, const struct config_node *list, const char *what,
+                     size_t most, size_t item_bytes, void **items, size_t *count)
+{
+    *items = NULL;
+    *count = 0;
+    if (config_node_is_null(list))
+        return 0;
+    if (list->kind != CONFIG_LIST)
+        return config_refuse(reader, list->line, "%s must be a list (- ...)", what);
+    *count = count_items(list);
+    if (*count > most) {
+        *count = 0;
+        return config_refuse(reader, list->line, "%s has more than %zu entries", what, most);
+    }
+    if (*count && !(*items = calloc(*count, item_bytes))) {
+        *count = 0;
+        return config_no_memory(reader, list->line);
+    }
+    return 0;
+}
+
+int config_need_text(struct config_reader *reader, const struct config_node *node, const char *what,
+                     const char *form)
+{
+    if (node->kind == CONFIG_TEXT && !config_node_is_null(node))
+        return 0;
+    return config_refuse(reader, node->line, "%s must be %s", what, form);
+}
+
+const char *config_said(const struct config_node *node, char text[CONFIG_SAID])
+{
+    *text = 0;
+    if (node->kind == CONFIG_TEXT)
+        snprintf(text, CONFIG_SAID, ", not \"%.64s\"", node->text);
+    return text;
+}
+
+int config_read_number(struct config_reader *reader, const struct config_node *node,
+                       const char *what, uint64_t least, uint64_t most, uint64_t *number)
+{
+    char said[CONFIG_SAID];
+    if (node->kind == CONFIG_TEXT && node->plain &&
+        !units_parse_number(node->text, node->length, most, number) && *number >= least)
+        return 0;
+    return config_refuse(reader, node->line, "%s must be a number from %llu to %llu%s", what,
+                         (unsigned long long)least, (unsigned long long)most,
+                         config_said(node, said));
+}

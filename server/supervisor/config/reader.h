@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * config_reader: values of a configuration's tree, checked, with what is wrong in words.
+ *
+ * Every function returns 0, or -EINVAL or -ENOMEM with a sentence "FILE:LINE: reason"
+ * in the reader's room for it; the line is the node's. Pure; any thread.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_READER_H
+#define GPUSHARE_SERVER_SUPERVISOR_CONFIG_READER_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/supervisor/config/tree.h"
+
+struct config;
+
+struct config_reader {
+    struct config *config;
+    const char *file; /* for messages */
+    char *why;
+    size_t why_size;
+};
+
+void config_say(struct config_reader *reader, unsigned line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The error stands here and not in config_say, where an analyser doesn't see that it is one. */
+#define config_refuse(...) (config_say(__VA_ARGS__), -EINVAL)
+
+int config_no_memory(struct config_reader *reader, unsigned line);
+
+/* ---- mappings by table ---- */
+
+typedef int config_field_reader(struct config_reader *reader, const struct config_node *value,
+                                void *to);
+
+struct config_field {
+    const char *name;
+    config_field_reader *read;
+};
+
+/* The fields of a table all write to one place. */
+struct config_table {
+    const struct config_field *fields;
+    size_t count;
+    void *to;
+};
+
+#define CONFIG_TABLE(fields, to)                                                                   \
+    {                                                                                              \
+        (fields), sizeof(fields) / sizeof *(fields), to                                            \
+    }
+
+/* what: the mapping's name in sentences. An unknown key is refused with those that are known. */
+int config_read_map(struct config_reader *reader, const struct config_node *map, const char *what,
+                    const struct config_table *tables, size_t table_count);
+
+/* ---- values ---- */
+
+/* A list's items, zeroed; NULL in *items for a list that is empty, or not there. */
+int config_open_list(struct config_reader *reader, const struct config_node *list, const char *what,
+                     size_t most, size_t item_bytes, void **items, size_t *count);
+
+/* For the end of a sentence that says what a value must be: `, not "50"`, or nothing where it is no
+ * text. Returns text. */
+#define CONFIG_SAID 80
+const char *config_said(const struct config_node *node, char text[CONFIG_SAID]);
+
+/* form: what it must be, for the sentence. */
+int config_need_text(struct config_reader *reader, const struct config_node *node, const char *what,
+                     const char *form);
+
+int config_read_number(struct config_reader *reader, const struct config_node *node,
+                       const char *what, uint64_t least, uint64_t most, uint64_t *number);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/config/rules.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/limits.h"
+
+/* Both between slashes. Goes back to the latest star only, so it takes length times length at
+ * most, whatever the client chose as its text. */
+static bool part_fits(const char *pattern, size_t pattern_length, const char *text, size_t length)
+{
+    size_t p = 0, t = 0, star = SIZE_MAX, resume = 0;
+    while (t < length) {
+        if (p < pattern_length && pattern[p] == '*') {
+            star = p++;
+            resume = t;
+        } else if (p < pattern_length && pattern[p] == text[t]) {
+            p++;
+            t++;
+        } else if (star != SIZE_MAX) {
+            p = star + 1;
+            t = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern_length && pattern[p] == '*')
+        p++;
+    return p == pattern_length;
+}
+
+bool config_pattern_fits(const char *pattern, const char *text, bool whole)
+{
+    if (!whole && !strcmp(pattern, "/"))
+        return true;
+    for (;;) {
+        size_t pattern_length = strcspn(pattern, "/"), length = strcspn(text, "/");
+        if (!part_fits(pattern, pattern_length, text, length))
+            return false;
+        pattern += pattern_length;
+        text += length;
+        if (!*pattern)
+            return !*text || !whole;
+        if (!*text)
+            return false;
+        pattern++;
+        text++;
+    }
+}
+
+static bool in_ranges(const struct config_range *ranges, size_t count, uint32_t number)
+{
+    for (size_t i = 0; i < count; i++)
+        if (number >= ranges[i].first && number <= ranges[i].last)
+            return true;
+    return false;
+}
+
+static bool any_in_ranges(const struct config_range *ranges, size_t count, const uint32_t *numbers,
+                          size_t number_count)
+{
+    for (size_t i = 0; i < number_count; i++)
+        if (in_ranges(ranges, count, numbers[i]))
+            return true;
+    return false;
+}
+
+static bool fits_one(char *const *patterns, size_t count, const char *text, bool whole)
+{
+    for (size_t i = 0; i < count; i++)
+        if (config_pattern_fits(patterns[i], text, whole))
+            return true;
+    return false;
+}
+
+/* unknown: the answer where the kernel has no word on what is asked for. */
+static bool rule_fits(const struct config_match *match, const struct config_who *who, bool unknown)
+{
+    if (!who->identified)
+        return unknown;
+    if (match->uid_count && !in_ranges(match->uids, match->uid_count, who->uid))
+        return false;
+    if (match->gid_count &&
+        (who->gids ? !any_in_ranges(match->gids, match->gid_count, who->gids, who->gid_count)
+                   : !unknown))
+        return false;
+    if (match->cgroup_count &&
+        (who->cgroup ? !fits_one(match->cgroups, match->cgroup_count, who->cgroup, false)
+                     : !unknown))
+        return false;
+    return !match->name_count || fits_one(match->names, match->name_count, who->name, true);
+}
+
+static const struct config_profile *find_profile(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->profile_count; i++)
+        if (!strcmp(config->profiles[i].name, name))
+            return &config->profiles[i];
+    return NULL;
+}
+
+/* A rule that may not be meant for it takes from a client, and gives it nothing. */
+static void rule_apply(struct config_limits *to, const struct config_limits *by, bool certain)
+{
+    struct config_limits limits = *by;
+    if (!certain) {
+        if (limits.thread_request != CONFIG_UNSAID)
+            limits.thread_request = 0;
+        if (limits.time_request != CONFIG_UNSAID)
+            limits.time_request = 0;
+        if (limits.memory_request_share != CONFIG_UNSAID)
+            limits.memory_request_share = 0;
+        if (limits.memory_request != PROTO_UNSET)
+            limits.memory_request = 0;
+        if (limits.host_request != PROTO_UNSET)
+            limits.host_request = 0;
+    }
+    config_limits_tighten(to, &limits);
+}
+
+int config_choose(const struct config *config, uint32_t device, const struct config_who *who,
+                  struct config_limits *limits)
+{
+    *limits = config->ceilings[device];
+    for (size_t i = 0; i < config->rule_count; i++) {
+        const struct config_rule *rule = &config->rules[i];
+        if (!rule_fits(&rule->match, who, true) ||
+            (rule->excepts && rule_fits(&rule->except, who, false)))
+            continue;
+        bool certain = rule_fits(&rule->match, who, false);
+        rule_apply(limits, &rule->limits, certain);
+        if (rule->profile != CONFIG_NO_PROFILE)
+            rule_apply(limits, &config->profiles[rule->profile].limits, certain);
+    }
+    if (!*who->profile)
+        return 0;
+    const struct config_profile *profile = find_profile(config, who->profile);
+    if (!profile)
+        return -ENOENT;
+    config_limits_tighten(limits, &profile->limits);
+    return 0;
+}
+
+bool config_total_of(const struct config_total *totals, size_t count, uint32_t id,
+                     struct config_limits *limits)
+{
+    bool found = false;
+    *limits = config_limits_none;
+    for (size_t i = 0; i < count; i++) {
+        const struct config_total *total = &totals[i];
+        if (total->id_count && id != CONFIG_ID_UNKNOWN &&
+            !in_ranges(total->ids, total->id_count, id))
+            continue;
+        config_limits_tighten(limits, &total->limits);
+        found = true;
+    }
+    return found;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/config/schedule.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/dialect.h"
+#include "common/units.h"
+
+#define MS UINT64_C(1000000)
+
+#define LEASE_MIN     (5 * MS)
+#define LEASE_MAX     (10000 * MS)
+#define PRECISION_MIN 100u
+#define PRECISION_MAX 5000u
+#define QUANTUM_MIN   (5 * MS)
+#define QUANTUM_MAX   (3600000 * MS)
+
+static const char *const modes[SCHEDULE_MODES] = {"concurrent", "strict", "fair", "turns"};
+
+/* NVIDIA's classes of time slices, by their numbers. */
+static const struct {
+    const char *name;
+    uint64_t lease_ns;
+} classes[] = {
+    {"default", 250 * MS}, {"short", 10 * MS}, {"medium", 100 * MS}, {"long", 1000 * MS}};
+
+static const struct {
+    const char *name;
+    enum schedule_part part;
+    const char *form;
+} parts[] = {
+    {"mode", SCHEDULE_MODE, SCHEDULE_FORM_MODE},
+    {"lease", SCHEDULE_LEASE, SCHEDULE_FORM_LEASE},
+    {"precision", SCHEDULE_PRECISION, SCHEDULE_FORM_PRECISION},
+    {"quantum", SCHEDULE_QUANTUM, SCHEDULE_FORM_QUANTUM},
+};
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+struct schedule schedule_default(void)
+{
+    return (struct schedule){.mode = SCHEDULE_CONCURRENT,
+                             .precision = 500,
+                             .lease_ns = classes[0].lease_ns,
+                             .quantum_ns = 30000 * MS};
+}
+
+const char *schedule_mode_name(enum schedule_mode mode)
+{
+    return modes[mode];
+}
+
+bool schedule_time_enforced(enum schedule_mode mode)
+{
+    return mode == SCHEDULE_STRICT || mode == SCHEDULE_FAIR;
+}
+
+static bool word_equals(const char *name, const char *text, size_t length)
+{
+    return strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
+unsigned schedule_part_of(const char *name, size_t length)
+{
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (word_equals(parts[i].name, name, length))
+            return parts[i].part;
+    return 0;
+}
+
+static int read_mode(const char *text, size_t length, enum schedule_mode *mode)
+{
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        if (word_equals(modes[i], text, length)) {
+            *mode = (enum schedule_mode)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static int read_time(const char *text, size_t length, uint64_t least, uint64_t most, uint64_t *ns)
+{
+    uint64_t read;
+    int result = units_parse_duration(text, length, &read);
+    if (result == 0 && (read < least || read > most))
+        result = -ERANGE;
+    if (result == 0)
+        *ns = read;
+    return result;
+}
+
+static int read_lease(const char *text, size_t length, uint64_t *ns)
+{
+    for (size_t i = 0; i < COUNT(classes); i++) {
+        const char number[2] = {(char)('0' + i), '\0'};
+        if (word_equals(classes[i].name, text, length) || word_equals(number, text, length)) {
+            *ns = classes[i].lease_ns;
+            return 0;
+        }
+    }
+    return read_time(text, length, LEASE_MIN, LEASE_MAX, ns);
+}
+
+static int read_precision(const char *text, size_t length, uint32_t *precision)
+{
+    struct dialect_amount amount;
+    int result = dialect_parse_share(text, length, &amount);
+    if (result == 0 && (amount.value < PRECISION_MIN || amount.value > PRECISION_MAX))
+        result = -ERANGE;
+    if (result == 0)
+        *precision = (uint32_t)amount.value;
+    return result;
+}
+
+int schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
+                 size_t length, char *why, size_t why_size)
+{
+    int result = -EINVAL;
+    if (part == SCHEDULE_MODE)
+        result = read_mode(value, length, &schedule->mode);
+    else if (part == SCHEDULE_LEASE)
+        result = read_lease(value, length, &schedule->lease_ns);
+    else if (part == SCHEDULE_PRECISION)
+        result = read_precision(value, length, &schedule->precision);
+    else if (part == SCHEDULE_QUANTUM)
+        result = read_time(value, length, QUANTUM_MIN, QUANTUM_MAX, &schedule->quantum_ns);
+    for (size_t i = 0; result < 0 && why_size && i < COUNT(parts); i++)
+        if (parts[i].part == part)
+            snprintf(why, why_size, "%s: \"%.*s\" is not %s", parts[i].name,
+                     length < 48 ? (int)length : 48, value, parts[i].form);
+    return result;
+}
+
+void schedule_merge(struct schedule *schedule, const struct schedule *from, unsigned which)
+{
+    if (which & SCHEDULE_MODE)
+        schedule->mode = from->mode;
+    if (which & SCHEDULE_LEASE)
+        schedule->lease_ns = from->lease_ns;
+    if (which & SCHEDULE_PRECISION)
+        schedule->precision = from->precision;
+    if (which & SCHEDULE_QUANTUM)
+        schedule->quantum_ns = from->quantum_ns;
+}
+
+bool schedule_equal(const struct schedule *a, const struct schedule *b)
+{
+    return a->mode == b->mode && a->lease_ns == b->lease_ns && a->precision == b->precision &&
+           a->quantum_ns == b->quantum_ns;
+}
+
+const char *schedule_format(const struct schedule *schedule, char *text, size_t size)
+{
+    char lease[UNITS_TEXT], precision[UNITS_TEXT], quantum[UNITS_TEXT];
+    snprintf(text, size, "mode %s, lease %s, precision %s%%, quantum %s", modes[schedule->mode],
+             units_format_duration(schedule->lease_ns, lease),
+             units_format_percentage(schedule->precision, precision),
+             units_format_duration(schedule->quantum_ns, quantum));
+    return text;
+}
+
+struct proto_worker_schedule schedule_message(const struct schedule *schedule)
+{
+    return (struct proto_worker_schedule){.mode = schedule->mode,
+                                          .precision = schedule->precision,
+                                          .lease = schedule->lease_ns,
+                                          .quantum = schedule->quantum_ns};
+}

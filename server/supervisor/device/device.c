@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/device/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/timeline.h"
+#include "server/supervisor/account/address_plan.h"
+#include "server/supervisor/settings.h"
+
+/* Delays between starts: short after a fault, for clients wait; long for a driver that stays
+ * broken. */
+#define RESTART_DELAY_MIN_MS 50
+#define RESTART_DELAY_MAX_MS 10000
+/* A worker that lived this long is a good one: its successor starts without a delay. */
+#define SETTLED_NS UINT64_C(30000000000)
+/* What a worker that lost its channel, or was asked to stop, may take to end. */
+#define EXIT_TIMEOUT_MS 5000
+
+static void device_down(struct device *device);
+
+const char *device_state_name(enum device_state state)
+{
+    static const char *const names[] = {"starting", "ready", "waiting", "stopped"};
+    return names[state];
+}
+
+void device_open(struct device *device, uv_loop_t *loop, const struct settings *settings,
+                 uint32_t index, uint32_t ordinal, const struct device_events *events)
+{
+    *device = (struct device){.loop = loop,
+                              .settings = settings,
+                              .events = *events,
+                              .index = index,
+                              .ordinal = ordinal,
+                              .state = DEVICE_WAITING,
+                              .schedule = settings->schedule};
+    device->admission.limits = config_limits_none;
+    quota_open(&device->memory, "device memory of all clients together", 0, NULL);
+    uv_timer_init(loop, &device->timer);
+    device->timer.data = device;
+    device->timer_open = true;
+}
+
+/* The present worker is of no more use. Its clients are marked first, so that what the link's end
+ * answers them is not passed on as if they lived. */
+static void device_fail(struct device *device, uint32_t error, const char *text)
+{
+    if (!device->link)
+        return;
+    bool was_ready = device->state == DEVICE_READY;
+    if (!device->stopping) {
+        snprintf(device->trouble, sizeof device->trouble, "%s", text);
+        if (was_ready)
+            log_error("device %u: the worker is lost: %s: %s", device->index, error_name(error),
+                      text);
+    }
+    device->state = DEVICE_WAITING;
+    device->events.lost(device->events.context, device, error, text);
+    worker_link_close(device->link);
+    device->link = NULL;
+    if (was_ready && timeline_now() - device->ready_at > SETTLED_NS)
+        device->failures = 0;
+    else
+        device->failures++;
+    if (device->process)
+        worker_process_expire(device->process, EXIT_TIMEOUT_MS);
+    else
+        device_down(device);
+}
+
+/* ---- how its clients share it: what the worker is told, and what it said to that ---- */
+
+struct scheduling {
+    struct device *device;
+    struct schedule schedule;
+    change_done *done; /* NULL: a new worker's first */
+    void *context;
+    char by[64];
+};
+
+static void schedule_take(struct device *device, const struct schedule *schedule, const char *by)
+{
+    char text[160];
+    bool same = schedule_equal(&device->schedule, schedule);
+    device->schedule = *schedule;
+    if (!same)
+        log_notice("device %u has by %s: %s", device->index, by,
+                   schedule_format(schedule, text, sizeof text));
+}
+
+/* A worker that was never told anything shares as it was built to. */
+static void schedule_first_refused(struct device *device, const char *text)
+{
+    char kept[160];
+    struct schedule asked = device->schedule;
+    device->schedule = schedule_default();
+    log_error("device %u can't be shared by %s: %s", device->index,
+              schedule_format(&asked, kept, sizeof kept), text);
+}
+
+static void schedule_answered(void *context, const struct worker_answer *answer)
+{
+    struct scheduling *scheduling = context;
+    struct device *device = scheduling->device;
+    bool first = !scheduling->done;
+    device->scheduling--;
+    if (answer->outcome == WORKER_ANSWERED && !first)
+        schedule_take(device, &scheduling->schedule, scheduling->by);
+    else if (answer->outcome == WORKER_REFUSED && first)
+        schedule_first_refused(device, answer->text);
+    if (!first)
+        scheduling->done(scheduling->context, device->index, answer->error, answer->text);
+    free(scheduling);
+}
+
+static int schedule_ask(struct device *device, const struct schedule *schedule, const char *by,
+                        change_done *done, void *context)
+{
+    struct proto_worker_schedule body = schedule_message(schedule);
+    struct scheduling *scheduling = malloc(sizeof *scheduling);
+    if (!scheduling)
+        return -ENOMEM;
+    *scheduling = (struct scheduling){
+        .device = device, .schedule = *schedule, .done = done, .context = context};
+    snprintf(scheduling->by, sizeof scheduling->by, "%s", by);
+    struct worker_request request = {.opcode = PROTO_WORKER_SCHEDULE, .body = &body};
+    int result = device_request(device, &request, schedule_answered, scheduling);
+    if (result < 0) {
+        free(scheduling);
+        return result;
+    }
+    device->scheduled = *schedule;
+    device->scheduling++;
+    return 0;
+}
+
+/* A new worker is told how its clients share the device before it hears of any. */
+static void schedule_begin(struct device *device)
+{
+    int result = schedule_ask(device, &device->schedule, "", NULL, NULL);
+    if (result < 0)
+        schedule_first_refused(device, strerror(-result));
+}
+
+/* ---- what the worker says ---- */
+
+static void info_take(struct device *device, const struct proto_device_info *info)
+{
+    if (device->state != DEVICE_STARTING) {
+        device_fail(device, PROTO_ERROR_WORKER_LOST, "the worker described its device twice");
+        return;
+    }
+    if (!info->memory || !info->granularity || (info->granularity & (info->granularity - 1)) ||
+        info->granularity > ADDRESS_PLAN_SMALLEST) {
+        device_fail(device, PROTO_ERROR_WORKER_LOST,
+                    "the driver reports a device without memory, or of a strange granularity");
+        return;
+    }
+    device->info = *info;
+    device->info.device = device->index;
+    device->memory.limit = info->memory;
+    device->known = true;
+    device->state = DEVICE_READY;
+    device->ready_at = timeline_now();
+    device->served = true;
+    log_notice("device %u: %s, %u multiprocessors, %llu MiB, is ready", device->index, info->name,
+               info->multiprocessors, (unsigned long long)(info->memory >> 20));
+    schedule_begin(device);
+    device->events.ready(device->events.context, device);
+}
+
+static void link_notice(void *context, struct channel_message *message)
+{
+    struct device *device = context;
+    switch (message->header.opcode) {
+    case PROTO_DEVICE_INFO:
+        info_take(device, message->body);
+        break;
+    case PROTO_WORKER_FAULT: {
+        struct proto_worker_fault fault;
+        memcpy(&fault, message->body, sizeof fault);
+        device_fail(device, fault.error, fault.text);
+        break;
+    }
+    case PROTO_WORKER_MISBEHAVED: {
+        struct proto_worker_misbehaved complaint;
+        memcpy(&complaint, message->body, sizeof complaint);
+        device->events.complained(device->events.context, device, message->header.client,
+                                  complaint.error, complaint.text);
+        break;
+    }
+    default:
+        log_warning("device %u: the worker sent %s without being asked", device->index,
+                    message->type->name);
+    }
+}
+
+static void link_lost(void *context, const char *why)
+{
+    struct device *device = context;
+    char text[380];
+    device->silent = !why;
+    if (!why && device->how[0])
+        snprintf(text, sizeof text, "the worker of device %u %s%s", device->index, device->how,
+                 device->served ? "" : " before it was ready");
+    else
+        snprintf(text, sizeof text, "the worker of device %u ended: %s", device->index,
+                 why ? why : "it closed its connection");
+    device_fail(device, PROTO_ERROR_WORKER_LOST, text);
+}
+
+/* Who hung up before, or is about to, has not said why: the kernel may know more. */
+static void process_ended(void *context, int status)
+{
+    struct device *device = context;
+    worker_process_describe(status, device->how, sizeof device->how);
+    if (status || !device->stopping)
+        log_warning("device %u: the worker %s", device->index, device->how);
+    worker_process_free(device->process);
+    device->process = NULL;
+    if (device->link) {
+        /* Its last words may still lie in the socket. */
+        worker_link_finish(device->link);
+        return;
+    }
+    if (device->silent)
+        snprintf(device->trouble, sizeof device->trouble, "the worker %s%s", device->how,
+                 device->served ? "" : " before it was ready");
+    device_down(device);
+}
+
+static int channel_adopt(struct device *device, int fd)
+{
+    struct worker_link_events events = {
+        .notice = link_notice, .lost = link_lost, .context = device};
+    device->silent = device->served = false;
+    device->how[0] = 0;
+    device->state = DEVICE_STARTING;
+    return worker_link_open(&device->link, device->loop, fd, &events);
+}
+
+int device_adopt(struct device *device, int fd)
+{
+    device->starts++;
+    return channel_adopt(device, fd);
+}
+
+int device_start(struct device *device)
+{
+    int channel;
+    device->starts++;
+    int result = worker_process_start(&device->process, device->loop, device->settings,
+                                      device->ordinal, &channel, process_ended, device);
+    if (result == 0)
+        result = channel_adopt(device, channel);
+    if (result < 0) {
+        device->state = DEVICE_WAITING;
+        snprintf(device->trouble, sizeof device->trouble, "the worker could not be started: %s",
+                 strerror(-result));
+        if (device->process)
+            worker_process_expire(device->process, 0);
+    }
+    return result;
+}
+
+static void start_again(uv_timer_t *timer)
+{
+    struct device *device = timer->data;
+    if (device_start(device) < 0) {
+        device->failures++;
+        if (!device->process)
+            device_down(device);
+    }
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct device *device = handle->data;
+    device->state = DEVICE_STOPPED;
+    device->events.stopped(device->events.context, device);
+}
+
+/* Neither process nor link is left. */
+static void device_down(struct device *device)
+{
+    if (device->stopping) {
+        if (device->timer_open) {
+            device->timer_open = false;
+            uv_close((uv_handle_t *)&device->timer, timer_closed);
+        }
+        return;
+    }
+    device->state = DEVICE_WAITING;
+    if (!device->known) {
+        device->failed_once = true;
+        device->events.failed(device->events.context, device);
+        if (device->stopping)
+            return;
+    }
+    uint32_t doublings = device->failures < 8 ? device->failures : 8;
+    uint64_t delay = device->failures ? (uint64_t)RESTART_DELAY_MIN_MS << (doublings - 1) : 0;
+    uv_timer_start(&device->timer, start_again,
+                   delay < RESTART_DELAY_MAX_MS ? delay : RESTART_DELAY_MAX_MS, 0);
+}
+
+void device_stop(struct device *device)
+{
+    if (device->stopping)
+        return;
+    device->stopping = true;
+    uv_timer_stop(&device->timer);
+    if (device->link)
+        device_fail(device, PROTO_ERROR_CONNECTION_LOST, "the server is stopping");
+    else if (device->process)
+        worker_process_expire(device->process, EXIT_TIMEOUT_MS);
+    else
+        device_down(device);
+}
+
+int device_request(struct device *device, const struct worker_request *request,
+                   worker_link_reply *reply, void *context)
+{
+    return device->link ? worker_link_request(device->link, request, reply, context) : -EPIPE;
+}
+
+void device_cancel(struct device *device, uint32_t client)
+{
+    if (device->link)
+        worker_link_cancel(device->link, client);
+}
+
+void device_abandon(struct device *device)
+{
+    if (device->link)
+        worker_link_finish(device->link);
+}
+
+void device_explain(const struct device *device, char *text, size_t bytes)
+{
+    if (device->stopping)
+        snprintf(text, bytes, "the server is stopping");
+    else if (device->trouble[0])
+        snprintf(text, bytes, "device %u has no worker now: %s", device->index, device->trouble);
+    else
+        snprintf(text, bytes, "the worker of device %u is starting", device->index);
+}
+
+int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
+                        const char *by, change_done *done, void *context)
+{
+    /* What this change leaves alone is as the one before leaves it, which may be on its way. */
+    struct schedule schedule = device->scheduling ? device->scheduled : device->schedule;
+    schedule_merge(&schedule, to, parts);
+    if (device->state == DEVICE_READY)
+        return schedule_ask(device, &schedule, by, done, context);
+    schedule_take(device, &schedule, by);
+    return 1;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/device/discovery.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/timeline.h"
+#include "server/supervisor/device/worker_process.h"
+
+#define OUTPUT_MAX        8192
+#define ANSWER_TIMEOUT_MS 60000
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)tolower((unsigned char)c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Reads up to 32 hexadecimal digits, dashes between them ignored. Returns how many, -1 if others.
+ */
+static int read_uuid(const char *text, size_t length, uint8_t uuid[16])
+{
+    int digits = 0;
+    memset(uuid, 0, LIMITS_UUID_BYTES);
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '-')
+            continue;
+        int digit = hex_digit(text[i]);
+        if (digit < 0 || digits == 32)
+            return -1;
+        uuid[digits / 2] |= (uint8_t)(digits % 2 ? digit : digit << 4);
+        digits++;
+    }
+    return digits;
+}
+
+static int parse_line(struct discovery *discovery, const char *line, char *text, size_t text_bytes)
+{
+    unsigned number;
+    int used = 0;
+    if (sscanf(line, "error %u %n", &number, &used) == 1 && used) {
+        snprintf(text, text_bytes, "%s", line + used);
+        return -ENODEV;
+    }
+    struct discovery_device device;
+    used = 0;
+    if (sscanf(line, "device %u %n", &number, &used) != 1 || !used ||
+        read_uuid(line + used, strlen(line + used), device.uuid) != 32) {
+        snprintf(text, text_bytes, "the worker answered --list with \"%s\"", line);
+        return -EPROTO;
+    }
+    if (discovery->count == SETTINGS_DEVICES_MAX) {
+        snprintf(text, text_bytes, "the driver has more than %d devices", SETTINGS_DEVICES_MAX);
+        return -E2BIG;
+    }
+    device.ordinal = number;
+    discovery->devices[discovery->count++] = device;
+    return 0;
+}
+
+int discovery_parse(struct discovery *discovery, char *output, char *text, size_t text_bytes)
+{
+    char *rest = NULL;
+    discovery->count = 0;
+    for (char *line = strtok_r(output, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        int result = parse_line(discovery, line, text, text_bytes);
+        if (result < 0)
+            return result;
+    }
+    if (!discovery->count) {
+        snprintf(text, text_bytes, "the driver has no device");
+        return -ENODEV;
+    }
+    return 0;
+}
+
+int discovery_restrict(struct discovery *discovery, const struct limits_wish *limits, char *text,
+                       size_t text_bytes)
+{
+    uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
+    unsigned indices[LIMITS_DEVICES_MAX];
+    struct discovery chosen = {.count = 0};
+    for (uint32_t i = 0; i < discovery->count; i++)
+        memcpy(uuids[i], discovery->devices[i].uuid, sizeof uuids[i]);
+    int count = limits_visible_resolve(limits, (const uint8_t(*)[LIMITS_UUID_BYTES])uuids,
+                                       discovery->count, indices, text, text_bytes);
+    if (count < 0)
+        return count;
+    for (int i = 0; i < count; i++)
+        chosen.devices[chosen.count++] = discovery->devices[indices[i]];
+    if (!chosen.count) {
+        snprintf(text, text_bytes, "%s leaves none of the driver's %u devices to serve",
+                 limits->visible_from ? limits->visible_from : "the list of visible devices",
+                 discovery->count);
+        return -ENODEV;
+    }
+    *discovery = chosen;
+    return 0;
+}
+
+/* Reads until the end, at most OUTPUT_MAX - 1 bytes and ANSWER_TIMEOUT_MS. Returns bytes or -errno.
+ */
+static ssize_t read_all(int fd, char *output)
+{
+    size_t used = 0;
+    uint64_t end = timeline_now() + UINT64_C(1000000) * ANSWER_TIMEOUT_MS;
+    for (;;) {
+        uint64_t now = timeline_now();
+        if (now >= end)
+            return -ETIMEDOUT;
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int ready = poll(&wait, 1, (int)((end - now) / 1000000) + 1);
+        if (ready < 0 && errno != EINTR)
+            return -errno;
+        if (ready <= 0)
+            continue;
+        ssize_t got = read(fd, output + used, OUTPUT_MAX - 1 - used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            output[used] = 0;
+            return got < 0 ? -errno : (ssize_t)used;
+        }
+        used += (size_t)got;
+        if (used == OUTPUT_MAX - 1)
+            return -E2BIG;
+    }
+}
+
+static pid_t lister_start(const struct settings *settings, int output)
+{
+    const char *words[] = {settings->worker, "--driver", settings->driver, "--list", NULL};
+    char **environment = worker_process_environment(environ);
+    if (!environment)
+        return -ENOMEM;
+    pid_t pid = worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment,
+                                     -1, output);
+    free(environment);
+    return pid;
+}
+
+int discovery_run(struct discovery *discovery, const struct settings *settings, char *text,
+                  size_t text_bytes)
+{
+    char output[OUTPUT_MAX];
+    int pipes[2], status = 0;
+    discovery->count = 0;
+    if (pipe2(pipes, O_CLOEXEC) < 0) {
+        int saved = errno;
+        snprintf(text, text_bytes, "no pipe to the worker: %s", strerror(saved));
+        return -saved;
+    }
+    pid_t pid = lister_start(settings, pipes[1]);
+    close(pipes[1]);
+    if (pid < 0) {
+        close(pipes[0]);
+        snprintf(text, text_bytes, "%s could not be started: %s", settings->worker,
+                 strerror(-(int)pid));
+        return (int)pid;
+    }
+    ssize_t bytes = read_all(pipes[0], output);
+    close(pipes[0]);
+    if (bytes < 0)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (bytes < 0) {
+        snprintf(text, text_bytes, "the driver %s did not list its devices: %s", settings->driver,
+                 strerror(-(int)bytes));
+        return (int)bytes;
+    }
+    if (status && !bytes) {
+        char how[128];
+        worker_process_describe(status, how, sizeof how);
+        snprintf(text, text_bytes, "%s %s when it was asked for the driver's devices",
+                 settings->worker, how);
+        return -ENODEV;
+    }
+    int result = discovery_parse(discovery, output, text, text_bytes);
+    return result < 0 ? result : discovery_restrict(discovery, &settings->limits, text, text_bytes);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/device/tracing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/array.h"
+#include "common/log.h"
+#include "common/shm.h"
+#include "common/timeline.h"
+#include "server/supervisor/loop/job.h"
+#include "server/supervisor/device/device.h"
+
+/* A worker that does not answer must not keep who asked waiting, nor the next trace. */
+#define ANSWER_TIMEOUT_MS 5000
+#define CLIENTS_MAX       65536
+
+enum tracing_state { TRACING_STARTING, TRACING_RUNNING, TRACING_STOPPING, TRACING_ENDED };
+
+struct tracing {
+    struct job job; /* first */
+    bool filling;   /* it is under way, and uses the memory */
+    struct device *device;
+    enum tracing_state state;
+    uv_timer_t timer;
+    bool closed;          /* the timer is */
+    unsigned outstanding; /* requests to the worker, and the job */
+    bool hurried;         /* it is to end before its time */
+    struct shm memory;
+    uint64_t milliseconds;
+    uint64_t began, ends; /* CLOCK_MONOTONIC */
+    char by[64];
+    trace_done *done; /* NULL: nobody waits any more */
+    void *context;
+    struct trace_client *clients;
+    size_t count, room;
+};
+
+static void tracing_free_if_over(struct tracing *tracing)
+{
+    if (!tracing->closed || tracing->outstanding)
+        return;
+    free(tracing->clients);
+    free(tracing);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct tracing *tracing = handle->data;
+    tracing->closed = true;
+    tracing_free_if_over(tracing);
+}
+
+/* trouble: NULL if the worker brought it to its end. */
+static void hand_over(struct tracing *tracing, const char *trouble)
+{
+    struct trace trace = {.device = tracing->device->index,
+                          .milliseconds = tracing->milliseconds,
+                          .memory = shm_readonly_fd(&tracing->memory),
+                          .trouble = trouble,
+                          .clients = tracing->clients,
+                          .client_count = tracing->count};
+    if (trace.memory < 0) {
+        tracing->done(tracing->context, PROTO_ERROR_SERVER_RESOURCES,
+                      "the server has no descriptor left for the trace", NULL);
+        return;
+    }
+    tracing->done(tracing->context, 0, "", &trace);
+    close(trace.memory);
+}
+
+/* error: 0, or why there is no trace at all; text: then why, else what cut it short, or NULL. */
+static void tracing_finish(struct tracing *tracing, uint32_t error, const char *text)
+{
+    tracing->state = TRACING_ENDED;
+    tracing->device->tracing = NULL;
+    if (tracing->done && error)
+        tracing->done(tracing->context, error, text, NULL);
+    else if (tracing->done)
+        hand_over(tracing, text);
+    tracing->done = NULL;
+    if (!tracing->filling)
+        shm_release(&tracing->memory);
+    uv_close((uv_handle_t *)&tracing->timer, timer_closed);
+}
+
+/* ---- the worker ---- */
+
+static const struct worker_request stop_request = {.opcode = PROTO_WORKER_TRACE_STOP};
+
+/* The worker brought it to its end, in its time or earlier. */
+static void finish_well(struct tracing *tracing)
+{
+    char text[120];
+    if (!tracing->hurried) {
+        tracing_finish(tracing, 0, NULL);
+        return;
+    }
+    snprintf(text, sizeof text, "who asked for it ended it after %.3f of %.3f s",
+             (double)(tracing->ends - tracing->began) / 1e9, (double)tracing->milliseconds / 1e3);
+    log_notice("device %u: the trace for %s is over: %s", tracing->device->index, tracing->by,
+               text);
+    tracing_finish(tracing, 0, text);
+}
+
+static void stop_answered(void *context, const struct worker_answer *answer)
+{
+    struct tracing *tracing = context;
+    tracing->outstanding--;
+    if (tracing->state == TRACING_STOPPING && answer->outcome == WORKER_ANSWERED)
+        finish_well(tracing);
+    else if (tracing->state == TRACING_STOPPING)
+        tracing_finish(tracing, 0, "the worker ended meanwhile");
+    tracing_free_if_over(tracing);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    struct tracing *tracing = timer->data;
+    if (tracing->state == TRACING_STARTING) {
+        device_request(tracing->device, &stop_request, NULL, NULL);
+        tracing_finish(tracing, PROTO_ERROR_DEVICE_NOT_READY,
+                       "the worker has not answered for 5 s");
+    } else if (tracing->state == TRACING_STOPPING) {
+        tracing_finish(tracing, 0,
+                       "the worker has not answered for 5 s: its last records may be missing");
+    } else {
+        tracing->state = TRACING_STOPPING;
+        tracing->outstanding++;
+        uv_timer_start(timer, on_time, ANSWER_TIMEOUT_MS, 0);
+        if (device_request(tracing->device, &stop_request, stop_answered, tracing) == 0)
+            return;
+        tracing->outstanding--;
+        tracing_finish(tracing, 0, "the worker ended meanwhile");
+    }
+}
+
+static void start_answered(void *context, const struct worker_answer *answer)
+{
+    struct tracing *tracing = context;
+    tracing->outstanding--;
+    if (tracing->state == TRACING_STARTING && answer->outcome == WORKER_ANSWERED) {
+        tracing->state = TRACING_RUNNING;
+        log_notice("device %u: a trace of %.3f s for %s", tracing->device->index,
+                   (double)tracing->milliseconds / 1e3, tracing->by);
+        tracing->began = timeline_now();
+        tracing->ends = tracing->began + (tracing->hurried ? 0 : tracing->milliseconds * 1000000);
+        uv_timer_start(&tracing->timer, on_time, tracing->hurried ? 0 : tracing->milliseconds, 0);
+    } else if (tracing->state == TRACING_STARTING) {
+        bool refused = answer->outcome == WORKER_REFUSED;
+        tracing_finish(tracing, refused ? answer->error : PROTO_ERROR_DEVICE_NOT_READY,
+                       refused ? answer->text : "the worker ended before the trace had begun");
+    }
+    tracing_free_if_over(tracing);
+}
+
+void tracing_lost(struct tracing *tracing)
+{
+    if (!tracing)
+        return;
+    if (tracing->state == TRACING_STARTING)
+        tracing_finish(tracing, PROTO_ERROR_DEVICE_NOT_READY,
+                       "the worker ended before the trace had begun");
+    else
+        tracing_finish(tracing, 0, "the worker ended meanwhile");
+}
+
+/* ---- clients ---- */
+
+void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pid_t pid, uid_t uid)
+{
+    if (!tracing || tracing->count == CLIENTS_MAX)
+        return;
+    /* Without memory it shows with its number alone. */
+    if (array_reserve(tracing->clients, tracing->room, tracing->count + 1) < 0)
+        return;
+    struct trace_client *client = &tracing->clients[tracing->count++];
+    *client = (struct trace_client){.number = number, .pid = pid, .uid = uid};
+    snprintf(client->name, sizeof client->name, "%s", name);
+}
+
+/* ---- its beginning and end ---- */
+
+static int trace_begin(struct tracing *tracing)
+{
+    struct proto_worker_trace_start body = {.count = PROTO_TRACE_BYTES};
+    struct worker_request request = {.opcode = PROTO_WORKER_TRACE_START,
+                                     .body = &body,
+                                     .fds = &tracing->memory.fd,
+                                     .fd_count = 1};
+    return device_request(tracing->device, &request, start_answered, tracing);
+}
+
+/* Filled before it is used: a page that can't be had later would end the worker, and the context
+ * with it. */
+static int memory_fill(struct job *job)
+{
+    const struct tracing *tracing = (const struct tracing *)job;
+    return fallocate(tracing->memory.fd, 0, 0, PROTO_TRACE_BYTES) < 0 ? -errno : 0;
+}
+
+static void memory_filled(struct job *job, int result)
+{
+    struct tracing *tracing = (struct tracing *)job;
+    tracing->filling = false;
+    tracing->outstanding--;
+    if (tracing->state == TRACING_ENDED) {
+        shm_release(&tracing->memory);
+    } else if (result < 0) {
+        tracing_finish(tracing, PROTO_ERROR_SERVER_RESOURCES,
+                       "the server is short of memory for a trace");
+    } else {
+        tracing->outstanding++;
+        if (trace_begin(tracing) < 0) {
+            tracing->outstanding--;
+            tracing_finish(tracing, PROTO_ERROR_DEVICE_NOT_READY, "the worker takes no requests");
+        }
+    }
+    tracing_free_if_over(tracing);
+}
+
+uint32_t tracing_check(const struct device *device, char *why, size_t why_size)
+{
+    if (device->state != DEVICE_READY) {
+        device_explain(device, why, why_size);
+        return PROTO_ERROR_DEVICE_NOT_READY;
+    }
+    if (!device->tracing)
+        return 0;
+    uint64_t now = timeline_now();
+    if (device->tracing->ends > now)
+        snprintf(why, why_size,
+                 "GPU %u is being traced for %s, for %.1f s more: one trace at a time, try again "
+                 "then",
+                 device->index, device->tracing->by, (double)(device->tracing->ends - now) / 1e9);
+    else
+        snprintf(why, why_size, "a trace of GPU %u for %s is just ending: try again", device->index,
+                 device->tracing->by);
+    return PROTO_ERROR_TOO_MANY_OBJECTS;
+}
+
+uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char *by,
+                       trace_done *done, void *context, char *why, size_t why_size)
+{
+    struct tracing *tracing = calloc(1, sizeof *tracing);
+    int result =
+        tracing ? shm_create(&tracing->memory, "gpushare-trace", PROTO_TRACE_BYTES) : -ENOMEM;
+    if (result < 0) {
+        snprintf(why, why_size, "the server has no %d MiB of memory for a trace: %s",
+                 PROTO_TRACE_BYTES >> 20, strerror(-result));
+        free(tracing);
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    tracing->device = device;
+    tracing->filling = true;
+    tracing->milliseconds = milliseconds;
+    tracing->ends = timeline_now() + milliseconds * 1000000;
+    snprintf(tracing->by, sizeof tracing->by, "%s", by);
+    uv_timer_init(device->loop, &tracing->timer);
+    tracing->timer.data = tracing;
+    device->tracing = tracing;
+    tracing->outstanding = 1;
+    result = job_start(&tracing->job, device->loop, memory_fill, memory_filled);
+    if (result < 0) {
+        tracing->filling = false;
+        tracing->outstanding = 0;
+        tracing_finish(tracing, 0, NULL); /* nobody is told: done is not set yet */
+        snprintf(why, why_size, "the server can't begin: %s", strerror(-result));
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    tracing->done = done;
+    tracing->context = context;
+    uv_timer_start(&tracing->timer, on_time, ANSWER_TIMEOUT_MS, 0);
+    return 0;
+}
+
+bool tracing_is_for(const struct tracing *tracing, const void *context)
+{
+    return tracing && tracing->done && tracing->context == context;
+}
+
+void tracing_stop(struct tracing *tracing)
+{
+    if (tracing->state > TRACING_RUNNING)
+        return;
+    tracing->hurried = true;
+    tracing->ends = timeline_now();
+    if (tracing->state == TRACING_RUNNING)
+        uv_timer_start(&tracing->timer, on_time, 0, 0);
+}
+
+void tracing_abandon(struct tracing *tracing)
+{
+    tracing->done = NULL;
+    device_request(tracing->device, &stop_request, NULL, NULL);
+    tracing_finish(tracing, 0, NULL);
+}

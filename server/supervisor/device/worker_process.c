@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/device/worker_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/supervisor/settings.h"
+
+#define CHANNEL_FD 3
+
+struct worker_process {
+    uv_poll_t poll;
+    uv_timer_t timer;
+    unsigned open_handles;
+    int pidfd;
+    pid_t pid;
+    worker_process_ended *ended;
+    void *context;
+};
+
+static const char *const given[] = {
+    "CUDA_MPS_PIPE_DIRECTORY=/nonexistent",
+    "CUDA_MPS_LOG_DIRECTORY=/nonexistent",
+    "CUDA_DEVICE_MAX_CONNECTIONS=32",
+    "CUDA_MODULE_LOADING=EAGER",
+};
+
+/* What decides about devices, or about MPS, is the server's business; so are systemd's words. */
+static const char *const dropped[] = {
+    "CUDA_MPS_",
+    "CUDA_VISIBLE_DEVICES=",
+    "CUDA_DEVICE_MAX_CONNECTIONS=",
+    "CUDA_MODULE_",
+    "GPUSHARE_",
+    "NOTIFY_SOCKET=",
+    "LISTEN_",
+    "LD_PRELOAD=",
+};
+
+static bool environment_keep(const char *variable)
+{
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
+        if (!strncmp(variable, dropped[i], strlen(dropped[i])))
+            return false;
+    return true;
+}
+
+char **worker_process_environment(char *const environment[])
+{
+    size_t count = 0, used = 0;
+    while (environment[count])
+        count++;
+    char **copy = calloc(count + sizeof given / sizeof *given + 1, sizeof *copy);
+    if (!copy)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (environment_keep(environment[i]))
+            copy[used++] = environment[i];
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        copy[used++] = (char *)(uintptr_t)given[i];
+    return copy;
+}
+
+/* In the child, between fork and exec: only what a signal handler might do. */
+static void worker_exec(const char *program, char *const words[], char *const environment[],
+                        int channel, int output, pid_t parent)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    /* The supervisor alone decides when a worker ends: signals to its group are not for them. */
+    setpgid(0, 0);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        _exit(126);
+    /* The supervisor may have died before that took hold. */
+    if (getppid() != parent)
+        _exit(126);
+    if (output >= 0 && dup2(output, STDOUT_FILENO) < 0)
+        _exit(126);
+    if (channel == CHANNEL_FD) {
+        if (fcntl(channel, F_SETFD, 0) < 0)
+            _exit(126);
+    } else if (channel >= 0 && dup2(channel, CHANNEL_FD) < 0) {
+        _exit(126);
+    }
+    execve(program, words, environment);
+    _exit(127);
+}
+
+pid_t worker_process_spawn(const char *program, char *const words[], char *const environment[],
+                           int channel, int output)
+{
+    sigset_t all, before;
+    pid_t parent = getpid();
+    /* No handler of the loop's may run in the child. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0)
+        worker_exec(program, words, environment, channel, output, parent);
+    int saved = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return pid < 0 ? -saved : pid;
+}
+
+static void process_reap(uv_poll_t *poll, int status, int events)
+{
+    struct worker_process *process = poll->data;
+    int wait_status;
+    (void)status;
+    (void)events;
+    if (waitpid(process->pid, &wait_status, WNOHANG) != process->pid)
+        return;
+    process->pid = 0;
+    uv_poll_stop(&process->poll);
+    uv_timer_stop(&process->timer);
+    process->ended(process->context, wait_status);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct worker_process *process = handle->data;
+    if (--process->open_handles)
+        return;
+    close(process->pidfd);
+    free(process);
+}
+
+void worker_process_free(struct worker_process *process)
+{
+    if (!process)
+        return;
+    uv_close((uv_handle_t *)&process->poll, handle_closed);
+    uv_close((uv_handle_t *)&process->timer, handle_closed);
+}
+
+static void process_expired(uv_timer_t *timer)
+{
+    struct worker_process *process = timer->data;
+    if (process->pid)
+        kill(process->pid, SIGKILL);
+}
+
+void worker_process_expire(struct worker_process *process, uint64_t milliseconds)
+{
+    if (!uv_is_active((uv_handle_t *)&process->timer))
+        uv_timer_start(&process->timer, process_expired, milliseconds, 0);
+}
+
+pid_t worker_process_pid(const struct worker_process *process)
+{
+    return process->pid;
+}
+
+/* From here on the process is known to the loop. */
+static int process_watch(struct worker_process *process, uv_loop_t *loop)
+{
+    process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    if (process->pidfd < 0)
+        return -errno;
+    int result = uv_poll_init(loop, &process->poll, process->pidfd);
+    if (result < 0) {
+        close(process->pidfd);
+        return result;
+    }
+    uv_timer_init(loop, &process->timer);
+    process->poll.data = process->timer.data = process;
+    process->open_handles = 2;
+    return uv_poll_start(&process->poll, UV_READABLE, process_reap);
+}
+
+static pid_t child_start(const struct settings *settings, uint32_t ordinal, int channel)
+{
+    char device[16], device_base[32], host_base[32], bytes[32], images[32];
+    snprintf(device, sizeof device, "%" PRIu32, ordinal);
+    snprintf(device_base, sizeof device_base, "0x%" PRIx64, settings->device_base);
+    snprintf(host_base, sizeof host_base, "0x%" PRIx64, settings->host_base);
+    snprintf(bytes, sizeof bytes, "0x%" PRIx64, settings->arena_bytes);
+    snprintf(images, sizeof images, "%" PRIu64, settings->image_memory);
+    const char *words[] = {settings->worker,
+                           "--driver",
+                           settings->driver,
+                           "--device",
+                           device,
+                           "--device-base",
+                           device_base,
+                           "--host-base",
+                           host_base,
+                           "--arena-bytes",
+                           bytes,
+                           "--image-memory",
+                           images,
+                           "--channel-fd",
+                           "3",
+                           NULL};
+    char **environment = worker_process_environment(environ);
+    if (!environment)
+        return -ENOMEM;
+    pid_t pid = worker_process_spawn(settings->worker, (char *const *)(uintptr_t)words, environment,
+                                     channel, -1);
+    free(environment);
+    return pid;
+}
+
+int worker_process_start(struct worker_process **out, uv_loop_t *loop,
+                         const struct settings *settings, uint32_t ordinal, int *channel,
+                         worker_process_ended *ended, void *context)
+{
+    int pair[2];
+    *out = NULL;
+    struct worker_process *process = calloc(1, sizeof *process);
+    if (!process)
+        return -ENOMEM;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+        int saved = errno;
+        free(process);
+        return -saved;
+    }
+    process->ended = ended;
+    process->context = context;
+    process->pid = child_start(settings, ordinal, pair[1]);
+    close(pair[1]);
+    int result = process->pid < 0 ? process->pid : process_watch(process, loop);
+    if (result < 0) {
+        if (process->pid > 0) {
+            kill(process->pid, SIGKILL);
+            waitpid(process->pid, NULL, 0);
+        }
+        close(pair[0]);
+        free(process);
+        return result;
+    }
+    *channel = pair[0];
+    *out = process;
+    return 0;
+}
+
+void worker_process_describe(int status, char *text, size_t bytes)
+{
+    if (WIFSIGNALED(status))
+        snprintf(text, bytes, "was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status) == 127)
+        snprintf(text, bytes, "could not be executed");
+    else
+        snprintf(text, bytes, "exited with status %d", WEXITSTATUS(status));
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/loop/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "server/supervisor/loop/socket_file.h"
+
+/* A thousand clients may start in one second. */
+#define BACKLOG 1024
+/* Connections taken in a row before the loop looks at others again. */
+#define BATCH 32
+/* The spare descriptor may be gone too (the whole system is out of files): how long to rest then.
+ */
+#define REST_MS 100
+
+struct listener {
+    uv_poll_t poll;
+    uv_timer_t rest;
+    unsigned handles;
+    int fd, spare;
+    bool complained;
+    void (*accepted)(void *context, int fd);
+    void *context;
+    struct socket_file file; /* none where systemd made it */
+};
+
+static int open_spare(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static bool is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+static void listener_ready(uv_poll_t *poll, int status, int events);
+
+static void rest_over(uv_timer_t *timer)
+{
+    struct listener *listener = timer->data;
+    if (listener->spare < 0)
+        listener->spare = open_spare();
+    uv_poll_start(&listener->poll, UV_READABLE, listener_ready);
+}
+
+/* Takes the connection with the spare descriptor and closes it: its client learns at once. */
+static void connection_shed(struct listener *listener, int error)
+{
+    if (!listener->complained)
+        log_error("connections are turned away: %s; raise the limit of file descriptors "
+                  "(LimitNOFILE)",
+                  strerror(error));
+    listener->complained = true;
+    if (listener->spare >= 0)
+        close(listener->spare);
+    int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0)
+        close(fd);
+    listener->spare = open_spare();
+    if (fd < 0 || listener->spare < 0) {
+        uv_poll_stop(&listener->poll);
+        uv_timer_start(&listener->rest, rest_over, REST_MS, 0);
+    }
+}
+
+static void listener_ready(uv_poll_t *poll, int status, int events)
+{
+    struct listener *listener = poll->data;
+    (void)status;
+    (void)events;
+    for (unsigned i = 0; i < BATCH; i++) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && is_shortage(errno))
+            connection_shed(listener, errno);
+        if (fd < 0)
+            return;
+        listener->complained = false;
+        listener->accepted(listener->context, fd);
+        if (uv_is_closing((uv_handle_t *)&listener->poll))
+            return;
+    }
+}
+
+static int listener_fail(int error, const char *path, char *why, size_t why_bytes)
+{
+    snprintf(why, why_bytes, "the clients' socket %s could not be made: %s%s", path,
+             strerror(error),
+             error == EADDRINUSE
+                 ? " (another server listens there, or it is no socket): name another with --socket"
+             : error == EACCES || error == ENOENT
+                 ? ": start as root, set XDG_RUNTIME_DIR to a folder of your own, "
+                   "or name other sockets with --socket and --admin-socket"
+                 : "");
+    return -error;
+}
+
+static void make_folder(const char *path)
+{
+    char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+    if (strlen(path) >= sizeof folder)
+        return;
+    strcpy(folder, path);
+    char *slash = strrchr(folder, '/');
+    if (slash && slash != folder) {
+        *slash = 0;
+        mkdir(folder, 0755); /* bind says what is wrong if this was in vain */
+    }
+}
+
+static int socket_make(struct listener *listener, const char *path, char *why, size_t why_bytes)
+{
+    make_folder(path);
+    listener->fd = socket_file_bind(&listener->file, SOCK_SEQPACKET, path);
+    if (listener->fd < 0)
+        return listener_fail(-listener->fd, path, why, why_bytes);
+    /* Any user may be a client; what each gets is decided by who it is. */
+    if (chmod(path, 0666) < 0 || listen(listener->fd, BACKLOG) < 0)
+        return listener_fail(errno, path, why, why_bytes);
+    return 0;
+}
+
+int listener_open(struct listener **out, uv_loop_t *loop, const char *path, int fd,
+                  void (*accepted)(void *context, int fd), void *context, char *why,
+                  size_t why_bytes)
+{
+    *out = NULL;
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (!listener)
+        return listener_fail(ENOMEM, path, why, why_bytes);
+    listener->fd = fd;
+    listener->accepted = accepted;
+    listener->context = context;
+    listener->spare = open_spare();
+    int result = 0;
+    if (fd < 0)
+        result = socket_make(listener, path, why, why_bytes);
+    else if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+        result = listener_fail(errno, "that was passed", why, why_bytes);
+    if (result == 0 && (result = uv_poll_init(loop, &listener->poll, listener->fd)) < 0)
+        listener_fail(-result, path, why, why_bytes);
+    if (result < 0) {
+        socket_file_remove(&listener->file);
+        if (listener->fd >= 0)
+            close(listener->fd);
+        if (listener->spare >= 0)
+            close(listener->spare);
+        free(listener);
+        return result;
+    }
+    uv_timer_init(loop, &listener->rest);
+    listener->poll.data = listener->rest.data = listener;
+    listener->handles = 2;
+    uv_poll_start(&listener->poll, UV_READABLE, listener_ready);
+    *out = listener;
+    return 0;
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct listener *listener = handle->data;
+    if (--listener->handles == 0)
+        free(listener);
+}
+
+void listener_close(struct listener **pointer)
+{
+    struct listener *listener = *pointer;
+    *pointer = NULL;
+    if (!listener)
+        return;
+    socket_file_remove(&listener->file);
+    uv_close((uv_handle_t *)&listener->poll, handle_closed);
+    uv_close((uv_handle_t *)&listener->rest, handle_closed);
+    close(listener->fd);
+    if (listener->spare >= 0)
+        close(listener->spare);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/loop/notify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/units.h"
+
+#define FIRST_FD 3 /* SD_LISTEN_FDS_START, fixed by the protocol */
+
+int notify_open(struct notify *notify, const char *notify_socket)
+{
+    *notify = NOTIFY_NONE;
+    if (!notify_socket || !*notify_socket)
+        return 0;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = strlen(notify_socket);
+    if ((notify_socket[0] != '/' && notify_socket[0] != '@') || length < 2 ||
+        length >= sizeof address.sun_path)
+        return -EINVAL;
+    memcpy(address.sun_path, notify_socket, length);
+    /* An abstract name starts with NUL and is exactly as long as the address says. */
+    if (notify_socket[0] == '@')
+        address.sun_path[0] = '\0';
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length +
+                                 (notify_socket[0] == '/' ? 1 : 0));
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, (const struct sockaddr *)&address, size) < 0) {
+        int saved = errno;
+        close(fd);
+        return -saved;
+    }
+    notify->fd = fd;
+    return 0;
+}
+
+void notify_close(struct notify *notify)
+{
+    if (notify->fd >= 0)
+        close(notify->fd);
+    notify->fd = -1;
+}
+
+static int send_state(const struct notify *notify, const char *state)
+{
+    if (notify->fd < 0)
+        return 0;
+    ssize_t sent;
+    do
+        sent = send(notify->fd, state, strlen(state), MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+int notify_ready(const struct notify *notify)
+{
+    return send_state(notify, "READY=1");
+}
+
+int notify_stopping(const struct notify *notify)
+{
+    return send_state(notify, "STOPPING=1");
+}
+
+int notify_status(const struct notify *notify, const char *text)
+{
+    static const char prefix[] = "STATUS=";
+    char state[sizeof prefix + 400];
+    snprintf(state, sizeof state, "%s%s", prefix, text);
+    /* A line break would begin another assignment. */
+    for (char *c = state; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return send_state(notify, state);
+}
+
+/* ---- sockets that were passed ---- */
+
+__attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t why_size,
+                                                        const char *format, ...)
+{
+    if (why_size) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(why, why_size, format, arguments);
+        va_end(arguments);
+    }
+    return -EINVAL;
+}
+
+static int option_of(int fd, int option)
+{
+    int value = -1;
+    socklen_t size = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, option, &value, &size) < 0 ? -1 : value;
+}
+
+/* The name of descriptor number `index`: the part between colons. False where there is none. */
+static bool name_of(const char *names, unsigned index, char name[32])
+{
+    for (; index > 0; index--) {
+        names = strchr(names, ':');
+        if (!names)
+            return false;
+        names++;
+    }
+    size_t length = strcspn(names, ":");
+    if (length >= 32)
+        length = 31;
+    memcpy(name, names, length);
+    name[length] = '\0';
+    return true;
+}
+
+static int socket_place(struct notify_sockets *sockets, int fd, const char *name, char *why,
+                        size_t why_size)
+{
+    int type = option_of(fd, SO_TYPE);
+    if (type < 0)
+        return refuse(why, why_size, "LISTEN_FDS: descriptor %d is not a socket", fd);
+    if (!name)
+        name = type == SOCK_SEQPACKET ? "client" : type == SOCK_STREAM ? "admin" : "";
+    bool is_client = strcmp(name, "client") == 0;
+    if (!is_client && strcmp(name, "admin") != 0)
+        return refuse(why, why_size,
+                      "LISTEN_FDNAMES: \"%s\" is neither \"client\" nor \"admin\": set "
+                      "FileDescriptorName= in the socket unit",
+                      name);
+    int wanted = is_client ? SOCK_SEQPACKET : SOCK_STREAM;
+    if (option_of(fd, SO_DOMAIN) != AF_UNIX || type != wanted || option_of(fd, SO_ACCEPTCONN) != 1)
+        return refuse(why, why_size,
+                      "LISTEN_FDS: descriptor %d (\"%s\") is not a listening Unix socket of type "
+                      "%s: use %s= in the socket unit",
+                      fd, name, is_client ? "SOCK_SEQPACKET" : "SOCK_STREAM",
+                      is_client ? "ListenSequentialPacket" : "ListenStream");
+    int *slot = is_client ? &sockets->client : &sockets->admin;
+    if (*slot >= 0)
+        return refuse(why, why_size, "LISTEN_FDS: two sockets are named \"%s\"", name);
+    *slot = fd;
+    return 0;
+}
+
+int notify_take_sockets(struct notify_sockets *sockets, const char *listen_pid,
+                        const char *listen_fds, const char *listen_fdnames, pid_t self, char *why,
+                        size_t why_size)
+{
+    uint64_t pid, count;
+    *sockets = (struct notify_sockets){-1, -1};
+    if (!listen_pid || !listen_fds)
+        return 0;
+    if (units_parse_number(listen_pid, strlen(listen_pid), INT32_MAX, &pid) != 0)
+        return refuse(why, why_size, "LISTEN_PID=\"%.40s\" is not a process number", listen_pid);
+    if (pid != (uint64_t)self)
+        return 0;
+    if (units_parse_number(listen_fds, strlen(listen_fds), 64, &count) != 0)
+        return refuse(why, why_size, "LISTEN_FDS=\"%.40s\" is not a number from 0 to 64",
+                      listen_fds);
+    for (unsigned i = 0; i < (unsigned)count; i++) {
+        int fd = FIRST_FD + (int)i;
+        char name[32];
+        bool named = listen_fdnames && *listen_fdnames;
+        if (named && !name_of(listen_fdnames, i, name))
+            return refuse(why, why_size, "LISTEN_FDNAMES has fewer names than LISTEN_FDS says");
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+            return refuse(why, why_size, "LISTEN_FDS: descriptor %d is not open", fd);
+        int result = socket_place(sockets, fd, named ? name : NULL, why, why_size);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}

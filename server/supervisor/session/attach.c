@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session/attach.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/limits.h"
+#include "common/log.h"
+#include "common/error.h"
+#include "common/ring.h"
+#include "server/supervisor/config/config.h"
+#include "server/supervisor/config/rules.h"
+#include "server/supervisor/session/host.h"
+#include "server/supervisor/session/memory.h"
+#include "server/supervisor/session/module.h"
+#include "server/supervisor/session/quota.h"
+#include "server/supervisor/session/request.h"
+#include "server/supervisor/session/server.h"
+#include "server/supervisor/device/tracing.h"
+
+#define PAGE UINT64_C(4096)
+
+static bool group_is_none(const uint8_t group[16])
+{
+    static const uint8_t none[16];
+    return memcmp(group, none, 16) == 0;
+}
+
+/* A token that another client guessed or overheard is of no use: process and user must be the same,
+ * and known (pid 0: a process in a namespace that can't be seen from here). */
+static bool group_is_valid(const struct session *session, const uint8_t group[16])
+{
+    if (!session->pid)
+        return false;
+    for (const struct session *other = session->server->first; other; other = other->next)
+        if (other != session && other->state == SESSION_ATTACHED && other->pid == session->pid &&
+            other->uid == session->uid && memcmp(other->group, group, 16) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * A token that fits nobody is not refused, it joins nothing: the connection that it came from may
+ * have been ended a moment ago, without its process knowing yet.
+ */
+static int join_group(struct session *session, const struct proto_attach *wish)
+{
+    if (!group_is_none(wish->group) && group_is_valid(session, wish->group)) {
+        memcpy(session->group, wish->group, 16);
+        return 0;
+    }
+    do {
+        if (getrandom(session->group, 16, 0) != 16)
+            return -EIO;
+    } while (group_is_none(session->group));
+    return 0;
+}
+
+/* The supervisor has no use for a client's rings: the descriptor is what it keeps. */
+static int create_unmapped(struct shm *shm, const char *name, size_t bytes)
+{
+    int result = shm_create(shm, name, bytes);
+    if (result == 0) {
+        munmap(shm->base, shm->bytes);
+        shm->base = NULL;
+    }
+    return result;
+}
+
+static int create_shared(struct session *session, uint32_t streams)
+{
+    int result = create_unmapped(&session->ring, "gpushare-ring", ring_memory_bytes(streams));
+    if (result == 0)
+        result = shm_create(&session->status, "gpushare-status", ring_status_bytes(streams));
+    if (result == 0)
+        result = create_unmapped(&session->twin, "gpushare-twin", ring_twin_bytes(streams));
+    if (result < 0)
+        return result;
+    session->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return session->doorbell < 0 ? -errno : 0;
+}
+
+static void destroy_shared(struct session *session)
+{
+    shm_release(&session->ring);
+    shm_release(&session->status);
+    shm_release(&session->twin);
+    if (session->doorbell >= 0)
+        close(session->doorbell);
+    session->doorbell = -1;
+}
+
+static int open_heaps(struct session *session)
+{
+    const struct address_plan *plan = &session->server->plan;
+    int result = heap_open(&session->heap, address_plan_device(plan, &session->window),
+                           session->window.bytes, session->device->info.granularity);
+    if (result == 0)
+        result = heap_open(&session->buffers, address_plan_host(plan, &session->window),
+                           session->window.bytes, PAGE);
+    return result;
+}
+
+/* Everything but the connection; what session_attach_now made, in reverse. */
+void session_attach_release(struct session *session)
+{
+    session_memory_release(session);
+    session_host_release(session);
+    session_module_release(session);
+    heap_close(&session->heap);
+    heap_close(&session->buffers);
+    session_quota_close(session);
+    address_plan_return(&session->server->plan, &session->window);
+    if (session->linked && session->twin.fd >= 0) {
+        /* Whoever waits for this client's timelines, on another device, need not for ever. */
+        void *words = mmap(NULL, session->twin.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                           session->twin.fd, 0);
+        if (words != MAP_FAILED) {
+            memset(words, 0xff, session->twin.bytes);
+            munmap(words, session->twin.bytes);
+        }
+    }
+    destroy_shared(session);
+    session->device = NULL;
+}
+
+static void send_attached(struct session *session)
+{
+    int status = shm_readonly_fd(&session->status);
+    if (status < 0) {
+        session_fail(session, PROTO_ERROR_SERVER_RESOURCES,
+                     "the server could not share the status memory: %s", strerror(-status));
+        return;
+    }
+    const struct address_plan *plan = &session->server->plan;
+    struct proto_attached body = {
+        .client = session->number,
+        .streams = session->server->settings->streams,
+        .device_base = address_plan_device(plan, &session->window),
+        .host_base = address_plan_host(plan, &session->window),
+        .window_bytes = session->window.bytes,
+        .memory_limit = session->grant.memory_limit,
+        .host_memory_limit = session->grant.host_limit,
+        .thread_percentage = session->grant.thread_percentage,
+        .multiprocessors = session->worker.multiprocessors,
+        .priority = session->grant.priority,
+        .partitioned = session->worker.partitioned,
+        .thread_request = session->grant.thread_request,
+        .time_request = session->grant.time_request,
+        .time_limit = session->grant.time_limit,
+        .mode = session->device->schedule.mode,
+        .memory_request = session->grant.memory_request,
+        .host_memory_request = session->grant.host_request,
+    };
+    memcpy(body.group, session->group, sizeof body.group);
+    int fds[3] = {session->ring.fd, status, session->doorbell};
+    session_answer(session, PROTO_ATTACHED, session->attach_serial, &body, fds, 3);
+    close(status);
+    log_info("client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors%s, %llu bytes of "
+             "device memory, %llu of pinned host memory",
+             session->number, session->name, (int)session->pid, session->uid,
+             session->device->index, body.multiprocessors,
+             body.partitioned ? "" : " (by duty cycle)", (unsigned long long)body.memory_limit,
+             (unsigned long long)body.host_memory_limit);
+}
+
+static void attach_finish(struct session *session, const void *body)
+{
+    memcpy(&session->worker, body, sizeof session->worker);
+    session_enter(session, SESSION_ATTACHED);
+    session->server->served++;
+    tracing_note(session->device->tracing, session->number, session->name, session->pid,
+                 session->uid);
+    uv_timer_stop(&session->deadline);
+    send_attached(session);
+}
+
+static void attach_answered(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    struct session *session = request->session;
+    if (answer->outcome == WORKER_ANSWERED) {
+        attach_finish(session, answer->message->body);
+    } else if (answer->outcome == WORKER_REFUSED) {
+        session_refuse(session, session->attach_serial, answer->error, "%s", answer->text);
+        session_fail(session, answer->error, "the worker could not attach it: %s", answer->text);
+    }
+    session_request_end(request);
+}
+
+static int tell_worker(struct session *session, struct request *request)
+{
+    const struct address_plan *plan = &session->server->plan;
+    struct proto_worker_attach body = {
+        .device_base = address_plan_device(plan, &session->window),
+        .host_base = address_plan_host(plan, &session->window),
+        .window_bytes = session->window.bytes,
+        .streams = session->server->settings->streams,
+        .thread_percentage = session->grant.thread_percentage,
+        .priority = session->grant.priority,
+        .thread_request = session->grant.thread_request,
+        .time_request = session->grant.time_request,
+        .time_limit = session->grant.time_limit,
+        .owner = session->uid + 1,
+    };
+    memcpy(body.name, session->name, sizeof body.name);
+    int fds[4] = {session->ring.fd, session->status.fd, session->twin.fd, session->doorbell};
+    struct worker_request message = {
+        .opcode = PROTO_WORKER_ATTACH, .body = &body, .fds = fds, .fd_count = 4};
+    int result = session_send(session, &message, attach_answered, request);
+    if (result == 0) {
+        session->at_worker = true;
+        session_enter(session, SESSION_ATTACHING);
+    }
+    return result;
+}
+
+int session_attach_grant(const struct session *session, const struct config *config,
+                         const struct device *device, const struct proto_attach *wish,
+                         struct grant *grant)
+{
+    const struct identity *identity = &session->identity;
+    struct config_who who = {.identified = identity->known,
+                             .uid = session->uid,
+                             .gids = identity->gids,
+                             .gid_count = identity->gid_count,
+                             .cgroup = identity->cgroup,
+                             .name = wish->name,
+                             .profile = wish->profile};
+    return admission_choose(&device->admission, config, device->index, &who, &device->info, wish,
+                            grant);
+}
+
+static void no_room(struct session *session, uint32_t serial)
+{
+    session_refuse(session, serial, PROTO_ERROR_ADDRESS_SPACE_FULL,
+                   "no window of %" PRIu64 " MiB is free in the server's address plan: set lower "
+                   "limits (GPUSHARE_PINNED_DEVICE_MEM_LIMIT) or try again when clients have left",
+                   session->grant.window_bytes >> 20);
+}
+
+void session_attach_now(struct session *session, uint32_t serial, const struct proto_attach *wish)
+{
+    struct server *server = session->server;
+    struct device *device = &server->devices[wish->device];
+    session->asked = *wish;
+    memcpy(session->name, wish->name, sizeof session->name);
+    limits_clean_name(session->name); /* it will stand in logs and on administrators' terminals */
+    identity_free(&session->identity);
+    identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
+    int result = session_attach_grant(session, server->config, device, wish, &session->grant);
+    if (result < 0) {
+        session_refuse(
+            session, serial, PROTO_ERROR_INVALID_VALUE,
+            "this server has no profile \"%s\" (GPUSHARE_PROFILE): its administrator knows "
+            "the names; without one the other limits hold",
+            wish->profile);
+        return;
+    }
+    result = join_group(session, wish);
+    if (result < 0) {
+        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
+                       "the server got no random bytes for a group token");
+        return;
+    }
+    if (address_plan_take(&server->plan, &session->window, session->grant.window_bytes, 0)) {
+        no_room(session, serial);
+        return;
+    }
+    session->device = device;
+    session->attach_serial = serial;
+    char why[380];
+    uint32_t error = session_quota_open(session, why, sizeof why);
+    if (error)
+        session_refuse(session, serial, error, "%s", why);
+    struct request *request = error ? NULL : session_request(session, serial, PROTO_ATTACHED);
+    if (request) {
+        result = open_heaps(session);
+        if (result == 0)
+            result = create_shared(session, server->settings->streams);
+        if (result == 0)
+            result = tell_worker(session, request);
+        if (result == 0)
+            return;
+        if (result == -EPIPE)
+            session_refuse(session, serial, PROTO_ERROR_DEVICE_NOT_READY,
+                           "the worker of device %u has just ended: connect again", device->index);
+        else
+            session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
+                           "the server has no memory or file descriptors for another client: %s",
+                           strerror(-result));
+        session_request_end(request);
+    }
+    session_attach_release(session);
+}
+
+/* ---- window_move ---- */
+
+static void move_answered(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    struct session *session = request->session;
+    if (answer->outcome == WORKER_ANSWERED) {
+        const struct address_plan *plan = &session->server->plan;
+        struct proto_window body = {
+            .device_base = address_plan_device(plan, &session->window),
+            .host_base = address_plan_host(plan, &session->window),
+            .window_bytes = session->window.bytes,
+        };
+        session_answer(session, PROTO_WINDOW, request->serial, &body, NULL, 0);
+    } else if (answer->outcome == WORKER_REFUSED) {
+        /* Client, worker and plan no longer agree on where it lives. */
+        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, "the worker refused the new window");
+    }
+    session_request_end(request);
+}
+
+/* The next window above the present one: a client that is refused one after the other
+ * walks through the arena once, and no further. */
+static int take_next(struct session *session)
+{
+    struct address_plan *plan = &session->server->plan;
+    struct address_window next = {0};
+    uint64_t bytes = session->window.bytes, from = session->window.offset + bytes;
+    int result = address_plan_take(plan, &next, bytes, from);
+    if (result)
+        return result;
+    from = next.offset;
+    address_plan_return(plan, &next);
+    address_plan_return(plan, &session->window);
+    return address_plan_take(plan, &session->window, bytes, from);
+}
+
+void session_window_move(struct session *session, struct channel_message *message)
+{
+    uint32_t serial = message->header.serial;
+    if (session->heap.regions || session->buffers.regions || session->module_count ||
+        session->shares || session->requests) {
+        session_refuse(session, serial, PROTO_ERROR_NOT_PERMITTED,
+                       "the window can't move any more: something has been allocated in it");
+        return;
+    }
+    struct request *request = session_request(session, serial, PROTO_WINDOW);
+    if (!request)
+        return;
+    int result = take_next(session);
+    if (result) {
+        no_room(session, serial);
+        session_request_end(request);
+        return;
+    }
+    heap_close(&session->heap);
+    heap_close(&session->buffers);
+    const struct address_plan *plan = &session->server->plan;
+    struct proto_worker_window body = {
+        .device_base = address_plan_device(plan, &session->window),
+        .host_base = address_plan_host(plan, &session->window),
+        .window_bytes = session->window.bytes,
+    };
+    result = open_heaps(session);
+    if (result == 0)
+        result = session_ask(session, PROTO_WORKER_WINDOW, &body, move_answered, request);
+    if (result < 0) {
+        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, "its window could not be moved: %s",
+                     strerror(-result));
+        session_request_end(request);
+    }
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session/end.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/timeline.h"
+#include "server/supervisor/session/session.h"
+#include "server/supervisor/session/attach.h"
+#include "server/supervisor/session/host.h"
+#include "server/supervisor/session/memory.h"
+#include "server/supervisor/session/request.h"
+#include "server/supervisor/session/server.h"
+
+void session_handle_closed(uv_handle_t *handle)
+{
+    struct session *session = handle->data;
+    if (--session->handles)
+        return;
+    identity_free(&session->identity);
+    free(session);
+}
+
+/* Waiters on the client's completion words find out from them, without a message. */
+static void fail_timelines(struct session *session)
+{
+    uint32_t error = session->ended.error;
+    void *status = session->status.base;
+    if (status)
+        timeline_fail(status, (void *)((uint8_t *)status + PROTO_STATUS_FIRST),
+                      session->server->settings->streams,
+                      error ? error : PROTO_ERROR_CONNECTION_LOST);
+}
+
+/* What the client sent and nobody has read would reset the connection on close, and the
+ * client's next receive would report that instead of the last message. */
+static void hang_up(struct session *session)
+{
+    uint8_t rest[64];
+    shutdown(session->fd, SHUT_RD);
+    for (unsigned i = 0; i < 4096 && recv(session->fd, rest, sizeof rest, MSG_DONTWAIT) > 0; i++)
+        ;
+    if (session->ended.error)
+        channel_send(session->fd, PROTO_ENDED, 0, 0, &session->ended, NULL, 0, NULL, 0);
+    send_queue_close(&session->send_queue);
+    uv_close((uv_handle_t *)&session->poll, session_handle_closed);
+    close(session->fd);
+    session->fd = -1;
+    uv_timer_stop(&session->deadline);
+    if (session->pidfd < 0)
+        return;
+    if (session->process_poll.data)
+        uv_close((uv_handle_t *)&session->process_poll, session_handle_closed);
+    close(session->pidfd);
+    session->pidfd = -1;
+}
+
+/* The client's bill, for the journal: what it used in its whole life. */
+static void log_usage(const struct session *session, const struct proto_worker_usage *used)
+{
+    log_info("client %u '%s' (pid %d, uid %u) used %.6f GPU seconds, %llu launches, %llu copies of "
+             "%llu bytes",
+             session->number, session->name, (int)session->pid, session->uid,
+             (double)used->gpu_nanoseconds / 1e9, (unsigned long long)used->launches,
+             (unsigned long long)used->copies, (unsigned long long)used->copied_bytes);
+}
+
+/* The worker has nothing of it any more, or is gone. */
+static void detach_done(struct session *session)
+{
+    session->at_worker = false;
+    session_host_unshare(session);
+    session_schedule(session);
+}
+
+static void detach_answered(void *context, const struct worker_answer *answer)
+{
+    struct session *session = context;
+    if (answer->outcome == WORKER_ANSWERED)
+        log_usage(session, answer->message->body);
+    detach_done(session);
+}
+
+static void worker_detach(struct session *session)
+{
+    struct worker_request request = {.opcode = PROTO_WORKER_DETACH, .client = session->number};
+    device_cancel(session->device, session->number);
+    if (device_request(session->device, &request, detach_answered, session) == 0)
+        return;
+    /* A worker that can't be told would keep what is given to others now. */
+    device_abandon(session->device);
+    detach_done(session);
+}
+
+static void take_down(struct session *session)
+{
+    fail_timelines(session);
+    hang_up(session);
+    session_memory_flush(session);
+    session_host_flush(session);
+    session_host_recall(session);
+    session->down = true;
+    if (session->at_worker)
+        worker_detach(session);
+}
+
+bool session_end(struct session *session)
+{
+    if (!session->down)
+        take_down(session);
+    if (session->at_worker || session->requests || session->lent)
+        return false;
+    if (session->device)
+        session_attach_release(session);
+    log_debug("all that client %u had has come back", session->number);
+    uv_close((uv_handle_t *)&session->deadline, session_handle_closed);
+    return true;
+}

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Shared host buffers, and what connections of one process share with one another.
+ *
+ * A buffer is a region of the client's host heap. Another connection of the same
+ * group may use it on its own device (a share), for which it is charged as well:
+ * the memory is pinned once more there. Addresses and charge of a buffer go back
+ * when its own worker and every share have let go of it.
+ */
+#include "server/supervisor/session/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "server/supervisor/session/quota.h"
+#include "server/supervisor/session/request.h"
+#include "server/supervisor/session/server.h"
+
+enum share_state { SHARE_MAPPING, SHARE_LIVE, SHARE_UNMAPPING };
+
+/* The use of another connection's buffer. */
+struct host_share {
+    struct host_share *next;
+    struct session *user, *owner;
+    struct heap_region *region;
+    enum share_state state;
+    bool recalled; /* to be unmapped as soon as it is mapped */
+    struct charge charge;
+};
+
+static struct session *session_of(const struct heap_region *region)
+{
+    return container_of(region->heap, struct session, buffers);
+}
+
+static void wants_retry(struct session *session);
+
+/* ---- buffers ---- */
+
+static void buffer_forget(struct heap_region *region)
+{
+    fd_budget_release(&region->held_fd);
+    charge_return(&region->charge);
+    heap_region_remove(region);
+}
+
+/* Its worker has let go of it, or a share has. */
+static void buffer_settle(struct heap_region *region)
+{
+    struct session *session = session_of(region);
+    if (!region->gone || region->shares)
+        return;
+    session->host_unmapping--;
+    buffer_forget(region);
+    wants_retry(session);
+}
+
+static void buffer_unmap_answered(void *context, const struct worker_answer *answer)
+{
+    struct heap_region *region = context;
+    if (answer->outcome == WORKER_LOST || answer->outcome == WORKER_SESSION_ENDED)
+        return; /* session_host_release takes it */
+    region->gone = true;
+    buffer_settle(region);
+}
+
+static void buffer_return(struct session *session, struct heap_region *region)
+{
+    struct proto_worker_host_unmap body = {.address = region->address, .count = region->bytes};
+    heap_region_withdraw(region);
+    session->host_unmapping++;
+    session_ask(session, PROTO_WORKER_HOST_UNMAP, &body, buffer_unmap_answered, region);
+}
+
+/* ---- host_alloc ---- */
+
+static void alloc_failed(struct request *request, uint32_t error, const char *text)
+{
+    if (request->region)
+        buffer_forget(request->region);
+    session_refuse(request->session, request->serial, error, "%s", text);
+    session_request_end(request);
+}
+
+static void buffer_map_answered(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    struct session *session = request->session;
+    struct heap_region *region = request->region;
+    struct proto_host_allocated body = {.address = region->address, .count = region->bytes};
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
+        heap_region_ready(region);
+        session_answer(session, PROTO_HOST_ALLOCATED, request->serial, &body, &region->held_fd.fd,
+                       1);
+        session_request_end(request);
+        break;
+    case WORKER_REFUSED:
+        alloc_failed(request, answer->error, answer->text);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        session_request_end(request); /* session_host_release takes the region */
+        break;
+    }
+}
+
+/* Off the loop's thread: the kernel clears every page here. */
+static int memory_make(struct request *request)
+{
+    int fd = memfd_create("gpushare-host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -errno;
+    int result = 0;
+    if (ftruncate(fd, (off_t)request->count) < 0)
+        result = -errno;
+    while (result == 0 && fallocate(fd, 0, 0, (off_t)request->count) < 0)
+        if (errno != EINTR)
+            result = -errno;
+    if (result == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        result = -errno;
+    if (result < 0) {
+        close(fd);
+        return result;
+    }
+    request->fd = fd;
+    return 0;
+}
+
+static void memory_made(struct request *request, int result)
+{
+    struct session *session = request->session;
+    struct heap_region *region = request->region;
+    if (result == -ECANCELED) {
+        session_request_end(request); /* session_host_release takes the region */
+        return;
+    }
+    if (result < 0) {
+        alloc_failed(request, PROTO_ERROR_SERVER_RESOURCES,
+                     result == -EMFILE || result == -ENFILE
+                         ? "the server has no file descriptor for another buffer"
+                         : "this machine has no memory for the buffer");
+        return;
+    }
+    region->held_fd.fd = request->fd;
+    request->fd = -1;
+    struct proto_worker_host_map body = {.address = region->address, .count = region->bytes};
+    struct worker_request message = {
+        .opcode = PROTO_WORKER_HOST_MAP, .body = &body, .fds = &region->held_fd.fd, .fd_count = 1};
+    if (session_send(session, &message, buffer_map_answered, request) < 0)
+        alloc_failed(request, PROTO_ERROR_WORKER_LOST, "the worker has just ended");
+}
+
+static void refuse_limit(struct request *request, const struct quota *culprit, uint64_t bytes)
+{
+    char text[380], asked[UNITS_TEXT];
+    struct session *session = request->session;
+    if (culprit == &session->fds || culprit == &session->server->fds) {
+        session_refuse(session, request->serial, PROTO_ERROR_SERVER_RESOURCES,
+                       "%s: %" PRIu64 " of %" PRIu64 " are in use: allocate fewer, larger buffers",
+                       culprit->name, culprit->used, culprit->limit);
+    } else if (culprit) {
+        session_quota_explain(session, culprit, bytes, text, sizeof text);
+        session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY, "%s", text);
+    } else {
+        session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY,
+                       "the client's host window has no free range of %s",
+                       units_format_bytes(bytes, asked));
+    }
+    session_request_end(request);
+}
+
+/* Charges, and finds addresses; 0, HEAP_FULL (culprit: the account or NULL), -ENOMEM. */
+static int alloc_reserve(struct request *request, uint64_t bytes, const struct quota **culprit)
+{
+    struct session *session = request->session;
+    struct charge charge = CHARGE_NONE;
+    struct held_fd held = HELD_FD_NONE;
+    *culprit = NULL;
+    if (quota_charge(&session->host, &charge, bytes, culprit))
+        return HEAP_FULL;
+    int result = fd_budget_charge(&held, &session->fds, culprit) ? HEAP_FULL : 0;
+    if (result == 0)
+        result = heap_region_add(&session->buffers, bytes, false, &request->region);
+    if (result) {
+        fd_budget_release(&held);
+        charge_return(&charge);
+        return result;
+    }
+    request->region->charge = charge;
+    request->region->held_fd = held;
+    return 0;
+}
+
+static void alloc_try(struct request *request)
+{
+    struct session *session = request->session;
+    uint64_t bytes = heap_round_region(&session->buffers, request->count);
+    const struct quota *culprit = &session->host;
+    int result =
+        bytes && bytes <= session->host.limit ? alloc_reserve(request, bytes, &culprit) : HEAP_FULL;
+    if (result == HEAP_FULL && bytes && bytes <= session->host.limit && session->host_unmapping) {
+        request->next = NULL;
+        if (session->host_wants)
+            session->host_wants_last->next = request;
+        else
+            session->host_wants = request;
+        session->host_wants_last = request;
+        return;
+    }
+    if (result == HEAP_FULL) {
+        refuse_limit(request, culprit, bytes ? bytes : request->count);
+        return;
+    }
+    request->count = bytes;
+    if (result < 0 || session_request_work(request, memory_make, memory_made) < 0)
+        alloc_failed(request, PROTO_ERROR_SERVER_RESOURCES,
+                     "the server has no memory for this request");
+}
+
+/* Those who waited for a buffer to be gone. */
+static void wants_retry(struct session *session)
+{
+    struct request *all = session->host_wants;
+    session->host_wants = session->host_wants_last = NULL;
+    for (struct request *next; all; all = next) {
+        next = all->next;
+        alloc_try(all);
+    }
+}
+
+void session_host_alloc(struct session *session, struct channel_message *message)
+{
+    struct proto_host_alloc body;
+    memcpy(&body, message->body, sizeof body);
+    struct request *request =
+        session_request(session, message->header.serial, PROTO_HOST_ALLOCATED);
+    if (!request)
+        return;
+    request->count = body.count;
+    alloc_try(request);
+}
+
+void session_host_flush(struct session *session)
+{
+    struct request *all = session->host_wants;
+    session->host_wants = session->host_wants_last = NULL;
+    for (struct request *next; all; all = next) {
+        next = all->next;
+        session_request_end(all);
+    }
+}
+
+/* ---- shares ---- */
+
+/* Nothing of it is mapped at the user's worker any more. */
+static void share_free(struct host_share *share)
+{
+    struct session *owner = share->owner;
+    struct heap_region *region = share->region;
+    struct host_share **link = &share->user->shares;
+    while (*link != share)
+        link = &(*link)->next;
+    *link = share->next;
+    charge_return(&share->charge);
+    free(share);
+    region->shares--;
+    owner->lent--;
+    buffer_settle(region);
+    session_schedule(owner);
+}
+
+static void share_unmap_answered(void *context, const struct worker_answer *answer)
+{
+    if (answer->outcome == WORKER_LOST || answer->outcome == WORKER_SESSION_ENDED)
+        return; /* session_host_unshare takes it */
+    share_free(context);
+}
+
+static void share_return(struct host_share *share)
+{
+    share->recalled = true;
+    if (share->state != SHARE_LIVE)
+        return;
+    struct proto_worker_host_unmap body = {.address = share->region->address,
+                                           .count = share->region->bytes};
+    share->state = SHARE_UNMAPPING;
+    session_ask(share->user, PROTO_WORKER_HOST_UNMAP, &body, share_unmap_answered, share);
+}
+
+static void share_map_answered(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    struct session *session = request->session;
+    struct host_share *share = request->share;
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
+        share->state = SHARE_LIVE;
+        if (share->recalled) {
+            session_refuse(session, request->serial, PROTO_ERROR_INVALID_HANDLE,
+                           "the connection that owned the buffer has ended meanwhile");
+            share_return(share);
+        } else {
+            session_pass(session, request->serial, answer);
+        }
+        break;
+    case WORKER_REFUSED:
+        session_pass(session, request->serial, answer);
+        share_free(share);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        break; /* session_host_unshare takes it */
+    }
+    session_request_end(request);
+}
+
+/* The buffer's owner leaves: its addresses must not stay in use elsewhere. */
+void session_host_recall(struct session *session)
+{
+    for (struct session *other = session->server->first; other && session->lent;
+         other = other->next) {
+        for (struct host_share *share = other->shares, *next; share; share = next) {
+            next = share->next;
+            if (share->owner == session)
+                share_return(share);
+        }
+    }
+}
+
+/* At once, not with the rest: two connections that lend to each other would wait for each other. */
+void session_host_unshare(struct session *session)
+{
+    while (session->shares)
+        share_free(session->shares);
+}
+
+void session_host_release(struct session *session)
+{
+    struct heap *heap = &session->buffers;
+    for (struct heap_region *region = heap->first, *next; region; region = next) {
+        next = region->next;
+        if (region->state == HEAP_REGION_LIVE) {
+            heap_region_clear(region);
+            heap_region_withdraw(region);
+        }
+        buffer_forget(region);
+    }
+    session->host_unmapping = 0;
+}
+
+/* Another attached connection of the same process; refuses the request if there is none. */
+static struct session *companion_find(struct session *session, uint32_t serial, uint32_t number)
+{
+    for (struct session *other = session->server->first; other; other = other->next)
+        if (other->number == number && other->state == SESSION_ATTACHED && other != session &&
+            other->pid == session->pid && other->uid == session->uid &&
+            memcmp(other->group, session->group, sizeof other->group) == 0)
+            return other;
+    session_refuse(session, serial, PROTO_ERROR_NOT_PERMITTED,
+                   "client %u is not another connection of this process (its group)", number);
+    return NULL;
+}
+
+static struct host_share *find_share(const struct session *session, uint64_t address)
+{
+    struct host_share *share = session->shares;
+    while (share && share->region->address != address)
+        share = share->next;
+    return share;
+}
+
+void session_host_share(struct session *session, struct channel_message *message)
+{
+    struct proto_host_share body;
+    uint32_t serial = message->header.serial;
+    memcpy(&body, message->body, sizeof body);
+    struct session *owner = companion_find(session, serial, body.client);
+    if (!owner)
+        return;
+    struct heap_block *block = heap_find(&owner->buffers, body.address);
+    if (!block || find_share(session, body.address)) {
+        session_refuse(session, serial, PROTO_ERROR_INVALID_HANDLE,
+                       block ? "the buffer at 0x%" PRIx64 " is shared with this connection already"
+                             : "no host buffer of that connection begins at 0x%" PRIx64,
+                       body.address);
+        return;
+    }
+    if (owner->device == session->device) {
+        session_refuse(session, serial, PROTO_ERROR_NOT_PERMITTED,
+                       "both connections are to device %u: there the buffer is usable already",
+                       session->device->index);
+        return;
+    }
+    struct request *request = session_request(session, serial, PROTO_DONE);
+    if (!request)
+        return;
+    struct host_share *share = calloc(1, sizeof *share);
+    const struct quota *culprit = NULL;
+    if (!share || quota_charge(&session->host, &share->charge, block->bytes, &culprit)) {
+        free(share);
+        refuse_limit(request, culprit, block->bytes);
+        return;
+    }
+    share->user = session;
+    share->owner = owner;
+    share->region = block->region;
+    share->next = session->shares;
+    session->shares = share;
+    share->region->shares++;
+    owner->lent++;
+    request->share = share;
+    struct proto_worker_host_map map = {.address = block->address, .count = block->bytes};
+    struct worker_request ask = {.opcode = PROTO_WORKER_HOST_MAP,
+                                 .body = &map,
+                                 .fds = &block->region->held_fd.fd,
+                                 .fd_count = 1};
+    if (session_send(session, &ask, share_map_answered, request) < 0) {
+        share_free(share);
+        session_refuse(session, serial, PROTO_ERROR_WORKER_LOST, "the worker has just ended");
+        session_request_end(request);
+    }
+}
+
+void session_host_free(struct session *session, struct channel_message *message)
+{
+    struct proto_host_free body;
+    memcpy(&body, message->body, sizeof body);
+    struct heap_block *block = heap_find(&session->buffers, body.address);
+    struct host_share *share = block ? NULL : find_share(session, body.address);
+    if (block) {
+        heap_block_retire(block);
+        buffer_return(session, block->region);
+    } else if (share && share->state == SHARE_LIVE) {
+        share_return(share);
+    } else {
+        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE,
+                       "no host buffer of this client begins at 0x%" PRIx64, body.address);
+        return;
+    }
+    session_answer(session, PROTO_DONE, message->header.serial, NULL, NULL, 0);
+}
+
+/* ---- link ---- */
+
+static void link_answered(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    session_pass(request->session, request->serial, answer);
+    session_request_end(request);
+}
+
+void session_host_link(struct session *session, struct channel_message *message)
+{
+    struct proto_link body;
+    uint32_t serial = message->header.serial;
+    memcpy(&body, message->body, sizeof body);
+    struct session *other = companion_find(session, serial, body.client);
+    if (!other)
+        return;
+    struct request *request = session_request(session, serial, PROTO_LINKED);
+    if (!request)
+        return;
+    int twin = shm_readonly_fd(&other->twin);
+    struct proto_worker_link link = {.streams = session->server->settings->streams};
+    struct worker_request ask = {
+        .opcode = PROTO_WORKER_LINK, .body = &link, .fds = &twin, .fd_count = 1};
+    int result = twin < 0 ? twin : session_send(session, &ask, link_answered, request);
+    if (twin >= 0)
+        close(twin);
+    other->linked |= result == 0;
+    if (result < 0) {
+        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
+                       "the connections could not be linked: %s", strerror(-result));
+        session_request_end(request);
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * session_limits: what a running client is granted, shown to it and changed.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_LIMITS_H
+#define GPUSHARE_SERVER_SUPERVISOR_SESSION_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/supervisor/session/session.h"
+#include "server/supervisor/account/grant_change.h"
+
+session_handler session_limits_query;
+
+/* Whether it changes nothing. */
+bool session_limits_change_empty(const struct grant_change *change);
+
+/* 0, or an error number with a sentence: what session_limits_set would refuse now. */
+uint32_t session_limits_check(struct session *session, const struct grant_change *change, char *why,
+                              size_t why_size);
+
+/* Changes what the client is granted; see change_set. */
+int session_limits_set(struct session *session, const struct grant_change *change, const char *by,
+                       change_done *done, void *context);
+
+/* The same, of what it was granted a moment ago; see change_put_back. */
+int session_limits_put_back(struct session *session, const struct grant_change *change,
+                            const char *by, change_done *done, void *context);
+
+#endif

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session/memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "server/supervisor/session/quota.h"
+#include "server/supervisor/session/request.h"
+#include "server/supervisor/session/server.h"
+
+static void wants_retry(struct session *session);
+static void memory_quiesce(struct session *session);
+
+static bool frees_pending(const struct session *session)
+{
+    return session->unmapping || session->retired_now || session->retired_next;
+}
+
+static void want_serve(struct want *want, struct heap_block *block)
+{
+    struct want_answer answer = {.outcome = WANT_SERVED, .block = block, .text = ""};
+    want->done(want, &answer);
+}
+
+static void want_refuse(struct want *want, uint32_t error, const char *text)
+{
+    struct want_answer answer = {.outcome = WANT_REFUSED, .error = error, .text = text};
+    want->done(want, &answer);
+}
+
+static void want_end(struct want *want)
+{
+    struct want_answer answer = {.outcome = WANT_SESSION_ENDED, .text = ""};
+    want->done(want, &answer);
+}
+
+static void want_refuse_limit(struct want *want, uint64_t asked, const struct quota *culprit)
+{
+    char text[380];
+    session_quota_explain(want->session, culprit, asked, text, sizeof text);
+    want_refuse(want, PROTO_ERROR_OUT_OF_MEMORY, text);
+}
+
+static void want_queue(struct want *want)
+{
+    struct want **link = &want->session->wants;
+    while (*link)
+        link = &(*link)->next;
+    want->next = NULL;
+    *link = want;
+}
+
+/* ---- regions: from the worker and back to it ---- */
+
+/* Memory that never came to be, or that the worker has given up. */
+static void region_forget(struct heap_region *region)
+{
+    fd_budget_release(&region->held_fd);
+    charge_return(&region->charge);
+    heap_region_remove(region);
+}
+
+static void unmap_answered(void *context, const struct worker_answer *answer)
+{
+    struct heap_region *region = context;
+    struct session *session = region->user;
+    char size[UNITS_TEXT];
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
+        region_forget(region);
+        break;
+    case WORKER_REFUSED:
+        /* It is there still: so are its charge and its addresses, until the session's end. */
+        log_error("client %u: %s of device memory can't be unmapped: %.300s", session->number,
+                  units_format_bytes(region->bytes, size), answer->text);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        return; /* session_memory_release takes it */
+    }
+    session->unmapping--;
+    wants_retry(session);
+}
+
+/* No block of the region is in use. It stays charged until the worker answers. */
+static void region_unmap(struct session *session, struct heap_region *region)
+{
+    struct proto_worker_unmap body = {.address = region->address, .count = region->bytes};
+    heap_region_withdraw(region);
+    region->user = session;
+    session->unmapping++;
+    /* That it can't be sent is the loss of the worker, which ends the session. */
+    session_ask(session, PROTO_WORKER_UNMAP, &body, unmap_answered, region);
+}
+
+/* The device had no room. Smaller slabs may fit; else those who wait are told. */
+static void map_refused(struct session *session, struct heap_region *region,
+                        const struct worker_answer *answer)
+{
+    struct want *want = region->user;
+    uint64_t bytes = region->bytes;
+    bool slab = region->slab;
+    bool full = answer->error == PROTO_ERROR_OUT_OF_MEMORY;
+    region_forget(region);
+    if (!slab) {
+        if (full && frees_pending(session))
+            want_queue(want);
+        else
+            want_refuse(want, answer->error, answer->text);
+        return;
+    }
+    uint64_t least = heap_round_region(&session->heap, HEAP_SMALL_BELOW);
+    if (full && bytes > least) {
+        session->slab_max = heap_round_region(&session->heap, bytes / 2);
+        wants_retry(session);
+        return;
+    }
+    if (full && frees_pending(session))
+        return;
+    /* All that wait for a slab, taken off the queue first: being told may add to it. */
+    struct want *all = session->wants, *others = NULL;
+    session->wants = NULL;
+    for (struct want *next; all; all = next) {
+        next = all->next;
+        if (heap_round(all->count) < HEAP_SMALL_BELOW) {
+            want_refuse(all, answer->error, answer->text);
+        } else {
+            all->next = others;
+            others = all;
+        }
+    }
+    for (struct want *next; others; others = next) {
+        next = others->next;
+        want_queue(others);
+    }
+}
+
+static void map_answered(void *context, const struct worker_answer *answer)
+{
+    struct heap_region *region = context;
+    struct session *session = container_of(region->heap, struct session, heap);
+    struct want *want = region->user;
+    struct heap_block *block;
+    switch (answer->outcome) {
+    case WORKER_ANSWERED:
+        region->held_fd.fd = channel_take_fd(answer->message, 0);
+        region->user = NULL;
+        block = heap_region_ready(region);
+        if (block)
+            want_serve(want, block);
+        else
+            wants_retry(session);
+        break;
+    case WORKER_REFUSED:
+        map_refused(session, region, answer);
+        break;
+    case WORKER_LOST:
+    case WORKER_SESSION_ENDED:
+        /* session_memory_release takes the region; a slab's wants are queued and told there. */
+        region->user = NULL;
+        if (want)
+            want_end(want);
+        break;
+    }
+}
+
+enum { REGION_WAITS = 1, REGION_NO_ROOM = 2 };
+
+/*
+ * Charges and asks for a region. Returns 0; REGION_NO_ROOM (*culprit: the account, or
+ * NULL if it is the window); or -errno.
+ */
+static int region_map(struct session *session, uint64_t bytes, bool slab, struct want *want,
+                      const struct quota **culprit)
+{
+    struct charge charge = CHARGE_NONE;
+    struct held_fd held = HELD_FD_NONE;
+    struct heap_region *region;
+    *culprit = NULL;
+    if (quota_charge(&session->memory, &charge, bytes, culprit))
+        return REGION_NO_ROOM;
+    if (fd_budget_charge(&held, &session->fds, culprit)) {
+        charge_return(&charge);
+        return REGION_NO_ROOM;
+    }
+    int result = heap_region_add(&session->heap, bytes, slab, &region);
+    if (result) {
+        fd_budget_release(&held);
+        charge_return(&charge);
+        return result == HEAP_FULL ? REGION_NO_ROOM : result;
+    }
+    region->charge = charge;
+    region->held_fd = held;
+    region->user = want;
+    struct proto_worker_map body = {.address = region->address, .count = bytes};
+    result = session_ask(session, PROTO_WORKER_MAP, &body, map_answered, region);
+    if (result < 0)
+        region_forget(region);
+    return result;
+}
+
+/* A slab as large as its turn, the limit and the device allow; at least `bytes`. */
+static int region_map_slab(struct session *session, uint64_t bytes, const struct quota **culprit)
+{
+    struct heap *heap = &session->heap;
+    uint64_t needed = heap_round_region(heap, bytes);
+    uint64_t left = quota_left(&session->memory) & ~(heap->granularity - 1);
+    uint64_t size = heap->next_slab;
+    size = min(size, session->slab_max);
+    size = min(size, left);
+    size = max(size, needed);
+    int result = region_map(session, size, true, NULL, culprit);
+    if (result == REGION_NO_ROOM && !*culprit && size > needed)
+        result = region_map(session, needed, true, NULL, culprit);
+    return result;
+}
+
+/* ---- wanting ---- */
+
+static void want_refuse_room(struct want *want, uint64_t bytes, const struct quota *culprit)
+{
+    struct session *session = want->session;
+    if (!culprit) {
+        want_refuse(want, PROTO_ERROR_OUT_OF_MEMORY,
+                    "the client's address window is too fragmented for an allocation of this size: "
+                    "free some, or connect with a higher limit");
+        return;
+    }
+    if (culprit != &session->fds && culprit != &session->server->fds) {
+        want_refuse_limit(want, bytes, culprit);
+        return;
+    }
+    char text[380];
+    snprintf(text, sizeof text,
+             "%s: %" PRIu64 " of %" PRIu64 " are in use: free some, allocate fewer and larger "
+             "pieces, or raise the server's LimitNOFILE",
+             culprit->name, culprit->used, culprit->limit);
+    want_refuse(want, PROTO_ERROR_SERVER_RESOURCES, text);
+}
+
+/* Serves a want, has it wait, or refuses it. */
+static void want_try(struct want *want)
+{
+    struct session *session = want->session;
+    struct heap *heap = &session->heap;
+    uint64_t bytes = heap_round(want->count), whole = heap_round_region(heap, want->count);
+    const struct quota *culprit = &session->memory;
+    struct heap_block *block;
+    int result;
+    if (!bytes || !whole || whole > session->memory.limit) {
+        want_refuse_limit(want, want->count, culprit);
+        return;
+    }
+    /* What is freed and waits for the device counts too: a client could have it wait for ever. */
+    if (heap->used_blocks + heap->retired_blocks >= SESSION_ALLOCATIONS_MAX &&
+        heap->retired_blocks) {
+        want_queue(want);
+        return;
+    }
+    if (heap->used_blocks >= SESSION_ALLOCATIONS_MAX) {
+        want_refuse(
+            want, PROTO_ERROR_SERVER_RESOURCES,
+            "the client has as many allocations as it may have: free some, or allocate larger "
+            "pieces");
+        return;
+    }
+    bool small = bytes < HEAP_SMALL_BELOW;
+    if (small) {
+        result = heap_take(heap, bytes, &block);
+        if (result == HEAP_FULL && heap->mapping) {
+            want_queue(want);
+            return;
+        }
+        if (result == HEAP_FULL) {
+            result = region_map_slab(session, bytes, &culprit);
+            if (result == 0) {
+                want_queue(want);
+                return;
+            }
+        } else if (result == 0) {
+            want_serve(want, block);
+            return;
+        }
+    } else {
+        result = region_map(session, whole, false, want, &culprit);
+        if (result == 0)
+            return;
+        /* The limit may be used up by slabs that have room. */
+        if (result == REGION_NO_ROOM && heap_take(heap, bytes, &block) == 0) {
+            want_serve(want, block);
+            return;
+        }
+    }
+    if (result == REGION_NO_ROOM && frees_pending(session))
+        want_queue(want);
+    else if (result == REGION_NO_ROOM)
+        want_refuse_room(want, whole, culprit);
+    else
+        want_refuse(want, PROTO_ERROR_SERVER_RESOURCES,
+                    "the server has no memory for this request, or its worker has just ended");
+}
+
+void session_memory_want(struct want *want)
+{
+    want_try(want);
+}
+
+static void wants_retry(struct session *session)
+{
+    struct want *all = session->wants;
+    session->wants = NULL;
+    for (struct want *next; all; all = next) {
+        next = all->next;
+        want_try(all);
+    }
+}
+
+void session_memory_flush(struct session *session)
+{
+    struct want *all = session->wants;
+    session->wants = NULL;
+    for (struct want *next; all; all = next) {
+        next = all->next;
+        want_end(all);
+    }
+}
+
+/* ---- returning ---- */
+
+static void quiesce_answered(void *context, const struct worker_answer *answer)
+{
+    struct session *session = context;
+    if (answer->outcome == WORKER_LOST || answer->outcome == WORKER_SESSION_ENDED)
+        return; /* session_memory_release takes the blocks */
+    struct heap_block *block = session->retired_now;
+    session->retired_now = NULL;
+    for (struct heap_block *next; block; block = next) {
+        next = block->next;
+        block->next = NULL;
+        struct heap_region *empty = heap_block_reclaim(block);
+        if (empty)
+            region_unmap(session, empty);
+    }
+    session->slab_max = HEAP_SLAB_MAX;
+    if (session->retired_next)
+        memory_quiesce(session);
+    wants_retry(session);
+}
+
+/* One question at a time: all that is freed before the next one shares it. */
+static void memory_quiesce(struct session *session)
+{
+    session->retired_now = session->retired_next;
+    session->retired_next = NULL;
+    session_ask(session, PROTO_WORKER_QUIESCE, NULL, quiesce_answered, session);
+}
+
+void session_memory_return(struct session *session, struct heap_block *block)
+{
+    heap_block_retire(block);
+    if (!block->region->slab) {
+        region_unmap(session, block->region);
+        return;
+    }
+    block->next = session->retired_next;
+    session->retired_next = block;
+    if (!session->retired_now)
+        memory_quiesce(session);
+}
+
+/* The worker has nothing of this client any more, so nothing has to wait. */
+void session_memory_release(struct session *session)
+{
+    struct heap *heap = &session->heap;
+    for (struct heap_region *region = heap->first, *next; region; region = next) {
+        next = region->next;
+        if (region->state == HEAP_REGION_LIVE) {
+            heap_region_clear(region);
+            heap_region_withdraw(region);
+        }
+        region_forget(region);
+    }
+    session->retired_now = session->retired_next = NULL;
+    session->unmapping = 0;
+}
+
+/* ---- messages ---- */
+
+static void alloc_done(struct want *want, const struct want_answer *answer)
+{
+    struct request *request = container_of(want, struct request, want);
+    struct session *session = request->session;
+    struct heap_block *block = answer->block;
+    if (answer->outcome == WANT_SERVED) {
+        struct proto_memory_allocated body = {.address = block->address, .count = block->bytes};
+        session_answer(session, request->reply, request->serial, &body, NULL, 0);
+    } else if (answer->outcome == WANT_REFUSED) {
+        session_refuse(session, request->serial, answer->error, "%s", answer->text);
+    }
+    session_request_end(request);
+}
+
+void session_memory_alloc(struct session *session, struct channel_message *message)
+{
+    struct proto_memory_alloc body;
+    memcpy(&body, message->body, sizeof body);
+    struct request *request =
+        session_request(session, message->header.serial, PROTO_MEMORY_ALLOCATED);
+    if (!request)
+        return;
+    request->want.count = body.count;
+    request->want.done = alloc_done;
+    session_memory_want(&request->want);
+}
+
+void session_memory_free(struct session *session, struct channel_message *message)
+{
+    struct proto_memory_free body;
+    memcpy(&body, message->body, sizeof body);
+    struct heap_block *block = heap_find(&session->heap, body.address);
+    if (!block || block->reserved) {
+        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE,
+                       "no device memory of this client begins at 0x%" PRIx64, body.address);
+        return;
+    }
+    session_memory_return(session, block);
+    session_answer(session, PROTO_DONE, message->header.serial, NULL, NULL, 0);
+}
+
+void session_memory_query(struct session *session, struct channel_message *message)
+{
+    struct proto_memory_info body = {.limit = session->memory.limit,
+                                     .used = session->memory.used,
+                                     .host_limit = session->host.limit,
+                                     .host_used = session->host.used};
+    session_answer(session, PROTO_MEMORY_INFO, message->header.serial, &body, NULL, 0);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Loading: the image is copied off the loop's thread, the worker inspects the copy,
+ * memory for the module's variables is allocated, the worker loads. Each step ends
+ * in load_failed, in load_ended or in the next one.
+ */
+#include "server/supervisor/session/module.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+#include "server/supervisor/account/heap.h"
+#include "server/supervisor/session/image.h"
+#include "server/supervisor/session/memory.h"
+#include "server/supervisor/session/quota.h"
+#include "server/supervisor/session/request.h"
+#include "server/supervisor/session/server.h"
+
+enum module_state { MODULE_LOADING, MODULE_LOADED, MODULE_UNLOADING };
+
+struct module {
+    struct module *next;
+    uint32_t number;
+    enum module_state state;
+    bool inspected; /* the worker knows this number */
+    struct image *image;
+    struct charge charge;         /* of the image's bytes */
+    struct charge fd_charge;      /* of its descriptor, though others may share it */
+    struct charge resident;       /* of variables that stay where the driver puts them */
+    struct heap_block *variables; /* NULL if it has none */
+};
+
+static struct module *module_find(const struct session *session, uint32_t number)
+{
+    struct module *module = session->modules;
+    while (module && (module->number != number || module->state != MODULE_LOADED))
+        module = module->next;
+    return module;
+}
+
+bool session_module_known(const struct session *session, uint32_t module)
+{
+    return module_find(session, module) != NULL;
+}
+
+static bool number_taken(const struct session *session, uint32_t number)
+{
+    for (const struct module *module = session->modules; module; module = module->next)
+        if (module->number == number)
+            return true;
+    return false;
+}
+
+static struct module *module_new(struct session *session)
+{
+    struct module *module = calloc(1, sizeof *module);
+    if (!module)
+        return NULL;
+    do
+        module->number = ++session->next_module;
+    while (!module->number || number_taken(session, module->number));
+    module->next = session->modules;
+    session->modules = module;
+    session->module_count++;
+    return module;
+}
+
+static void module_free(struct session *session, struct module *module)
+{
+    struct module **link = &session->modules;
+    while (*link != module)
+        link = &(*link)->next;
+    *link = module->next;
+    session->module_count--;
+    image_release(module->image);
+    charge_return(&module->charge);
+    charge_return(&module->fd_charge);
+    charge_return(&module->resident);
+    free(module);
+}
+
+/* The worker has nothing of this client any more; the variables went with its memory. */
+void session_module_release(struct session *session)
+{
+    while (session->modules)
+        module_free(session, session->modules);
+}
+
+/* ---- loading ---- */
+
+/* Refuses the request; what was made of the module goes again. */
+static void load_failed(struct request *request, uint32_t error, const char *text)
+{
+    struct session *session = request->session;
+    struct module *module = request->module;
+    session_refuse(session, request->serial, error, "%s", text);
+    if (module->inspected) {
+        struct proto_module_unload body = {.module = module->number};
+        session_ask(session, PROTO_MODULE_UNLOAD, &body, NULL, NULL);
+    }
+    if (module->variables) {
+        module->variables->reserved = false;
+        session_memory_return(session, module->variables);
+    }
+    module_free(session, module);
+    session_request_end(request);
+}
+
+/* The session ends, and takes the module with it. */
+static void load_ended(struct request *request)
+{
+    session_request_end(request);
+}
+
+static void load_refused(struct request *request, const struct worker_answer *answer)
+{
+    if (answer->outcome == WORKER_REFUSED)
+        load_failed(request, answer->error, answer->text);
+    else
+        load_ended(request);
+}
+
+static void load_answered(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    if (answer->outcome != WORKER_ANSWERED) {
+        load_refused(request, answer);
+        return;
+    }
+    request->module->state = MODULE_LOADED;
+    session_pass(request->session, request->serial, answer);
+    session_request_end(request);
+}
+
+static void load_start(struct request *request)
+{
+    struct module *module = request->module;
+    struct proto_worker_module_load body = {.module = module->number,
+                                            .global_base =
+                                                module->variables ? module->variables->address : 0};
+    if (session_ask(request->session, PROTO_WORKER_MODULE_LOAD, &body, load_answered, request) < 0)
+        load_failed(request, PROTO_ERROR_WORKER_LOST, "it could not be passed on to the worker");
+}
+
+static void variables_done(struct want *want, const struct want_answer *answer)
+{
+    struct request *request = container_of(want, struct request, want);
+    char text[380];
+    switch (answer->outcome) {
+    case WANT_SERVED:
+        answer->block->reserved = true;
+        request->module->variables = answer->block;
+        load_start(request);
+        break;
+    case WANT_REFUSED:
+        snprintf(text, sizeof text, "memory for the module's variables: %.340s", answer->text);
+        load_failed(request, answer->error, text);
+        break;
+    case WANT_SESSION_ENDED:
+        load_ended(request);
+        break;
+    }
+}
+
+static void inspect_answered(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    struct proto_worker_module_needs needs;
+    if (answer->outcome != WORKER_ANSWERED) {
+        load_refused(request, answer);
+        return;
+    }
+    request->module->inspected = true;
+    memcpy(&needs, answer->message->body, sizeof needs);
+    const struct quota *culprit = NULL;
+    if (quota_charge(&request->session->memory, &request->module->resident, needs.resident_bytes,
+                     &culprit)) {
+        char text[380] = "memory for the module's variables: ";
+        size_t used = strlen(text);
+        session_quota_explain(request->session, culprit, needs.resident_bytes, text + used,
+                              sizeof text - used);
+        load_failed(request, PROTO_ERROR_OUT_OF_MEMORY, text);
+        return;
+    }
+    if (!needs.global_bytes) {
+        load_start(request);
+        return;
+    }
+    request->want.count = needs.global_bytes;
+    request->want.done = variables_done;
+    session_memory_want(&request->want);
+}
+
+static void copy_refused(struct request *request, int result)
+{
+    if (result == -EBADF)
+        load_failed(request, PROTO_ERROR_INVALID_IMAGE,
+                    "the image must come in a memory file (memfd_create)");
+    else if (result == -ENODATA)
+        load_failed(request, PROTO_ERROR_INVALID_IMAGE,
+                    "the image's file is shorter than the message says");
+    else
+        load_failed(request, PROTO_ERROR_SERVER_RESOURCES, "the server could not copy the image");
+}
+
+static void copy_done(struct request *request, int result)
+{
+    struct session *session = request->session;
+    struct module *module = request->module;
+    if (result == -ECANCELED) {
+        load_ended(request);
+        return;
+    }
+    if (result < 0) {
+        copy_refused(request, result);
+        return;
+    }
+    module->image = image_admit(&session->server->cache, request->image);
+    request->image = NULL;
+    struct proto_worker_module_inspect body = {.module = module->number, .count = request->count};
+    struct worker_request message = {.opcode = PROTO_WORKER_MODULE_INSPECT,
+                                     .body = &body,
+                                     .fds = &module->image->fd,
+                                     .fd_count = 1};
+    if (session_send(session, &message, inspect_answered, request) < 0)
+        load_failed(request, PROTO_ERROR_WORKER_LOST, "it could not be passed on to the worker");
+}
+
+static int copy_run(struct request *request)
+{
+    return image_copy(&request->image, &request->session->server->cache.key, request->fd,
+                      request->count);
+}
+
+/* The image's bytes, its descriptor, and the one that the client passed. Refuses if one is too
+ * many. */
+static bool charge_all(struct session *session, struct request *request, struct module *module)
+{
+    const struct quota *culprit = NULL;
+    char used[UNITS_TEXT], limit[UNITS_TEXT];
+    if (quota_charge(&session->images, &module->charge, request->count, &culprit)) {
+        session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY,
+                       "%s: %s of %s are in use: unload modules", culprit->name,
+                       units_format_bytes(culprit->used, used),
+                       units_format_bytes(culprit->limit, limit));
+        return false;
+    }
+    if (quota_charge(&session->fds, &module->fd_charge, 1, &culprit) ||
+        quota_charge(&session->fds, &request->charge, 1, &culprit)) {
+        session_refuse(session, request->serial, PROTO_ERROR_SERVER_RESOURCES,
+                       "%s: %" PRIu64 " of %" PRIu64 " are in use: unload modules or free memory",
+                       culprit->name, culprit->used, culprit->limit);
+        return false;
+    }
+    return true;
+}
+
+void session_module_load(struct session *session, struct channel_message *message)
+{
+    struct proto_module_load body;
+    uint32_t serial = message->header.serial;
+    memcpy(&body, message->body, sizeof body);
+    if (session->module_count >= SESSION_MODULES_MAX) {
+        session_refuse(session, serial, PROTO_ERROR_TOO_MANY_OBJECTS,
+                       "the client has %u modules, as many as it may have: unload some",
+                       session->module_count);
+        return;
+    }
+    struct request *request = session_request(session, serial, PROTO_MODULE_LOADED);
+    if (!request)
+        return;
+    request->count = body.count;
+    struct module *module = request->module = module_new(session);
+    if (!module) {
+        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
+                       "the server has no memory for another module");
+        session_request_end(request);
+        return;
+    }
+    if (!charge_all(session, request, module)) {
+        module_free(session, module);
+        session_request_end(request);
+        return;
+    }
+    request->fd = channel_take_fd(message, 0);
+    if (session_request_work(request, copy_run, copy_done) < 0)
+        load_failed(request, PROTO_ERROR_SERVER_RESOURCES, "the server has no thread to copy it");
+}
+
+/* ---- unloading ---- */
+
+static void unload_answered(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    struct session *session = request->session;
+    struct module *module = request->module;
+    session_pass(session, request->serial, answer);
+    if (answer->outcome == WORKER_ANSWERED) {
+        if (module->variables)
+            session_memory_return(session, module->variables);
+        module_free(session, module);
+    } else {
+        module->state = MODULE_LOADED;
+    }
+    session_request_end(request);
+}
+
+void session_module_unload(struct session *session, struct channel_message *message)
+{
+    struct proto_module_unload body;
+    memcpy(&body, message->body, sizeof body);
+    struct module *module = module_find(session, body.module);
+    if (!module) {
+        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE,
+                       "module %u is not a module of this client", body.module);
+        return;
+    }
+    struct request *request = session_request(session, message->header.serial, PROTO_DONE);
+    if (!request)
+        return;
+    request->module = module;
+    module->state = MODULE_UNLOADING;
+    if (session_ask(session, PROTO_MODULE_UNLOAD, &body, unload_answered, request) < 0) {
+        module->state = MODULE_LOADED;
+        session_refuse(session, request->serial, PROTO_ERROR_WORKER_LOST,
+                       "it could not be passed on to the worker");
+        session_request_end(request);
+    }
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session/quota.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "common/units.h"
+#include "common/util.h"
+#include "server/supervisor/config/config.h"
+#include "server/supervisor/config/rules.h"
+#include "server/supervisor/session/server.h"
+
+/* ---- totals ---- */
+
+uint64_t session_quota_total_memory(const struct device *device, const struct config_limits *limits)
+{
+    if (!limits->memory_share)
+        return limits->memory;
+    return limits_tighter(limits->memory, limits_share(device->info.memory, limits->memory_share));
+}
+
+static uint64_t limit_of(const struct config *config, const struct server *server,
+                         const struct total *total)
+{
+    struct config_limits limits;
+    total_overrides_limits(&server->total_overrides, config, total->kind, total->id, &limits);
+    if (total->device == TOTAL_HOST)
+        return limits.host_memory;
+    return session_quota_total_memory(&server->devices[total->device], &limits);
+}
+
+void session_quota_limit_totals(struct server *server, const struct config *config)
+{
+    for (struct total *total = server->totals.first; total; total = total->next)
+        total->quota.limit = limit_of(config, server, total);
+}
+
+static int total_join_limited(struct session *session, const struct config *config,
+                              enum total_kind kind, uint32_t id, struct session_totals *totals)
+{
+    struct totals *all = &session->server->totals;
+    struct config_limits limits;
+    int result = 0;
+    total_overrides_limits(&session->server->total_overrides, config, kind, id, &limits);
+    if (limits.memory != PROTO_UNSET || limits.memory_share)
+        result = total_join(all, kind, id, session->device->index, &totals->memory);
+    if (result == 0 && limits.host_memory != PROTO_UNSET)
+        result = total_join(all, kind, id, TOTAL_HOST, &totals->host);
+    return result;
+}
+
+int session_quota_find_totals(struct session *session, const struct config *config,
+                              struct session_totals *totals)
+{
+    const struct identity *identity = &session->identity;
+    *totals = (struct session_totals){0};
+    uint32_t uid = identity->known ? session->uid : CONFIG_ID_UNKNOWN;
+    int result = total_join_limited(session, config, TOTAL_USER, uid, totals);
+    for (size_t i = 0; result == 0 && identity->gids && i < identity->gid_count; i++)
+        result = total_join_limited(session, config, TOTAL_GROUP, identity->gids[i], totals);
+    if (result == 0 && !identity->gids)
+        result = total_join_limited(session, config, TOTAL_GROUP, CONFIG_ID_UNKNOWN, totals);
+    if (result < 0)
+        session_quota_drop_totals(session->server, totals);
+    return result;
+}
+
+void session_quota_drop_totals(struct server *server, struct session_totals *totals)
+{
+    total_members_leave(&server->totals, &totals->memory);
+    total_members_leave(&server->totals, &totals->host);
+}
+
+void session_quota_swap_totals(struct session *session, struct session_totals *totals)
+{
+    struct session_totals old = session->totals;
+    total_members_exit(old.memory, &session->memory);
+    total_members_exit(old.host, &session->host);
+    session->totals = *totals;
+    total_members_enter(session->totals.memory, &session->memory);
+    total_members_enter(session->totals.host, &session->host);
+    *totals = old;
+}
+
+/* ---- guarantees ---- */
+
+static uint64_t guaranteed_to_others(const struct session *session, bool host)
+{
+    uint64_t sum = 0;
+    for (const struct session *s = session->server->first; s; s = s->next) {
+        if (s == session || !s->device || (!host && s->device != session->device))
+            continue;
+        sum += host ? s->host.guarantee : s->memory.guarantee;
+    }
+    return sum;
+}
+
+/* Who lacks room: one of the totals, or what the device or the server has for all. */
+static uint32_t guarantee_refuse(const struct session *session, const struct quota *culprit,
+                                 bool host, uint64_t request, char *why, size_t why_size)
+{
+    char asked[UNITS_TEXT], has[UNITS_TEXT], promised[UNITS_TEXT], used[UNITS_TEXT];
+    const struct quota *own = host ? &session->host : &session->memory;
+    uint64_t holds = max(own->used, own->guarantee);
+    const char *what = host ? "pinned host memory" : "device memory";
+    units_format_size(request, asked);
+    units_format_size(culprit->limit, has);
+    if (culprit != &session->device->memory && culprit != &session->server->host) {
+        snprintf(why, why_size,
+                 "a request of %s of %s does not fit: %s: of %s others hold %s, in use or "
+                 "guaranteed",
+                 asked, what, culprit->name, has, units_format_size(culprit->used - holds, used));
+        return PROTO_ERROR_OUT_OF_MEMORY;
+    }
+    uint64_t others = guaranteed_to_others(session, host);
+    units_format_size(others, promised);
+    /* What they use beyond what is guaranteed to them. */
+    units_format_size(culprit->used - holds - others, used);
+    if (request > culprit->limit || others > culprit->limit - request) {
+        char sum[UNITS_TEXT];
+        snprintf(why, why_size,
+                 "a request of %s of %s does not fit: %s are guaranteed to other clients, which "
+                 "comes to %s, and there are %s",
+                 asked, what, promised, units_format_size(others + request, sum), has);
+        return PROTO_ERROR_INVALID_VALUE;
+    }
+    snprintf(why, why_size,
+             "a request of %s of %s does not fit now: of %s other clients have %s guaranteed and "
+             "use %s beyond that: ask for less, or wait until they have freed some",
+             asked, what, has, promised, used);
+    return PROTO_ERROR_OUT_OF_MEMORY;
+}
+
+uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host, char *why,
+                                 size_t why_size)
+{
+    const struct quota *culprit = NULL;
+    uint64_t before = session->memory.guarantee;
+    if (quota_guarantee(&session->memory, memory, &culprit))
+        return guarantee_refuse(session, culprit, false, memory, why, why_size);
+    if (quota_guarantee(&session->host, host, &culprit)) {
+        uint32_t error = guarantee_refuse(session, culprit, true, host, why, why_size);
+        quota_restore(&session->memory, before);
+        return error;
+    }
+    return 0;
+}
+
+bool session_quota_restore(struct session *session, uint64_t memory, uint64_t host)
+{
+    int lacks = quota_restore(&session->memory, memory);
+    return (quota_restore(&session->host, host) | lacks) == 0;
+}
+
+/* ---- life ---- */
+
+uint32_t session_quota_open(struct session *session, char *why, size_t why_size)
+{
+    struct server *server = session->server;
+    const struct grant *grant = &session->grant;
+    struct session_totals totals;
+    uint64_t images = server->images.limit / 4;
+    quota_open(&session->memory, "device memory limit of this client", grant->memory_limit,
+               &session->device->memory);
+    quota_open(&session->host, "pinned host memory limit of this client", grant->host_limit,
+               &server->host);
+    quota_open(&session->fds, "share of file descriptors of this client",
+               server->budget.client_share, &server->fds);
+    quota_open(&session->images, "module image memory of this client", images, &server->images);
+    if (session_quota_find_totals(session, server->config, &totals) < 0) {
+        snprintf(why, why_size, "the server has no memory for another client");
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    session_quota_limit_totals(server, server->config);
+    session_quota_swap_totals(session, &totals);
+    return session_quota_guarantee(session, grant->memory_request, grant->host_request, why,
+                                   why_size);
+}
+
+void session_quota_close(struct session *session)
+{
+    struct session_totals totals = {0};
+    session_quota_swap_totals(session, &totals);
+    session_quota_drop_totals(session->server, &totals);
+    quota_close(&session->memory);
+    quota_close(&session->host);
+    quota_close(&session->fds);
+    quota_close(&session->images);
+}
+
+/* ---- in words ---- */
+
+/* Whose limit it is: who asked for none is not helped by the name of the variable. */
+static const char *remedy_of(const struct session *session, bool host)
+{
+    const struct quota *own = host ? &session->host : &session->memory;
+    const struct quota *whole = host ? &session->server->host : &session->device->memory;
+    if (own->limit == (host ? session->asked.host_memory_limit : session->asked.memory_limit))
+        return host ? "free some, or ask for a higher limit (GPUSHARE_PINNED_HOST_MEM_LIMIT)"
+                    : "free some, or ask for a higher limit (GPUSHARE_PINNED_DEVICE_MEM_LIMIT, "
+                      "GPUSHARE_FRACTION)";
+    return own->limit < whole->limit ? "free some, or ask the administrator for a higher limit"
+                                     : "free some: there is no more";
+}
+
+void session_quota_explain(const struct session *session, const struct quota *culprit,
+                           uint64_t asked, char *text, size_t text_bytes)
+{
+    char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT];
+    const char *holds = "are in use or guaranteed to clients";
+    const char *remedy = "free some, or wait until other clients have";
+    if (culprit == &session->memory || culprit == &session->host) {
+        holds = "are in use";
+        remedy = remedy_of(session, culprit == &session->host);
+    }
+    snprintf(text, text_bytes, "%s: %s of %s %s and %s more were asked for: %s", culprit->name,
+             units_format_bytes(culprit->used, used), units_format_bytes(culprit->limit, limit),
+             holds, units_format_bytes(asked, more), remedy);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session/request.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "server/supervisor/session/image.h"
+#include "server/supervisor/session/session.h"
+#include "server/supervisor/session/server.h"
+
+static void format_text(char *text, size_t bytes, const char *format, va_list arguments)
+{
+    vsnprintf(text, bytes, format, arguments);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+}
+
+/* ---- the end ---- */
+
+static void log_end(const struct session *session)
+{
+    const struct proto_ended *ended = &session->ended;
+    /* Every client looks at the devices by a connection of its own first: no news. */
+    if (!ended->error && session->state < SESSION_ATTACHING)
+        log_debug("connection %u (pid %d, uid %u) is gone before it became a client: %s",
+                  session->number, (int)session->pid, session->uid, ended->text);
+    else if (!ended->error)
+        log_info("client %u '%s' (pid %d, uid %u) is gone: %s", session->number, session->name,
+                 (int)session->pid, session->uid, ended->text);
+    else
+        log_warning("client %u '%s' (pid %d, uid %u) is disconnected: %s: %s", session->number,
+                    session->name, (int)session->pid, session->uid, error_name(ended->error),
+                    ended->text);
+}
+
+void session_schedule(struct session *session)
+{
+    struct server *server = session->server;
+    if (session->state != SESSION_LEAVING || session->due)
+        return;
+    session->due = true;
+    session->next_due = NULL;
+    if (server->due)
+        server->due_last->next_due = session;
+    else
+        server->due = session;
+    server->due_last = session;
+}
+
+void session_enter(struct session *session, enum session_state state)
+{
+    if (session->state != SESSION_LEAVING)
+        session->state = state;
+}
+
+void session_fail(struct session *session, uint32_t error, const char *format, ...)
+{
+    if (session->state == SESSION_LEAVING)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    session->ended.error = error;
+    format_text(session->ended.text, sizeof session->ended.text, format, arguments);
+    va_end(arguments);
+    log_end(session);
+    session->state = SESSION_LEAVING;
+    session->parked.held = false;
+    session_schedule(session);
+}
+
+/* ---- the client ---- */
+
+bool session_reads(const struct session *session)
+{
+    return !session->parked.held && session->state != SESSION_ATTACHING &&
+           session->state != SESSION_LEAVING && session->requests < SESSION_REQUESTS_MAX;
+}
+
+void session_poll(struct session *session)
+{
+    session->paused = !session_reads(session);
+    int events = UV_DISCONNECT | (session->paused ? 0 : UV_READABLE) |
+                 (send_queue_waiting(&session->send_queue) ? UV_WRITABLE : 0);
+    uv_poll_start(&session->poll, events, session->ready);
+}
+
+static void send_done(struct session *session, int result)
+{
+    if (result == SEND_QUEUE_QUEUED)
+        session_poll(session);
+    else if (result == -ENOBUFS)
+        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+                     "the client asks and does not read the answers");
+    else if (result == -EPIPE || result == -ECONNRESET)
+        session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
+    else if (result < 0)
+        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, "an answer could not be sent: %s",
+                     strerror(-result));
+}
+
+void session_answer(struct session *session, uint16_t opcode, uint32_t serial, const void *body,
+                    const int *fds, unsigned fd_count)
+{
+    if (session->state == SESSION_LEAVING)
+        return;
+    send_done(session, send_queue_send(&session->send_queue, opcode, serial, 0, body, NULL, 0, fds,
+                                       fd_count));
+}
+
+void session_refuse(struct session *session, uint32_t serial, uint32_t error, const char *format,
+                    ...)
+{
+    struct proto_failed body = {.error = error ? error : PROTO_ERROR_UNKNOWN};
+    va_list arguments;
+    va_start(arguments, format);
+    format_text(body.text, sizeof body.text, format, arguments);
+    va_end(arguments);
+    session_answer(session, PROTO_FAILED, serial, &body, NULL, 0);
+}
+
+void session_pass(struct session *session, uint32_t serial, const struct worker_answer *answer)
+{
+    const struct channel_message *message = answer->message;
+    if (answer->outcome != WORKER_ANSWERED)
+        session_refuse(session, serial, answer->error, "%s", answer->text);
+    else if (session->state != SESSION_LEAVING)
+        send_done(session,
+                  send_queue_send(&session->send_queue, message->header.opcode, serial, 0,
+                                  message->body, message->tail, message->tail_bytes, NULL, 0));
+}
+
+/* ---- requests under way ---- */
+
+struct request *session_request_own(struct session *session)
+{
+    struct request *request = calloc(1, sizeof *request);
+    if (!request)
+        return NULL;
+    request->session = session;
+    request->fd = -1;
+    request->want.session = session;
+    session->requests++;
+    return request;
+}
+
+struct request *session_request(struct session *session, uint32_t serial, uint16_t reply)
+{
+    struct request *request = session_request_own(session);
+    if (!request) {
+        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
+                       "the server has no memory for another request");
+        return NULL;
+    }
+    request->serial = serial;
+    request->reply = reply;
+    return request;
+}
+
+void session_request_end(struct request *request)
+{
+    struct session *session = request->session;
+    if (request->fd >= 0)
+        close(request->fd);
+    charge_return(&request->charge);
+    image_release(request->image);
+    free(request);
+    session->requests--;
+    session_schedule(session);
+    if (session->paused && session_reads(session))
+        session_poll(session);
+}
+
+static struct request *request_of(struct job *job)
+{
+    return container_of(job, struct request, job);
+}
+
+static int job_run(struct job *job)
+{
+    struct request *request = request_of(job);
+    return request->work(request);
+}
+
+/* A job can't be cancelled: what it made for a session that has ended meanwhile goes with the
+ * request. */
+static void job_done(struct job *job, int result)
+{
+    struct request *request = request_of(job);
+    bool ended = request->session->state == SESSION_LEAVING;
+    request->worked(request, ended ? -ECANCELED : result);
+}
+
+int session_request_work(struct request *request, int (*work)(struct request *request),
+                         void (*worked)(struct request *request, int result))
+{
+    request->work = work;
+    request->worked = worked;
+    return job_start(&request->job, request->session->server->loop, job_run, job_done);
+}
+
+/* ---- the worker ---- */
+
+int session_send(struct session *session, struct worker_request *request, worker_link_reply *reply,
+                 void *context)
+{
+    /* Requests of before were cancelled then; a later one would outlive the session. */
+    if (session->down)
+        return -ESHUTDOWN;
+    request->client = session->number;
+    return device_request(session->device, request, reply, context);
+}
+
+int session_ask(struct session *session, uint16_t opcode, const void *body,
+                worker_link_reply *reply, void *context)
+{
+    struct worker_request request = {.opcode = opcode, .body = body};
+    return session_send(session, &request, reply, context);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * server: what all sessions of the server share, and what they charge and take from.
+ * Data alone: the supervisor fills it, sessions and the loop's turn use it. Loop thread.
+ */
+#ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_SERVER_H
+#define GPUSHARE_SERVER_SUPERVISOR_SESSION_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "common/channel.h"
+#include "server/supervisor/account/address_plan.h"
+#include "server/supervisor/device/device.h"
+#include "server/supervisor/session/image.h"
+#include "server/supervisor/account/fd_budget.h"
+#include "server/supervisor/account/quota.h"
+#include "server/supervisor/settings.h"
+#include "server/supervisor/account/total.h"
+#include "server/supervisor/account/total_override.h"
+
+struct config;
+struct session;
+
+struct server {
+    uv_loop_t *loop;
+    const struct settings *settings;
+    struct device devices[SETTINGS_DEVICES_MAX];
+    uint32_t device_count;
+    struct session *first, *last; /* by number */
+    uint32_t sessions;
+    struct session *due, *due_last; /* marked to end: looked at in the loop's turn */
+    struct config *config;          /* in force; NULL: none */
+    bool attaching_waits;           /* a reload is under way: clients stay parked */
+    struct fd_budget budget;
+    uint32_t user_clients_max; /* clients of one uid */
+    uint64_t served;           /* clients that attached since the start */
+    struct address_plan plan;
+    struct quota host;    /* pinned host memory, bytes */
+    struct quota fds;     /* descriptors for handles and buffers */
+    struct quota images;  /* bytes of module images */
+    struct totals totals; /* of users and groups */
+    struct total_overrides total_overrides;
+    struct image_cache cache;
+    /* Every client's messages arrive here, one at a time; a copy, whole while it is handled. */
+    struct channel_message message;
+};
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/timeline.h"
+#include "server/supervisor/session/attach.h"
+#include "server/supervisor/session/end.h"
+#include "server/supervisor/session/forward.h"
+#include "server/supervisor/session/host.h"
+#include "server/supervisor/session/limits.h"
+#include "server/supervisor/session/memory.h"
+#include "server/supervisor/session/module.h"
+#include "server/supervisor/session/request.h"
+#include "server/supervisor/session/server.h"
+
+/* Answers that a client has not read; the largest message many times over. */
+#define SEND_QUEUE_BYTES_MAX (UINT64_C(256) << 10)
+/* Of the kernel's memory for what the client has not read, descriptors under way among it (they
+ * count against this user as a whole). The kernel doubles it: the largest message fits. */
+#define SOCKET_BYTES 32768
+/* Messages taken in a row before the loop looks at others again. */
+#define BATCH 16
+/* A client that said hello may look at the devices for so many hello timeouts before it attaches.
+ */
+#define GREETED_TIMEOUTS 6
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
+
+const char *session_state_name(enum session_state state)
+{
+    static const char *const names[] = {"hello", "greeted", "attaching", "attached", "leaving"};
+    return names[state];
+}
+
+uint32_t session_fds(const struct session *session)
+{
+    uint32_t held = (session->fd >= 0) + (session->pidfd >= 0) + (session->ring.fd >= 0) +
+                    (session->status.fd >= 0) + (session->twin.fd >= 0) + (session->doorbell >= 0);
+    return held + (uint32_t)session->fds.used;
+}
+
+/* ---- handlers by message ---- */
+
+static void hello_handle(struct session *session, struct channel_message *message);
+static void device_query(struct session *session, struct channel_message *message);
+static void attach_handle(struct session *session, struct channel_message *message);
+
+#define IN(state) (1u << (state))
+
+/* Which message is allowed when, and who handles it. What is not here is never allowed. */
+static const struct row {
+    uint16_t opcode;
+    unsigned states;
+    session_handler *handler;
+} rows[] = {
+    {PROTO_HELLO, IN(SESSION_HELLO), hello_handle},
+    {PROTO_DEVICE_QUERY, IN(SESSION_GREETED) | IN(SESSION_ATTACHED), device_query},
+    {PROTO_ATTACH, IN(SESSION_GREETED), attach_handle},
+    {PROTO_WINDOW_MOVE, IN(SESSION_ATTACHED), session_window_move},
+    {PROTO_LIMITS_QUERY, IN(SESSION_ATTACHED), session_limits_query},
+    {PROTO_MEMORY_ALLOC, IN(SESSION_ATTACHED), session_memory_alloc},
+    {PROTO_MEMORY_FREE, IN(SESSION_ATTACHED), session_memory_free},
+    {PROTO_MEMORY_QUERY, IN(SESSION_ATTACHED), session_memory_query},
+    {PROTO_HOST_ALLOC, IN(SESSION_ATTACHED), session_host_alloc},
+    {PROTO_HOST_FREE, IN(SESSION_ATTACHED), session_host_free},
+    {PROTO_HOST_SHARE, IN(SESSION_ATTACHED), session_host_share},
+    {PROTO_LINK, IN(SESSION_ATTACHED), session_host_link},
+    {PROTO_MODULE_LOAD, IN(SESSION_ATTACHED), session_module_load},
+    {PROTO_MODULE_UNLOAD, IN(SESSION_ATTACHED), session_module_unload},
+    {PROTO_FUNCTION_GET, IN(SESSION_ATTACHED), session_forward},
+    {PROTO_FUNCTION_SET, IN(SESSION_ATTACHED), session_forward},
+    {PROTO_GLOBAL_GET, IN(SESSION_ATTACHED), session_forward},
+    {PROTO_OCCUPANCY_GET, IN(SESSION_ATTACHED), session_forward},
+    {PROTO_STREAM_CREATE, IN(SESSION_ATTACHED), session_forward},
+    {PROTO_STREAM_DESTROY, IN(SESSION_ATTACHED), session_forward},
+    {PROTO_EVENT_CREATE, IN(SESSION_ATTACHED), session_forward},
+    {PROTO_EVENT_DESTROY, IN(SESSION_ATTACHED), session_forward},
+    {PROTO_EVENT_ELAPSED, IN(SESSION_ATTACHED), session_forward},
+};
+
+static const struct row *find_row(uint16_t opcode)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].opcode == opcode)
+            return &rows[i];
+    return NULL;
+}
+
+static void deadline_passed(uv_timer_t *timer)
+{
+    struct session *session = timer->data;
+    if (session->parked.held) {
+        char text[512];
+        device_explain(&session->server->devices[session->parked.body.device], text, sizeof text);
+        session_refuse(session, session->parked.serial, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
+        session_fail(session, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
+        return;
+    }
+    session_fail(session, PROTO_ERROR_CONNECTION_LOST,
+                 session->state == SESSION_HELLO ? "the client connected and said nothing"
+                                                 : "the client said hello and did not attach");
+}
+
+static void hello_handle(struct session *session, struct channel_message *message)
+{
+    struct proto_hello body;
+    memcpy(&body, message->body, sizeof body);
+    uint32_t serial = message->header.serial;
+    if (body.major != PROTO_MAJOR) {
+        session_refuse(
+            session, serial, PROTO_ERROR_PROTOCOL_VERSION,
+            "the client speaks protocol %u.%u and this server (gpushare " GPUSHARE_VERSION
+            ") %u.%u: use the client library of the server's release",
+            body.major, body.minor, PROTO_MAJOR, PROTO_MINOR);
+        session_fail(session, PROTO_ERROR_PROTOCOL_VERSION, "protocol %u.%u is not spoken here",
+                     body.major, body.minor);
+        return;
+    }
+    if (session->over_limit == OVER_LIMIT_USER) {
+        uint32_t most = session->server->user_clients_max;
+        session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
+                       "user %u has %u clients, as many as one user may have: end some, or have "
+                       "the administrator raise --max-clients-per-user",
+                       (unsigned)session->uid, most);
+        session_fail(session, PROTO_ERROR_TOO_MANY_CLIENTS, "user %u has %u clients already",
+                     (unsigned)session->uid, most);
+        return;
+    }
+    if (session->over_limit) {
+        uint32_t most = session->server->budget.clients;
+        session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
+                       "the server has %u clients, as many as it may have (--max-clients)", most);
+        session_fail(session, PROTO_ERROR_TOO_MANY_CLIENTS, "%u clients are served already", most);
+        return;
+    }
+    session_enter(session, SESSION_GREETED);
+    uv_timer_start(&session->deadline, deadline_passed,
+                   (uint64_t)session->server->settings->hello_timeout_ms * GREETED_TIMEOUTS, 0);
+    struct proto_welcome welcome = {.major = PROTO_MAJOR,
+                                    .minor = PROTO_MINOR,
+                                    .features = 0,
+                                    .devices = session->server->device_count,
+                                    .version = GPUSHARE_VERSION};
+    session_answer(session, PROTO_WELCOME, serial, &welcome, NULL, 0);
+}
+
+/* The request waits until the device's worker is ready and no reload is under way; nothing else is
+ * read meanwhile. */
+static void request_park(struct session *session, const struct channel_message *message)
+{
+    session->parked.held = true;
+    session->parked.serial = message->header.serial;
+    session->parked.opcode = message->header.opcode;
+    memset(&session->parked.body, 0, sizeof session->parked.body);
+    /* Both messages that can be parked begin with the device. */
+    _Static_assert(offsetof(struct proto_attach, device) == 0 &&
+                       offsetof(struct proto_device_query, device) == 0,
+                   "the device comes first");
+    memcpy(&session->parked.body, message->body, message->type->bytes);
+}
+
+/* The device that a message names, or NULL: then it has been refused. */
+static struct device *device_of(struct session *session, uint32_t serial, uint32_t index)
+{
+    struct server *server = session->server;
+    if (index < server->device_count)
+        return &server->devices[index];
+    session_refuse(session, serial, PROTO_ERROR_INVALID_DEVICE,
+                   "there is no device %u: this server has %u", index, server->device_count);
+    return NULL;
+}
+
+static void device_describe(struct session *session, uint32_t serial, const struct device *device)
+{
+    session_answer(session, PROTO_DEVICE_INFO, serial, &device->info, NULL, 0);
+}
+
+static void device_query(struct session *session, struct channel_message *message)
+{
+    struct proto_device_query body;
+    memcpy(&body, message->body, sizeof body);
+    const struct device *device = device_of(session, message->header.serial, body.device);
+    if (device && device->known)
+        device_describe(session, message->header.serial, device);
+    else if (device)
+        request_park(session, message);
+}
+
+static void attach_handle(struct session *session, struct channel_message *message)
+{
+    struct proto_attach body;
+    memcpy(&body, message->body, sizeof body);
+    const struct device *device = device_of(session, message->header.serial, body.device);
+    if (device && device->state == DEVICE_READY && !session->server->attaching_waits)
+        session_attach_now(session, message->header.serial, &body);
+    else if (device)
+        request_park(session, message);
+}
+
+void session_unpark(struct session *session)
+{
+    if (!session->parked.held)
+        return;
+    struct device *device = &session->server->devices[session->parked.body.device];
+    uint32_t serial = session->parked.serial;
+    if (session->server->attaching_waits && session->parked.opcode == PROTO_ATTACH &&
+        device->state == DEVICE_READY)
+        return;
+    session->parked.held = false;
+    if (device->state != DEVICE_READY) {
+        char text[512];
+        device_explain(device, text, sizeof text);
+        session_refuse(session, serial, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
+    } else if (session->parked.opcode == PROTO_ATTACH) {
+        session_attach_now(session, serial, &session->parked.body);
+    } else {
+        device_describe(session, serial, device);
+    }
+    session_poll(session);
+}
+
+/* ---- the connection ---- */
+
+static void message_dispatch(struct session *session, struct channel_message *message)
+{
+    const struct row *row = find_row(message->header.opcode);
+    if (message->header.client)
+        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+                     "message_header.client must be zero on a client's connection");
+    else if (!row)
+        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+                     "%s is a message that a client may not send", message->type->name);
+    else if (!message->header.serial)
+        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s came without a serial",
+                     message->type->name);
+    else if (!(row->states & IN(session->state)))
+        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
+                     "%s is not allowed in the state '%s' of a connection", message->type->name,
+                     session_state_name(session->state));
+    else
+        row->handler(session, message);
+}
+
+static void receive_some(struct session *session)
+{
+    struct channel_message *message = &session->server->message;
+    for (unsigned i = 0; i < BATCH && session_reads(session); i++) {
+        int result =
+            channel_receive(session->fd, PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT, message);
+        if (result == CHANNEL_EMPTY)
+            return;
+        if (result == CHANNEL_CLOSED)
+            session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
+        else if (result == -EPROTO)
+            session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s", message->why);
+        else if (result < 0)
+            session_fail(session, PROTO_ERROR_CONNECTION_LOST, "receiving failed: %s",
+                         strerror(-result));
+        else
+            message_dispatch(session, message);
+        channel_close_fds(message);
+    }
+}
+
+static void session_ready(uv_poll_t *poll, int status, int events)
+{
+    struct session *session = poll->data;
+    if (status < 0 || ((events & UV_DISCONNECT) && session->paused)) {
+        session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
+        return;
+    }
+    if ((events & UV_WRITABLE) && send_queue_flush(&session->send_queue) < 0) {
+        session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
+        return;
+    }
+    if (events & (UV_READABLE | UV_DISCONNECT))
+        receive_some(session);
+    session_poll(session);
+}
+
+static void process_ended(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    session_fail(poll->data, PROTO_ERROR_SUCCESS, "the process ended");
+}
+
+static int peer_identify(struct session *session)
+{
+    struct ucred credentials;
+    socklen_t bytes = sizeof credentials;
+    if (getsockopt(session->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) < 0)
+        return -errno;
+    session->pid = credentials.pid;
+    session->uid = credentials.uid;
+    /* Where the kernel has it: a child may keep the socket open when the client has died. */
+    bytes = sizeof session->pidfd;
+    if (getsockopt(session->fd, SOL_SOCKET, SO_PEERPIDFD, &session->pidfd, &bytes) < 0)
+        session->pidfd = -1;
+    else
+        fcntl(session->pidfd, F_SETFD, FD_CLOEXEC);
+    return 0;
+}
+
+/* A client in this very process (tests) is watched by its socket alone. */
+static void process_watch(struct session *session)
+{
+    if (session->pidfd < 0 ||
+        uv_poll_init(session->server->loop, &session->process_poll, session->pidfd) < 0)
+        return;
+    session->process_poll.data = session;
+    session->handles++;
+    uv_poll_start(&session->process_poll, UV_READABLE, process_ended);
+}
+
+int session_open(struct session **out, struct server *server, int fd, uint32_t number,
+                 enum session_over_limit over_limit)
+{
+    *out = NULL;
+    struct session *session = calloc(1, sizeof *session);
+    int result = -ENOMEM;
+    if (!session)
+        goto close_fd;
+    session->server = server;
+    session->fd = fd;
+    session->pidfd = session->doorbell = -1;
+    session->ring = session->status = session->twin = SHM_NONE;
+    session->number = number;
+    session->over_limit = over_limit;
+    session->ready = session_ready;
+    session->connected_at = timeline_now();
+    session->slab_max = HEAP_SLAB_MAX;
+    int most = SOCKET_BYTES;
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &most, sizeof most) < 0 ||
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+        result = -errno;
+    else
+        result = peer_identify(session);
+    if (result == 0)
+        result = uv_poll_init(server->loop, &session->poll, fd);
+    if (result < 0)
+        goto free_session;
+    send_queue_open(&session->send_queue, fd, SEND_QUEUE_BYTES_MAX);
+    session->poll.data = session->deadline.data = session;
+    uv_timer_init(server->loop, &session->deadline);
+    uv_timer_start(&session->deadline, deadline_passed, server->settings->hello_timeout_ms, 0);
+    session->handles = 2;
+    process_watch(session);
+    session_poll(session);
+    *out = session;
+    return 0;
+
+free_session:
+    if (session->pidfd >= 0)
+        close(session->pidfd);
+    free(session);
+close_fd:
+    close(fd);
+    return result;
+}
