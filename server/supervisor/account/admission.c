@@ -84,7 +84,7 @@ int admission_choose(const struct admission *admission, const struct config *con
     struct config_limits limits = config_limits_none;
     if (!config && *who->profile)
         return -ENOENT;
-    int result = config ? config_choose(config, device_index, who, &limits) : 0;
+    int result = config ? config_rules_choose(config, device_index, who, &limits) : 0;
     if (result < 0)
         return result;
     config_limits_tighten(&tightened.limits, &limits);

@@ -57,5 +57,5 @@ void fd_budget_release(struct held_fd *held)
     if (held->fd >= 0)
         close(held->fd);
     held->fd = -1;
-    charge_return(&held->charge);
+    quota_return(&held->charge);
 }

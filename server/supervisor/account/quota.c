@@ -158,7 +158,7 @@ uint64_t quota_left(const struct quota *quota)
     return own < others + unclaimed ? own : others + unclaimed;
 }
 
-void charge_return(struct charge *charge)
+void quota_return(struct charge *charge)
 {
     struct quota *quota = charge->quota;
     if (quota) {

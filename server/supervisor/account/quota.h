@@ -82,6 +82,6 @@ int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
 uint64_t quota_left(const struct quota *quota);
 
 /* Pays back; idempotent. */
-void charge_return(struct charge *charge);
+void quota_return(struct charge *charge);
 
 #endif

@@ -13,9 +13,9 @@ static void file_says(const struct config *config, enum total_kind kind, uint32_
 {
     *limits = config_limits_none;
     if (config && kind == TOTAL_USER)
-        config_total_of(config->users, config->user_count, id, limits);
+        config_rules_total(config->users, config->user_count, id, limits);
     else if (config)
-        config_total_of(config->groups, config->group_count, id, limits);
+        config_rules_total(config->groups, config->group_count, id, limits);
 }
 
 static void overrides_copy(struct config_limits *to, const struct config_limits *from,

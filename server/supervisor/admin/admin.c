@@ -69,9 +69,9 @@ static void kill_client(struct admin_peer *peer, uint32_t client)
 
 static void carry_out(struct admin_peer *peer, const struct admin_request *request)
 {
-    if (admin_kind_changes(request->kind) && !may_change(peer)) {
+    if (admin_request_kind_changes(request->kind) && !may_change(peer)) {
         log_warning("admin: uid %u (pid %d) asked for \"%s\" and was refused", (unsigned)peer->uid,
-                    (int)peer->pid, admin_kind_name(request->kind));
+                    (int)peer->pid, admin_request_kind_name(request->kind));
         refuse_change(peer);
         return;
     }

@@ -101,7 +101,7 @@ json_t *admin_answer_version(void)
     return admin_json_finish(&answer);
 }
 
-struct admin_usage *admin_usages_find(const struct admin_usages *usages, uint32_t client)
+struct admin_usage *admin_answer_find_usage(const struct admin_usages *usages, uint32_t client)
 {
     size_t low = 0, high = usages->count;
     while (low < high) {
@@ -128,7 +128,7 @@ static bool add_queues(void *context, const struct client_view *view)
     struct queues *queues = context;
     if (!view->attached || view->device != queues->device)
         return true;
-    const struct admin_usage *row = admin_usages_find(queues->usages, view->number);
+    const struct admin_usage *row = admin_answer_find_usage(queues->usages, view->number);
     if (row && row->known)
         queues->shared += row->usage.shared_queues;
     else
@@ -246,7 +246,7 @@ static void listing_append(struct listing *listing, json_t *row)
 static bool list_client(void *context, const struct client_view *view)
 {
     struct listing *listing = context;
-    const struct admin_usage *row = admin_usages_find(listing->usages, view->number);
+    const struct admin_usage *row = admin_answer_find_usage(listing->usages, view->number);
     listing_append(listing, admin_rows_client(view, row && row->known ? &row->usage : NULL));
     return !listing->failed;
 }
@@ -272,7 +272,7 @@ static bool list_limits(void *context, const struct client_view *view)
 json_t *admin_answer_limits(const struct supervisor *supervisor,
                             const struct admin_request *request)
 {
-    struct admin_json answer = answer_new(true, admin_kind_name(request->kind));
+    struct admin_json answer = answer_new(true, admin_request_kind_name(request->kind));
     struct listing listing = {.request = request, .rows = json_array()};
     if (request->target == ADMIN_TARGET_GPU) {
         struct device_view view;

@@ -51,6 +51,6 @@ json_t *admin_answer_clients(const struct supervisor *supervisor,
                              const struct admin_usages *usages);
 
 /* The row of a client, or NULL. */
-struct admin_usage *admin_usages_find(const struct admin_usages *usages, uint32_t client);
+struct admin_usage *admin_answer_find_usage(const struct admin_usages *usages, uint32_t client);
 
 #endif

@@ -37,7 +37,7 @@ static void gathering_answer(struct admin_work *work, struct admin_peer *peer, b
 static void on_usage(void *context, uint32_t client, const struct proto_worker_usage *usage)
 {
     struct gathering *gathering = context;
-    struct admin_usage *row = admin_usages_find(&gathering->usages, client);
+    struct admin_usage *row = admin_answer_find_usage(&gathering->usages, client);
     if (row && usage) {
         row->usage = *usage;
         row->known = true;

@@ -19,7 +19,7 @@ static const char *const kind_names[] = {
 };
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
-const char *admin_kind_name(enum admin_kind kind)
+const char *admin_request_kind_name(enum admin_kind kind)
 {
     return kind_names[kind];
 }
@@ -38,7 +38,7 @@ struct account_owner admin_request_owner(const struct admin_request *request)
                                   .id = request->number};
 }
 
-bool admin_kind_changes(enum admin_kind kind)
+bool admin_request_kind_changes(enum admin_kind kind)
 {
     return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD || kind == ADMIN_TRACE;
 }

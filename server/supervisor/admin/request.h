@@ -56,7 +56,7 @@ struct admin_request {
 };
 
 /* "ping", "version", ... Static. */
-const char *admin_kind_name(enum admin_kind kind);
+const char *admin_request_kind_name(enum admin_kind kind);
 
 /* Whether this client is one of those that a get or set is about; none is where it is a GPU. */
 bool admin_request_concerns(const struct admin_request *request, const struct client_view *view);
@@ -66,7 +66,7 @@ struct account_owner admin_request_owner(const struct admin_request *request);
 
 /* Does it change anything, or show what other users' programs do? Then it needs more than being
  * allowed to connect. */
-bool admin_kind_changes(enum admin_kind kind);
+bool admin_request_kind_changes(enum admin_kind kind);
 
 /*
  * Reads one line, without its newline. 0; or -EINVAL (not a request) or -ENOTSUP (a

@@ -19,9 +19,9 @@
 static int read_clients(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config *config = to;
-    return config_node_is_null(value)
+    return config_tree_is_null(value)
                ? 0
-               : config_read_limits(reader, value, "clients", NULL, &config->clients);
+               : config_limits_read(reader, value, "clients", NULL, &config->clients);
 }
 
 /* ---- GPUs ---- */
@@ -30,7 +30,7 @@ static int read_gpu_device(struct config_reader *reader, const struct config_nod
 {
     struct config_gpu *gpu = to;
     struct limits_visible list;
-    int result = config_need_text(reader, value, "gpu", "a number or a UUID (GPU-...)");
+    int result = config_reader_need_text(reader, value, "gpu", "a number or a UUID (GPU-...)");
     if (result < 0)
         return result;
     if (limits_parse_visible(&list, "gpu", value->text, NULL, 0) < 0 || list.count != 1)
@@ -86,7 +86,7 @@ static int read_gpu(struct config_reader *reader, const struct config_node *node
                                                  {"quantum", read_quantum}};
     struct config_table own = CONFIG_TABLE(fields, gpu);
     gpu->schedule = schedule_default();
-    int result = config_read_limits(reader, node, "an entry of gpus", &own, &gpu->limits);
+    int result = config_limits_read(reader, node, "an entry of gpus", &own, &gpu->limits);
     if (result == 0 && !gpu->line)
         return config_refuse(reader, node->line,
                              "an entry of gpus needs the key gpu, which says which GPU");
@@ -97,8 +97,8 @@ static int read_gpus(struct config_reader *reader, const struct config_node *val
 {
     struct config *config = to;
     void *items;
-    int result = config_open_list(reader, value, "gpus", LIMITS_DEVICES_MAX, sizeof *config->gpus,
-                                  &items, &config->gpu_count);
+    int result = config_reader_open_list(reader, value, "gpus", LIMITS_DEVICES_MAX,
+                                         sizeof *config->gpus, &items, &config->gpu_count);
     config->gpus = items;
     if (result < 0)
         return result;
@@ -121,7 +121,7 @@ static bool profile_name_is_valid(const struct config_node *name)
 static int read_profiles(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config *config = to;
-    if (config_node_is_null(value))
+    if (config_tree_is_null(value))
         return 0;
     if (value->kind != CONFIG_MAP)
         return config_refuse(reader, value->line, "profiles must be a mapping (name: {...})");
@@ -130,7 +130,7 @@ static int read_profiles(struct config_reader *reader, const struct config_node 
                              CONFIG_PROFILES_MAX);
     config->profiles = calloc(value->keys + 1, sizeof *config->profiles);
     if (!config->profiles)
-        return config_no_memory(reader, value->line);
+        return config_reader_no_memory(reader, value->line);
     for (const struct config_node *key = value->first; key; key = key->next->next) {
         struct config_profile *profile = &config->profiles[config->profile_count++];
         char what[96];
@@ -141,7 +141,7 @@ static int read_profiles(struct config_reader *reader, const struct config_node 
                                  LIMITS_NAME_MAX);
         memcpy(profile->name, key->text, key->length);
         snprintf(what, sizeof what, "profile %s", profile->name);
-        int result = config_read_limits(reader, key->next, what, NULL, &profile->limits);
+        int result = config_limits_read(reader, key->next, what, NULL, &profile->limits);
         if (result < 0)
             return result;
     }
@@ -178,7 +178,7 @@ static int read_range(struct config_reader *reader, const struct config_node *no
     return config_refuse(reader, node->line,
                          "%s must be a number, or a range like 1000-1999 (names are not "
                          "looked up; see id(1))%s",
-                         what, config_said(node, said));
+                         what, config_reader_said(node, said));
 }
 
 /* One item, or a list of them that is not empty: a rule without anybody is a mistake. */
@@ -191,9 +191,10 @@ static int open_items(struct config_reader *reader, const struct config_node *va
     if (value->kind != CONFIG_LIST) {
         *items = calloc(1, item_bytes);
         *count = *items != NULL;
-        return *items ? 0 : config_no_memory(reader, value->line);
+        return *items ? 0 : config_reader_no_memory(reader, value->line);
     }
-    int result = config_open_list(reader, value, what, CONFIG_ITEMS_MAX, item_bytes, items, count);
+    int result =
+        config_reader_open_list(reader, value, what, CONFIG_ITEMS_MAX, item_bytes, items, count);
     if (result == 0 && !*count)
         return config_refuse(reader, value->line,
                              "%s is an empty list: leave the key out to mean everybody", what);
@@ -222,7 +223,7 @@ static int read_patterns(struct config_reader *reader, const struct config_node 
     *patterns = items;
     for (size_t i = 0; result == 0 && i < *count; i++, item = item->next) {
         if (item->kind != CONFIG_TEXT || !item->length || item->length > CONFIG_PATTERN_MAX ||
-            config_node_is_null(item) || (path && item->text[0] != '/'))
+            config_tree_is_null(item) || (path && item->text[0] != '/'))
             return config_refuse(reader, item->line,
                                  path ? "%s must be an absolute path, '*' for any part of a "
                                         "name in it"
@@ -233,7 +234,7 @@ static int read_patterns(struct config_reader *reader, const struct config_node 
         while (path && length > 1 && item->text[length - 1] == '/')
             length--;
         if (!((*patterns)[i] = strndup(item->text, length)))
-            return config_no_memory(reader, item->line);
+            return config_reader_no_memory(reader, item->line);
     }
     return result;
 }
@@ -269,7 +270,7 @@ static int read_match(struct config_reader *reader, const struct config_node *va
 {
     struct config_rule *rule = to;
     struct config_table table = CONFIG_TABLE(match_fields, &rule->match);
-    return config_read_map(reader, value, "match", &table, 1);
+    return config_reader_read_map(reader, value, "match", &table, 1);
 }
 
 static int refuse_name(struct config_reader *reader, const struct config_node *value, void *to)
@@ -285,7 +286,7 @@ static int read_except(struct config_reader *reader, const struct config_node *v
     struct config_rule *rule = to;
     struct config_table table = CONFIG_TABLE(fields, &rule->except);
     rule->excepts = true;
-    int result = config_read_map(reader, value, "except", &table, 1);
+    int result = config_reader_read_map(reader, value, "except", &table, 1);
     if (result == 0 && !value->first)
         return config_refuse(reader, value->line,
                              "except is empty: it must name uid, gid or cgroup");
@@ -297,7 +298,7 @@ static int read_rule_profile(struct config_reader *reader, const struct config_n
 {
     struct config_rule *rule = to;
     const struct config *config = reader->config;
-    int result = config_need_text(reader, value, "profile", "the name of a profile");
+    int result = config_reader_need_text(reader, value, "profile", "the name of a profile");
     for (uint32_t i = 0; result == 0 && i < config->profile_count; i++) {
         if (strcmp(config->profiles[i].name, value->text))
             continue;
@@ -317,15 +318,15 @@ static int read_rule(struct config_reader *reader, const struct config_node *nod
     struct config_table own = CONFIG_TABLE(fields, rule);
     rule->profile = CONFIG_NO_PROFILE;
     rule->line = node->line;
-    return config_read_limits(reader, node, "a rule", &own, &rule->limits);
+    return config_limits_read(reader, node, "a rule", &own, &rule->limits);
 }
 
 static int read_rules(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config *config = to;
     void *items;
-    int result = config_open_list(reader, value, "rules", CONFIG_RULES_MAX, sizeof *config->rules,
-                                  &items, &config->rule_count);
+    int result = config_reader_open_list(reader, value, "rules", CONFIG_RULES_MAX,
+                                         sizeof *config->rules, &items, &config->rule_count);
     config->rules = items;
     if (result < 0)
         return result;
@@ -355,8 +356,8 @@ static int read_totals(struct config_reader *reader, const struct config_node *v
 {
     void *items;
     char entry[32];
-    int result =
-        config_open_list(reader, value, what, CONFIG_ITEMS_MAX, sizeof **totals, &items, count);
+    int result = config_reader_open_list(reader, value, what, CONFIG_ITEMS_MAX, sizeof **totals,
+                                         &items, count);
     *totals = items;
     if (result < 0)
         return result;
@@ -367,7 +368,7 @@ static int read_totals(struct config_reader *reader, const struct config_node *v
         struct config_table tables[] = {{id, 1, total},
                                         CONFIG_TABLE(config_total_fields, &total->limits)};
         total->limits = config_limits_none;
-        result = config_read_map(reader, item, entry, tables, 2);
+        result = config_reader_read_map(reader, item, entry, tables, 2);
     }
     return result;
 }
@@ -400,7 +401,7 @@ static int read_later(struct config_reader *reader, const struct config_node *va
 static const struct config_field first_pass[] = {
     {"clients", read_clients},       {"gpus", read_gpus},   {"profiles", read_profiles},
     {"rules", read_later},           {"users", read_users}, {"groups", read_groups},
-    {"sharing", config_read_sharing}};
+    {"sharing", config_sharing_read}};
 static const struct config_field second_pass[] = {{"clients", read_later},  {"gpus", read_later},
                                                   {"profiles", read_later}, {"rules", read_rules},
                                                   {"users", read_later},    {"groups", read_later},
@@ -410,8 +411,9 @@ static int read_file(struct config_reader *reader, const struct config_node *roo
 {
     struct config_table first = CONFIG_TABLE(first_pass, reader->config);
     struct config_table second = CONFIG_TABLE(second_pass, reader->config);
-    int result = config_read_map(reader, root, "the configuration", &first, 1);
-    return result < 0 ? result : config_read_map(reader, root, "the configuration", &second, 1);
+    int result = config_reader_read_map(reader, root, "the configuration", &first, 1);
+    return result < 0 ? result
+                      : config_reader_read_map(reader, root, "the configuration", &second, 1);
 }
 
 static void free_match(struct config_match *match)
@@ -466,7 +468,7 @@ int config_parse(struct config **out, const char *file, const char *text, size_t
         struct config_reader reader = {
             .config = config, .file = file, .why = why, .why_size = why_size};
         config->clients = config->shared = config_limits_none;
-        if (tree.root && !config_node_is_null(tree.root))
+        if (tree.root && !config_tree_is_null(tree.root))
             result = read_file(&reader, tree.root);
     }
     config_tree_free(&tree);

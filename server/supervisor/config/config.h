@@ -94,8 +94,8 @@ int config_load(struct config **out, const char *path, char *why, size_t why_siz
 
 /*
  * Finds the GPUs that the file names among the server's, and how each is shared: as
- * `unsaid` in what the file does not say. To be called once before config_choose. 0; -EINVAL with a
- * sentence where one does not exist or is named twice.
+ * `unsaid` in what the file does not say. To be called once before config_rules_choose. 0; -EINVAL
+ * with a sentence where one does not exist or is named twice.
  */
 int config_resolve(struct config *config, const struct schedule *unsaid,
                    const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count, char *why,

@@ -116,7 +116,7 @@ static int read_pair(struct config_reader *reader, const struct config_node *val
     if (value->kind != CONFIG_MAP)
         return config_refuse(reader, value->line,
                              "%s must be a mapping: %s: {request: ..., limit: ...}", what, what);
-    int result = config_read_map(reader, value, what, &table, 1);
+    int result = config_reader_read_map(reader, value, what, &table, 1);
     if (pair->line)
         block->line[resource] = pair->line;
     return result;
@@ -193,7 +193,7 @@ static int read_fraction(struct config_reader *reader, const struct config_node 
     struct config_limits by = config_limits_none;
     if (value->kind != CONFIG_TEXT || dialect_parse_share(value->text, value->length, &share) < 0)
         return config_refuse(reader, value->line, "fraction must be %s%s", DIALECT_FORM_SHARE,
-                             config_said(value, said));
+                             config_reader_said(value, said));
     by.memory_share = by.time_request = (uint32_t)share.value;
     block->line[TIME] = value->line;
     config_limits_tighten(&block->limits, &by);
@@ -206,8 +206,8 @@ static int read_fraction(struct config_reader *reader, const struct config_node 
 static int read_replicas(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct block *block = to;
-    int result =
-        config_read_number(reader, value, "replicas", 1, CONFIG_REPLICAS_MAX, &block->replicas);
+    int result = config_reader_read_number(reader, value, "replicas", 1, CONFIG_REPLICAS_MAX,
+                                           &block->replicas);
     if (result == 0)
         config_limits_replicate(&block->limits, block->replicas);
     return result;
@@ -218,7 +218,8 @@ static int read_priority(struct config_reader *reader, const struct config_node 
     uint64_t priority;
     struct block *block = to;
     struct config_limits by = config_limits_none;
-    int result = config_read_number(reader, value, "priority", 0, LIMITS_PRIORITY_MAX, &priority);
+    int result =
+        config_reader_read_number(reader, value, "priority", 0, LIMITS_PRIORITY_MAX, &priority);
     if (result < 0)
         return result;
     by.priority = (uint32_t)priority;
@@ -301,7 +302,7 @@ static int block_check(struct config_reader *reader, const struct block *block)
     return result;
 }
 
-int config_read_limits(struct config_reader *reader, const struct config_node *map,
+int config_limits_read(struct config_reader *reader, const struct config_node *map,
                        const char *what, const struct config_table *other, struct config_limits *to)
 {
     static const struct config_field fields[] = {
@@ -315,7 +316,7 @@ int config_read_limits(struct config_reader *reader, const struct config_node *m
         tables[1] = tables[0];
         tables[0] = *other;
     }
-    int result = config_read_map(reader, map, what, tables, other ? 2 : 1);
+    int result = config_reader_read_map(reader, map, what, tables, other ? 2 : 1);
     if (result == 0)
         result = block_check(reader, &block);
     *to = block.limits;
@@ -343,7 +344,7 @@ static int read_total(struct config_reader *reader, const struct config_node *va
     if (value->kind != CONFIG_MAP)
         return config_refuse(reader, value->line, "%s must be a mapping: %s: {limit: ...}", what,
                              what);
-    return config_read_map(reader, value, what, &table, 1);
+    return config_reader_read_map(reader, value, what, &table, 1);
 }
 
 static int read_total_memory(struct config_reader *reader, const struct config_node *value,

@@ -47,7 +47,7 @@ void config_limits_tighten(struct config_limits *to, const struct config_limits 
  * a limit of the same block, and replicas whose requests come to more than there is,
  * are refused with the numbers.
  */
-int config_read_limits(struct config_reader *reader, const struct config_node *map,
+int config_limits_read(struct config_reader *reader, const struct config_node *map,
                        const char *what, const struct config_table *other,
                        struct config_limits *to);
 

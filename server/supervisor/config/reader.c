@@ -9,7 +9,7 @@
 
 #include "common/units.h"
 
-void config_say(struct config_reader *reader, unsigned line, const char *format, ...)
+void config_reader_say(struct config_reader *reader, unsigned line, const char *format, ...)
 {
     char reason[400];
     va_list arguments;
@@ -20,9 +20,9 @@ void config_say(struct config_reader *reader, unsigned line, const char *format,
         snprintf(reader->why, reader->why_size, "%s:%u: %s", reader->file, line, reason);
 }
 
-int config_no_memory(struct config_reader *reader, unsigned line)
+int config_reader_no_memory(struct config_reader *reader, unsigned line)
 {
-    config_say(reader, line, "memory is short");
+    config_reader_say(reader, line, "memory is short");
     return -ENOMEM;
 }
 
@@ -51,8 +51,8 @@ static const struct config_field *find_field(const struct config_table *tables, 
     return NULL;
 }
 
-int config_read_map(struct config_reader *reader, const struct config_node *map, const char *what,
-                    const struct config_table *tables, size_t table_count)
+int config_reader_read_map(struct config_reader *reader, const struct config_node *map,
+                           const char *what, const struct config_table *tables, size_t table_count)
 {
     if (map->kind != CONFIG_MAP)
         return config_refuse(reader, map->line, "%s must be a mapping (key: value)", what);
@@ -76,12 +76,13 @@ static size_t count_items(const struct config_node *node)
     return count;
 }
 
-int config_open_list(struct config_reader *reader, const struct config_node *list, const char *what,
-                     size_t most, size_t item_bytes, void **items, size_t *count)
+int config_reader_open_list(struct config_reader *reader, const struct config_node *list,
+                            const char *what, size_t most, size_t item_bytes, void **items,
+                            size_t *count)
 {
     *items = NULL;
     *count = 0;
-    if (config_node_is_null(list))
+    if (config_tree_is_null(list))
         return 0;
     if (list->kind != CONFIG_LIST)
         return config_refuse(reader, list->line, "%s must be a list (- ...)", what);
@@ -92,20 +93,20 @@ int config_open_list(struct config_reader *reader, const struct config_node *lis
     }
     if (*count && !(*items = calloc(*count, item_bytes))) {
         *count = 0;
-        return config_no_memory(reader, list->line);
+        return config_reader_no_memory(reader, list->line);
     }
     return 0;
 }
 
-int config_need_text(struct config_reader *reader, const struct config_node *node, const char *what,
-                     const char *form)
+int config_reader_need_text(struct config_reader *reader, const struct config_node *node,
+                            const char *what, const char *form)
 {
-    if (node->kind == CONFIG_TEXT && !config_node_is_null(node))
+    if (node->kind == CONFIG_TEXT && !config_tree_is_null(node))
         return 0;
     return config_refuse(reader, node->line, "%s must be %s", what, form);
 }
 
-const char *config_said(const struct config_node *node, char text[CONFIG_SAID])
+const char *config_reader_said(const struct config_node *node, char text[CONFIG_SAID])
 {
     *text = 0;
     if (node->kind == CONFIG_TEXT)
@@ -113,8 +114,8 @@ const char *config_said(const struct config_node *node, char text[CONFIG_SAID])
     return text;
 }
 
-int config_read_number(struct config_reader *reader, const struct config_node *node,
-                       const char *what, uint64_t least, uint64_t most, uint64_t *number)
+int config_reader_read_number(struct config_reader *reader, const struct config_node *node,
+                              const char *what, uint64_t least, uint64_t most, uint64_t *number)
 {
     char said[CONFIG_SAID];
     if (node->kind == CONFIG_TEXT && node->plain &&
@@ -122,5 +123,5 @@ int config_read_number(struct config_reader *reader, const struct config_node *n
         return 0;
     return config_refuse(reader, node->line, "%s must be a number from %llu to %llu%s", what,
                          (unsigned long long)least, (unsigned long long)most,
-                         config_said(node, said));
+                         config_reader_said(node, said));
 }

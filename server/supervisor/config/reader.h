@@ -24,12 +24,13 @@ struct config_reader {
     size_t why_size;
 };
 
-void config_say(struct config_reader *reader, unsigned line, const char *format, ...)
+void config_reader_say(struct config_reader *reader, unsigned line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The error stands here and not in config_say, where an analyser doesn't see that it is one. */
-#define config_refuse(...) (config_say(__VA_ARGS__), -EINVAL)
+/* The error stands here and not in config_reader_say, where an analyser doesn't see that it is one.
+ */
+#define config_refuse(...) (config_reader_say(__VA_ARGS__), -EINVAL)
 
-int config_no_memory(struct config_reader *reader, unsigned line);
+int config_reader_no_memory(struct config_reader *reader, unsigned line);
 
 /* ---- mappings by table ---- */
 
@@ -54,25 +55,26 @@ struct config_table {
     }
 
 /* what: the mapping's name in sentences. An unknown key is refused with those that are known. */
-int config_read_map(struct config_reader *reader, const struct config_node *map, const char *what,
-                    const struct config_table *tables, size_t table_count);
+int config_reader_read_map(struct config_reader *reader, const struct config_node *map,
+                           const char *what, const struct config_table *tables, size_t table_count);
 
 /* ---- values ---- */
 
 /* A list's items, zeroed; NULL in *items for a list that is empty, or not there. */
-int config_open_list(struct config_reader *reader, const struct config_node *list, const char *what,
-                     size_t most, size_t item_bytes, void **items, size_t *count);
+int config_reader_open_list(struct config_reader *reader, const struct config_node *list,
+                            const char *what, size_t most, size_t item_bytes, void **items,
+                            size_t *count);
 
 /* For the end of a sentence that says what a value must be: `, not "50"`, or nothing where it is no
  * text. Returns text. */
 #define CONFIG_SAID 80
-const char *config_said(const struct config_node *node, char text[CONFIG_SAID]);
+const char *config_reader_said(const struct config_node *node, char text[CONFIG_SAID]);
 
 /* form: what it must be, for the sentence. */
-int config_need_text(struct config_reader *reader, const struct config_node *node, const char *what,
-                     const char *form);
+int config_reader_need_text(struct config_reader *reader, const struct config_node *node,
+                            const char *what, const char *form);
 
-int config_read_number(struct config_reader *reader, const struct config_node *node,
-                       const char *what, uint64_t least, uint64_t most, uint64_t *number);
+int config_reader_read_number(struct config_reader *reader, const struct config_node *node,
+                              const char *what, uint64_t least, uint64_t most, uint64_t *number);
 
 #endif

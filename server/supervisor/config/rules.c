@@ -31,7 +31,7 @@ static bool part_fits(const char *pattern, size_t pattern_length, const char *te
     return p == pattern_length;
 }
 
-bool config_pattern_fits(const char *pattern, const char *text, bool whole)
+bool config_rules_pattern_fits(const char *pattern, const char *text, bool whole)
 {
     if (!whole && !strcmp(pattern, "/"))
         return true;
@@ -70,7 +70,7 @@ static bool any_in_ranges(const struct config_range *ranges, size_t count, const
 static bool fits_one(char *const *patterns, size_t count, const char *text, bool whole)
 {
     for (size_t i = 0; i < count; i++)
-        if (config_pattern_fits(patterns[i], text, whole))
+        if (config_rules_pattern_fits(patterns[i], text, whole))
             return true;
     return false;
 }
@@ -120,8 +120,8 @@ static void rule_apply(struct config_limits *to, const struct config_limits *by,
     config_limits_tighten(to, &limits);
 }
 
-int config_choose(const struct config *config, uint32_t device, const struct config_who *who,
-                  struct config_limits *limits)
+int config_rules_choose(const struct config *config, uint32_t device, const struct config_who *who,
+                        struct config_limits *limits)
 {
     *limits = config->ceilings[device];
     for (size_t i = 0; i < config->rule_count; i++) {
@@ -143,8 +143,8 @@ int config_choose(const struct config *config, uint32_t device, const struct con
     return 0;
 }
 
-bool config_total_of(const struct config_total *totals, size_t count, uint32_t id,
-                     struct config_limits *limits)
+bool config_rules_total(const struct config_total *totals, size_t count, uint32_t id,
+                        struct config_limits *limits)
 {
     bool found = false;
     *limits = config_limits_none;

@@ -73,8 +73,8 @@ static int read_devices(struct config_reader *reader, const struct config_node *
 static int read_replicas(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct sharing *sharing = to;
-    return config_read_number(reader, value, "replicas", 1, CONFIG_REPLICAS_MAX,
-                              &sharing->replicas);
+    return config_reader_read_number(reader, value, "replicas", 1, CONFIG_REPLICAS_MAX,
+                                     &sharing->replicas);
 }
 
 static int read_resource(struct config_reader *reader, const struct config_node *node,
@@ -88,7 +88,7 @@ static int read_resource(struct config_reader *reader, const struct config_node 
     if (sharing->replicas)
         return config_refuse(reader, node->line,
                              "resources names " RESOURCE " twice: one entry is for all GPUs");
-    int result = config_read_map(reader, node, "an entry of resources", &table, 1);
+    int result = config_reader_read_map(reader, node, "an entry of resources", &table, 1);
     if (result == 0 && !sharing->replicas)
         return config_refuse(reader, node->line, "an entry of resources needs the key replicas");
     return result;
@@ -119,7 +119,7 @@ static int read_method(struct config_reader *reader, const struct config_node *v
                              "another for each of gpus",
                              sharing->method, method);
     sharing->method = method;
-    int result = config_read_map(reader, value, method, &table, 1);
+    int result = config_reader_read_map(reader, value, method, &table, 1);
     if (result == 0 && !sharing->replicas)
         return config_refuse(reader, value->line, "%s needs the key resources", method);
     return result;
@@ -142,12 +142,13 @@ static int read_time_slicing(struct config_reader *reader, const struct config_n
     return result;
 }
 
-int config_read_sharing(struct config_reader *reader, const struct config_node *value, void *to)
+int config_sharing_read(struct config_reader *reader, const struct config_node *value, void *to)
 {
     static const struct config_field fields[] = {{"timeSlicing", read_time_slicing},
                                                  {"mps", read_mps}};
     struct sharing sharing = {0};
     struct config_table table = CONFIG_TABLE(fields, &sharing);
     (void)to;
-    return config_node_is_null(value) ? 0 : config_read_map(reader, value, "sharing", &table, 1);
+    return config_tree_is_null(value) ? 0
+                                      : config_reader_read_map(reader, value, "sharing", &table, 1);
 }

@@ -15,6 +15,6 @@
 #include "server/supervisor/config/reader.h"
 
 /* to: the struct config. */
-config_field_reader config_read_sharing;
+config_field_reader config_sharing_read;
 
 #endif

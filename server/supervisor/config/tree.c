@@ -40,7 +40,7 @@ __attribute__((format(printf, 3, 4))) static void say(struct builder *builder, s
 /* The error stands here and not in say(), where an analyser doesn't see that it is one. */
 #define refuse(builder, error, ...) (say(builder, __VA_ARGS__), (error))
 
-bool config_node_is_null(const struct config_node *node)
+bool config_tree_is_null(const struct config_node *node)
 {
     return node->kind == CONFIG_TEXT && node->plain &&
            (!node->length || !strcmp(node->text, "~") || !strcmp(node->text, "null"));

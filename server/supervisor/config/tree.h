@@ -44,6 +44,6 @@ int config_tree_read(struct config_tree *tree, const char *file, const char *tex
 void config_tree_free(struct config_tree *tree);
 
 /* A text without quotes that YAML calls null: nothing, ~ or null. */
-bool config_node_is_null(const struct config_node *node);
+bool config_tree_is_null(const struct config_node *node);
 
 #endif

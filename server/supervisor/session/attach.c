@@ -338,7 +338,7 @@ static int take_next(struct session *session)
     return address_plan_take(plan, &session->window, bytes, from);
 }
 
-void session_window_move(struct session *session, struct channel_message *message)
+void session_attach_move(struct session *session, struct channel_message *message)
 {
     uint32_t serial = message->header.serial;
     if (session->heap.regions || session->buffers.regions || session->module_count ||

@@ -15,7 +15,7 @@
 struct config;
 struct grant;
 
-session_handler session_window_move;
+session_handler session_attach_move;
 
 /* Attaches, or refuses the client's message with that serial. Its device is ready. */
 void session_attach_now(struct session *session, uint32_t serial, const struct proto_attach *wish);

@@ -24,6 +24,6 @@ struct session;
 bool session_end(struct session *session);
 
 /* The close callback of a session's handles; frees it after the last. */
-void session_handle_closed(uv_handle_t *handle);
+void session_end_handle_closed(uv_handle_t *handle);
 
 #endif

@@ -48,7 +48,7 @@ static void wants_retry(struct session *session);
 static void buffer_forget(struct heap_region *region)
 {
     fd_budget_release(&region->held_fd);
-    charge_return(&region->charge);
+    quota_return(&region->charge);
     heap_region_remove(region);
 }
 
@@ -192,7 +192,7 @@ static int alloc_reserve(struct request *request, uint64_t bytes, const struct q
         result = heap_region_add(&session->buffers, bytes, false, &request->region);
     if (result) {
         fd_budget_release(&held);
-        charge_return(&charge);
+        quota_return(&charge);
         return result;
     }
     request->region->charge = charge;
@@ -270,7 +270,7 @@ static void share_free(struct host_share *share)
     while (*link != share)
         link = &(*link)->next;
     *link = share->next;
-    charge_return(&share->charge);
+    quota_return(&share->charge);
     free(share);
     region->shares--;
     owner->lent--;

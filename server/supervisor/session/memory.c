@@ -61,7 +61,7 @@ static void want_queue(struct want *want)
 static void region_forget(struct heap_region *region)
 {
     fd_budget_release(&region->held_fd);
-    charge_return(&region->charge);
+    quota_return(&region->charge);
     heap_region_remove(region);
 }
 
@@ -185,13 +185,13 @@ static int region_map(struct session *session, uint64_t bytes, bool slab, struct
     if (quota_charge(&session->memory, &charge, bytes, culprit))
         return REGION_NO_ROOM;
     if (fd_budget_charge(&held, &session->fds, culprit)) {
-        charge_return(&charge);
+        quota_return(&charge);
         return REGION_NO_ROOM;
     }
     int result = heap_region_add(&session->heap, bytes, slab, &region);
     if (result) {
         fd_budget_release(&held);
-        charge_return(&charge);
+        quota_return(&charge);
         return result == HEAP_FULL ? REGION_NO_ROOM : result;
     }
     region->charge = charge;

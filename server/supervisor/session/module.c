@@ -79,9 +79,9 @@ static void module_free(struct session *session, struct module *module)
     *link = module->next;
     session->module_count--;
     image_release(module->image);
-    charge_return(&module->charge);
-    charge_return(&module->fd_charge);
-    charge_return(&module->resident);
+    quota_return(&module->charge);
+    quota_return(&module->fd_charge);
+    quota_return(&module->resident);
     free(module);
 }
 

@@ -171,7 +171,7 @@ void session_request_end(struct request *request)
     struct session *session = request->session;
     if (request->fd >= 0)
         close(request->fd);
-    charge_return(&request->charge);
+    quota_return(&request->charge);
     image_release(request->image);
     free(request);
     session->requests--;

@@ -65,7 +65,7 @@ static const struct row {
     {PROTO_HELLO, IN(SESSION_HELLO), hello_handle},
     {PROTO_DEVICE_QUERY, IN(SESSION_GREETED) | IN(SESSION_ATTACHED), device_query},
     {PROTO_ATTACH, IN(SESSION_GREETED), attach_handle},
-    {PROTO_WINDOW_MOVE, IN(SESSION_ATTACHED), session_window_move},
+    {PROTO_WINDOW_MOVE, IN(SESSION_ATTACHED), session_attach_move},
     {PROTO_LIMITS_QUERY, IN(SESSION_ATTACHED), session_limits_query},
     {PROTO_MEMORY_ALLOC, IN(SESSION_ATTACHED), session_memory_alloc},
     {PROTO_MEMORY_FREE, IN(SESSION_ATTACHED), session_memory_free},

@@ -63,11 +63,12 @@ static void must_be_read_back(const struct admin_request *request)
     char why[300], line[128];
     if (request->kind == ADMIN_SET || request->kind == ADMIN_TRACE)
         return;
-    int length =
-        request->whom == ADMIN_NOBODY
-            ? snprintf(line, sizeof line, "{\"request\":\"%s\"}", admin_kind_name(request->kind))
-            : snprintf(line, sizeof line, "{\"request\":\"%s\",\"%s\":%u}",
-                       admin_kind_name(request->kind), whoms[request->whom], request->number);
+    int length = request->whom == ADMIN_NOBODY
+                     ? snprintf(line, sizeof line, "{\"request\":\"%s\"}",
+                                admin_request_kind_name(request->kind))
+                     : snprintf(line, sizeof line, "{\"request\":\"%s\",\"%s\":%u}",
+                                admin_request_kind_name(request->kind), whoms[request->whom],
+                                request->number);
     must(admin_request_parse(&again, line, (size_t)length, why, sizeof why) == 0 &&
              again.kind == request->kind && again.whom == request->whom &&
              again.number == request->number,

@@ -39,9 +39,9 @@ static void choose(const struct config *config, uint32_t device)
                              .name = "notebook-1",
                              .profile = ""};
     struct config_limits known, unknown, both;
-    expect(config_choose(config, device, &who, &known) == 0);
+    expect(config_rules_choose(config, device, &who, &known) == 0);
     who.identified = false;
-    expect(config_choose(config, device, &who, &unknown) == 0);
+    expect(config_rules_choose(config, device, &who, &unknown) == 0);
     check_limits(&known);
     both = unknown;
     config_limits_tighten(&both, &known);
@@ -59,14 +59,14 @@ static void choose(const struct config *config, uint32_t device)
 static void total(const struct config *config)
 {
     struct config_limits known, unknown, both;
-    config_total_of(config->users, config->user_count, CONFIG_ID_UNKNOWN, &unknown);
-    config_total_of(config->users, config->user_count, 1000, &known);
+    config_rules_total(config->users, config->user_count, CONFIG_ID_UNKNOWN, &unknown);
+    config_rules_total(config->users, config->user_count, 1000, &known);
     check_limits(&known);
     both = unknown;
     config_limits_tighten(&both, &known);
     expect(both.memory == unknown.memory && both.memory_share == unknown.memory_share &&
            both.host_memory == unknown.host_memory);
-    config_total_of(config->groups, config->group_count, 4000, &known);
+    config_rules_total(config->groups, config->group_count, 4000, &known);
     check_limits(&known);
 }
 

@@ -66,7 +66,7 @@ static void nothing_said_limits_nothing(void **state)
         struct config *config = accept(texts[i]);
         struct config_limits limits;
         struct config_who who = {.identified = false, .name = "", .profile = ""};
-        assert_int_equal(config_choose(config, 1, &who, &limits), 0);
+        assert_int_equal(config_rules_choose(config, 1, &who, &limits), 0);
         assert_true(limits.memory == PROTO_UNSET && limits.host_memory == PROTO_UNSET);
         assert_true(!limits.memory_share && !limits.threads && !limits.time && !limits.priority);
         assert_true(limits.memory_request == PROTO_UNSET && limits.host_request == PROTO_UNSET);
@@ -74,7 +74,7 @@ static void nothing_said_limits_nothing(void **state)
         assert_true(limits.memory_request_share == CONFIG_UNSAID);
         assert_int_equal(config->schedules[1].mode, SCHEDULE_CONCURRENT);
         assert_int_equal(config->schedule_parts[1], 0);
-        assert_false(config_total_of(config->users, config->user_count, 0, &limits));
+        assert_false(config_rules_total(config->users, config->user_count, 0, &limits));
         config_free(config);
     }
 }
@@ -350,19 +350,19 @@ static void totals_are_of_users_and_groups(void **state)
                                    "     host_memory: {limit: 1G}}\n"
                                    "groups:\n  - {host_memory: {limit: 2G}}\n"
                                    "  - {gid: 100, host_memory: {limit: 4G}}\n");
-    assert_true(config_total_of(config->users, config->user_count, 1000, &limits));
+    assert_true(config_rules_total(config->users, config->user_count, 1000, &limits));
     assert_int_equal(limits.memory, UINT64_C(8) << 30);
     assert_int_equal(limits.memory_share, 0);
     assert_true(limits.host_memory == PROTO_UNSET);
-    assert_true(config_total_of(config->users, config->user_count, 1001, &limits));
+    assert_true(config_rules_total(config->users, config->user_count, 1001, &limits));
     assert_int_equal(limits.memory, UINT64_C(8) << 30);
     assert_int_equal(limits.memory_share, 5000);
     assert_int_equal(limits.host_memory, 1 << 30);
-    assert_false(config_total_of(config->users, config->user_count, 999, &limits));
+    assert_false(config_rules_total(config->users, config->user_count, 999, &limits));
     /* Who is not known is in every range. */
-    assert_true(config_total_of(config->users, config->user_count, CONFIG_ID_UNKNOWN, &limits));
+    assert_true(config_rules_total(config->users, config->user_count, CONFIG_ID_UNKNOWN, &limits));
     assert_int_equal(limits.host_memory, 1 << 30);
-    assert_true(config_total_of(config->groups, config->group_count, 7, &limits));
+    assert_true(config_rules_total(config->groups, config->group_count, 7, &limits));
     assert_int_equal(limits.host_memory, UINT64_C(2) << 30);
     config_free(config);
     refused("users:\n  - uid: alice\n", 2, "uid must be a number");
@@ -462,7 +462,7 @@ static struct config_limits chosen(const struct config_who *who, uint32_t device
     struct config *config = accept(rules_text);
     struct config_limits limits;
     assert_int_equal(config->time_line, 17);
-    assert_int_equal(config_choose(config, device, who, &limits), 0);
+    assert_int_equal(config_rules_choose(config, device, who, &limits), 0);
     config_free(config);
     return limits;
 }
@@ -537,7 +537,7 @@ static void profiles_asked_for_tighten_too(void **state)
     struct config *config = accept(rules_text);
     struct config_limits limits;
     who.profile = "lo";
-    assert_int_equal(config_choose(config, 0, &who, &limits), -ENOENT);
+    assert_int_equal(config_rules_choose(config, 0, &who, &limits), -ENOENT);
     config_free(config);
 }
 
@@ -560,7 +560,7 @@ static void the_strictest_of_rules_holds_in_any_order(void **state)
         snprintf(text, sizeof text, "rules:\n%s%s%s", rules[order[0]], rules[order[1]],
                  rules[order[2]]);
         struct config *config = accept(text);
-        assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+        assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
         assert_int_equal(limits.threads, 1000);
         assert_int_equal(limits.memory, UINT64_C(1) << 30);
         assert_int_equal(limits.host_memory, 1 << 20);
@@ -615,7 +615,7 @@ static void every_key_arrives(void **state)
             snprintf(text, sizeof text, blocks[b], keys[i].text);
             struct config *config = accept(text);
             who.profile = b == 3 ? "p" : "";
-            assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+            assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
             struct config_limits wanted = config_limits_none;
             /* Little-endian: the low bytes come first. */
             for (size_t n = 0; n < 2; n++)
@@ -640,25 +640,25 @@ static void of_requests_the_least_holds(void **state)
                "profiles: {p: {threads: {request: 35%}, time: {request: 9%}}}\n");
     struct config_who who = somebody(6);
     who.cgroup = "/a/b";
-    assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+    assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
     assert_int_equal(limits.thread_request, 4000);
     assert_int_equal(limits.time_request, 0);
     who.uid = 5;
-    assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+    assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
     assert_int_equal(limits.thread_request, 3000);
     assert_int_equal(limits.time_request, 2000);
     who.profile = "p";
-    assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+    assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
     assert_int_equal(limits.thread_request, 3000);
     assert_int_equal(limits.time_request, 900);
     /* What may not be meant for it gives it nothing. */
     who = somebody(5);
     who.cgroup = NULL;
-    assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+    assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
     assert_int_equal(limits.thread_request, 3000);
     assert_int_equal(limits.time_request, 0);
     who.identified = false;
-    assert_int_equal(config_choose(config, 0, &who, &limits), 0);
+    assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
     assert_int_equal(limits.thread_request, 0);
     config_free(config);
 }
@@ -685,21 +685,21 @@ static void who_is_not_known_gets_the_strictest(void **state)
 static void patterns(void **state)
 {
     (void)state;
-    assert_true(config_pattern_fits("/", "/", false));
-    assert_true(config_pattern_fits("/", "/a/b", false));
-    assert_true(config_pattern_fits("/a", "/a", false));
-    assert_true(config_pattern_fits("/a", "/a/b/c", false));
-    assert_false(config_pattern_fits("/a", "/ab", false));
-    assert_false(config_pattern_fits("/a/b", "/a", false));
-    assert_true(config_pattern_fits("/*/b", "/a/b/c", false));
-    assert_false(config_pattern_fits("/*/b", "/a/a/b", false));
-    assert_true(config_pattern_fits("/docker-*.scope", "/docker-12ab.scope", false));
-    assert_true(config_pattern_fits("a*b*c", "aXbbYc", true));
-    assert_false(config_pattern_fits("a*b*c", "aXbbYcd", true));
-    assert_true(config_pattern_fits("*", "", true));
-    assert_true(config_pattern_fits("**", "x", true));
-    assert_false(config_pattern_fits("a", "a/b", true));
-    assert_false(config_pattern_fits("", "a", true));
+    assert_true(config_rules_pattern_fits("/", "/", false));
+    assert_true(config_rules_pattern_fits("/", "/a/b", false));
+    assert_true(config_rules_pattern_fits("/a", "/a", false));
+    assert_true(config_rules_pattern_fits("/a", "/a/b/c", false));
+    assert_false(config_rules_pattern_fits("/a", "/ab", false));
+    assert_false(config_rules_pattern_fits("/a/b", "/a", false));
+    assert_true(config_rules_pattern_fits("/*/b", "/a/b/c", false));
+    assert_false(config_rules_pattern_fits("/*/b", "/a/a/b", false));
+    assert_true(config_rules_pattern_fits("/docker-*.scope", "/docker-12ab.scope", false));
+    assert_true(config_rules_pattern_fits("a*b*c", "aXbbYc", true));
+    assert_false(config_rules_pattern_fits("a*b*c", "aXbbYcd", true));
+    assert_true(config_rules_pattern_fits("*", "", true));
+    assert_true(config_rules_pattern_fits("**", "x", true));
+    assert_false(config_rules_pattern_fits("a", "a/b", true));
+    assert_false(config_rules_pattern_fits("", "a", true));
     /* Backtracking that remembers more than one star would take years here. */
     char text[4096], many[129];
     memset(text, 'a', sizeof text - 1);
@@ -708,7 +708,7 @@ static void patterns(void **state)
         memcpy(many + i, "*a", 2);
     many[sizeof many - 2] = 'b';
     many[sizeof many - 1] = 0;
-    assert_false(config_pattern_fits(many, text, true));
+    assert_false(config_rules_pattern_fits(many, text, true));
 }
 
 /* ---- files ---- */

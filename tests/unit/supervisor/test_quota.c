@@ -32,9 +32,9 @@ static void a_limit_admits_n_and_not_one_more(void **state)
     assert_int_equal(quota_charge(&quota, &more, UINT64_MAX, NULL), QUOTA_OVER);
     assert_int_equal(quota_charge(&quota, &more, UINT64_MAX - 99, NULL), QUOTA_OVER);
     assert_int_equal(quota_charge(&quota, &more, 0, NULL), 0);
-    charge_return(&more);
-    charge_return(&charge);
-    charge_return(&charge);
+    quota_return(&more);
+    quota_return(&charge);
+    quota_return(&charge);
     quota_close(&quota);
 }
 
@@ -48,7 +48,7 @@ static void a_limit_lowered_below_its_use_has_nothing_left(void **state)
     quota.limit = 50;
     assert_int_equal(quota_left(&quota), 0);
     assert_int_equal(quota_charge(&quota, &more, 1, NULL), QUOTA_OVER);
-    charge_return(&charge);
+    quota_return(&charge);
     quota_close(&quota);
 }
 
@@ -68,9 +68,9 @@ static void both_accounts_must_have_room(void **state)
     assert_int_equal(two.used, 0); /* all or nothing */
     assert_int_equal(quota_charge(&two, &b, 40, NULL), 0);
     assert_int_equal(server.used, 100);
-    charge_return(&a);
+    quota_return(&a);
     assert_int_equal(server.used, 40);
-    charge_return(&b);
+    quota_return(&b);
     quota_close(&one);
     quota_close(&two);
     quota_close(&server);
@@ -98,14 +98,14 @@ static void what_is_guaranteed_is_nobody_elses(void **state)
     assert_int_equal(quota_charge(&a, &three, 1, &culprit), 0);
     assert_int_equal(device.used, 100);
     /* Beyond its guarantee it is like any other. */
-    charge_return(&one);
+    quota_return(&one);
     assert_int_equal(quota_left(&a), 60);
-    charge_return(&two);
+    quota_return(&two);
     assert_int_equal(device.used, 40);
     assert_int_equal(quota_charge(&a, &two, 90, &culprit), 0);
     assert_int_equal(quota_left(&b), 9);
-    charge_return(&two);
-    charge_return(&three);
+    quota_return(&two);
+    quota_return(&three);
     quota_close(&a);
     assert_int_equal(device.used, 0);
     quota_close(&b);
@@ -132,7 +132,7 @@ static void a_guarantee_needs_room_and_gives_it_back(void **state)
     assert_int_equal(quota_guarantee(&b, 31, NULL), QUOTA_OVER);
     assert_int_equal(quota_guarantee(&a, 69, NULL), 0);
     assert_int_equal(quota_guarantee(&b, 31, NULL), 0);
-    charge_return(&one);
+    quota_return(&one);
     assert_int_equal(device.used, 100);
     assert_int_equal(quota_guarantee(&b, 0, NULL), 0);
     assert_int_equal(device.used, 69);
@@ -169,7 +169,7 @@ static void what_was_guaranteed_comes_back_while_those_above_have_room(void **st
     assert_int_equal(quota_restore(&a, 50), 0);
     assert_int_equal(quota_restore(&a, 0), 0);
     assert_int_equal(total.used, 0);
-    charge_return(&charge);
+    quota_return(&charge);
     quota_leave(&a, &link);
     quota_close(&a);
     quota_close(&b);
@@ -213,10 +213,10 @@ static void a_total_counts_all_who_joined_it(void **state)
     quota_join(&a, &ag, &group);
     assert_int_equal(group.used, 20);
     assert_int_equal(quota_left(&a), 0);
-    charge_return(&one);
+    quota_return(&one);
     assert_int_equal(group.used, 0);
     assert_int_equal(user.used, 30);
-    charge_return(&two);
+    quota_return(&two);
     quota_leave(&a, &au);
     quota_leave(&a, &ag);
     quota_leave(&b, &bu);
@@ -251,7 +251,7 @@ static void sums_hold_whatever_happens(void **state)
         switch (r / 5 % 4) {
         case 0:
             if (charge->quota) {
-                charge_return(charge);
+                quota_return(charge);
                 break;
             }
             uint64_t left = quota_left(client);
@@ -289,7 +289,7 @@ static void sums_hold_whatever_happens(void **state)
     }
     for (int c = 0; c < CLIENTS; c++) {
         for (int i = 0; i < CHARGES; i++)
-            charge_return(&charges[c][i]);
+            quota_return(&charges[c][i]);
         for (int t = 0; t < TOTALS; t++)
             if (links[c][t].total)
                 quota_leave(&clients[c], &links[c][t]);
