@@ -84,7 +84,8 @@ void clients_accept(struct supervisor *supervisor, int fd)
     int result = peer_count(supervisor, fd, &served, &waiting);
     if (supervisor->stopping || result < 0) {
         connection_refuse(fd, PROTO_ERROR_CONNECTION_LOST,
-                          result < 0 ? "the peer can't be told" : "the server is stopping");
+                          result < 0 ? "the kernel does not say whose connection it is"
+                                     : "the server is stopping");
         return;
     }
     if (supervisor->server.sessions - supervisor->over_limit >= supervisor->server.budget.clients)

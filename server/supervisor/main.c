@@ -55,7 +55,7 @@ static void server_stop(struct server *server)
     supervisor_stop(server->supervisor);
 }
 
-/* Who asked for NVIDIA's driver has perhaps no GPU, and does not know of the other yet. */
+/* A user of NVIDIA's driver may have no GPU, and may not know that there is another driver. */
 static const char *another_way(const struct settings *settings)
 {
     return strcmp(settings->driver_name, "nvidia") == 0
@@ -171,7 +171,7 @@ static int server_serve(struct server *server)
     return server->status;
 }
 
-/* What needs the devices is left to the start and to a reload. */
+/* Checks that need the devices are left to the start and to a reload. */
 static int check_config(const struct settings *settings)
 {
     struct config *config;

@@ -78,7 +78,7 @@ static int find_places(struct supervisor *supervisor, const struct account_owner
     *count = 0;
     for (struct session *session = supervisor->server.first; session && result == 0;
          session = session->next) {
-        /* Who can't be seen is bound by the strictest of all. */
+        /* A client that can't be identified is bound by the strictest total of all. */
         if (!client_counts(session, owner) && (!session->memory.parent || is_seen(session, owner)))
             continue;
         places[*count].session = session;
@@ -143,7 +143,9 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
     }
     if (owner->id == CONFIG_ID_UNKNOWN || (!owner->group && !identity_uid_is_seen(owner->id))) {
         snprintf(why, why_size,
-                 "nobody can be seen to be of %s %u: the number stands for those who can't be seen",
+                 "no client can be identified as one of %s %u: the number stands for clients that "
+                 "can't be "
+                 "identified",
                  owner->group ? "group" : "user", owner->id);
         return PROTO_ERROR_NOT_FOUND;
     }

@@ -50,7 +50,7 @@ struct reload {
 static void reload_fail(struct reload *reload, uint32_t error, const char *text)
 {
     if (reload->error) {
-        /* What was in force before is refused now: there is nothing better to go back to. */
+        /* The values of before are refused now: there is nothing better to go back to. */
         if (reload->back)
             log_error("the configuration of before can't be put back whole: %s", text);
         return;
@@ -74,7 +74,7 @@ static void client_answered(void *context, uint32_t client, uint32_t error, cons
     struct reload *reload = context;
     char words[600];
     reload->due--;
-    /* Who has left is no reason for or against anything. */
+    /* Ignore the answer for a client that disconnected meanwhile. */
     if (error && client_find(reload, client)) {
         snprintf(words, sizeof words, "client %u: %s", client, text);
         reload_fail(reload, error, words);
@@ -109,8 +109,8 @@ static uint32_t value_if_changed(uint32_t old, uint32_t new, uint32_t now)
     return new == old ? now : new;
 }
 
-/* What a client is to have of its worker. What an administrator set by hand stays where the files
- * say the same, but for a request above the limit. */
+/* The shares that a client is to have of its device. A value that an administrator set by hand
+ * stays where both files say the same, but a request is cut to its limit. */
 static struct grant wanted_share(const struct reload *reload, const struct change *change,
                                  const struct session *session)
 {
@@ -224,7 +224,8 @@ static void swap_totals(struct reload *reload)
     }
 }
 
-/* Those first that fall. False: there is no room, with a sentence; some have changed then. */
+/* Changes the guarantees; falling: only lowers those that fall, to make room for the others. False:
+ * there is no room (reload->text says so), and some have changed. */
 static bool guarantees_change(struct reload *reload, bool falling)
 {
     for (size_t i = 0; i < reload->count; i++) {
@@ -251,7 +252,7 @@ static bool guarantees_change(struct reload *reload, bool falling)
     return true;
 }
 
-/* What was guaranteed is: nobody could allocate in between. */
+/* Restoring can't fail: nobody could allocate in between. */
 static void guarantee_as_before(struct reload *reload)
 {
     for (int rising = 0; rising < 2; rising++)
@@ -325,8 +326,8 @@ static bool server_is_settled(const struct supervisor *supervisor)
     return true;
 }
 
-/* Who keeps its grant though the profile that it asked for has gone still has its totals changed.
- */
+/* A client whose profile no longer exists keeps its limits; its user's and groups' totals still
+ * change. */
 static int compare_client(struct reload *reload, struct session *session)
 {
     struct supervisor *supervisor = reload->supervisor;
@@ -379,12 +380,12 @@ static void log_new(const struct supervisor *supervisor)
 
 static void log_forgotten(enum total_kind kind, uint32_t id, unsigned parts)
 {
-    log_notice("%s %u: what was set of its total%s%s%s holds no longer, for the configuration says "
-               "something else of that now",
-               kind == TOTAL_GROUP ? "group" : "user", id,
-               parts & TOTAL_MEMORY ? " device memory" : "",
-               parts == (TOTAL_MEMORY | TOTAL_HOST_MEMORY) ? " and" : "",
-               parts & TOTAL_HOST_MEMORY ? " pinned host memory" : "");
+    log_notice(
+        "%s %u: its total%s%s%s that was set by hand holds no longer: the configuration now says "
+        "something else",
+        kind == TOTAL_GROUP ? "group" : "user", id, parts & TOTAL_MEMORY ? " device memory" : "",
+        parts == (TOTAL_MEMORY | TOTAL_HOST_MEMORY) ? " and" : "",
+        parts & TOTAL_HOST_MEMORY ? " pinned host memory" : "");
 }
 
 static void take_effect(struct reload *reload)

@@ -282,7 +282,7 @@ int supervisor_add_devices(struct supervisor *supervisor, const struct discovery
                  settings->max_clients, supervisor->server.budget.descriptors,
                  supervisor->server.budget.clients);
     else if (result < 0)
-        snprintf(text, text_bytes, "the limit of file descriptors is not to be had: %s",
+        snprintf(text, text_bytes, "the limit of file descriptors can't be read: %s",
                  strerror(-result));
     if (result < 0)
         return result;

@@ -21,12 +21,12 @@ struct supervisor;
 uint32_t trace_start(struct supervisor *supervisor, uint32_t device, uint64_t milliseconds,
                      const char *by, trace_done *done, void *context, char *why, size_t why_size);
 
-/* Who asked with this context has enough: its trace ends now, and done is called, with that as its
- * trouble. Does nothing where there is none. */
+/* Ends the trace that was started with this context before its time: done is called as usual, and
+ * trace->trouble says that it was cut short. Does nothing where there is none. */
 void trace_stop(struct supervisor *supervisor, const void *context);
 
-/* Who asked with this context is gone: its trace ends. Returns whether there was one: then done is
- * not called any more. */
+/* Ends the trace that was started with this context, whose asker is gone. Returns whether there was
+ * one: then done is not called any more. */
 bool trace_abandon(struct supervisor *supervisor, const void *context);
 
 #endif

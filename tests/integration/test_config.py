@@ -406,7 +406,7 @@ class Totals(Case):
                 # The file speaks again.
                 it.write("users:\n  - {memory: {limit: 20M}}\n")
                 self.assertEqual(it.reload().returncode, 0)
-                self.assertIn(f"user {UID}: what was set of its total device memory holds no longer", it.server.text())
+                self.assertIn(f"user {UID}: its total device memory that was set by hand holds no longer", it.server.text())
                 one.ask("memory_alloc", count=20 * MIB)
                 with self.assertRaisesRegex(RuntimeError, "20 MiB of 20 MiB"):
                     one.ask("memory_alloc", count=1)

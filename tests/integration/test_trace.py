@@ -190,7 +190,7 @@ class Concurrent(Traces):
                 tracer.send_signal(number)
                 _, err = tracer.communicate(timeout=private_server.SECONDS)
             self.assertEqual(tracer.returncode, 0, err)
-            self.assertIn("the trace is cut short: who asked for it ended it after", err)
+            self.assertIn("the trace is cut short: it was ended early, after", err)
             trace = self.check(Trace(path))
             self.assertLess(trace.about["seconds"], private_server.SECONDS)
             (track,) = trace.spans(row["client"]).values()
@@ -226,7 +226,7 @@ class Concurrent(Traces):
         self.assertEqual(tracer.returncode, 0, err)
         answer = json.loads(out)
         json_check.check("admin-trace", answer)
-        self.assertRegex(answer["trouble"], r"^who asked for it ended it after \d+\.\d+ of 599\.000 s$")
+        self.assertRegex(answer["trouble"], r"^it was ended early, after \d+\.\d+ of 599\.000 s$")
         self.assertIn(f"is over: {answer['trouble']}", self.server.text())
 
     def test_a_signal_that_is_ignored_ends_nothing(self):

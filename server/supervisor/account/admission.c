@@ -21,7 +21,8 @@ static uint32_t share_tighter(uint32_t granted, uint32_t asked)
     return tighter ? tighter : PROTO_PERCENT_WHOLE;
 }
 
-/* given: unsaid, or the administrator's; asked: 0, or the client's. */
+/* given: the administrator's request, or the value `unsaid`; asked: the client's, 0 if it has none.
+ */
 static uint64_t request_tighter(uint64_t given, uint64_t unsaid, uint64_t asked, uint64_t limit)
 {
     if (given == unsaid)
@@ -36,7 +37,7 @@ static uint32_t request_share(uint32_t given, uint32_t asked, uint32_t limit)
     return (uint32_t)request_tighter(given, CONFIG_UNSAID, asked, limit);
 }
 
-/* What the administrator gives; PROTO_UNSET: he says nothing. */
+/* The request of memory that the administrator gives, in bytes; PROTO_UNSET: none is configured. */
 static uint64_t given_memory(const struct config_limits *limits, uint64_t device_bytes)
 {
     uint64_t share = limits->memory_request_share == CONFIG_UNSAID

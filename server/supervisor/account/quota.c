@@ -12,7 +12,7 @@ void quota_open(struct quota *quota, const char *name, uint64_t limit, struct qu
     *quota = (struct quota){.name = name, .limit = limit, .parent = parent};
 }
 
-/* What an account takes up in others. */
+/* The amount that an account takes up in the accounts above it. */
 static uint64_t quota_held(const struct quota *quota)
 {
     return max(quota->used, quota->guarantee);
@@ -48,7 +48,7 @@ static void take_less(struct quota *quota, uint64_t less)
     quota->used -= less;
 }
 
-/* What this one holds is so much more, or so much less. */
+/* Passes on to the accounts above that this one holds so much more, or so much less. */
 static void charge_carry(struct quota *quota, uint64_t more, uint64_t less)
 {
     for (struct quota_link *link = quota->totals; link; link = link->next) {

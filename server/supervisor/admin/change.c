@@ -92,7 +92,7 @@ static bool is_limited(const struct setting *setting)
 
 /* ---- clients ---- */
 
-/* What brings the values of before back, of those that the change names. */
+/* The change that restores the present values of everything that this change names. */
 static struct grant_change back_from(const struct grant_change *change,
                                      const struct client_view *view)
 {
@@ -194,7 +194,7 @@ static void on_set(void *context, uint32_t client, uint32_t error, const char *t
     admin_work_came(&setting->work);
 }
 
-/* What fitted each alone may not fit all. */
+/* A change that fitted each client alone may not fit all of them together. */
 static void note_failure(struct setting *setting, uint32_t client, int result)
 {
     char why[380];
@@ -239,7 +239,7 @@ static void check_all(struct setting *setting)
                          &setting->request.change, setting->text, sizeof setting->text);
     if (setting->count)
         return;
-    /* What they may have once they come. */
+    /* A user without clients is shown with the limits that its clients will have. */
     if (setting->request.target == ADMIN_TARGET_USER && setting->request.kind == ADMIN_GET &&
         is_limited(setting))
         return;

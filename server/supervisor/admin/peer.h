@@ -82,7 +82,7 @@ struct admin_peer {
 /* NULL: memory is short. The pipe is open for uv_accept; serve or close it after that. */
 struct admin_peer *admin_peer_new(struct admin *admin);
 
-/* Who it is, as the kernel says. */
+/* Fills in uid and pid, as the kernel reports them. False: it does not. */
 bool admin_peer_identify(struct admin_peer *peer);
 
 /* Carries out the first line that stands in the input, or reads on. */

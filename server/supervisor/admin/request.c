@@ -163,7 +163,7 @@ static int read_whom(struct admin_request *request, json_t *root, char *why, siz
         if (!number)
             continue;
         request->target = (enum admin_target)i;
-        /* What may not be named at all is refused by that name. */
+        /* A member that no request of this kind may have is named in the refusal. */
         named += !may_be_about(request->kind, request->target) ||
                          read_number(number, UINT32_MAX, &request->number)
                      ? 1

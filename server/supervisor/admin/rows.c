@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/admin/rows.h"
 
-/* What was asked for stands beside what was granted. */
+/* Each row shows what the client asked for beside what it was granted. */
 static json_t *shares_json(uint32_t asked, uint32_t granted)
 {
     struct admin_json pair = admin_json_new();

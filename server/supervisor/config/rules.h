@@ -19,7 +19,7 @@
 
 #include "server/supervisor/config/config.h"
 
-/* A client. What is not the kernel's word is name and profile. */
+/* A client. The kernel vouches for all but its name and profile, which it chose itself. */
 struct config_who {
     bool identified; /* false: pid or uid could not be seen from here; every rule fits */
     uint32_t uid;

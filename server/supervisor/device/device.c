@@ -20,7 +20,7 @@
 #define RESTART_DELAY_MAX_MS 10000
 /* A worker that lived this long is a good one: its successor starts without a delay. */
 #define SETTLED_NS UINT64_C(30000000000)
-/* What a worker that lost its channel, or was asked to stop, may take to end. */
+/* The time that a worker may take to end once it has lost its channel or was asked to stop. */
 #define EXIT_TIMEOUT_MS 5000
 
 static void device_down(struct device *device);
@@ -216,7 +216,7 @@ static void link_lost(void *context, const char *why)
     device_fail(device, PROTO_ERROR_WORKER_LOST, text);
 }
 
-/* Who hung up before, or is about to, has not said why: the kernel may know more. */
+/* A worker that hung up has not said why; its exit status tells more. */
 static void process_ended(void *context, int status)
 {
     struct device *device = context;
@@ -355,7 +355,8 @@ void device_explain(const struct device *device, char *text, size_t bytes)
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
                         const char *by, change_done *done, void *context)
 {
-    /* What this change leaves alone is as the one before leaves it, which may be on its way. */
+    /* The parts that this change leaves alone stay as the change before leaves them, which the
+     * worker may not have answered yet. */
     struct schedule schedule = device->scheduling ? device->scheduled : device->schedule;
     schedule_merge(&schedule, to, parts);
     if (device->state == DEVICE_READY)

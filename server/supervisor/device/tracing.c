@@ -16,7 +16,7 @@
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/device/device.h"
 
-/* A worker that does not answer must not keep who asked waiting, nor the next trace. */
+/* A worker that does not answer must hold up neither the asker nor the next trace. */
 #define ANSWER_TIMEOUT_MS 5000
 #define CLIENTS_MAX       65536
 
@@ -101,7 +101,7 @@ static void finish_well(struct tracing *tracing)
         tracing_finish(tracing, 0, NULL);
         return;
     }
-    snprintf(text, sizeof text, "who asked for it ended it after %.3f of %.3f s",
+    snprintf(text, sizeof text, "it was ended early, after %.3f of %.3f s",
              (double)(tracing->ends - tracing->began) / 1e9, (double)tracing->milliseconds / 1e3);
     log_notice("device %u: the trace for %s is over: %s", tracing->device->index, tracing->by,
                text);

@@ -172,7 +172,7 @@ static int slots_grow(struct worker_link *link)
     return 0;
 }
 
-/* The loop reports it: who asks is in the middle of something. */
+/* The link's callback `lost` follows from the loop: the caller is in the middle of its own work. */
 static int link_fail(struct worker_link *link, int result)
 {
     link->failed = true;

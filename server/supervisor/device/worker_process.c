@@ -36,7 +36,7 @@ static const char *const given[] = {
     "CUDA_MODULE_LOADING=EAGER",
 };
 
-/* What decides about devices, or about MPS, is the server's business; so are systemd's words. */
+/* Variables that select devices, configure MPS or come from systemd are meant for the server. */
 static const char *const dropped[] = {
     "CUDA_MPS_",
     "CUDA_VISIBLE_DEVICES=",

@@ -119,7 +119,7 @@ void session_attach_release(struct session *session)
     session_quota_close(session);
     address_plan_return(&session->server->plan, &session->window);
     if (session->linked && session->twin.fd >= 0) {
-        /* Whoever waits for this client's timelines, on another device, need not for ever. */
+        /* A client on another device that waits for this one's timelines must not wait for ever. */
         void *words = mmap(NULL, session->twin.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                            session->twin.fd, 0);
         if (words != MAP_FAILED) {

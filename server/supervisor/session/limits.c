@@ -123,7 +123,7 @@ static uint32_t check_request(const struct session *session, const char *what, u
     return PROTO_ERROR_INVALID_VALUE;
 }
 
-/* What is left alone is as it is. */
+/* A value that the change leaves alone stays. */
 static uint64_t wanted_or_now(uint64_t wanted, uint64_t now)
 {
     return wanted == PROTO_UNSET ? now : wanted;
@@ -156,7 +156,7 @@ static uint32_t check_guarantees(struct session *session, const struct grant_cha
     bool asks =
         request_wanted(session, change) != PROTO_UNSET || change->host_request != PROTO_UNSET;
     if (asks && session->sharing) {
-        /* Which of two guarantees is left would depend on whose answer comes last. */
+        /* Two changes at once would leave the guarantee of the one that is answered last. */
         snprintf(why, why_size, "another change of client %u is under way: try again",
                  session->number);
         return PROTO_ERROR_NOT_READY;
@@ -325,8 +325,9 @@ int session_limits_put_back(struct session *session, const struct grant_change *
     if (!session_quota_restore(session,
                                max(memory, wanted_or_now(request_wanted(session, change), memory)),
                                max(host, wanted_or_now(change->host_request, host)))) {
-        log_error("client %u: what was guaranteed to it has gone to others meanwhile",
-                  session->number);
+        log_error(
+            "client %u: its guarantee of before can't be restored: other clients have the memory",
+            session->number);
         back.memory_request = back.host_request = PROTO_UNSET;
         back.memory_request_share = 0;
     }

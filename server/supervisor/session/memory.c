@@ -256,7 +256,8 @@ static void want_try(struct want *want)
         want_refuse_limit(want, want->count, culprit);
         return;
     }
-    /* What is freed and waits for the device counts too: a client could have it wait for ever. */
+    /* Blocks that were freed but wait for the device count too: their number would be unbounded
+     * else. */
     if (heap->used_blocks + heap->retired_blocks >= SESSION_ALLOCATIONS_MAX &&
         heap->retired_blocks) {
         want_queue(want);

@@ -98,7 +98,7 @@ static uint64_t guaranteed_to_others(const struct session *session, bool host)
     return sum;
 }
 
-/* Who lacks room: one of the totals, or what the device or the server has for all. */
+/* The culprit is one of the client's totals, or the device's or server's account of all clients. */
 static uint32_t guarantee_refuse(const struct session *session, const struct quota *culprit,
                                  bool host, uint64_t request, char *why, size_t why_size)
 {
@@ -117,7 +117,7 @@ static uint32_t guarantee_refuse(const struct session *session, const struct quo
     }
     uint64_t others = guaranteed_to_others(session, host);
     units_format_size(others, promised);
-    /* What they use beyond what is guaranteed to them. */
+    /* The part that the others use beyond their guarantees. */
     units_format_size(culprit->used - holds - others, used);
     if (request > culprit->limit || others > culprit->limit - request) {
         char sum[UNITS_TEXT];
@@ -193,7 +193,7 @@ void session_quota_close(struct session *session)
 
 /* ---- in words ---- */
 
-/* Whose limit it is: who asked for none is not helped by the name of the variable. */
+/* Names the variable only to a client that set the limit itself by it. */
 static const char *remedy_of(const struct session *session, bool host)
 {
     const struct quota *own = host ? &session->host : &session->memory;

@@ -56,7 +56,8 @@ static void attach_handle(struct session *session, struct channel_message *messa
 
 #define IN(state) (1u << (state))
 
-/* Which message is allowed when, and who handles it. What is not here is never allowed. */
+/* The states in which each message is allowed, and its handler. A message that is not listed is
+ * never allowed. */
 static const struct row {
     uint16_t opcode;
     unsigned states;

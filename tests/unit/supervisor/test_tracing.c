@@ -136,7 +136,7 @@ static void who_asked_has_enough_and_is_told_what_there_is(void **state)
         fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
         FAKE_WAIT(&fake, told[0].calls);
         assert_int_equal(told[0].error, 0);
-        assert_non_null(strstr(told[0].trouble, "who asked for it ended it after 0.0"));
+        assert_non_null(strstr(told[0].trouble, "it was ended early, after 0.0"));
         assert_non_null(strstr(told[0].trouble, "of 600.000 s"));
         assert_int_equal(told[0].version, 19);
         munmap(words, PROTO_TRACE_BYTES);
