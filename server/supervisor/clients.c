@@ -20,9 +20,10 @@
 
 struct session *clients_find(const struct supervisor *supervisor, uint32_t number)
 {
-    struct session *session = supervisor->server.first;
-    while (session && session->number != number)
-        session = session->next;
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+        if (session->number == number)
+            break;
     return session;
 }
 
@@ -52,7 +53,8 @@ static int peer_count(const struct supervisor *supervisor, int fd, uint32_t *ser
     *served = *over_limit = 0;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0)
         return -errno;
-    for (const struct session *session = supervisor->server.first; session; session = session->next)
+    const struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->uid == peer.uid)
             ++*(session->over_limit ? over_limit : served);
     return 0;
@@ -67,12 +69,7 @@ static void client_admit(struct supervisor *supervisor, int fd, enum session_ove
         log_warning("a connection could not be taken: %s", strerror(-result));
         return;
     }
-    session->previous = supervisor->server.last;
-    if (supervisor->server.last)
-        supervisor->server.last->next = session;
-    else
-        supervisor->server.first = session;
-    supervisor->server.last = session;
+    list_append(&supervisor->server.session_list, &session->link);
     supervisor->server.sessions++;
     supervisor->over_limit += over_limit != OVER_LIMIT_NONE;
 }
@@ -111,14 +108,7 @@ struct session *clients_find_attached(const struct supervisor *supervisor, uint3
 
 void clients_remove(struct supervisor *supervisor, struct session *session)
 {
-    if (session->previous)
-        session->previous->next = session->next;
-    else
-        supervisor->server.first = session->next;
-    if (session->next)
-        session->next->previous = session->previous;
-    else
-        supervisor->server.last = session->previous;
+    list_remove(&session->link);
     supervisor->server.sessions--;
     supervisor->over_limit -= session->over_limit != OVER_LIMIT_NONE;
 }

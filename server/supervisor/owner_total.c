@@ -58,7 +58,8 @@ void owner_total_view(const struct supervisor *supervisor, const struct account_
         .set = (set & (host ? TOTAL_HOST_MEMORY : TOTAL_MEMORY)) != 0,
         .limit = host ? limits.host_memory
                       : session_quota_total_memory(&supervisor->server.devices[device], &limits)};
-    for (const struct session *session = supervisor->server.first; session; session = session->next)
+    const struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (client_counts(session, owner) && (host || session->device->index == device))
             view->used += quota_held(host ? &session->host : &session->memory);
 }
@@ -76,15 +77,17 @@ static int find_places(struct supervisor *supervisor, const struct account_owner
 {
     int result = 0;
     *count = 0;
-    for (struct session *session = supervisor->server.first; session && result == 0;
-         session = session->next) {
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
         /* A client that can't be identified is bound by the strictest total of all. */
         if (!client_counts(session, owner) && (!session->memory.parent || is_seen(session, owner)))
             continue;
         places[*count].session = session;
         result =
             session_quota_find_totals(session, supervisor->server.config, &places[*count].totals);
-        *count += result == 0;
+        if (result < 0)
+            break;
+        ++*count;
     }
     for (size_t i = 0; result < 0 && i < *count; i++)
         session_quota_drop_totals(&supervisor->server, &places[i].totals);

@@ -10,6 +10,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/attach.h"
@@ -61,10 +62,7 @@ static void reload_fail(struct reload *reload, uint32_t error, const char *text)
 
 static struct session *client_find(const struct reload *reload, uint32_t client)
 {
-    struct session *session = reload->supervisor->server.first;
-    while (session && session->number != client)
-        session = session->next;
-    return session && session->state == SESSION_ATTACHED ? session : NULL;
+    return clients_find_attached(reload->supervisor, client);
 }
 
 /* ---- what the worker is asked ---- */
@@ -316,7 +314,8 @@ static void limit_memory(struct reload *reload)
 /* Nobody is on its way in, and no change is on its way to a worker. */
 static bool server_is_settled(const struct supervisor *supervisor)
 {
-    for (const struct session *session = supervisor->server.first; session; session = session->next)
+    const struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->state == SESSION_ATTACHING ||
             (session->state == SESSION_ATTACHED && session->sharing))
             return false;
@@ -354,9 +353,9 @@ static void clients_compare(struct reload *reload)
     int result = reload->changes ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < supervisor->server.device_count; i++)
         reload->old[i] = supervisor->server.devices[i].schedule;
-    for (struct session *session = supervisor->server.first; session && result == 0;
-         session = session->next)
-        if (session->state == SESSION_ATTACHED)
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+        if (result == 0 && session->state == SESSION_ATTACHED)
             result = compare_client(reload, session);
     if (result < 0)
         reload_fail(reload, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
@@ -409,7 +408,8 @@ static void reload_finish(struct reload *reload)
     config_free(reload->config);
     supervisor->reload = NULL;
     supervisor->server.attaching_waits = false;
-    for (struct session *session = supervisor->server.first; session; session = session->next)
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->parked.held &&
             supervisor->server.devices[session->parked.body.device].state == DEVICE_READY)
             session_unpark(session);

@@ -43,10 +43,11 @@ static void stop_advance(struct supervisor *supervisor)
  * comes after it. */
 static void end_sessions(struct supervisor *supervisor)
 {
-    while (supervisor->server.due) {
-        struct session *session = supervisor->server.due;
+    struct queue *due = &supervisor->server.due;
+    struct session *session;
+    while ((session = QUEUE_FIRST(due, struct session, due_link))) {
         bool gone = session_end(session);
-        supervisor->server.due = session->next_due;
+        queue_take(due);
         session->due = false;
         if (gone)
             clients_remove(supervisor, session);
@@ -59,7 +60,7 @@ static void take_turn(struct supervisor *supervisor)
     do {
         end_sessions(supervisor);
         reload_advance(supervisor);
-    } while (supervisor->server.due);
+    } while (!queue_is_empty(&supervisor->server.due));
     stop_advance(supervisor);
 }
 
@@ -98,6 +99,7 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
     struct supervisor *supervisor = calloc(1, sizeof *supervisor);
     if (!supervisor)
         return -ENOMEM;
+    list_init(&supervisor->server.session_list);
     supervisor->server.loop = loop;
     supervisor->server.settings = settings;
     supervisor->events = *events;
@@ -157,7 +159,8 @@ static void say_status(struct supervisor *supervisor)
 
 static void unpark_clients(struct supervisor *supervisor, const struct device *device)
 {
-    for (struct session *session = supervisor->server.first; session; session = session->next)
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->parked.held && session->parked.body.device == device->index)
             session_unpark(session);
 }
@@ -177,7 +180,8 @@ static void device_lost(void *context, struct device *device, uint32_t error, co
 {
     struct supervisor *supervisor = context;
     tracing_lost(device->tracing);
-    for (struct session *session = supervisor->server.first; session; session = session->next)
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->device == device)
             session_fail(session, error, "%s", text);
     if (!supervisor->stopping)
@@ -202,7 +206,8 @@ static void device_complained(void *context, struct device *device, uint32_t cli
                               const char *text)
 {
     struct supervisor *supervisor = context;
-    for (struct session *session = supervisor->server.first; session; session = session->next)
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->device == device && session->number == client)
             session_fail(session, error, "%s", text);
 }
@@ -327,7 +332,8 @@ void supervisor_stop(struct supervisor *supervisor)
     if (supervisor->stopping)
         return;
     supervisor->stopping = true;
-    for (struct session *session = supervisor->server.first; session; session = session->next)
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         session_fail(session, PROTO_ERROR_CONNECTION_LOST, "the server is stopping");
     /* Clients' answers from the workers need not be waited for: what they had dies with the
      * workers. */

@@ -9,7 +9,8 @@
 
 static void note_clients(const struct supervisor *supervisor, const struct device *device)
 {
-    for (const struct session *session = supervisor->server.first; session; session = session->next)
+    const struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->device == device && session->state == SESSION_ATTACHED)
             tracing_note(device->tracing, session->number, session->name, session->pid,
                          session->uid);

@@ -23,15 +23,15 @@ static bool same_partition(const struct session *a, const struct session *b)
     return memcmp(a->worker.atoms, b->worker.atoms, sizeof a->worker.atoms) == 0;
 }
 
-/* Counted where the first client of a partition stands. */
+/* Whether an attached client is the first in the list of those in its partition: counted there. */
 static bool first_of_partition(const struct supervisor *supervisor, const struct session *session)
 {
-    for (const struct session *other = supervisor->server.first; other != session;
-         other = other->next)
+    const struct session *other;
+    LIST_FOR_EACH (other, &supervisor->server.session_list, link)
         if (other->device == session->device && other->state == SESSION_ATTACHED &&
             same_partition(other, session))
-            return false;
-    return true;
+            break;
+    return other == session;
 }
 
 void view_device(const struct supervisor *supervisor, uint32_t index, struct device_view *view)
@@ -47,8 +47,8 @@ void view_device(const struct supervisor *supervisor, uint32_t index, struct dev
         .schedule = device->schedule,
     };
     memcpy(view->trouble, device->trouble, sizeof view->trouble);
-    for (const struct session *session = supervisor->server.first; session;
-         session = session->next) {
+    const struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
         if (session->device != device)
             continue;
         view->clients++;
@@ -101,8 +101,8 @@ void view_each_client(const struct supervisor *supervisor,
                       bool (*visit)(void *context, const struct client_view *view), void *context)
 {
     struct client_view view;
-    for (const struct session *session = supervisor->server.first; session;
-         session = session->next) {
+    const struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
         view_client(session, &view);
         if (!visit(context, &view))
             return;
@@ -123,7 +123,8 @@ void view_server(const struct supervisor *supervisor, struct server_view *totals
         .image_bytes = supervisor->server.cache.bytes,
         .uptime_ns = timeline_now() - supervisor->started_at,
     };
-    for (const struct session *session = supervisor->server.first; session; session = session->next)
+    const struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         totals->fds += session_fds(session);
 }
 

@@ -171,6 +171,7 @@ int admin_open(struct admin **out, struct supervisor *supervisor, char *why, siz
     /* libuv writes without MSG_NOSIGNAL: a peer that left would end the server. */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
+    list_init(&admin->peer_list);
     admin->carry_out = carry_out;
     admin->supervisor = supervisor;
     admin->settings = supervisor_settings(supervisor);
@@ -205,7 +206,8 @@ void admin_close(struct admin **out)
         return;
     admin->closing = true;
     admin_socket_remove(&admin->socket);
-    while (admin->first)
-        admin_peer_close(admin->first);
+    struct admin_peer *peer;
+    while ((peer = LIST_FIRST(&admin->peer_list, struct admin_peer, link)))
+        admin_peer_close(peer);
     uv_close((uv_handle_t *)&admin->listener, on_listener_closed);
 }

@@ -107,12 +107,7 @@ void admin_peer_close(struct admin_peer *peer)
     peer->closing = true;
     if (peer->work)
         work_leave(peer->work);
-    if (peer->previous)
-        peer->previous->next = peer->next;
-    else
-        admin->first = peer->next;
-    if (peer->next)
-        peer->next->previous = peer->previous;
+    list_remove(&peer->link);
     admin->peers--;
     uv_close((uv_handle_t *)&peer->pipe, on_handle_closed);
     uv_close((uv_handle_t *)&peer->timer, on_handle_closed);
@@ -304,10 +299,7 @@ struct admin_peer *admin_peer_new(struct admin *admin)
     uv_timer_init(loop, &peer->timer);
     peer->pipe.data = peer->timer.data = peer;
     peer->handles = 2;
-    peer->next = admin->first;
-    if (admin->first)
-        admin->first->previous = peer;
-    admin->first = peer;
+    list_prepend(&admin->peer_list, &peer->link);
     admin->peers++;
     admin->alive++;
     return peer;

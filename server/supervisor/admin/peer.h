@@ -19,6 +19,7 @@
 #include <jansson.h>
 #include <uv.h>
 
+#include "common/list.h"
 #include "server/supervisor/admin/request.h"
 #include "server/supervisor/admin/socket.h"
 
@@ -35,7 +36,7 @@ struct admin {
     struct supervisor *supervisor;
     const struct settings *settings;
     struct admin_socket socket;
-    struct admin_peer *first;
+    struct list peer_list;
     unsigned peers;
     unsigned alive;        /* the listener, peers and work that have not ended */
     uv_pipe_t turned_away; /* takes a connection for which there is no memory */
@@ -65,7 +66,7 @@ struct admin_peer {
     uv_timer_t timer; /* idle, or the work's */
     uv_write_t write;
     struct admin *admin;
-    struct admin_peer *next, *previous;
+    struct list_link link; /* in admin->peer_list */
     struct admin_work *work;
     char *output; /* being written */
     char *input;  /* ADMIN_LINE_MAX bytes */

@@ -39,7 +39,8 @@ static bool group_is_valid(const struct session *session, const uint8_t group[16
 {
     if (!session->pid)
         return false;
-    for (const struct session *other = session->server->first; other; other = other->next)
+    const struct session *other;
+    LIST_FOR_EACH (other, &session->server->session_list, link)
         if (other != session && other->state == SESSION_ATTACHED && other->pid == session->pid &&
             other->uid == session->uid && memcmp(other->group, group, 16) == 0)
             return true;

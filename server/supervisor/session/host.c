@@ -326,8 +326,8 @@ static void share_map_answered(void *context, const struct worker_answer *answer
 /* The buffer's owner leaves: its addresses must not stay in use elsewhere. */
 void session_host_recall(struct session *session)
 {
-    for (struct session *other = session->server->first; other && session->lent;
-         other = other->next) {
+    struct session *other;
+    LIST_FOR_EACH (other, &session->server->session_list, link) {
         for (struct host_share *share = other->shares, *next; share; share = next) {
             next = share->next;
             if (share->owner == session)
@@ -360,7 +360,8 @@ void session_host_release(struct session *session)
 /* Another attached connection of the same process; refuses the request if there is none. */
 static struct session *companion_find(struct session *session, uint32_t serial, uint32_t number)
 {
-    for (struct session *other = session->server->first; other; other = other->next)
+    struct session *other;
+    LIST_FOR_EACH (other, &session->server->session_list, link)
         if (other->number == number && other->state == SESSION_ATTACHED && other != session &&
             other->pid == session->pid && other->uid == session->uid &&
             memcmp(other->group, session->group, sizeof other->group) == 0)

@@ -90,7 +90,8 @@ void session_quota_swap_totals(struct session *session, struct session_totals *t
 static uint64_t guaranteed_to_others(const struct session *session, bool host)
 {
     uint64_t sum = 0;
-    for (const struct session *s = session->server->first; s; s = s->next) {
+    const struct session *s;
+    LIST_FOR_EACH (s, &session->server->session_list, link) {
         if (s == session || !s->device || (!host && s->device != session->device))
             continue;
         sum += host ? s->host.guarantee : s->memory.guarantee;

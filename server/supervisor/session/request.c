@@ -45,16 +45,10 @@ static void log_end(const struct session *session)
 
 void session_schedule(struct session *session)
 {
-    struct server *server = session->server;
     if (session->state != SESSION_LEAVING || session->due)
         return;
     session->due = true;
-    session->next_due = NULL;
-    if (server->due)
-        server->due_last->next_due = session;
-    else
-        server->due = session;
-    server->due_last = session;
+    queue_append(&session->server->due, &session->due_link);
 }
 
 void session_enter(struct session *session, enum session_state state)

@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "common/channel.h"
+#include "common/list.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/session/image.h"
@@ -30,11 +31,11 @@ struct server {
     const struct settings *settings;
     struct device devices[SETTINGS_DEVICES_MAX];
     uint32_t device_count;
-    struct session *first, *last; /* by number */
-    uint32_t sessions;
-    struct session *due, *due_last; /* marked to end: looked at in the loop's turn */
-    struct config *config;          /* in force; NULL: none */
-    bool attaching_waits;           /* a reload is under way: clients stay parked */
+    struct list session_list; /* by number */
+    uint32_t sessions;        /* in that list */
+    struct queue due;         /* sessions that are marked to end: looked at in the loop's turn */
+    struct config *config;    /* in force; NULL: none */
+    bool attaching_waits;     /* a reload is under way: clients stay parked */
     struct fd_budget budget;
     uint32_t user_clients_max; /* clients of one uid */
     uint64_t served;           /* clients that attached since the start */

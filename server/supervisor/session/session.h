@@ -28,6 +28,7 @@
 #include <uv.h>
 
 #include "common/channel.h"
+#include "common/list.h"
 #include "common/shm.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/account/admission.h"
@@ -64,14 +65,14 @@ enum session_over_limit { OVER_LIMIT_NONE, OVER_LIMIT_SERVER, OVER_LIMIT_USER };
 struct session {
     struct server *server;
     struct device *device; /* NULL before attach */
-    struct session *previous, *next;
+    struct list_link link; /* in server->session_list */
     uint32_t number;
     enum session_state state;
     enum session_over_limit over_limit;
-    bool paused;              /* nothing is read */
-    bool down;                /* its connection is closed, and nothing more is asked for it */
-    bool due;                 /* the loop looks at it once more (session_schedule)... */
-    struct session *next_due; /* ...after which others */
+    bool paused; /* nothing is read */
+    bool down;   /* its connection is closed, and nothing more is asked for it */
+    bool due;    /* the loop looks at it once more (session_schedule) */
+    struct queue_link due_link;
     struct proto_ended ended; /* why it leaves */
 
     pid_t pid; /* as the kernel says */

@@ -79,6 +79,23 @@ struct fake {
     struct channel_message message; /* the latest that a client got */
 };
 
+/* The oldest session; NULL: there is none. */
+static inline struct session *fake_first(const struct fake *fake)
+{
+    return LIST_FIRST(&fake->supervisor->server.session_list, struct session, link);
+}
+
+/* The session that so many came before. */
+static inline struct session *fake_session(const struct fake *fake, unsigned index)
+{
+    struct session *session;
+    LIST_FOR_EACH (session, &fake->supervisor->server.session_list, link)
+        if (index-- == 0)
+            return session;
+    fail_msg("there are fewer sessions");
+    return NULL;
+}
+
 static inline int fake_count_fds(void)
 {
     int count = 0;

@@ -194,7 +194,8 @@ static void disturb(struct fake_worker *worker, uint32_t device)
 static void check_limits(void)
 {
     uint64_t host = 0, fds = 0;
-    for (struct session *s = fake.supervisor->server.first; s; s = s->next) {
+    struct session *s;
+    LIST_FOR_EACH (s, &fake.supervisor->server.session_list, link) {
         if (!s->device)
             continue;
         assert_true(s->memory.used <= s->memory.limit);

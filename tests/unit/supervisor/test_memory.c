@@ -400,8 +400,8 @@ static void shares_do_not_outlive_their_owner(void **state)
         close(round & 1 ? one : two);
         if (round & 2) {
             FAKE_WAIT(&fake, fake.supervisor->server.sessions == 1);
-            assert_int_equal(fake.supervisor->server.first->lent, 0);
-            assert_null(fake.supervisor->server.first->shares);
+            assert_int_equal(fake_first(&fake)->lent, 0);
+            assert_null(fake_first(&fake)->shares);
         }
         close(round & 1 ? two : one);
         fake_expect_nothing_left(&fake);
@@ -490,14 +490,14 @@ static void variables_are_charged_and_come_back(void **state)
     uint32_t module = load(fd, "module with variables");
     assert_int_equal(fake_usage(&fake, fd).used, 6 * MIB);
     /* The variables' memory is not the client's to free. */
-    struct proto_memory_free body = {.address = fake.supervisor->server.first->heap.first->address};
+    struct proto_memory_free body = {.address = fake_first(&fake)->heap.first->address};
     fake_send(&fake, fd, PROTO_MEMORY_FREE, &body);
     fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_HANDLE, "of this client");
     /* A second one does not fit: the worker is told to forget what it has inspected. */
     send_image(fd, "another", 7);
     fake_expect_failed(&fake, fd, PROTO_ERROR_OUT_OF_MEMORY, "variables");
     FAKE_WAIT(&fake, fake.worker[0].unloads == 1);
-    assert_int_equal(fake.supervisor->server.first->module_count, 1);
+    assert_int_equal(fake_first(&fake)->module_count, 1);
     struct proto_module_unload unload = {.module = module};
     fake_send(&fake, fd, PROTO_MODULE_UNLOAD, &unload);
     fake_expect(&fake, fd, PROTO_DONE);
@@ -564,7 +564,7 @@ static void a_module_that_does_not_load_leaves_nothing(void **state)
     send_image(fd, "text", 4);
     fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_PTX, "line 3");
     FAKE_WAIT(&fake, fake.worker[0].unloads == 1 && fake_usage(&fake, fd).used == 0);
-    assert_int_equal(fake.supervisor->server.first->module_count, 0);
+    assert_int_equal(fake_first(&fake)->module_count, 0);
     assert_int_equal(fake.supervisor->server.cache.images, 0);
     assert_int_equal(fake.supervisor->server.fds.used, 0);
     fake.worker[0].refuse_load = false;
@@ -646,9 +646,11 @@ static void a_lost_worker_takes_its_clients_along_by_name(void **state)
                                        .text = "kernel f used 0x0"};
     fake_settle(&fake);
     /* The fault word is what a sleeping client sees. */
-    struct proto_status_header *status = fake.supervisor->server.last->status.base;
+    struct proto_status_header *status =
+        LIST_LAST(&fake.supervisor->server.session_list, struct session, link)->status.base;
     struct proto_status_header *copy =
-        mmap(NULL, 4096, PROT_READ, MAP_SHARED, fake.supervisor->server.last->status.fd, 0);
+        mmap(NULL, 4096, PROT_READ, MAP_SHARED,
+             LIST_LAST(&fake.supervisor->server.session_list, struct session, link)->status.fd, 0);
     assert_ptr_not_equal(copy, MAP_FAILED);
     assert_int_equal(status->fault, 0);
     channel_send(fake.worker[0].fd, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);

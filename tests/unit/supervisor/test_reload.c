@@ -132,9 +132,8 @@ static struct picture picture(int a, int b)
     picture.schedule = fake.worker[0].schedule;
     picture.a = limits_of(a);
     picture.b = limits_of(b);
-    struct session *session = fake.supervisor->server.first;
-    for (int i = 0; i < 2; i++, session = session->next)
-        picture.guaranteed[i] = session->memory.guarantee;
+    for (unsigned i = 0; i < 2; i++)
+        picture.guaranteed[i] = fake_session(&fake, i)->memory.guarantee;
     int fd = attach("fresh");
     picture.fresh = attached(fd).thread_percentage;
     uint32_t before = fake.worker[0].detached;

@@ -252,7 +252,7 @@ static void requests_beyond_the_limit_wait_in_the_socket(void **state)
     for (unsigned i = 0; i < SENT; i++)
         fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
     fake_settle(&fake);
-    assert_int_equal(fake.supervisor->server.first->requests, SESSION_REQUESTS_MAX);
+    assert_int_equal(fake_first(&fake)->requests, SESSION_REQUESTS_MAX);
     for (unsigned i = 0; i < SENT; i++) {
         struct proto_event_created created = {.event = i + 1};
         struct channel_message *message = fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
@@ -353,7 +353,7 @@ static void a_marked_session_stands_until_the_loops_turn(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     fake_alloc(&fake, fd, 5 * MIB);
-    struct session *session = fake.supervisor->server.first;
+    struct session *session = fake_first(&fake);
     struct request *request = session_request(session, 99, PROTO_DONE);
     session_fail(session, PROTO_ERROR_KILLED, "the first reason");
     session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "the second reason");
@@ -382,9 +382,8 @@ static void what_a_client_waits_for_ends_with_it(void **state)
     map = *fake_worker_expect(&fake, 0, PROTO_WORKER_MAP);
     assert_int_equal(clients_kill(fake.supervisor, attached.client, "uid 0"), 0);
     struct channel_message *detach = fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
-    assert_int_equal(fake.supervisor->server.first->requests, 0);
-    assert_int_equal(fake.supervisor->server.first->memory.used,
-                     4 * MIB); /* the worker has it still */
+    assert_int_equal(fake_first(&fake)->requests, 0);
+    assert_int_equal(fake_first(&fake)->memory.used, 4 * MIB); /* the worker has it still */
     /* Its descriptor is closed, which fake_close would find. */
     struct proto_worker_mapped mapped = {.address = attached.device_base};
     int memory = memfd_create("late", MFD_CLOEXEC);

@@ -154,7 +154,7 @@ static void a_guarantee_that_fails_in_part_changes_nothing(void **state)
     char why[400];
     begin(1, "");
     int a = attached(0, "a");
-    struct session *session = fake.supervisor->server.first;
+    struct session *session = fake_first(&fake);
     uint64_t memory = 8 * MIB, host = 4 * MIB;
     assert_int_equal(session_quota_guarantee(session, memory, host, why, sizeof why), 0);
     assert_int_not_equal(session_quota_guarantee(session, 16 * MIB, 65 * MIB, why, sizeof why), 0);
@@ -444,7 +444,7 @@ static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
     begin(1, "");
     int a = attached(0, "a"), b = attached(0, "b");
     int greeted = fake_greet(&fake); /* is nobody's client yet, and has no accounts */
-    struct session *unseen = fake.supervisor->server.first;
+    struct session *unseen = fake_first(&fake);
     unseen->identity.known = false;
     fake_alloc(&fake, a, 2 * MIB);
     fake_alloc(&fake, b, 20 * MIB);
@@ -469,11 +469,9 @@ static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
     end();
 }
 
-static void guaranteed(int client, uint64_t memory)
+static void guaranteed(unsigned client, uint64_t memory)
 {
-    struct session *session = fake.supervisor->server.first;
-    for (; client > 0; client--)
-        session = session->next;
+    const struct session *session = fake_session(&fake, client);
     if (session->memory.guarantee != memory)
         fail_msg("%lu are guaranteed and not %lu", session->memory.guarantee, memory);
 }
@@ -499,7 +497,7 @@ static void a_total_below_a_guarantee_leaves_it(void **state)
     shows(false, getuid(), 0, 10 * MIB, 20 * MIB);
     /* A change that is put back because another client's was refused. */
     struct grant_change change = grant_change_none;
-    uint32_t number = fake.supervisor->server.first->number;
+    uint32_t number = fake_first(&fake)->number;
     change.memory_request = 15 * MIB;
     assert_int_equal(change_set(fake.supervisor, number, &change, "a test", NULL, NULL), 1);
     guaranteed(0, 15 * MIB);
@@ -511,7 +509,7 @@ static void a_total_below_a_guarantee_leaves_it(void **state)
     assert_int_equal(change_set(fake.supervisor, number, &change, "a test", NULL, NULL), -ENOSPC);
     /* Both kinds at once, the second of which does not fit. */
     char why[400];
-    struct session *session = fake.supervisor->server.first;
+    struct session *session = fake_first(&fake);
     assert_int_not_equal(session_quota_guarantee(session, 15 * MIB, 65 * MIB, why, sizeof why), 0);
     guaranteed(0, 20 * MIB);
     fake_alloc(&fake, a, 8 * MIB);
