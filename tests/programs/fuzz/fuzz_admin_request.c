@@ -31,7 +31,7 @@ static void must_be_in_range(const struct admin_request *request)
         must(request->milliseconds >= 1 && request->milliseconds <= 600000, "trace's time");
     if (request->kind != ADMIN_SET)
         return;
-    if (request->whom == ADMIN_A_GPU) {
+    if (request->target == ADMIN_TARGET_GPU) {
         must(request->parts && request->parts <= SCHEDULE_WHOLE, "parts of a schedule");
         must(!(request->parts & SCHEDULE_MODE) || schedule->mode < SCHEDULE_MODES, "mode");
         must(!(request->parts & SCHEDULE_LEASE) ||
@@ -63,14 +63,14 @@ static void must_be_read_back(const struct admin_request *request)
     char why[300], line[128];
     if (request->kind == ADMIN_SET || request->kind == ADMIN_TRACE)
         return;
-    int length = request->whom == ADMIN_NOBODY
+    int length = request->target == ADMIN_TARGET_NONE
                      ? snprintf(line, sizeof line, "{\"request\":\"%s\"}",
                                 admin_request_kind_name(request->kind))
                      : snprintf(line, sizeof line, "{\"request\":\"%s\",\"%s\":%u}",
-                                admin_request_kind_name(request->kind), whoms[request->whom],
+                                admin_request_kind_name(request->kind), whoms[request->target],
                                 request->number);
     must(admin_request_parse(&again, line, (size_t)length, why, sizeof why) == 0 &&
-             again.kind == request->kind && again.whom == request->whom &&
+             again.kind == request->kind && again.target == request->target &&
              again.number == request->number,
          "not read back");
 }
