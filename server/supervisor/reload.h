@@ -21,7 +21,8 @@
 
 struct supervisor;
 
-/* error: 0, or a number of the error table with a sentence. */
+/* error: 0, or a number of the error table with a sentence. The reload is over when this is called:
+ * the callee may begin another. */
 typedef void reload_done(void *context, uint32_t error, const char *text);
 
 /*

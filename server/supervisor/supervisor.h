@@ -18,7 +18,8 @@ struct settings;
 struct discovery;
 struct supervisor;
 
-/* What main wants to hear. Each is called from the loop. */
+/* What the supervisor tells its owner. Each is called from the loop, but for supervisor_stop's own
+ * `stopped`. The callee may stop the supervisor; it frees it when the loop has ended. */
 struct supervisor_events {
     /* The first device of all serves clients. Once. */
     void (*ready)(void *context);

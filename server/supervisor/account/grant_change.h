@@ -35,8 +35,12 @@ static const struct grant_change grant_change_none = {
     .host_limit = PROTO_UNSET,
 };
 
-/* Of which client, or device. error: 0, or a number of the error table and a sentence in text, the
- * worker's own where it refused. */
+/*
+ * A change of a client or a device (its number) is made, or refused. error: 0, or a number of the
+ * error table and a sentence in text, the worker's own where it refused. The callee may make
+ * further changes; the client and the device that the caller works on are not freed before control
+ * returns to the loop.
+ */
 typedef void change_done(void *context, uint32_t number, uint32_t error, const char *text);
 
 #endif

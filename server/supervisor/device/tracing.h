@@ -36,7 +36,8 @@ struct trace {
     size_t client_count;
 };
 
-/* error: 0, or a number of the error table, a sentence in text, and no trace. */
+/* error: 0, or a number of the error table, a sentence in text, and no trace. The trace is over
+ * when this is called; its memory is not freed before control returns to the loop. */
 typedef void trace_done(void *context, uint32_t error, const char *text, const struct trace *trace);
 
 /* Whether a trace of the device could be started now: 0, or an error number with a sentence. */

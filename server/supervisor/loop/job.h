@@ -12,8 +12,10 @@
 /* Embedded in what it works for, which must live until done was called. */
 struct job {
     uv_work_t work;
-    int (*run)(struct job *job);               /* on another thread; touches the job's own alone */
-    void (*done)(struct job *job, int result); /* on the loop's; result: what run returned */
+    int (*run)(struct job *job); /* on another thread; touches the job's own alone */
+    /* On the loop's thread, with what run returned. It may free the job: nobody looks at it after.
+     */
+    void (*done)(struct job *job, int result);
     int result;
 };
 

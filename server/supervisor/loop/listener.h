@@ -19,7 +19,8 @@ struct listener;
 /*
  * fd >= 0: a listening socket that was passed (taken over). Otherwise makes one at
  * path, open to every user, and its folder if that is missing; replaces a socket file on
- * which nobody listens. accepted gets each connection's descriptor, close-on-exec.
+ * which nobody listens. accepted gets each connection's descriptor, close-on-exec,
+ * and may close the listener.
  * Returns 0, or -errno with a sentence in why.
  */
 int listener_open(struct listener **listener, uv_loop_t *loop, const char *path, int fd,
