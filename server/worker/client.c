@@ -206,6 +206,16 @@ struct stream *client_stream(struct client *client, uint32_t index)
     return &client->streams[index];
 }
 
+void client_event_forget(struct client *client, uint32_t handle)
+{
+    pthread_mutex_lock(&client->lock);
+    cuda_event gone = client->events[handle - 1].handle;
+    client->events[handle - 1] = (struct event){.handle = NULL};
+    client->event_live--;
+    pthread_mutex_unlock(&client->lock);
+    client->device->cuda->cuEventDestroy(gone);
+}
+
 bool client_is_quiet(const struct client *client)
 {
     for (uint32_t i = 0; i < client->stream_count; i++)

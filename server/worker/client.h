@@ -159,6 +159,9 @@ void client_stream_close(struct client *client, struct stream *stream);
 /* Stream `index` if it is open (or closing), else NULL. */
 struct stream *client_stream(struct client *client, uint32_t index);
 
+/* Control thread: destroys an event of the table; nothing uses it any more. Takes the lock. */
+void client_event_forget(struct client *client, uint32_t handle);
+
 /* Whether everything that was handed to the device is done. */
 bool client_is_quiet(const struct client *client);
 

@@ -2,13 +2,10 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/completer.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -146,21 +143,12 @@ struct completer_look completer_look(struct completer *completer)
     wake_all(completer);
     pthread_mutex_unlock(&worker->clients_lock);
     if (control)
-        worker_wake_control(worker);
+        wake_control(&worker->wake);
     if (submitter)
-        submitter_wake(&worker->submitter);
+        wake_submitter(&worker->wake);
     if (look.progress)
-        submitter_heed(&worker->submitter);
+        worker_reschedule(worker);
     return look;
-}
-
-/* Until the bell rings, or for so long. 0: without end. */
-static void pause_for(struct completer *completer, uint32_t seen, uint64_t nanoseconds)
-{
-    struct timespec limit = {.tv_sec = (time_t)(nanoseconds / 1000000000u),
-                             .tv_nsec = (long)(nanoseconds % 1000000000u)};
-    syscall(SYS_futex, &completer->bell, FUTEX_WAIT_PRIVATE, seen, nanoseconds ? &limit : NULL,
-            NULL, 0);
 }
 
 static void tick(struct completer *completer, uint64_t now, bool in_use)
@@ -172,7 +160,7 @@ static void tick(struct completer *completer, uint64_t now, bool in_use)
     account_collect(&worker->account);
     gate_charge(&worker->gate);
     places_tick(&worker->places, now);
-    submitter_heed(&worker->submitter);
+    worker_reschedule(worker);
     if (!in_use)
         return;
     cuda_result result = stream_pool_query(&worker->pool);
@@ -182,16 +170,16 @@ static void tick(struct completer *completer, uint64_t now, bool in_use)
 
 /* Announces how it is going to rest, then looks once more, so that work which comes in between is
  * either seen here or rings. */
-static void rest(struct completer *completer, enum completer_state how, uint64_t nanoseconds)
+static void rest(struct completer *completer, enum wake_rest how, uint64_t nanoseconds)
 {
-    uint32_t seen = __atomic_load_n(&completer->bell, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&completer->state, how, __ATOMIC_SEQ_CST);
+    struct wake *wake = &completer->worker->wake;
+    uint32_t seen = wake_completer_rests(wake, how);
     struct completer_look look = completer_look(completer);
-    bool stay = look.urgent || (look.in_use && how == COMPLETER_ASLEEP) ||
+    bool stay = look.urgent || (look.in_use && how == WAKE_ASLEEP) ||
                 __atomic_load_n(&completer->stop, __ATOMIC_SEQ_CST);
     if (!stay)
-        pause_for(completer, seen, nanoseconds);
-    __atomic_store_n(&completer->state, COMPLETER_POLLING, __ATOMIC_SEQ_CST);
+        wake_completer_pause(wake, seen, nanoseconds);
+    wake_completer_up(wake);
 }
 
 static void watch(struct completer *completer)
@@ -211,7 +199,7 @@ static void watch(struct completer *completer)
         }
         if (!look.urgent) {
             bool asleep = !look.in_use && ++idle_ticks > TICKS_MOST;
-            rest(completer, asleep ? COMPLETER_ASLEEP : COMPLETER_TICKING, asleep ? 0 : TICK_NS);
+            rest(completer, asleep ? WAKE_ASLEEP : WAKE_TICKING, asleep ? 0 : TICK_NS);
             since = timeline_now();
             pause = 0;
         } else if (now - since < YIELD_NS) {
@@ -253,25 +241,12 @@ uint32_t completer_start(struct completer *completer, struct worker *worker, cha
     return 0;
 }
 
-static void ring(struct completer *completer)
-{
-    __atomic_fetch_add(&completer->bell, 1, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, &completer->bell, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
 void completer_stop(struct completer *completer)
 {
     if (!completer->running)
         return;
     __atomic_store_n(&completer->stop, 1, __ATOMIC_SEQ_CST);
-    ring(completer);
+    wake_completer_always(&completer->worker->wake);
     pthread_join(completer->thread, NULL);
     completer->running = false;
-}
-
-void completer_note(struct completer *completer, bool urgent)
-{
-    uint32_t state = __atomic_load_n(&completer->state, __ATOMIC_SEQ_CST);
-    if (state == COMPLETER_ASLEEP || (urgent && state == COMPLETER_TICKING))
-        ring(completer);
 }

@@ -7,7 +7,8 @@
  * submitter needs room, while a lease waits for the end of another's work, while
  * something is to be freed or another device is waited for, it polls with a growing
  * pause; while only work is in flight it looks now and then whether the device still
- * lives, for after a fault no completion ever arrives; otherwise it sleeps.
+ * lives, for after a fault no completion ever arrives; otherwise it sleeps. wake_completer (wake.h)
+ * ends its rest.
  */
 #ifndef GPUSHARE_SERVER_WORKER_COMPLETER_H
 #define GPUSHARE_SERVER_WORKER_COMPLETER_H
@@ -20,15 +21,11 @@
 
 struct worker;
 
-enum completer_state { COMPLETER_POLLING, COMPLETER_TICKING, COMPLETER_ASLEEP };
-
 struct completer {
     struct worker *worker;
     pthread_t thread;
     bool running;
     uint32_t stop;              /* atomic */
-    uint32_t bell;              /* atomic, futex */
-    uint32_t state;             /* atomic, enum completer_state */
     uint64_t checked;           /* when the device was last asked whether it lives, ns */
     const uint32_t *wakes[256]; /* words whose sleepers are to be woken */
     uint32_t wake_count;
@@ -39,12 +36,6 @@ uint32_t completer_start(struct completer *completer, struct worker *worker, cha
                          size_t why_size);
 /* Ends the thread. Idempotent. */
 void completer_stop(struct completer *completer);
-
-/*
- * Any thread, after client->in_use was set: work is in flight. urgent: somebody
- * waits for its end.
- */
-void completer_note(struct completer *completer, bool urgent);
 
 /* ---- the part, for tests: what one look at everything found ---- */
 struct completer_look {

@@ -18,45 +18,7 @@
 #include "server/worker/control_share.h"
 #include "server/worker/control_stream.h"
 #include "server/worker/control_trace.h"
-
-/* ---- what is said ---- */
-
-int control_send_with(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
-                      const void *body, const void *tail, size_t tail_bytes, const int *fds,
-                      unsigned fd_count)
-{
-    for (;;) {
-        int error = channel_send(worker->channel, opcode, serial, client, body, tail, tail_bytes,
-                                 fds, fd_count);
-        if (error != -EAGAIN)
-            return error;
-        struct pollfd room = {.fd = worker->channel, .events = POLLOUT};
-        if (poll(&room, 1, -1) < 0 && errno != EINTR)
-            return -errno;
-    }
-}
-
-int control_send(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
-                 const void *body)
-{
-    return control_send_with(worker, opcode, serial, client, body, NULL, 0, NULL, 0);
-}
-
-int control_refuse(struct worker *worker, uint32_t serial, uint32_t client, uint32_t error,
-                   const char *text)
-{
-    struct proto_failed failed = {.error = error ? error : PROTO_ERROR_UNKNOWN};
-    /* A driver call of this thread may be the first to learn that the context is lost. "unknown"
-     * also stands for results that the error table lacks, so it proves nothing. */
-    if (error != PROTO_ERROR_UNKNOWN && cuda_error_is_sticky((cuda_result)error))
-        worker_fail(worker, (cuda_result)error, "a request");
-    strncpy(failed.text, text, sizeof failed.text - 1);
-    /* The text may quote a client; the receiver would refuse control characters. */
-    for (char *c = failed.text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    return control_send(worker, PROTO_FAILED, serial, client, &failed);
-}
+#include "server/worker/reply.h"
 
 /* ---- what had to wait ---- */
 
@@ -74,7 +36,7 @@ static int progress_client(struct worker *worker, struct client *client)
     pthread_mutex_unlock(&client->lock);
     if (tell) {
         log_warning("%s", misbehaved.text);
-        int error = control_send(worker, PROTO_WORKER_MISBEHAVED, 0, client->number, &misbehaved);
+        int error = reply_send(worker, PROTO_WORKER_MISBEHAVED, 0, client->number, &misbehaved);
         if (error < 0)
             return error;
     }
@@ -92,7 +54,7 @@ static int progress_client(struct worker *worker, struct client *client)
     struct proto_worker_usage used;
     control_client_used(worker, client, &used);
     control_client_drop(worker, client);
-    return control_send(worker, PROTO_WORKER_USAGE, serial, number, &used);
+    return reply_send(worker, PROTO_WORKER_USAGE, serial, number, &used);
 }
 
 int control_progress(struct worker *worker)
@@ -168,13 +130,6 @@ int control_handle(struct worker *worker, struct channel_message *message)
 
 /* ---- the channel ---- */
 
-static void drain(int event)
-{
-    uint64_t count;
-    ssize_t got = read(event, &count, sizeof count);
-    (void)got;
-}
-
 /* Returns 0 to go on. */
 static int serve_channel(struct worker *worker, struct channel_message *message)
 {
@@ -201,7 +156,7 @@ static int serve_channel(struct worker *worker, struct channel_message *message)
 static int serve(struct worker *worker, struct channel_message *message)
 {
     struct pollfd polled[2] = {{.fd = worker->channel, .events = POLLIN},
-                               {.fd = worker->control_event, .events = POLLIN}};
+                               {.fd = worker->wake.control_event, .events = POLLIN}};
     for (;;) {
         if (poll(polled, 2, control_share_finish(worker) ? PLACES_MS : -1) < 0 && errno != EINTR)
             return -errno;
@@ -209,7 +164,7 @@ static int serve(struct worker *worker, struct channel_message *message)
             return CONTROL_CONTEXT_LOST;
         int error = 0;
         if (polled[1].revents & POLLIN) {
-            drain(worker->control_event);
+            wake_control_taken(&worker->wake);
             error = control_progress(worker);
         }
         if (!error && polled[0].revents & (POLLIN | POLLHUP | POLLERR))
@@ -228,7 +183,7 @@ int control_serve(struct worker *worker)
     struct channel_message *message = malloc(sizeof *message);
     if (!message)
         return -ENOMEM;
-    int result = control_send(worker, PROTO_DEVICE_INFO, 0, 0, &worker->device.info);
+    int result = reply_send(worker, PROTO_DEVICE_INFO, 0, 0, &worker->device.info);
     if (result == 0)
         result = serve(worker, message);
     free(message);

@@ -27,15 +27,4 @@ int control_handle(struct worker *worker, struct channel_message *message);
 /* What became ready meanwhile: frees, closed streams, departures, violations to tell. */
 int control_progress(struct worker *worker);
 
-/* A message without tail and descriptors; waits where the socket is full. 0 or -errno. */
-int control_send(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
-                 const void *body);
-/* The same with what may follow. */
-int control_send_with(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
-                      const void *body, const void *tail, size_t tail_bytes, const int *fds,
-                      unsigned fd_count);
-/* "failed": the error (0: unknown), and a text of which what is not printable is masked. */
-int control_refuse(struct worker *worker, uint32_t serial, uint32_t client, uint32_t error,
-                   const char *text);
-
 #endif

@@ -88,7 +88,7 @@ int control_client_detach(struct request *request)
     submitter_drop(&request->worker->submitter, client);
     loader_forget(&request->worker->loader, client);
     loader_forget(&request->worker->clearer, client);
-    completer_note(&request->worker->completer, true);
+    wake_completer(&request->worker->wake, true);
     return 0;
 }
 
@@ -196,7 +196,7 @@ void control_client_drop(struct worker *worker, struct client *client)
     free_all_memory(client);
     for (uint32_t i = 0; i < client->event_count; i++)
         if (client->events[i].handle)
-            control_event_forget(client, i + 1);
+            client_event_forget(client, i + 1);
     control_share_give_back(worker, client);
     client_destroy(client);
 }

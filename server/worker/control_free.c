@@ -4,10 +4,9 @@
 
 #include <stdlib.h>
 
-#include "server/worker/control.h"
-#include "server/worker/control_stream.h"
 #include "server/worker/memory.h"
 #include "server/worker/module.h"
+#include "server/worker/reply.h"
 
 static uint32_t carry_out(struct client *client, const struct memory_free *request,
                           struct refusal *why)
@@ -23,7 +22,7 @@ static uint32_t carry_out(struct client *client, const struct memory_free *reque
         module_destroy(client, module_find(client, request->handle));
         return 0;
     case MEMORY_FREE_EVENT:
-        control_event_forget(client, request->handle);
+        client_event_forget(client, request->handle);
         return 0;
     }
     return PROTO_ERROR_UNKNOWN;
@@ -43,10 +42,18 @@ int control_free_finish(struct worker *worker, struct client *client)
         free(request);
         int error = 0;
         if (refused)
-            error = control_refuse(worker, serial, client->number, refused, why.text);
+            error = reply_refuse(worker, serial, client->number, refused, why.text);
         else if (serial)
-            error = control_send(worker, PROTO_DONE, serial, client->number, NULL);
+            error = reply_send(worker, PROTO_DONE, serial, client->number, NULL);
         if (error < 0)
             return error;
     }
+}
+
+int control_free_answer(const struct request *request, const struct memory_free *asked)
+{
+    if (!asked)
+        return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
+    wake_completer(&request->worker->wake, true);
+    return control_free_finish(request->worker, request->client);
 }

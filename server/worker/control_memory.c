@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "server/worker/memory.h"
+#include "server/worker/control_free.h"
 
 /* Answered when the memory has been cleared. */
 int control_memory_map(struct request *request)
@@ -52,7 +53,7 @@ static int unmap_range(struct request *request, uint64_t address, uint64_t count
     pthread_mutex_unlock(&client->lock);
     if (!known)
         return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "nothing is mapped there");
-    return request_finish(request, asked);
+    return control_free_answer(request, asked);
 }
 
 int control_memory_unmap(struct request *request)
@@ -73,5 +74,5 @@ int control_memory_quiesce(struct request *request)
     struct memory_free *asked =
         memory_free_request(request->client, MEMORY_FREE_NOTHING, request->serial);
     pthread_mutex_unlock(&request->client->lock);
-    return request_finish(request, asked);
+    return control_free_answer(request, asked);
 }

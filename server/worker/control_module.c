@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "server/worker/control.h"
 #include "server/worker/memory.h"
 #include "server/worker/module.h"
+#include "server/worker/control_free.h"
+#include "server/worker/reply.h"
 
 int control_module_inspect(struct request *request)
 {
@@ -46,17 +47,17 @@ static int answer_load(struct worker *worker, const struct loader_job *job)
     if (job->client->detaching)
         return 0;
     if (job->error)
-        return control_refuse(worker, job->serial, number, job->error, job->why.text);
+        return reply_refuse(worker, job->serial, number, job->error, job->why.text);
     if (job->kind == LOADER_INSPECT)
-        return control_send(worker, PROTO_WORKER_MODULE_NEEDS, job->serial, number, &job->needs);
+        return reply_send(worker, PROTO_WORKER_MODULE_NEEDS, job->serial, number, &job->needs);
     if (job->kind == LOADER_CLEAR) {
         struct proto_worker_mapped mapped = {.address = job->address};
-        return control_send_with(worker, PROTO_WORKER_MAPPED, job->serial, number, &mapped, NULL, 0,
-                                 &job->fd, 1);
+        return reply_send_with(worker, PROTO_WORKER_MAPPED, job->serial, number, &mapped, NULL, 0,
+                               &job->fd, 1);
     }
     struct proto_module_loaded loaded = {.module = module_number(job->module),
                                          .functions = job->functions};
-    return control_send(worker, PROTO_MODULE_LOADED, job->serial, number, &loaded);
+    return reply_send(worker, PROTO_MODULE_LOADED, job->serial, number, &loaded);
 }
 
 static int finish_load(struct worker *worker, struct loader_job *job)
@@ -98,7 +99,7 @@ int control_module_unload(struct request *request)
         module_mark_dying(client, module, asked);
     }
     pthread_mutex_unlock(&client->lock);
-    return request_finish(request, asked);
+    return control_free_answer(request, asked);
 }
 
 int control_function_get(struct request *request)
@@ -112,8 +113,8 @@ int control_function_get(struct request *request)
                         request->message->tail_bytes, &info, layout, &why);
     if (error)
         return request_refuse(request, error, why.text);
-    return control_send_with(request->worker, PROTO_FUNCTION_INFO, request->serial, request->number,
-                             &info, layout, info.parameters * 8u, NULL, 0);
+    return reply_send_with(request->worker, PROTO_FUNCTION_INFO, request->serial, request->number,
+                           &info, layout, info.parameters * 8u, NULL, 0);
 }
 
 int control_function_set(struct request *request)

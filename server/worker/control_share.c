@@ -79,7 +79,7 @@ void control_share_give_back(struct worker *worker, struct client *client)
 {
     gate_remove(&worker->gate, client);
     place_remove(&worker->places, &client->place);
-    submitter_heed(&worker->submitter);
+    worker_reschedule(worker);
     if (client->partition)
         partition_put(&worker->partitions, client->partition);
     client->partition = NULL;
@@ -121,7 +121,7 @@ int control_share_change(struct request *request)
 {
     char why[SCHEDULER_WHY];
     uint32_t error = change(request->worker, request->client, request->body, why, sizeof why);
-    submitter_heed(&request->worker->submitter);
+    worker_reschedule(request->worker);
     return error ? request_refuse(request, error, why)
                  : control_share_answer(request, request->client);
 }
@@ -138,7 +138,7 @@ int control_share_schedule(struct request *request)
     settings.lease_ns = wanted->lease;
     settings.quantum_ns = wanted->quantum;
     int refused = gate_set(&worker->gate, &settings, why, sizeof why);
-    submitter_heed(&worker->submitter);
+    worker_reschedule(worker);
     if (!refused)
         control_trace_mode(worker, wanted->mode);
     return refused ? request_refuse(request, PROTO_ERROR_INVALID_VALUE, why)

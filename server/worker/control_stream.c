@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "server/worker/control_free.h"
 int control_stream_create(struct request *request)
 {
     const struct proto_stream_create *wanted = request->body;
@@ -40,7 +41,7 @@ int control_stream_destroy(struct request *request)
     if (!open)
         return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such stream");
     control_stream_finish(request->worker, client);
-    completer_note(&request->worker->completer, true);
+    wake_completer(&request->worker->wake, true);
     return request_done(request);
 }
 
@@ -131,18 +132,8 @@ int control_event_destroy(struct request *request)
     }
     pthread_mutex_unlock(&client->lock);
     /* Its caller has no use for the moment at which it is gone. */
-    int error = request_finish(request, asked);
+    int error = control_free_answer(request, asked);
     return error < 0 || !asked ? error : request_done(request);
-}
-
-void control_event_forget(struct client *client, uint32_t handle)
-{
-    pthread_mutex_lock(&client->lock);
-    cuda_event gone = client->events[handle - 1].handle;
-    client->events[handle - 1] = (struct event){.handle = NULL};
-    client->event_live--;
-    pthread_mutex_unlock(&client->lock);
-    client->device->cuda->cuEventDestroy(gone);
 }
 
 int control_event_elapsed(struct request *request)

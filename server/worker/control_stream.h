@@ -17,7 +17,5 @@ int control_event_elapsed(struct request *request);
 
 /* Closed streams whose work is done become free. */
 void control_stream_finish(struct worker *worker, struct client *client);
-/* Destroys an event of the client's table; nothing uses it any more. */
-void control_event_forget(struct client *client, uint32_t handle);
 
 #endif

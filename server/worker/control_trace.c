@@ -6,8 +6,8 @@
 
 #include "common/error.h"
 #include "common/timeline.h"
-#include "server/worker/control.h"
 #include "server/worker/trace.h"
+#include "server/worker/reply.h"
 
 void control_trace_mode(struct worker *worker, uint32_t mode)
 {
@@ -52,13 +52,13 @@ int control_trace_start(struct worker *worker, struct channel_message *message)
     account_trace_begin(&worker->account);
     int started = trace_start(&worker->trace, channel_take_fd(message, 0), wanted->count, &device);
     if (started < 0)
-        return control_refuse(worker, message->header.serial, 0,
-                              started == -EBADF || started == -EINVAL ? PROTO_ERROR_INVALID_VALUE
-                                                                      : error_from_errno(started),
-                              "the memory for a trace can't be used");
+        return reply_refuse(worker, message->header.serial, 0,
+                            started == -EBADF || started == -EINVAL ? PROTO_ERROR_INVALID_VALUE
+                                                                    : error_from_errno(started),
+                            "the memory for a trace can't be used");
     gate_trace_started(&worker->gate);
     write_shares(worker);
-    return control_send(worker, PROTO_DONE, message->header.serial, 0, NULL);
+    return reply_send(worker, PROTO_DONE, message->header.serial, 0, NULL);
 }
 
 int control_trace_stop(struct worker *worker, const struct channel_message *message)
@@ -67,5 +67,5 @@ int control_trace_stop(struct worker *worker, const struct channel_message *mess
     write_held(worker);
     account_trace_end(&worker->account);
     trace_stop(&worker->trace);
-    return control_send(worker, PROTO_DONE, message->header.serial, 0, NULL);
+    return reply_send(worker, PROTO_DONE, message->header.serial, 0, NULL);
 }

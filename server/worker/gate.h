@@ -74,7 +74,7 @@ void gate_trace_stopping(struct gate *gate);
 /* All clients must have been removed. */
 void gate_close(struct gate *gate);
 
-/* ---- the control thread, without locks held; then submitter_heed ---- */
+/* ---- the control thread, without locks held; then worker_reschedule ---- */
 
 /* As the calls of the scheduler: 0, or SCHEDULER_OVERCOMMITTED or -EINVAL with a sentence, and then
  * nothing changed. Other settings bind at once, with work in flight. */

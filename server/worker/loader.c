@@ -87,7 +87,7 @@ static void *loader_main(void *argument)
         if (loader->queued) /* perhaps by this client */
             pthread_cond_signal(&loader->more);
         append(&loader->done, job);
-        worker_wake_control(loader->worker);
+        wake_control(&loader->worker->wake);
     }
     pthread_mutex_unlock(&loader->lock);
     return NULL;

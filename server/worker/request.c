@@ -4,17 +4,16 @@
 
 #include <stdlib.h>
 
-#include "server/worker/control.h"
-#include "server/worker/control_free.h"
+#include "server/worker/reply.h"
 
 int request_refuse(const struct request *request, uint32_t error, const char *text)
 {
-    return control_refuse(request->worker, request->serial, request->number, error, text);
+    return reply_refuse(request->worker, request->serial, request->number, error, text);
 }
 
 int request_answer(const struct request *request, uint16_t opcode, const void *body)
 {
-    return control_send(request->worker, opcode, request->serial, request->number, body);
+    return reply_send(request->worker, opcode, request->serial, request->number, body);
 }
 
 int request_done(const struct request *request)
@@ -33,12 +32,4 @@ int request_submit(const struct request *request, struct loader *loader,
     job->serial = request->serial;
     loader_submit(loader, job);
     return 1;
-}
-
-int request_finish(const struct request *request, const struct memory_free *asked)
-{
-    if (!asked)
-        return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
-    completer_note(&request->worker->completer, true);
-    return control_free_finish(request->worker, request->client);
 }

@@ -29,8 +29,4 @@ int request_done(const struct request *request);
 int request_submit(const struct request *request, struct loader *loader,
                    const struct loader_job *wanted);
 
-/* Of what was asked to be freed: answered at once if nothing is in flight, else by
- * control_progress. asked NULL: there was no memory for that, and it is refused. */
-int request_finish(const struct request *request, const struct memory_free *asked);
-
 #endif

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -104,7 +103,7 @@ static void look_at_marked(struct submitter *submitter)
     }
     pthread_mutex_unlock(&worker->clients_lock);
     if (left)
-        worker_wake_control(worker);
+        wake_control(&worker->wake);
 }
 
 /*
@@ -127,7 +126,7 @@ static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
             continue;
         deactivate(submitter, i);
         if (stuck)
-            completer_note(&submitter->worker->completer, true);
+            wake_completer(&submitter->worker->wake, true);
     }
 }
 
@@ -146,18 +145,17 @@ static void wait_until(struct submitter *submitter, uint64_t until)
 static void sleep_until_rung(struct submitter *submitter)
 {
     struct epoll_event events[EVENTS_A_SLEEP];
+    struct wake *wake = &submitter->worker->wake;
     uint64_t until = gate_next(&submitter->worker->gate);
-    __atomic_store_n(&submitter->until, until, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&submitter->asleep, 1, __ATOMIC_SEQ_CST);
-    /* Looked at after the flag is up: who notes something later writes the eventfd. */
-    bool noted = __atomic_load_n(&submitter->noted, __ATOMIC_SEQ_CST) ||
-                 __atomic_load_n(&submitter->stop, __ATOMIC_SEQ_CST) ||
-                 gate_next(&submitter->worker->gate) < until;
-    if (!noted && until != SCHEDULER_NEVER)
+    /* Asked once the others can see that it rests; see wake.h. */
+    bool rest = wake_submitter_rests(wake, until) &&
+                !__atomic_load_n(&submitter->stop, __ATOMIC_SEQ_CST) &&
+                gate_next(&submitter->worker->gate) >= until;
+    if (rest && until != SCHEDULER_NEVER)
         wait_until(submitter, until);
-    bool wait = !noted && until == SCHEDULER_NEVER;
+    bool wait = rest && until == SCHEDULER_NEVER;
     int count = epoll_wait(submitter->epoll, events, EVENTS_A_SLEEP, wait ? -1 : 0);
-    __atomic_store_n(&submitter->asleep, 0, __ATOMIC_SEQ_CST);
+    wake_submitter_up(wake);
     submitter->now = timeline_now();
     for (int i = 0; i < count; i++)
         if (events[i].data.ptr)
@@ -189,12 +187,12 @@ static bool visit_all(struct submitter *submitter)
 static void serve(struct submitter *submitter)
 {
     const struct gate *gate = &submitter->worker->gate;
+    struct wake *wake = &submitter->worker->wake;
     bool awaits = false;
     uint32_t spins = 0;
     uint64_t last_work = submitter->now = timeline_now();
     while (!__atomic_load_n(&submitter->stop, __ATOMIC_RELAXED)) {
-        if (__atomic_load_n(&submitter->noted, __ATOMIC_RELAXED) &&
-            __atomic_exchange_n(&submitter->noted, 0, __ATOMIC_SEQ_CST))
+        if (wake_submitter_taken(wake))
             look_at_marked(submitter);
         if (gate_next(gate) <= submitter->now)
             look_at_named(submitter);
@@ -245,13 +243,10 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, cha
     memset(submitter, 0, offsetof(struct submitter, command));
     submitter->worker = worker;
     submitter->spin_ns = spin_allowed();
-    submitter->event = -1;
     submitter->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (submitter->epoll >= 0)
-        submitter->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct epoll_event own = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
-    if (submitter->event < 0 ||
-        epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, submitter->event, &own) < 0) {
+    if (submitter->epoll < 0 || wake_submitter_open(&worker->wake) < 0 ||
+        epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, worker->wake.submitter_event, &own) < 0) {
         snprintf(why, why_size, "the submitter's doorbell: %s", strerror(errno));
         return PROTO_ERROR_SERVER_RESOURCES;
     }
@@ -274,17 +269,17 @@ void submitter_stop(struct submitter *submitter)
 {
     if (submitter->running) {
         __atomic_store_n(&submitter->stop, 1, __ATOMIC_SEQ_CST);
-        submitter_wake(submitter);
+        wake_submitter(&submitter->worker->wake);
         pthread_join(submitter->thread, NULL);
         submitter->running = false;
     }
     if (submitter->command.cuda)
         command_close(&submitter->command);
-    if (submitter->event >= 0)
-        close(submitter->event);
     if (submitter->epoll >= 0)
         close(submitter->epoll);
-    submitter->event = submitter->epoll = -1;
+    submitter->epoll = -1;
+    if (submitter->worker)
+        wake_submitter_close(&submitter->worker->wake);
     free(submitter->active);
     submitter->active = NULL;
 }
@@ -298,7 +293,7 @@ int submitter_add(struct submitter *submitter, struct client *client)
         return -errno;
     /* What was rung before that is looked at once. */
     __atomic_store_n(&client->recheck, 1, __ATOMIC_SEQ_CST);
-    submitter_wake(submitter);
+    wake_submitter(&submitter->worker->wake);
     return 0;
 }
 
@@ -306,26 +301,5 @@ void submitter_drop(struct submitter *submitter, struct client *client)
 {
     epoll_ctl(submitter->epoll, EPOLL_CTL_DEL, client->doorbell, NULL);
     __atomic_store_n(&client->leaving, 1, __ATOMIC_SEQ_CST);
-    submitter_wake(submitter);
-}
-
-static void wake_if_asleep(struct submitter *submitter)
-{
-    if (__atomic_load_n(&submitter->asleep, __ATOMIC_SEQ_CST)) {
-        uint64_t one = 1;
-        ssize_t written = write(submitter->event, &one, sizeof one);
-        (void)written;
-    }
-}
-
-void submitter_wake(struct submitter *submitter)
-{
-    __atomic_store_n(&submitter->noted, 1, __ATOMIC_SEQ_CST);
-    wake_if_asleep(submitter);
-}
-
-void submitter_heed(struct submitter *submitter)
-{
-    if (gate_next(&submitter->worker->gate) < __atomic_load_n(&submitter->until, __ATOMIC_SEQ_CST))
-        wake_if_asleep(submitter);
+    wake_submitter(&submitter->worker->wake);
 }

@@ -32,11 +32,7 @@ struct submitter {
     pthread_t thread;
     bool running;
     int epoll;
-    int event;       /* eventfd: others have something for it */
-    uint32_t stop;   /* atomic */
-    uint32_t noted;  /* atomic: submitter_wake since it last looked */
-    uint32_t asleep; /* atomic */
-    uint64_t until;  /* atomic: how long, on timeline_now's clock; PLAN_NEVER */
+    uint32_t stop; /* atomic */
     uint64_t spin_ns;
     uint64_t now;       /* a time not long ago */
     uint32_t unclocked; /* commands submitted since */
@@ -58,14 +54,6 @@ int submitter_add(struct submitter *submitter, struct client *client);
 
 /* Control thread: asks it to drop the client; client->left is set when it has. */
 void submitter_drop(struct submitter *submitter, struct client *client);
-
-/* Any thread, whatever locks it holds: the submitter looks at clients marked `recheck` or
- * `leaving`, even if it slept. */
-void submitter_wake(struct submitter *submitter);
-
-/* Any thread, whatever locks it holds, after it told the gate something: wakes it if it sleeps
- * longer than the gate says now. */
-void submitter_heed(struct submitter *submitter);
 
 /* ---- submitter_visit.c; the submitter's own thread ---- */
 

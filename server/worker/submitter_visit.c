@@ -56,7 +56,7 @@ static void begin_hold(struct submitter *submitter, struct stream *stream)
         return;
     client->linked_holds++;
     __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
-    completer_note(&submitter->worker->completer, true);
+    wake_completer(&submitter->worker->wake, true);
 }
 
 static void end_hold(struct stream *stream)
@@ -74,7 +74,7 @@ static void mark_busy(struct submitter *submitter, struct stream *stream)
     bits_set(client->busy, stream->index);
     if (!__atomic_load_n(&client->in_use, __ATOMIC_RELAXED)) {
         __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
-        completer_note(&submitter->worker->completer, gate_waited(&submitter->worker->gate));
+        wake_completer(&submitter->worker->wake, gate_waited(&submitter->worker->gate));
     }
 }
 
@@ -94,7 +94,7 @@ static void mark_watched(struct submitter *submitter, struct stream *stream)
      * another 50 us. */
     if (stream_reached(stream) >= stream_written(stream))
         timeline_wake(timeline_word(stream->ring.ring.status));
-    completer_note(&submitter->worker->completer, true);
+    wake_completer(&submitter->worker->wake, true);
 }
 
 /* Runs descriptors worth up to `most` commands; *done says how many. Returns 0 or what command_run
@@ -367,7 +367,7 @@ static bool any_ready(const struct client *client)
 static void note_quiet(struct submitter *submitter, struct client *client)
 {
     place_quiet(&submitter->worker->places, &client->place, submitter->now);
-    completer_note(&submitter->worker->completer, false);
+    wake_completer(&submitter->worker->wake, false);
 }
 
 void submitter_look_anew(struct submitter *submitter, struct client *client)
@@ -405,9 +405,9 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
     if (result == COMMAND_FATAL)
         worker_fail(worker, submitter->command.fatal, submitter->command.during);
     if (told)
-        worker_wake_control(worker);
+        wake_control(&worker->wake);
     if (client->on_hold)
-        completer_note(&worker->completer, true);
+        wake_completer(&worker->wake, true);
     /* Who has spent its turn goes on in the next round. */
     return moved || (client->has_ready && !client->stuck);
 }

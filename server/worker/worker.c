@@ -6,134 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "common/channel.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/timeline.h"
 
-/* Under the lock of the places: the client runs elsewhere; if there was no room for it, it may go
- * on. */
-static void place_changed(void *context, struct place *place)
+void worker_reschedule(struct worker *worker)
 {
-    struct worker *worker = context;
-    struct client *client = (struct client *)((char *)place - offsetof(struct client, place));
-    gate_place(&worker->gate, client, &place->share.now);
-    submitter_heed(&worker->submitter);
-    if (!place->held_since)
-        return;
-    __atomic_store_n(&client->recheck, 1, __ATOMIC_SEQ_CST);
-    submitter_wake(&worker->submitter);
-}
-
-static void place_to_make(void *context)
-{
-    worker_wake_control(context);
-}
-
-static uint32_t open_places(struct worker *worker, char *why, size_t why_size)
-{
-    const struct partitions *partitions = &worker->partitions;
-    struct places_notice notice = {place_changed, place_to_make, worker};
-    uint32_t error = partitions_open(&worker->partitions, &worker->device, why, why_size);
-    if (error)
-        return error;
-    if (places_open(&worker->places, &worker->partitions, &notice) == 0)
-        return 0;
-    snprintf(why, why_size, "dividing the multiprocessors: %u groups of %u and one of %u",
-             partitions->count, partitions->atom_size, partitions->remainder);
-    return PROTO_ERROR_UNKNOWN;
-}
-
-uint32_t worker_start(struct worker *worker, const struct device *device, int channel,
-                      uint64_t image_memory, char *why, size_t why_size)
-{
-    worker->device = *device;
-    worker->channel = channel;
-    worker->clients = NULL;
-    worker->client_count = worker->client_room = 0;
-    worker->failed = 0;
-    worker->account.cuda = NULL;
-    worker->partitions.device = NULL;
-    worker->places.partitions = NULL;
-    trace_open(&worker->trace);
-    budget_open(&worker->budget, image_memory);
-    worker->submitter.event = worker->submitter.epoll = -1;
-    worker->submitter.running = worker->completer.running = false;
-    worker->loader.worker = worker->clearer.worker = NULL;
-    worker->submitter.active = NULL;
-    worker->submitter.command.cuda = NULL;
-    pthread_mutex_init(&worker->clients_lock, NULL);
-    stream_pool_open(&worker->pool, &worker->device);
-    gate_open(&worker->gate);
-    worker->gate.watch.trace = &worker->trace;
-    worker->control_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    uint32_t error = 0;
-    if (worker->control_event < 0) {
-        snprintf(why, why_size, "the control thread's doorbell: %s", strerror(errno));
-        error = PROTO_ERROR_SERVER_RESOURCES;
-    }
-    if (!error)
-        error = open_places(worker, why, why_size);
-    if (!error) {
-        cuda_result opened =
-            account_open(&worker->account, worker->device.cuda, &worker->partitions);
-        if (opened != CUDA_OK) {
-            snprintf(why, why_size, "making timing events: %s", cuda_error_sentence(opened));
-            error = error_from_cuda((int)opened);
-        }
-        worker->account.trace = &worker->trace;
-    }
-    /* The completer looks at the submitter even while there are no clients. */
-    if (!error)
-        error = submitter_start(&worker->submitter, worker, why, why_size);
-    if (!error)
-        error = completer_start(&worker->completer, worker, why, why_size);
-    if (!error)
-        error = loader_start(&worker->loader, worker, LOADER_MODULES, why, why_size);
-    if (!error)
-        error = loader_start(&worker->clearer, worker, LOADER_MEMORY, why, why_size);
-    if (error) {
-        worker_stop(worker);
-        return error;
-    }
-    worker->device.info.partition_multiprocessors =
-        worker->partitions.supported ? worker->partitions.atom_size : 0;
-    if (!worker->partitions.supported)
-        log_warning("device %u: shares of multiprocessors are enforced by duty cycle: %s",
-                    worker->device.info.device, worker->partitions.why);
-    return 0;
-}
-
-void worker_stop(struct worker *worker)
-{
-    loader_stop(&worker->loader);
-    loader_stop(&worker->clearer);
-    submitter_stop(&worker->submitter);
-    completer_stop(&worker->completer);
-    trace_stop(&worker->trace);
-    account_close(&worker->account);
-    stream_pool_close(&worker->pool);
-    places_close(&worker->places);
-    gate_close(&worker->gate);
-    partitions_close(&worker->partitions);
-    device_close(&worker->device);
-    if (worker->control_event >= 0)
-        close(worker->control_event);
-    worker->control_event = -1;
-    free(worker->clients);
-    worker->clients = NULL;
-    pthread_mutex_destroy(&worker->clients_lock);
-    budget_close(&worker->budget);
-}
-
-void worker_wake_control(struct worker *worker)
-{
-    uint64_t one = 1;
-    ssize_t written = write(worker->control_event, &one, sizeof one);
-    (void)written;
+    wake_submitter_before(&worker->wake, gate_next(&worker->gate));
 }
 
 void worker_end_clients(struct worker *worker, uint32_t error)
@@ -165,7 +46,7 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
     log_error("%s", fault.text);
     worker_end_clients(worker, error);
     channel_send(worker->channel, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
-    worker_wake_control(worker);
+    wake_control(&worker->wake);
 }
 
 void worker_trace_share(struct worker *worker, const struct client *client)
@@ -200,7 +81,7 @@ void worker_move_client(struct worker *worker, struct client *client, struct par
     client->partition = to;
     worker_trace_share(worker, client);
     if (old && partition_put(&worker->partitions, old))
-        worker_wake_control(worker);
+        wake_control(&worker->wake);
 }
 
 int worker_add_client(struct worker *worker, struct client *client)

@@ -27,6 +27,7 @@
 #include "server/worker/stream_pool.h"
 #include "server/worker/submitter.h"
 #include "server/worker/trace.h"
+#include "server/worker/wake.h"
 
 struct worker {
     struct device device;
@@ -44,14 +45,16 @@ struct worker {
     struct client **clients;
     uint32_t client_count, client_room;
 
+    struct wake wake;
     struct submitter submitter;
     struct completer completer;
     struct loader loader, clearer;
     uint32_t place_error; /* control thread: why the last partition could not be made */
     int channel;          /* to the supervisor; the caller's */
-    int control_event;    /* eventfd: something is ready for the control thread */
     uint32_t failed;      /* atomic: error number once the context is lost */
 };
+
+/* ---- worker_life.c ---- */
 
 /*
  * Divides the device and starts the other threads. device is moved in; channel stays
@@ -64,8 +67,11 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
 /* Ends the threads and frees everything, clients that are left included. */
 void worker_stop(struct worker *worker);
 
-/* Any thread, whatever locks it holds: the control thread has something to look at. */
-void worker_wake_control(struct worker *worker);
+/* ---- worker.c: what the threads share; it calls none of them ---- */
+
+/* Any thread, whatever locks it holds, after it told the gate something: the submitter does not
+ * sleep longer than the gate says now. */
+void worker_reschedule(struct worker *worker);
 
 /*
  * The device context is lost: tells the supervisor, ends every client's connection

@@ -57,7 +57,7 @@ static int setup(void **state)
     fake_reset();
     harness.driver = fake_driver();
     worker = calloc(1, sizeof *worker);
-    worker->control_event = -1;
+    wake_open(&worker->wake);
     assert_int_equal(device_open(&worker->device, &harness.driver, 0, DEVICE_BASE, HOST_BASE,
                                  ARENA_USED, why, sizeof why),
                      0);

@@ -246,7 +246,7 @@ static void test_an_idle_client_lets_the_submitter_sleep(void **state)
         for (int i = 0; i < 2; i++)
             assert_int_equal(peer_wait(peers[i], 0, peer_push_nop(peers[i], 0)), 0);
         uint64_t end = timeline_now() + 10000000000u;
-        while (!__atomic_load_n(&harness.worker.submitter.asleep, __ATOMIC_SEQ_CST)) {
+        while (!wake_submitter_sleeps(&harness.worker.wake)) {
             assert_true(timeline_now() < end);
             sched_yield();
         }

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* The worker's beginning and end: worker_start and worker_stop. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "server/worker/worker.h"
+
+/* Under the lock of the places: the client runs elsewhere; if there was no room for it, it may go
+ * on. */
+static void place_changed(void *context, struct place *place)
+{
+    struct worker *worker = context;
+    struct client *client = (struct client *)((char *)place - offsetof(struct client, place));
+    gate_place(&worker->gate, client, &place->share.now);
+    worker_reschedule(worker);
+    if (!place->held_since)
+        return;
+    __atomic_store_n(&client->recheck, 1, __ATOMIC_SEQ_CST);
+    wake_submitter(&worker->wake);
+}
+
+static void place_to_make(void *context)
+{
+    struct worker *worker = context;
+    wake_control(&worker->wake);
+}
+
+static uint32_t open_places(struct worker *worker, char *why, size_t why_size)
+{
+    const struct partitions *partitions = &worker->partitions;
+    struct places_notice notice = {place_changed, place_to_make, worker};
+    uint32_t error = partitions_open(&worker->partitions, &worker->device, why, why_size);
+    if (error)
+        return error;
+    if (places_open(&worker->places, &worker->partitions, &notice) == 0)
+        return 0;
+    snprintf(why, why_size, "dividing the multiprocessors: %u groups of %u and one of %u",
+             partitions->count, partitions->atom_size, partitions->remainder);
+    return PROTO_ERROR_UNKNOWN;
+}
+
+uint32_t worker_start(struct worker *worker, const struct device *device, int channel,
+                      uint64_t image_memory, char *why, size_t why_size)
+{
+    worker->device = *device;
+    worker->channel = channel;
+    worker->clients = NULL;
+    worker->client_count = worker->client_room = 0;
+    worker->failed = 0;
+    worker->account.cuda = NULL;
+    worker->partitions.device = NULL;
+    worker->places.partitions = NULL;
+    trace_open(&worker->trace);
+    budget_open(&worker->budget, image_memory);
+    wake_open(&worker->wake);
+    worker->submitter.epoll = -1;
+    worker->submitter.running = worker->completer.running = false;
+    worker->loader.worker = worker->clearer.worker = NULL;
+    worker->submitter.active = NULL;
+    worker->submitter.command.cuda = NULL;
+    pthread_mutex_init(&worker->clients_lock, NULL);
+    stream_pool_open(&worker->pool, &worker->device);
+    gate_open(&worker->gate);
+    worker->gate.watch.trace = &worker->trace;
+    uint32_t error = 0;
+    int opened = wake_control_open(&worker->wake);
+    if (opened < 0) {
+        snprintf(why, why_size, "the control thread's doorbell: %s", strerror(-opened));
+        error = PROTO_ERROR_SERVER_RESOURCES;
+    }
+    if (!error)
+        error = open_places(worker, why, why_size);
+    if (!error) {
+        cuda_result made = account_open(&worker->account, worker->device.cuda, &worker->partitions);
+        if (made != CUDA_OK) {
+            snprintf(why, why_size, "making timing events: %s", cuda_error_sentence(made));
+            error = error_from_cuda((int)made);
+        }
+        worker->account.trace = &worker->trace;
+    }
+    /* The completer looks at the submitter even while there are no clients. */
+    if (!error)
+        error = submitter_start(&worker->submitter, worker, why, why_size);
+    if (!error)
+        error = completer_start(&worker->completer, worker, why, why_size);
+    if (!error)
+        error = loader_start(&worker->loader, worker, LOADER_MODULES, why, why_size);
+    if (!error)
+        error = loader_start(&worker->clearer, worker, LOADER_MEMORY, why, why_size);
+    if (error) {
+        worker_stop(worker);
+        return error;
+    }
+    worker->device.info.partition_multiprocessors =
+        worker->partitions.supported ? worker->partitions.atom_size : 0;
+    if (!worker->partitions.supported)
+        log_warning("device %u: shares of multiprocessors are enforced by duty cycle: %s",
+                    worker->device.info.device, worker->partitions.why);
+    return 0;
+}
+
+void worker_stop(struct worker *worker)
+{
+    loader_stop(&worker->loader);
+    loader_stop(&worker->clearer);
+    submitter_stop(&worker->submitter);
+    completer_stop(&worker->completer);
+    trace_stop(&worker->trace);
+    account_close(&worker->account);
+    stream_pool_close(&worker->pool);
+    places_close(&worker->places);
+    gate_close(&worker->gate);
+    partitions_close(&worker->partitions);
+    device_close(&worker->device);
+    wake_control_close(&worker->wake);
+    free(worker->clients);
+    worker->clients = NULL;
+    pthread_mutex_destroy(&worker->clients_lock);
+    budget_close(&worker->budget);
+}
