@@ -100,7 +100,7 @@ void account_begin(struct account *account, struct stream *stream)
         give_free(account, span);
         return;
     }
-    span->atoms = stream->client->partition->atoms;
+    span->atoms = stream->client->shared.partition->atoms;
     span->weight = 1 + stream->unmeasured;
     span->first = stream->ring.value;
     stream->unmeasured = 0;

@@ -95,17 +95,16 @@ uint32_t client_create(struct client **out, struct device *device, uint32_t numb
     memcpy(client->name, attach->name, sizeof client->name);
     client->name[sizeof client->name - 1] = 0;
     client->device = device;
-    client->device_base = attach->device_base;
-    client->host_base = attach->host_base;
-    client->window_bytes = attach->window_bytes;
-    client->priority = attach->priority;
-    client->priority_first = device->info.priority_greatest;
-    client->priority_last = device->info.priority_least;
+    client->control.device_base = attach->device_base;
+    client->control.window_bytes = attach->window_bytes;
+    client->control.priority = attach->priority;
+    client->shared.priority_first = device->info.priority_greatest;
+    client->shared.priority_last = device->info.priority_least;
     client->stream_count = attach->streams;
     client->streams = streams;
     client->rings = client->status = client->twins = SHM_NONE;
     client->doorbell = fds[3];
-    client->frees_end = &client->frees;
+    client->shared.frees_end = &client->shared.frees;
 
     uint32_t error = 0;
     int adopted = adopt_memories(client, fds);
@@ -136,18 +135,18 @@ uint32_t client_create(struct client **out, struct device *device, uint32_t numb
 
 void client_destroy(struct client *client)
 {
-    assert(client->range_count == 0 && "memory of the client is left");
-    assert(client->modules == NULL && "a module of the client is left");
-    assert(client->event_live == 0 && "an event of the client is left");
-    assert(client->frees == NULL && "a request of the client is left");
+    assert(client->objects.range_count == 0 && "memory of the client is left");
+    assert(client->control.modules == NULL && "a module of the client is left");
+    assert(client->objects.event_live == 0 && "an event of the client is left");
+    assert(client->shared.frees == NULL && "a request of the client is left");
     for (uint32_t i = 0; i < client->stream_count; i++)
         assert(client->streams[i].bound == NULL && "a stream of the client is bound");
-    for (uint32_t i = 0; i < client->link_count; i++)
-        shm_release(&client->links[i].twins);
-    free(client->links);
-    free(client->functions);
-    free(client->events);
-    free(client->ranges);
+    for (uint32_t i = 0; i < client->objects.link_count; i++)
+        shm_release(&client->objects.links[i].twins);
+    free(client->objects.links);
+    free(client->objects.functions);
+    free(client->objects.events);
+    free(client->objects.ranges);
     pthread_mutex_destroy(&client->lock);
     release_memories(client);
 }
@@ -155,15 +154,15 @@ void client_destroy(struct client *client)
 static int32_t clamp_priority(const struct client *client, int32_t wish)
 {
     /* Greater priorities are smaller numbers. */
-    if (wish > client->priority_last)
-        return client->priority_last;
-    return wish < client->priority_first ? client->priority_first : wish;
+    if (wish > client->shared.priority_last)
+        return client->shared.priority_last;
+    return wish < client->shared.priority_first ? client->shared.priority_first : wish;
 }
 
 void client_set_range(struct client *client, int32_t first, int32_t last)
 {
-    client->priority_first = first;
-    client->priority_last = last;
+    client->shared.priority_first = first;
+    client->shared.priority_last = last;
     for (uint32_t i = 0; i < client->stream_count; i++) {
         struct stream *stream = &client->streams[i];
         stream->priority = clamp_priority(client, stream->wish);
@@ -195,8 +194,8 @@ void client_stream_close(struct client *client, struct stream *stream)
 {
     stream->limit = stream_pushed(stream);
     stream->state = STREAM_CLOSING;
-    client->closing_count++;
-    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    client->shared.closing_count++;
+    __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
 }
 
 struct stream *client_stream(struct client *client, uint32_t index)
@@ -209,9 +208,9 @@ struct stream *client_stream(struct client *client, uint32_t index)
 void client_event_forget(struct client *client, uint32_t handle)
 {
     pthread_mutex_lock(&client->lock);
-    cuda_event gone = client->events[handle - 1].handle;
-    client->events[handle - 1] = (struct event){.handle = NULL};
-    client->event_live--;
+    cuda_event gone = client->objects.events[handle - 1].handle;
+    client->objects.events[handle - 1] = (struct event){.handle = NULL};
+    client->objects.event_live--;
     pthread_mutex_unlock(&client->lock);
     client->device->cuda->cuEventDestroy(gone);
 }
@@ -227,8 +226,8 @@ bool client_is_quiet(const struct client *client)
 uint32_t client_in_flight(const struct client *client)
 {
     uint64_t sum = 0;
-    for (uint32_t i = bits_next(client->busy, 0, client->stream_count); i < client->stream_count;
-         i = bits_next(client->busy, i + 1, client->stream_count))
+    for (uint32_t i = bits_next(client->shared.busy, 0, client->stream_count);
+         i < client->stream_count; i = bits_next(client->shared.busy, i + 1, client->stream_count))
         sum += client->streams[i].ring.value - stream_reached(&client->streams[i]);
     return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
 }

@@ -4,9 +4,9 @@
  * client: what the worker keeps of one client: its windows, its streams, and the
  * tables that its commands are checked against.
  *
- * Threads: the control thread creates, changes and destroys; the submitter and the
- * completer look. Everything is under client->lock but what says otherwise. The
- * lock is never held across a slow call of the driver, only across submissions.
+ * Each part of struct client belongs to one thread or to one lock, and says so. The control
+ * thread creates and destroys clients. client->lock is never held across a slow call of the
+ * driver, only across submissions.
  * Order of locks: worker->clients_lock, client, places, partitions, stream_pool, account. The
  * gate's is taken under the first three and nothing under it.
  */
@@ -65,30 +65,31 @@ struct link {
     uint32_t streams;
 };
 
-struct client {
-    uint32_t number;
-    char name[64];
-    struct device *device;
-    uint64_t device_base, host_base, window_bytes;
-    struct place place;          /* which atoms it may have; has a lock of its own */
+/* Under client->lock, whichever thread it is. */
+struct client_shared {
     struct partition *partition; /* where its streams belong; NULL before there is room for it */
-    uint32_t priority;           /* 0 normal, 1 and above lower; control thread */
-    int32_t priority_first, priority_last; /* of its streams, as the driver numbers them */
-
-    struct shm rings, status, twins;
-    int doorbell;                         /* eventfd */
-    uint64_t status_device, twins_device; /* device addresses of the two */
-
-    pthread_mutex_t lock;
-    uint32_t stream_count; /* granted */
-    struct stream *streams;
-    uint64_t ready[CLIENT_STREAM_WORDS]; /* rings that have descriptors to read */
-    uint64_t held[CLIENT_STREAM_WORDS];  /* rings that wait for another */
-    uint64_t busy[CLIENT_STREAM_WORDS];  /* streams whose device work was not seen to end */
-    uint32_t held_count;
-    uint32_t linked_holds; /* of them: for another device */
+    int32_t priority_first, priority_last;       /* of its streams, as the driver numbers them */
+    uint64_t ready[CLIENT_STREAM_WORDS];         /* rings that have descriptors to read */
+    uint64_t blocked_rings[CLIENT_STREAM_WORDS]; /* rings that wait for another */
+    uint64_t busy[CLIENT_STREAM_WORDS];          /* streams whose device work was not seen to end */
+    uint32_t blocked_count;
+    uint32_t linked_count; /* of these: that wait for another device */
     uint32_t watched_count;
     uint32_t closing_count;
+    uint32_t in_flight; /* commands, as last counted */
+    struct memory_free *frees, **frees_end;
+
+    bool stopped;       /* nothing more of its rings is read */
+    bool violated;      /* stopped by the submitter; the supervisor has to be told */
+    bool blocked;       /* as much in flight as it may have, and more to do */
+    bool detaching;     /* control thread: freed as soon as nothing of it is in flight */
+    uint32_t violation; /* error number */
+    char violation_text[380];
+};
+
+/* What its commands may name. The control thread alone changes it, under client->lock, and so looks
+ * at it without; the others look under the lock. */
+struct client_objects {
     struct function *functions;
     uint32_t function_count;
     uint32_t function_hint; /* no slot before it is free */
@@ -98,30 +99,19 @@ struct client {
     size_t range_count, range_room;
     struct link *links;
     uint32_t link_count;
-    struct module *modules;   /* control thread only */
-    uint64_t kept_bytes;      /* of the budget, by its modules; under the budget's rules */
-    uint32_t loading;         /* control thread: jobs that the loader has of it */
-    uint64_t loader_turns[2]; /* the loaders', by loader_which */
-    struct memory_free *frees, **frees_end;
-    struct account_client usage;
-    struct gate_client gate; /* has its own rules */
+};
 
-    bool stopped;       /* nothing more of its rings is read */
-    bool violated;      /* stopped by the submitter; the supervisor has to be told */
-    uint32_t violation; /* error number */
-    char violation_text[380];
-    bool blocked;       /* as much in flight as it may have, and more to do */
-    uint32_t in_flight; /* commands, as last counted */
-    bool detaching;     /* control thread: freed as soon as nothing of it is in flight */
+/* The control thread's own. */
+struct client_control {
+    uint64_t device_base, window_bytes; /* its part of the device arena */
+    uint32_t priority;                  /* 0 normal, 1 and above lower */
+    struct module *modules;
+    uint32_t loading; /* jobs that the loaders have of it */
     uint32_t detach_serial;
+};
 
-    /* Atomic: */
-    uint32_t in_use;  /* 1: the completer has to look at this client */
-    uint32_t recheck; /* 1: the submitter has to look at this client */
-    uint32_t leaving; /* 1: the submitter drops it... */
-    uint32_t left;    /* ...and has */
-
-    /* The submitter's own: */
+/* The submitter's own. */
+struct client_submit {
     bool active;
     bool has_ready;
     bool on_hold; /* the gate names it when it may go on, or its place marks it */
@@ -130,6 +120,40 @@ struct client {
     int32_t deficit;
     uint32_t cursor;    /* stream served last */
     uint64_t last_work; /* ns */
+};
+
+/* Atomic: what one thread leaves for another, whatever locks either holds. */
+struct client_signals {
+    uint32_t in_use;  /* 1: the completer has to look at this client */
+    uint32_t recheck; /* 1: the submitter has to look at this client */
+    uint32_t leaving; /* 1: the submitter drops it... */
+    uint32_t left;    /* ...and has */
+};
+
+struct client {
+    /* The same from client_create on; any thread. */
+    uint32_t number;
+    char name[64];
+    struct device *device;
+    struct shm rings, status, twins;
+    int doorbell;                         /* eventfd */
+    uint64_t status_device, twins_device; /* device addresses of the two */
+    uint32_t stream_count;                /* granted */
+    struct stream *streams;               /* stream.h says what their rules are */
+
+    pthread_mutex_t lock;
+    struct client_shared shared;
+    struct client_objects objects;
+    struct client_control control;
+    struct client_submit submit;
+    struct client_signals signals;
+
+    /* Under locks that are not the client's: */
+    struct place place;          /* which atoms it may have: the places' lock */
+    struct gate_client gate;     /* gate.h */
+    struct account_client usage; /* account.h */
+    uint64_t kept_bytes;         /* of the budget, by its modules: the budget's lock */
+    uint64_t loader_turns[2];    /* each loader's lock, by loader_which */
 };
 
 /*

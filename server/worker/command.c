@@ -49,8 +49,8 @@ __attribute__((format(printf, 3, 4))) static int violation(struct stream *stream
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    client->violation = error;
-    snprintf(client->violation_text, sizeof client->violation_text,
+    client->shared.violation = error;
+    snprintf(client->shared.violation_text, sizeof client->shared.violation_text,
              "client %u, stream %u, command %llu: %s", client->number, stream->index,
              (unsigned long long)stream->ring.value + 1, what);
     return COMMAND_VIOLATION;
@@ -91,11 +91,11 @@ static int run_launch(struct command *command, struct stream *stream,
 {
     struct client *client = stream->client;
     uint32_t index = launch->function - 1;
-    if (index >= client->function_count || !client->functions[index].module ||
-        !alive(module_dying(client->functions[index].module), stream))
+    if (index >= client->objects.function_count || !client->objects.functions[index].module ||
+        !alive(module_dying(client->objects.functions[index].module), stream))
         return violation(stream, PROTO_ERROR_INVALID_HANDLE,
                          "launch.function: %u is no kernel of this client", launch->function);
-    const struct function *function = &client->functions[index];
+    const struct function *function = &client->objects.functions[index];
     uint32_t threads = (uint32_t)launch->block[0] * launch->block[1] * launch->block[2];
     if (threads > function->block_threads)
         return violation(stream, PROTO_ERROR_INVALID_VALUE,
@@ -227,7 +227,7 @@ static bool waits_for(const struct client *client, uint32_t from, uint32_t to, u
         uint32_t at = stack[--depth];
         if (at == to)
             return true;
-        if (bits_test(seen, at) || !bits_test(client->held, at))
+        if (bits_test(seen, at) || !bits_test(client->shared.blocked_rings, at))
             continue;
         bits_set(seen, at);
         const struct stream_hold *hold = &client->streams[at].hold;
@@ -244,10 +244,10 @@ static int check_dependency(struct stream *stream, uint32_t i, const struct prot
 {
     struct client *client = stream->client;
     if (on->link) {
-        if (on->link > client->link_count)
+        if (on->link > client->objects.link_count)
             return violation(stream, PROTO_ERROR_INVALID_HANDLE, "wait.link%u: there is no link %u",
                              i, on->link);
-        if (on->stream >= client->links[on->link - 1].streams)
+        if (on->stream >= client->objects.links[on->link - 1].streams)
             return violation(stream, PROTO_ERROR_INVALID_HANDLE,
                              "wait.stream%u: link %u has no stream %u", i, on->link, on->stream);
         return 0;
@@ -346,13 +346,13 @@ static int run_event_record(struct command *command, struct stream *stream,
 {
     struct client *client = stream->client;
     uint32_t index = record->event - 1;
-    if (index >= client->event_count || !client->events[index].handle ||
-        !alive(client->events[index].dying, stream))
+    if (index >= client->objects.event_count || !client->objects.events[index].handle ||
+        !alive(client->objects.events[index].dying, stream))
         return violation(stream, PROTO_ERROR_INVALID_HANDLE,
                          "event_record.event: %u is no event of this client", record->event);
-    client->events[index].recorded = true;
+    client->objects.events[index].recorded = true;
     cuda_result result =
-        command->cuda->cuEventRecord(client->events[index].handle, stream->bound->handle);
+        command->cuda->cuEventRecord(client->objects.events[index].handle, stream->bound->handle);
     return settle(command, stream, result, "recording an event");
 }
 

@@ -50,16 +50,16 @@ static void look_at_stream(struct completer *completer, struct stream *stream,
     stream->woken = reached;
     if (!done)
         return;
-    bits_clear(client->busy, stream->index);
+    bits_clear(client->shared.busy, stream->index);
     if (stream->watched) {
         stream->watched = false;
-        client->watched_count--;
+        client->shared.watched_count--;
     }
 }
 
 static bool any_closed(const struct client *client)
 {
-    for (uint32_t i = 0; client->closing_count && i < client->stream_count; i++)
+    for (uint32_t i = 0; client->shared.closing_count && i < client->stream_count; i++)
         if (stream_finished(&client->streams[i]))
             return true;
     return false;
@@ -67,9 +67,9 @@ static bool any_closed(const struct client *client)
 
 static bool any_linked_hold_over(const struct client *client)
 {
-    for (uint32_t i = bits_next(client->held, 0, client->stream_count);
-         client->linked_holds && i < client->stream_count;
-         i = bits_next(client->held, i + 1, client->stream_count))
+    for (uint32_t i = bits_next(client->shared.blocked_rings, 0, client->stream_count);
+         client->shared.linked_count && i < client->stream_count;
+         i = bits_next(client->shared.blocked_rings, i + 1, client->stream_count))
         if (stream_hold_over(&client->streams[i]))
             return true;
     return false;
@@ -79,20 +79,21 @@ static bool any_linked_hold_over(const struct client *client)
 static void look_at_waits(struct client *client, struct completer_look *look, bool *control,
                           bool *submitter)
 {
-    if (client->blocked && client_in_flight(client) <= client->gate.go_on_at) {
-        client->blocked = false;
-        __atomic_store_n(&client->recheck, 1, __ATOMIC_SEQ_CST);
+    if (client->shared.blocked && client_in_flight(client) <= client->gate.go_on_at) {
+        client->shared.blocked = false;
+        __atomic_store_n(&client->signals.recheck, 1, __ATOMIC_SEQ_CST);
         *submitter = true;
     }
     if (any_linked_hold_over(client)) {
-        __atomic_store_n(&client->recheck, 1, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&client->signals.recheck, 1, __ATOMIC_SEQ_CST);
         *submitter = true;
     }
     if (memory_free_any_ready(client) || any_closed(client) ||
-        (client->detaching && client_is_quiet(client)))
+        (client->shared.detaching && client_is_quiet(client)))
         *control = true;
-    look->urgent |= client->watched_count || client->blocked || client->linked_holds ||
-                    client->frees || client->closing_count || client->detaching;
+    look->urgent |= client->shared.watched_count || client->shared.blocked ||
+                    client->shared.linked_count || client->shared.frees ||
+                    client->shared.closing_count || client->shared.detaching;
 }
 
 static void look_at_client(struct completer *completer, struct client *client,
@@ -101,27 +102,28 @@ static void look_at_client(struct completer *completer, struct client *client,
     struct completer_look own = {0};
     pthread_mutex_lock(&client->lock);
     bool busy = false;
-    for (uint32_t i = bits_next(client->busy, 0, client->stream_count); i < client->stream_count;
-         i = bits_next(client->busy, i + 1, client->stream_count)) {
+    for (uint32_t i = bits_next(client->shared.busy, 0, client->stream_count);
+         i < client->stream_count;
+         i = bits_next(client->shared.busy, i + 1, client->stream_count)) {
         look_at_stream(completer, &client->streams[i], &own);
-        busy |= bits_test(client->busy, i);
+        busy |= bits_test(client->shared.busy, i);
     }
     struct gate *gate = &completer->worker->gate;
     if (own.progress)
         gate_reached(gate, client);
     own.patience = PAUSE_MOST_NS;
-    if (client->blocked && client->gate.go_on_ns / 2 < own.patience)
+    if (client->shared.blocked && client->gate.go_on_ns / 2 < own.patience)
         own.patience = client->gate.go_on_ns / 2;
     if (busy && gate_waited(gate)) {
         own.patience = 0;
         own.urgent = true;
     }
     look_at_waits(client, &own, control, submitter);
-    if (!busy && bits_next(client->ready, 0, client->stream_count) == client->stream_count)
+    if (!busy && bits_next(client->shared.ready, 0, client->stream_count) == client->stream_count)
         place_quiet(&completer->worker->places, &client->place, timeline_now());
     own.in_use = busy;
     if (!busy && !own.urgent)
-        __atomic_store_n(&client->in_use, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&client->signals.in_use, 0, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&client->lock);
     look->urgent |= own.urgent;
     look->in_use |= own.in_use;
@@ -137,7 +139,7 @@ struct completer_look completer_look(struct completer *completer)
     bool control = false, submitter = false;
     pthread_mutex_lock(&worker->clients_lock);
     for (uint32_t i = 0; i < worker->client_count; i++)
-        if (__atomic_load_n(&worker->clients[i]->in_use, __ATOMIC_SEQ_CST))
+        if (__atomic_load_n(&worker->clients[i]->signals.in_use, __ATOMIC_SEQ_CST))
             look_at_client(completer, worker->clients[i], &look, &control, &submitter);
     /* The words belong to clients that only leave the table under this lock. */
     wake_all(completer);

@@ -27,11 +27,11 @@ static int progress_client(struct worker *worker, struct client *client)
     struct proto_worker_misbehaved misbehaved = {0};
     bool tell = false, gone;
     pthread_mutex_lock(&client->lock);
-    if (client->violated) {
-        client->violated = false;
+    if (client->shared.violated) {
+        client->shared.violated = false;
         tell = true;
-        misbehaved.error = client->violation;
-        memcpy(misbehaved.text, client->violation_text, sizeof misbehaved.text);
+        misbehaved.error = client->shared.violation;
+        memcpy(misbehaved.text, client->shared.violation_text, sizeof misbehaved.text);
     }
     pthread_mutex_unlock(&client->lock);
     if (tell) {
@@ -45,12 +45,12 @@ static int progress_client(struct worker *worker, struct client *client)
         return error;
     control_stream_finish(worker, client);
     pthread_mutex_lock(&client->lock);
-    gone = client->detaching && !client->loading && !client->frees && client_is_quiet(client) &&
-           __atomic_load_n(&client->left, __ATOMIC_SEQ_CST);
+    gone = client->shared.detaching && !client->control.loading && !client->shared.frees &&
+           client_is_quiet(client) && __atomic_load_n(&client->signals.left, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&client->lock);
     if (!gone)
         return 0;
-    uint32_t number = client->number, serial = client->detach_serial;
+    uint32_t number = client->number, serial = client->control.detach_serial;
     struct proto_worker_usage used;
     control_client_used(worker, client, &used);
     control_client_drop(worker, client);
@@ -119,7 +119,7 @@ int control_handle(struct worker *worker, struct channel_message *message)
         return control_trace_stop(worker, message);
     request.client = worker_find_client(worker, request.number);
     if (!request.client ||
-        (request.client->detaching && message->header.opcode != PROTO_WORKER_DETACH))
+        (request.client->shared.detaching && message->header.opcode != PROTO_WORKER_DETACH))
         return request_refuse(&request, PROTO_ERROR_INVALID_HANDLE, "there is no such client");
     for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
         if (handlers[i].opcode == message->header.opcode)

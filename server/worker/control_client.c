@@ -63,27 +63,26 @@ int control_client_window(struct request *request)
 {
     const struct proto_worker_window *moved = request->body;
     struct client *client = request->client;
-    if (client->range_count)
+    if (client->objects.range_count)
         return request_refuse(request, PROTO_ERROR_INVALID_VALUE, "the client owns memory already");
-    client->device_base = moved->device_base;
-    client->host_base = moved->host_base;
-    client->window_bytes = moved->window_bytes;
+    client->control.device_base = moved->device_base;
+    client->control.window_bytes = moved->window_bytes;
     return request_done(request);
 }
 
 int control_client_detach(struct request *request)
 {
     struct client *client = request->client;
-    if (client->detaching)
+    if (client->shared.detaching)
         return request_refuse(request, PROTO_ERROR_INVALID_HANDLE,
                               "the client is being detached already");
     pthread_mutex_lock(&client->lock);
-    client->stopped = true;
-    client->violated = false;
-    client->detaching = true;
-    client->detach_serial = request->serial;
-    client->blocked = false;
-    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    client->shared.stopped = true;
+    client->shared.violated = false;
+    client->shared.detaching = true;
+    client->control.detach_serial = request->serial;
+    client->shared.blocked = false;
+    __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&client->lock);
     submitter_drop(&request->worker->submitter, client);
     loader_forget(&request->worker->loader, client);
@@ -128,7 +127,7 @@ int control_client_link(struct request *request)
     struct client *client = request->client;
     struct link link = {.twins = SHM_NONE, .streams = wanted->streams};
     int fd = channel_take_fd(request->message, 0);
-    if (client->link_count == CLIENT_LINKS_MAX) {
+    if (client->objects.link_count == CLIENT_LINKS_MAX) {
         close(fd);
         return request_refuse(request, PROTO_ERROR_TOO_MANY_OBJECTS,
                               "the client has as many links as it may have");
@@ -143,12 +142,13 @@ int control_client_link(struct request *request)
     close(link.twins.fd);
     link.twins.fd = -1;
     pthread_mutex_lock(&client->lock);
-    struct link *links = realloc(client->links, (client->link_count + 1) * sizeof *links);
+    struct link *links =
+        realloc(client->objects.links, (client->objects.link_count + 1) * sizeof *links);
     if (links) {
-        client->links = links;
-        links[client->link_count++] = link;
+        client->objects.links = links;
+        links[client->objects.link_count++] = link;
     }
-    struct proto_linked linked = {.link = client->link_count};
+    struct proto_linked linked = {.link = client->objects.link_count};
     pthread_mutex_unlock(&client->lock);
     if (!links) {
         shm_release(&link.twins);
@@ -162,8 +162,8 @@ int control_client_link(struct request *request)
 static void free_all_memory(struct client *client)
 {
     struct refusal why;
-    while (client->range_count) {
-        struct range range = client->ranges[client->range_count - 1];
+    while (client->objects.range_count) {
+        struct range range = client->objects.ranges[client->objects.range_count - 1];
         uint64_t count = range.end - range.start;
         if (range.kind == RANGE_DEVICE && memory_unmap(client, range.start, count, &why)) {
             log_error("client %u: %s: 0x%llx is lost until this worker ends", client->number,
@@ -186,16 +186,16 @@ void control_client_drop(struct worker *worker, struct client *client)
     }
     account_forget(&worker->account, client);
     stream_pool_forget(&worker->pool, client);
-    while (client->frees) {
-        struct memory_free *request = client->frees;
-        client->frees = request->next;
+    while (client->shared.frees) {
+        struct memory_free *request = client->shared.frees;
+        client->shared.frees = request->next;
         free(request);
     }
-    client->frees_end = &client->frees;
+    client->shared.frees_end = &client->shared.frees;
     module_destroy_all(client); /* with its variables' ranges */
     free_all_memory(client);
-    for (uint32_t i = 0; i < client->event_count; i++)
-        if (client->events[i].handle)
+    for (uint32_t i = 0; i < client->objects.event_count; i++)
+        if (client->objects.events[i].handle)
             client_event_forget(client, i + 1);
     control_share_give_back(worker, client);
     client_destroy(client);

@@ -80,9 +80,9 @@ void control_share_give_back(struct worker *worker, struct client *client)
     gate_remove(&worker->gate, client);
     place_remove(&worker->places, &client->place);
     worker_reschedule(worker);
-    if (client->partition)
-        partition_put(&worker->partitions, client->partition);
-    client->partition = NULL;
+    if (client->shared.partition)
+        partition_put(&worker->partitions, client->shared.partition);
+    client->shared.partition = NULL;
 }
 
 static uint32_t change(struct worker *worker, struct client *client,
@@ -112,7 +112,7 @@ static uint32_t change(struct worker *worker, struct client *client,
         settle(worker, client);
         return error;
     }
-    client->priority = wanted->priority;
+    client->control.priority = wanted->priority;
     level_apply(worker);
     return 0;
 }

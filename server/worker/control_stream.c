@@ -48,14 +48,14 @@ int control_stream_destroy(struct request *request)
 void control_stream_finish(struct worker *worker, struct client *client)
 {
     pthread_mutex_lock(&client->lock);
-    for (uint32_t i = 0; client->closing_count && i < client->stream_count; i++) {
+    for (uint32_t i = 0; client->shared.closing_count && i < client->stream_count; i++) {
         struct stream *stream = &client->streams[i];
         if (!stream_finished(stream))
             continue;
         stream_pool_unbind(&worker->pool, stream);
-        bits_clear(client->ready, i);
+        bits_clear(client->shared.ready, i);
         stream->state = STREAM_FREE;
-        client->closing_count--;
+        client->shared.closing_count--;
     }
     pthread_mutex_unlock(&client->lock);
 }
@@ -65,19 +65,22 @@ void control_stream_finish(struct worker *worker, struct client *client)
 /* A free slot of the events' table, or UINT32_MAX. Under client->lock. */
 static uint32_t event_slot(struct client *client)
 {
-    for (uint32_t i = 0; client->event_live < client->event_count && i < client->event_count; i++)
-        if (!client->events[i].handle)
+    for (uint32_t i = 0; client->objects.event_live < client->objects.event_count &&
+                         i < client->objects.event_count;
+         i++)
+        if (!client->objects.events[i].handle)
             return i;
-    uint32_t room = client->event_count ? client->event_count * 2 : 64;
+    uint32_t room = client->objects.event_count ? client->objects.event_count * 2 : 64;
     if (room > CLIENT_EVENTS_MAX)
         return UINT32_MAX;
-    struct event *events = realloc(client->events, room * sizeof *events);
+    struct event *events = realloc(client->objects.events, room * sizeof *events);
     if (!events)
         return UINT32_MAX;
-    memset(events + client->event_count, 0, (room - client->event_count) * sizeof *events);
-    uint32_t slot = client->event_count;
-    client->events = events;
-    client->event_count = room;
+    memset(events + client->objects.event_count, 0,
+           (room - client->objects.event_count) * sizeof *events);
+    uint32_t slot = client->objects.event_count;
+    client->objects.events = events;
+    client->objects.event_count = room;
     return slot;
 }
 
@@ -92,8 +95,8 @@ int control_event_create(struct request *request)
     pthread_mutex_lock(&client->lock);
     uint32_t slot = event_slot(client);
     if (slot != UINT32_MAX) {
-        client->events[slot].handle = handle;
-        client->event_live++;
+        client->objects.events[slot].handle = handle;
+        client->objects.event_live++;
     }
     pthread_mutex_unlock(&client->lock);
     if (slot == UINT32_MAX) {
@@ -109,10 +112,11 @@ int control_event_create(struct request *request)
 static bool find_event(struct client *client, uint32_t handle, struct event *event)
 {
     pthread_mutex_lock(&client->lock);
-    bool known = handle - 1 < client->event_count && client->events[handle - 1].handle &&
-                 !client->events[handle - 1].dying;
+    bool known = handle - 1 < client->objects.event_count &&
+                 client->objects.events[handle - 1].handle &&
+                 !client->objects.events[handle - 1].dying;
     if (known)
-        *event = client->events[handle - 1];
+        *event = client->objects.events[handle - 1];
     pthread_mutex_unlock(&client->lock);
     return known;
 }
@@ -128,7 +132,7 @@ int control_event_destroy(struct request *request)
     struct memory_free *asked = memory_free_request(client, MEMORY_FREE_EVENT, 0);
     if (asked) {
         asked->handle = wanted->event;
-        client->events[wanted->event - 1].dying = asked;
+        client->objects.events[wanted->event - 1].dying = asked;
     }
     pthread_mutex_unlock(&client->lock);
     /* Its caller has no use for the moment at which it is gone. */

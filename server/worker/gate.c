@@ -149,7 +149,7 @@ static void count(struct gate *gate, struct client *client, uint64_t now)
 {
     struct gate_client *at = &client->gate;
     struct scheduler_client *scheduled = &at->scheduled;
-    uint32_t in_flight = client->in_flight = client_in_flight(client);
+    uint32_t in_flight = client->shared.in_flight = client_in_flight(client);
     scheduled->borrows = __atomic_load_n(&client->place.borrows, __ATOMIC_RELAXED);
     learn_pace(at, at->submitted - in_flight, in_flight, now);
     set_windows(gate, at);
@@ -163,7 +163,7 @@ static uint32_t rings_with_work(const struct client *client)
 {
     uint32_t rings = 0;
     for (uint32_t i = 0; i < (client->stream_count + 63) / 64; i++)
-        rings += (uint32_t)__builtin_popcountll(client->ready[i] | client->busy[i]);
+        rings += (uint32_t)__builtin_popcountll(client->shared.ready[i] | client->shared.busy[i]);
     return rings;
 }
 
@@ -173,7 +173,7 @@ static uint32_t rings_with_work(const struct client *client)
 static uint32_t block(struct client *client)
 {
     struct gate_client *at = &client->gate;
-    at->go_on_at = client->in_flight / 2;
+    at->go_on_at = client->shared.in_flight / 2;
     at->go_on_ns = at->go_on_at * at->scheduled.mean_ns;
     return 0;
 }
@@ -182,16 +182,18 @@ static uint32_t room_while_open(struct gate *gate, struct client *client, uint32
 {
     struct gate_client *at = &client->gate;
     at->held = false;
-    if (client->in_flight + most > at->window) {
+    if (client->shared.in_flight + most > at->window) {
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
         count(gate, client, timeline_now());
         at->since_exact = true; /* it is about to submit */
-        if (client->in_flight >= at->window)
+        if (client->shared.in_flight >= at->window)
             block(client);
         pthread_mutex_unlock(&gate->lock);
     }
-    return client->in_flight < at->window ? least_of(at->window - client->in_flight, most) : 0;
+    return client->shared.in_flight < at->window
+               ? least_of(at->window - client->shared.in_flight, most)
+               : 0;
 }
 
 static uint32_t ask(struct gate *gate, struct client *client, uint32_t most)

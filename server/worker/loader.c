@@ -116,7 +116,7 @@ static void drop(struct loader_job *job)
 {
     if (job->module)
         module_set_busy(job->module, false);
-    job->client->loading--;
+    job->client->control.loading--;
     if (job->fd >= 0)
         close(job->fd);
     free(job);
@@ -150,7 +150,7 @@ void loader_stop(struct loader *loader)
 
 void loader_submit(struct loader *loader, struct loader_job *job)
 {
-    job->client->loading++;
+    job->client->control.loading++;
     if (job->module)
         module_set_busy(job->module, true);
     pthread_mutex_lock(&loader->lock);
@@ -170,7 +170,7 @@ struct loader_job *loader_collect(struct loader *loader)
         return NULL;
     if (job->module)
         module_set_busy(job->module, false);
-    job->client->loading--;
+    job->client->control.loading--;
     return job;
 }
 

@@ -72,7 +72,8 @@ void loader_submit(struct loader *loader, struct loader_job *job);
  * descriptor and frees it. */
 struct loader_job *loader_collect(struct loader *loader);
 
-/* Forgets what is queued for a client that leaves. Its client->loading says what is left. */
+/* Forgets what is queued for a client that leaves. Its client->control.loading says what is left.
+ */
 void loader_forget(struct loader *loader, struct client *client);
 
 #endif

@@ -23,10 +23,10 @@
 /* Index of the first range that ends after the address. */
 static size_t first_after(const struct client *client, uint64_t address)
 {
-    size_t low = 0, high = client->range_count;
+    size_t low = 0, high = client->objects.range_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (client->ranges[middle].end > address)
+        if (client->objects.ranges[middle].end > address)
             high = middle;
         else
             low = middle + 1;
@@ -42,7 +42,7 @@ static int range_is_free(const struct client *client, uint64_t address, uint64_t
     if (count == 0 || __builtin_add_overflow(address, count, &end))
         return -EINVAL;
     size_t at = first_after(client, address);
-    return at < client->range_count && client->ranges[at].start < end ? -EEXIST : 0;
+    return at < client->objects.range_count && client->objects.ranges[at].start < end ? -EEXIST : 0;
 }
 
 int memory_range_add(struct client *client, uint64_t address, uint64_t count, enum range_kind kind,
@@ -52,19 +52,19 @@ int memory_range_add(struct client *client, uint64_t address, uint64_t count, en
     if (error < 0)
         return error;
     size_t at = first_after(client, address);
-    if (client->range_count == client->range_room) {
-        size_t room = client->range_room ? client->range_room * 2 : 16;
-        struct range *ranges = realloc(client->ranges, room * sizeof *ranges);
+    if (client->objects.range_count == client->objects.range_room) {
+        size_t room = client->objects.range_room ? client->objects.range_room * 2 : 16;
+        struct range *ranges = realloc(client->objects.ranges, room * sizeof *ranges);
         if (!ranges)
             return -ENOMEM;
-        client->ranges = ranges;
-        client->range_room = room;
+        client->objects.ranges = ranges;
+        client->objects.range_room = room;
     }
-    memmove(&client->ranges[at + 1], &client->ranges[at],
-            (client->range_count - at) * sizeof *client->ranges);
-    client->ranges[at] =
+    memmove(&client->objects.ranges[at + 1], &client->objects.ranges[at],
+            (client->objects.range_count - at) * sizeof *client->objects.ranges);
+    client->objects.ranges[at] =
         (struct range){.start = address, .end = address + count, .kind = kind, .module = module};
-    client->range_count++;
+    client->objects.range_count++;
     return 0;
 }
 
@@ -72,26 +72,26 @@ struct range *memory_range_exact(struct client *client, uint64_t address, uint64
                                  enum range_kind kind)
 {
     size_t at = first_after(client, address);
-    if (at == client->range_count)
+    if (at == client->objects.range_count)
         return NULL;
-    struct range *range = &client->ranges[at];
+    struct range *range = &client->objects.ranges[at];
     bool same = range->start == address && range->end - range->start == count;
     return same && range->kind == kind ? range : NULL;
 }
 
 void memory_range_remove(struct client *client, struct range *range)
 {
-    size_t at = (size_t)(range - client->ranges);
-    client->range_count--;
-    memmove(range, range + 1, (client->range_count - at) * sizeof *range);
+    size_t at = (size_t)(range - client->objects.ranges);
+    client->objects.range_count--;
+    memmove(range, range + 1, (client->objects.range_count - at) * sizeof *range);
 }
 
 const struct range *memory_range_find(const struct client *client, uint64_t address, uint64_t count)
 {
     size_t at = first_after(client, address);
-    if (at == client->range_count)
+    if (at == client->objects.range_count)
         return NULL;
-    const struct range *range = &client->ranges[at];
+    const struct range *range = &client->objects.ranges[at];
     if (address < range->start || count > range->end - address)
         return NULL;
     return range;
@@ -175,7 +175,7 @@ uint32_t memory_map(struct client *client, uint64_t address, uint64_t count, int
                     struct refusal *why)
 {
     const struct device *device = client->device;
-    if (!inside(address, count, client->device_base, client->window_bytes) ||
+    if (!inside(address, count, client->control.device_base, client->control.window_bytes) ||
         address % device->granularity || count % device->granularity)
         return refusal_say(
             why, PROTO_ERROR_INVALID_VALUE,

@@ -23,9 +23,9 @@ struct memory_free *memory_free_request(struct client *client, enum memory_free_
         else if (stream->state == STREAM_CLOSING)
             request->targets[i] = stream->limit;
     }
-    *client->frees_end = request;
-    client->frees_end = &request->next;
-    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    *client->shared.frees_end = request;
+    client->shared.frees_end = &request->next;
+    __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
     return request;
 }
 
@@ -35,7 +35,7 @@ bool memory_free_ready(const struct client *client, const struct memory_free *re
         const struct stream *stream = &client->streams[i];
         uint64_t target = request->targets[i];
         /* Of a client that is no longer read, only what was handed to the device will ever end. */
-        if (client->stopped && target > stream_written(stream))
+        if (client->shared.stopped && target > stream_written(stream))
             target = stream_written(stream);
         if (stream_reached(stream) < target)
             return false;
@@ -52,17 +52,17 @@ bool memory_free_covers(const struct memory_free *request, uint32_t stream, uint
  * of thousands that wait costs the threads that everybody needs no more than one with one. */
 bool memory_free_any_ready(const struct client *client)
 {
-    return client->frees && memory_free_ready(client, client->frees);
+    return client->shared.frees && memory_free_ready(client, client->shared.frees);
 }
 
 struct memory_free *memory_free_take(struct client *client)
 {
-    struct memory_free *request = client->frees;
+    struct memory_free *request = client->shared.frees;
     if (!memory_free_any_ready(client))
         return NULL;
-    client->frees = request->next;
-    if (!client->frees)
-        client->frees_end = &client->frees;
+    client->shared.frees = request->next;
+    if (!client->shared.frees)
+        client->shared.frees_end = &client->shared.frees;
     request->next = NULL;
     return request;
 }

@@ -39,7 +39,7 @@ struct module {
 
 struct module *module_find(struct client *client, uint32_t number)
 {
-    struct module *module = client->modules;
+    struct module *module = client->control.modules;
     while (module && module->number != number)
         module = module->next;
     return module;
@@ -59,9 +59,10 @@ void module_mark_dying(struct client *client, struct module *module,
                        const struct memory_free *request)
 {
     module->dying = request;
-    for (size_t i = 0; i < client->range_count; i++)
-        if (client->ranges[i].kind == RANGE_VARIABLE && client->ranges[i].module == module)
-            client->ranges[i].dying = request;
+    for (size_t i = 0; i < client->objects.range_count; i++)
+        if (client->objects.ranges[i].kind == RANGE_VARIABLE &&
+            client->objects.ranges[i].module == module)
+            client->objects.ranges[i].dying = request;
 }
 
 static void say_what_stays(const struct client *client, const struct module *module,
@@ -101,8 +102,8 @@ uint32_t module_new(struct client *client, uint32_t number, struct budget *budge
         return refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
     module->number = number;
     module->budget = budget;
-    module->next = client->modules;
-    client->modules = module;
+    module->next = client->control.modules;
+    client->control.modules = module;
     return 0;
 }
 
@@ -319,14 +320,15 @@ static void forget_names(struct client *client, struct module *module)
     while (module->functions) {
         struct named_function *gone = module->functions;
         module->functions = gone->next;
-        client->functions[gone->handle - 1] = (struct function){.module = NULL};
-        if (gone->handle - 1 < client->function_hint)
-            client->function_hint = gone->handle - 1;
+        client->objects.functions[gone->handle - 1] = (struct function){.module = NULL};
+        if (gone->handle - 1 < client->objects.function_hint)
+            client->objects.function_hint = gone->handle - 1;
         free(gone);
     }
-    for (size_t i = client->range_count; i-- > 0;)
-        if (client->ranges[i].kind == RANGE_VARIABLE && client->ranges[i].module == module)
-            memory_range_remove(client, &client->ranges[i]);
+    for (size_t i = client->objects.range_count; i-- > 0;)
+        if (client->objects.ranges[i].kind == RANGE_VARIABLE &&
+            client->objects.ranges[i].module == module)
+            memory_range_remove(client, &client->objects.ranges[i]);
 }
 
 void module_destroy(struct client *client, struct module *module)
@@ -334,7 +336,7 @@ void module_destroy(struct client *client, struct module *module)
     pthread_mutex_lock(&client->lock);
     forget_names(client, module);
     pthread_mutex_unlock(&client->lock);
-    struct module **link = &client->modules;
+    struct module **link = &client->control.modules;
     while (*link != module)
         link = &(*link)->next;
     *link = module->next;
@@ -345,8 +347,8 @@ void module_destroy(struct client *client, struct module *module)
 
 void module_destroy_all(struct client *client)
 {
-    while (client->modules)
-        module_destroy(client, client->modules);
+    while (client->control.modules)
+        module_destroy(client, client->control.modules);
 }
 
 /* ---- kernels ---- */
@@ -404,21 +406,21 @@ static uint32_t read_layout(const struct cuda_driver *cuda, const struct module 
  */
 static uint32_t find_slot(struct client *client)
 {
-    for (uint32_t i = client->function_hint; i < client->function_count; i++)
-        if (!client->functions[i].module)
-            return client->function_hint = i;
-    uint32_t room = client->function_count ? client->function_count * 2 : 16;
+    for (uint32_t i = client->objects.function_hint; i < client->objects.function_count; i++)
+        if (!client->objects.functions[i].module)
+            return client->objects.function_hint = i;
+    uint32_t room = client->objects.function_count ? client->objects.function_count * 2 : 16;
     if (room > CLIENT_FUNCTIONS_MAX)
         return UINT32_MAX;
-    struct function *functions = realloc(client->functions, room * sizeof *functions);
+    struct function *functions = realloc(client->objects.functions, room * sizeof *functions);
     if (!functions)
         return UINT32_MAX;
-    memset(functions + client->function_count, 0,
-           (room - client->function_count) * sizeof *functions);
-    uint32_t slot = client->function_count;
-    client->functions = functions;
-    client->function_count = room;
-    return client->function_hint = slot;
+    memset(functions + client->objects.function_count, 0,
+           (room - client->objects.function_count) * sizeof *functions);
+    uint32_t slot = client->objects.function_count;
+    client->objects.functions = functions;
+    client->objects.function_count = room;
+    return client->objects.function_hint = slot;
 }
 
 static uint32_t add_function(struct client *client, struct module *module, const char *name,
@@ -430,12 +432,13 @@ static uint32_t add_function(struct client *client, struct module *module, const
     pthread_mutex_lock(&client->lock);
     uint32_t slot = find_slot(client);
     if (slot != UINT32_MAX)
-        client->functions[slot] = *function;
+        client->objects.functions[slot] = *function;
     pthread_mutex_unlock(&client->lock);
     if (slot == UINT32_MAX) {
         free(named);
-        return client->function_count == CLIENT_FUNCTIONS_MAX ? PROTO_ERROR_TOO_MANY_OBJECTS
-                                                              : PROTO_ERROR_SERVER_RESOURCES;
+        return client->objects.function_count == CLIENT_FUNCTIONS_MAX
+                   ? PROTO_ERROR_TOO_MANY_OBJECTS
+                   : PROTO_ERROR_SERVER_RESOURCES;
     }
     strcpy(named->name, name);
     named->handle = slot + 1;
@@ -522,10 +525,10 @@ static uint32_t usable_function(struct client *client, uint32_t handle, struct f
                                 struct refusal *why)
 {
     uint32_t index = handle - 1;
-    if (index >= client->function_count || !client->functions[index].module ||
-        client->functions[index].module->dying)
+    if (index >= client->objects.function_count || !client->objects.functions[index].module ||
+        client->objects.functions[index].module->dying)
         return refusal_say(why, PROTO_ERROR_INVALID_HANDLE, "there is no kernel %u", handle);
-    *function = client->functions[index];
+    *function = client->objects.functions[index];
     return 0;
 }
 
@@ -545,7 +548,7 @@ uint32_t module_function_set(struct client *client, uint32_t handle, uint32_t va
     if (result != CUDA_OK)
         return refusal_from_cuda(why, "setting a kernel's shared memory", result);
     pthread_mutex_lock(&client->lock);
-    client->functions[handle - 1].dynamic_bytes = value;
+    client->objects.functions[handle - 1].dynamic_bytes = value;
     pthread_mutex_unlock(&client->lock);
     return 0;
 }

@@ -38,7 +38,7 @@ bool stream_finished(const struct stream *stream)
     if (stream->state != STREAM_CLOSING)
         return false;
     uint64_t limit = stream->limit;
-    if (stream->client->stopped && limit > stream_written(stream))
+    if (stream->client->shared.stopped && limit > stream_written(stream))
         limit = stream_written(stream);
     return stream_reached(stream) >= limit;
 }
@@ -58,7 +58,8 @@ bool stream_hold_over(const struct stream *stream)
         const struct proto_dependency *on = &stream->hold.on[i];
         uint64_t there;
         if (on->link)
-            there = __atomic_load_n((uint64_t *)client->links[on->link - 1].twins.base + on->stream,
+            there = __atomic_load_n((uint64_t *)client->objects.links[on->link - 1].twins.base +
+                                        on->stream,
                                     __ATOMIC_ACQUIRE);
         else
             there = client->streams[on->stream].ring.value;

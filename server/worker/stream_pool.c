@@ -160,7 +160,7 @@ static struct pool_stream *find_shared(struct stream_pool *pool, const struct cl
     bool best_own = false;
     for (uint32_t i = 0; i < pool->count; i++) {
         struct pool_stream *candidate = pool->streams[i];
-        if (!fits(candidate, client->partition, priority))
+        if (!fits(candidate, client->shared.partition, priority))
             continue;
         bool own = only_of(candidate, client);
         if (!best || (own && !best_own) ||
@@ -174,7 +174,7 @@ static struct pool_stream *find_shared(struct stream_pool *pool, const struct cl
 
 static cuda_result choose(struct stream_pool *pool, struct stream *stream, struct pool_stream **out)
 {
-    struct partition *partition = stream->client->partition;
+    struct partition *partition = stream->client->shared.partition;
     *out = find_free(pool, partition, stream->priority);
     if (*out)
         return CUDA_OK;
@@ -228,7 +228,7 @@ cuda_result stream_pool_bind(struct stream_pool *pool, struct stream *stream)
 
 bool stream_pool_fits(const struct stream *stream)
 {
-    return fits(stream->bound, stream->client->partition, stream->priority);
+    return fits(stream->bound, stream->client->shared.partition, stream->priority);
 }
 
 cuda_result stream_pool_move(struct stream_pool *pool, struct stream *stream, cuda_event event)

@@ -27,7 +27,7 @@
 
 static void activate(struct submitter *submitter, struct client *client)
 {
-    if (client->active || __atomic_load_n(&client->leaving, __ATOMIC_SEQ_CST))
+    if (client->submit.active || __atomic_load_n(&client->signals.leaving, __ATOMIC_SEQ_CST))
         return;
     if (submitter->active_count == submitter->active_room) {
         uint32_t room = submitter->active_room ? submitter->active_room * 2 : 64;
@@ -40,16 +40,16 @@ static void activate(struct submitter *submitter, struct client *client)
         submitter->active = active;
         submitter->active_room = room;
     }
-    client->active = true;
-    client->worked = client->on_hold = false;
+    client->submit.active = true;
+    client->submit.worked = client->submit.on_hold = false;
     doorbell_cancel_sleep(ring_client_header(client->rings.base));
-    client->last_work = submitter->now;
+    client->submit.last_work = submitter->now;
     submitter->active[submitter->active_count++] = client;
 }
 
 static void deactivate(struct submitter *submitter, uint32_t at)
 {
-    submitter->active[at]->active = false;
+    submitter->active[at]->submit.active = false;
     submitter->active[at] = submitter->active[--submitter->active_count];
 }
 
@@ -57,7 +57,7 @@ static void look_again(struct submitter *submitter, struct client *client)
 {
     pthread_mutex_lock(&client->lock);
     submitter_look_anew(submitter, client);
-    client->stuck = false;
+    client->submit.stuck = false;
     pthread_mutex_unlock(&client->lock);
     activate(submitter, client);
 }
@@ -91,13 +91,13 @@ static void look_at_marked(struct submitter *submitter)
     pthread_mutex_lock(&worker->clients_lock);
     for (uint32_t i = 0; i < worker->client_count; i++) {
         struct client *client = worker->clients[i];
-        if (__atomic_load_n(&client->leaving, __ATOMIC_SEQ_CST)) {
-            for (uint32_t at = 0; client->active && at < submitter->active_count; at++)
+        if (__atomic_load_n(&client->signals.leaving, __ATOMIC_SEQ_CST)) {
+            for (uint32_t at = 0; client->submit.active && at < submitter->active_count; at++)
                 if (submitter->active[at] == client)
                     deactivate(submitter, at);
             gate_drop(&worker->gate, client);
-            left |= !__atomic_exchange_n(&client->left, 1, __ATOMIC_SEQ_CST);
-        } else if (__atomic_exchange_n(&client->recheck, 0, __ATOMIC_SEQ_CST)) {
+            left |= !__atomic_exchange_n(&client->signals.left, 1, __ATOMIC_SEQ_CST);
+        } else if (__atomic_exchange_n(&client->signals.recheck, 0, __ATOMIC_SEQ_CST)) {
             look_again(submitter, client);
         }
     }
@@ -115,12 +115,13 @@ static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
 {
     for (uint32_t i = submitter->active_count; i-- > 0;) {
         struct client *client = submitter->active[i];
-        if (client->worked) {
-            client->worked = false;
-            client->last_work = submitter->now;
+        if (client->submit.worked) {
+            client->submit.worked = false;
+            client->submit.last_work = submitter->now;
         }
-        bool stuck = client->has_ready && client->stuck;
-        if (submitter->now - client->last_work < idle_ns || (client->has_ready && !stuck))
+        bool stuck = client->submit.has_ready && client->submit.stuck;
+        if (submitter->now - client->submit.last_work < idle_ns ||
+            (client->submit.has_ready && !stuck))
             continue;
         if (!doorbell_prepare_sleep(ring_client_header(client->rings.base)))
             continue;
@@ -168,15 +169,15 @@ static bool visit_all(struct submitter *submitter)
     for (uint32_t i = 0; i < submitter->active_count;) {
         struct client *client = submitter->active[i];
         /* Whose window is full is asked now and then: what it waits for takes longer than this. */
-        if (client->stuck && ++submitter->rounds % STUCK_ROUNDS) {
+        if (client->submit.stuck && ++submitter->rounds % STUCK_ROUNDS) {
             i++;
             continue;
         }
         bool worked = submitter_visit(submitter, client);
-        client->worked |= worked;
+        client->submit.worked |= worked;
         moved |= worked;
         /* Its doorbell stays silent: nothing that it rings could let it go on. */
-        if (client->on_hold)
+        if (client->submit.on_hold)
             deactivate(submitter, i);
         else
             i++;
@@ -292,7 +293,7 @@ int submitter_add(struct submitter *submitter, struct client *client)
     if (epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, client->doorbell, &event) < 0)
         return -errno;
     /* What was rung before that is looked at once. */
-    __atomic_store_n(&client->recheck, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&client->signals.recheck, 1, __ATOMIC_SEQ_CST);
     wake_submitter(&submitter->worker->wake);
     return 0;
 }
@@ -300,6 +301,6 @@ int submitter_add(struct submitter *submitter, struct client *client)
 void submitter_drop(struct submitter *submitter, struct client *client)
 {
     epoll_ctl(submitter->epoll, EPOLL_CTL_DEL, client->doorbell, NULL);
-    __atomic_store_n(&client->leaving, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&client->signals.leaving, 1, __ATOMIC_SEQ_CST);
     wake_submitter(&submitter->worker->wake);
 }

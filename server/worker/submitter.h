@@ -52,7 +52,7 @@ void submitter_stop(struct submitter *submitter);
 /* Control thread: from now on the client's doorbell is heard. 0 or -errno. */
 int submitter_add(struct submitter *submitter, struct client *client);
 
-/* Control thread: asks it to drop the client; client->left is set when it has. */
+/* Control thread: asks it to drop the client; client->signals.left is set when it has. */
 void submitter_drop(struct submitter *submitter, struct client *client);
 
 /* ---- submitter_visit.c; the submitter's own thread ---- */

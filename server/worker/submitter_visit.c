@@ -23,17 +23,17 @@ static uint32_t least_of(uint32_t a, uint32_t b)
 
 static void stop_reading(struct client *client)
 {
-    client->stopped = true;
-    memset(client->ready, 0, sizeof client->ready);
-    memset(client->held, 0, sizeof client->held);
-    client->held_count = client->linked_holds = 0;
+    client->shared.stopped = true;
+    memset(client->shared.ready, 0, sizeof client->shared.ready);
+    memset(client->shared.blocked_rings, 0, sizeof client->shared.blocked_rings);
+    client->shared.blocked_count = client->shared.linked_count = 0;
 }
 
 static int tail_lies(struct stream *stream)
 {
     struct client *client = stream->client;
-    client->violation = PROTO_ERROR_PROTOCOL_VIOLATION;
-    snprintf(client->violation_text, sizeof client->violation_text,
+    client->shared.violation = PROTO_ERROR_PROTOCOL_VIOLATION;
+    snprintf(client->shared.violation_text, sizeof client->shared.violation_text,
              "client %u, stream %u: ring_header.tail is more than a ring ahead, or went back",
              client->number, stream->index);
     return COMMAND_VIOLATION;
@@ -50,30 +50,30 @@ static bool holds_for_link(const struct stream *stream)
 static void begin_hold(struct submitter *submitter, struct stream *stream)
 {
     struct client *client = stream->client;
-    bits_set(client->held, stream->index);
-    client->held_count++;
+    bits_set(client->shared.blocked_rings, stream->index);
+    client->shared.blocked_count++;
     if (!holds_for_link(stream))
         return;
-    client->linked_holds++;
-    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    client->shared.linked_count++;
+    __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
     wake_completer(&submitter->worker->wake, true);
 }
 
 static void end_hold(struct stream *stream)
 {
     struct client *client = stream->client;
-    bits_clear(client->held, stream->index);
-    client->held_count--;
+    bits_clear(client->shared.blocked_rings, stream->index);
+    client->shared.blocked_count--;
     if (holds_for_link(stream))
-        client->linked_holds--;
+        client->shared.linked_count--;
 }
 
 static void mark_busy(struct submitter *submitter, struct stream *stream)
 {
     struct client *client = stream->client;
-    bits_set(client->busy, stream->index);
-    if (!__atomic_load_n(&client->in_use, __ATOMIC_RELAXED)) {
-        __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    bits_set(client->shared.busy, stream->index);
+    if (!__atomic_load_n(&client->signals.in_use, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
         wake_completer(&submitter->worker->wake, gate_waited(&submitter->worker->gate));
     }
 }
@@ -86,10 +86,10 @@ static void mark_watched(struct submitter *submitter, struct stream *stream)
         return;
     if (!stream->watched) {
         stream->watched = true;
-        client->watched_count++;
+        client->shared.watched_count++;
     }
-    bits_set(client->busy, stream->index);
-    __atomic_store_n(&client->in_use, 1, __ATOMIC_SEQ_CST);
+    bits_set(client->shared.busy, stream->index);
+    __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
     /* The device was faster than this thread: waking the completer for it would cost the sleeper
      * another 50 us. */
     if (stream_reached(stream) >= stream_written(stream))
@@ -235,7 +235,7 @@ static int serve_ring(struct submitter *submitter, struct stream *stream, uint32
 
 static void ring_found(struct submitter *submitter, struct stream *stream)
 {
-    bits_set(stream->client->ready, stream->index);
+    bits_set(stream->client->shared.ready, stream->index);
     wait_rung(&stream->wait, submitter->visits, submitter->now);
 }
 
@@ -254,7 +254,7 @@ static void take_doorbells(struct submitter *submitter, struct client *client)
             struct stream *stream = client_stream(client, index);
             if (!stream)
                 continue;
-            if (bits_test(client->held, index))
+            if (bits_test(client->shared.blocked_rings, index))
                 mark_watched(submitter, stream);
             else
                 ring_found(submitter, stream);
@@ -265,22 +265,22 @@ static void take_doorbells(struct submitter *submitter, struct client *client)
 static void release_holds(struct submitter *submitter, struct client *client)
 {
     uint32_t count = client->stream_count;
-    for (uint32_t i = bits_next(client->held, 0, count); i < count;
-         i = bits_next(client->held, i + 1, count)) {
+    for (uint32_t i = bits_next(client->shared.blocked_rings, 0, count); i < count;
+         i = bits_next(client->shared.blocked_rings, i + 1, count)) {
         if (!stream_hold_over(&client->streams[i]))
             continue;
         end_hold(&client->streams[i]);
         /* It waited for another ring until now, and not for the submitter. */
         wait_anew(&client->streams[i].wait, submitter->visits, submitter->now);
-        bits_set(client->ready, i);
+        bits_set(client->shared.ready, i);
     }
 }
 
 static uint32_t next_ready(struct client *client)
 {
     uint32_t count = client->stream_count;
-    uint32_t next = bits_next(client->ready, client->cursor + 1, count);
-    return next < count ? next : bits_next(client->ready, 0, count);
+    uint32_t next = bits_next(client->shared.ready, client->submit.cursor + 1, count);
+    return next < count ? next : bits_next(client->shared.ready, 0, count);
 }
 
 /* How much of the client's room one ring gets: all have something to do. */
@@ -288,7 +288,7 @@ static uint32_t part_of(const struct client *client, uint32_t room)
 {
     uint32_t rings = 0;
     for (uint32_t i = 0; i < (client->stream_count + 63) / 64; i++)
-        rings += (uint32_t)__builtin_popcountll(client->ready[i]);
+        rings += (uint32_t)__builtin_popcountll(client->shared.ready[i]);
     return rings && rings < room ? room / rings : 1;
 }
 
@@ -297,47 +297,47 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
 {
     struct gate *gate = &submitter->worker->gate;
     uint32_t room = 0;
-    client->blocked = client->on_hold = false;
-    client->deficit += SUBMITTER_QUANTUM;
-    if (client->deficit > SUBMITTER_QUANTUM)
-        client->deficit = SUBMITTER_QUANTUM;
-    while (client->deficit > 0) {
+    client->shared.blocked = client->submit.on_hold = false;
+    client->submit.deficit += SUBMITTER_QUANTUM;
+    if (client->submit.deficit > SUBMITTER_QUANTUM)
+        client->submit.deficit = SUBMITTER_QUANTUM;
+    while (client->submit.deficit > 0) {
         uint32_t index = next_ready(client);
         if (index == client->stream_count)
             break;
         if (room == 0)
-            room = gate_enter(gate, client, (uint32_t)client->deficit);
+            room = gate_enter(gate, client, (uint32_t)client->submit.deficit);
         if (room == 0) {
-            client->on_hold = client->gate.held;
-            client->blocked = !client->on_hold;
+            client->submit.on_hold = client->gate.held;
+            client->shared.blocked = !client->submit.on_hold;
             count_hold(submitter, &client->streams[index]);
             break;
         }
-        client->cursor = index;
+        client->submit.cursor = index;
         struct stream *stream = &client->streams[index];
         /* Rings of one client take turns too, batch by batch. */
         bool alone = next_ready(client) == index && submitter->active_count <= 1;
         uint32_t most =
-            least_of((uint32_t)client->deficit, alone ? SUBMITTER_QUANTUM : SUBMITTER_BATCH);
+            least_of((uint32_t)client->submit.deficit, alone ? SUBMITTER_QUANTUM : SUBMITTER_BATCH);
         uint32_t done;
         most = least_of(most, alone ? room : part_of(client, room));
         int result = serve_ring(submitter, stream, most, &done, alone);
-        client->deficit -= (int32_t)(done + submitter->command.weight);
-        client->in_flight += done;
+        client->submit.deficit -= (int32_t)(done + submitter->command.weight);
+        client->shared.in_flight += done;
         client->gate.submitted += done;
         room -= done;
         *moved |= done > 0;
         if (result == COMMAND_FATAL)
             return result;
         if (result == COMMAND_VIOLATION) {
-            client->violated = true;
+            client->shared.violated = true;
             stop_reading(client);
             break;
         }
-        if (bits_test(client->held, index) || done == 0 || stream->ring.tail == stream->ring.head ||
-            allowance(stream, 1) == 0)
-            bits_clear(client->ready, index);
-        if (done && client->held_count)
+        if (bits_test(client->shared.blocked_rings, index) || done == 0 ||
+            stream->ring.tail == stream->ring.head || allowance(stream, 1) == 0)
+            bits_clear(client->shared.ready, index);
+        if (done && client->shared.blocked_count)
             release_holds(submitter, client);
     }
     return 0;
@@ -359,7 +359,7 @@ static bool take_place(struct submitter *submitter, struct client *client)
 
 static bool any_ready(const struct client *client)
 {
-    return bits_next(client->ready, 0, client->stream_count) < client->stream_count;
+    return bits_next(client->shared.ready, 0, client->stream_count) < client->stream_count;
 }
 
 /* What was ready led to nothing on the device: the completer, which sees work end, has nothing to
@@ -373,41 +373,41 @@ static void note_quiet(struct submitter *submitter, struct client *client)
 void submitter_look_anew(struct submitter *submitter, struct client *client)
 {
     release_holds(submitter, client);
-    client->has_ready = !client->stopped && any_ready(client);
+    client->submit.has_ready = !client->shared.stopped && any_ready(client);
 }
 
 bool submitter_visit(struct submitter *submitter, struct client *client)
 {
     struct worker *worker = submitter->worker;
-    if (!client->has_ready && !doorbell_pending(ring_client_header(client->rings.base)))
+    if (!client->submit.has_ready && !doorbell_pending(ring_client_header(client->rings.base)))
         return false;
     bool moved = false;
     submitter->visits++;
     pthread_mutex_lock(&client->lock);
     take_doorbells(submitter, client);
     int result = 0;
-    bool told = client->violated;
+    bool told = client->shared.violated;
     bool room = true;
-    client->blocked = client->on_hold = false;
-    if (!client->stopped && any_ready(client)) {
+    client->shared.blocked = client->submit.on_hold = false;
+    if (!client->shared.stopped && any_ready(client)) {
         room = take_place(submitter, client);
-        client->on_hold = !room;
+        client->submit.on_hold = !room;
         if (room)
             result = serve_client(submitter, client, &moved);
     }
-    client->has_ready = !client->stopped && any_ready(client);
-    gate_leave(&worker->gate, client, client->has_ready && room);
-    client->stuck = client->blocked;
-    if (!client->has_ready && !__atomic_load_n(&client->in_use, __ATOMIC_SEQ_CST))
+    client->submit.has_ready = !client->shared.stopped && any_ready(client);
+    gate_leave(&worker->gate, client, client->submit.has_ready && room);
+    client->submit.stuck = client->shared.blocked;
+    if (!client->submit.has_ready && !__atomic_load_n(&client->signals.in_use, __ATOMIC_SEQ_CST))
         note_quiet(submitter, client);
-    told = client->violated && !told;
+    told = client->shared.violated && !told;
     pthread_mutex_unlock(&client->lock);
     if (result == COMMAND_FATAL)
         worker_fail(worker, submitter->command.fatal, submitter->command.during);
     if (told)
         wake_control(&worker->wake);
-    if (client->on_hold)
+    if (client->submit.on_hold)
         wake_completer(&worker->wake, true);
     /* Who has spent its turn goes on in the next round. */
-    return moved || (client->has_ready && !client->stuck);
+    return moved || (client->submit.has_ready && !client->submit.stuck);
 }

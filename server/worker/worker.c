@@ -51,7 +51,7 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
 
 void worker_trace_share(struct worker *worker, const struct client *client)
 {
-    const struct partition *partition = client->partition;
+    const struct partition *partition = client->shared.partition;
     if (!partition || !trace_is_on(&worker->trace))
         return;
     uint64_t now = timeline_now();
@@ -77,8 +77,8 @@ void worker_trace_held(struct worker *worker, const struct client *client, uint6
 
 void worker_move_client(struct worker *worker, struct client *client, struct partition *to)
 {
-    struct partition *old = client->partition;
-    client->partition = to;
+    struct partition *old = client->shared.partition;
+    client->shared.partition = to;
     worker_trace_share(worker, client);
     if (old && partition_put(&worker->partitions, old))
         wake_control(&worker->wake);

@@ -26,7 +26,7 @@ static void actor_open(struct actor *actor, uint64_t atoms)
 {
     memset(actor, 0, sizeof *actor);
     actor->partition.atoms.bits[0] = atoms;
-    actor->client.partition = &actor->partition;
+    actor->client.shared.partition = &actor->partition;
     actor->on.partition = &actor->partition;
     for (int i = 0; i < 2; i++) {
         actor->streams[i].client = &actor->client;

@@ -216,7 +216,7 @@ static void actor_open(struct actor *actor, uint32_t number)
     memset(actor, 0, sizeof *actor);
     actor->partition.atoms.bits[0] = 6;
     actor->client.number = number;
-    actor->client.partition = &actor->partition;
+    actor->client.shared.partition = &actor->partition;
     actor->on.partition = &actor->partition;
     actor->stream.client = &actor->client;
     actor->stream.index = 9;

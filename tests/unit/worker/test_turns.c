@@ -86,9 +86,10 @@ static int teardown(void **state)
         gate_remove(&worker->gate, clients[i]);
         for (uint32_t s = 0; s < STREAMS; s++)
             stream_pool_unbind(&worker->pool, &clients[i]->streams[s]);
-        while (clients[i]->range_count)
-            assert_int_equal(memory_unmap(clients[i], clients[i]->ranges[0].start,
-                                          clients[i]->ranges[0].end - clients[i]->ranges[0].start,
+        while (clients[i]->objects.range_count)
+            assert_int_equal(memory_unmap(clients[i], clients[i]->objects.ranges[0].start,
+                                          clients[i]->objects.ranges[0].end -
+                                              clients[i]->objects.ranges[0].start,
                                           &why),
                              0);
         place_remove(&worker->places, &clients[i]->place);
@@ -144,7 +145,7 @@ static void test_large_copies_use_the_turn_up(void **state)
     struct refusal why;
     int fd;
     uint64_t bytes = UINT64_C(32) << 20;
-    uint64_t base = clients[0]->device_base;
+    uint64_t base = clients[0]->control.device_base;
     assert_int_equal(memory_map(clients[0], base, 2 * bytes, &fd, &why), 0);
     close(fd);
     struct proto_command_copy copy = {
@@ -181,11 +182,11 @@ static void test_in_flight_work_stays_within_the_window(void **state)
     for (int i = 0; i < 10; i++)
         visit(0);
     assert_int_equal(taken(0) - before, settings.window);
-    assert_true(clients[0]->blocked);
+    assert_true(clients[0]->shared.blocked);
     assert_false(visit(0));
     fake_release();
     assert_true(visit(0));
-    assert_false(clients[0]->blocked);
+    assert_false(clients[0]->shared.blocked);
     while (taken(0) < 400)
         assert_true(visit(0));
 }
