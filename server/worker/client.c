@@ -135,6 +135,8 @@ uint32_t client_create(struct client **out, struct device *device, uint32_t numb
 
 void client_destroy(struct client *client)
 {
+    assert((client_state(client) == CLIENT_ATTACHING || client_state(client) == CLIENT_LEFT) &&
+           "other threads know the client");
     assert(client->objects.range_count == 0 && "memory of the client is left");
     assert(client->control.modules == NULL && "a module of the client is left");
     assert(client->objects.event_live == 0 && "an event of the client is left");
@@ -195,7 +197,7 @@ void client_stream_close(struct client *client, struct stream *stream)
     stream->limit = stream_pushed(stream);
     stream->state = STREAM_CLOSING;
     client->shared.closing_count++;
-    __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
+    client_signal_completer(client);
 }
 
 struct stream *client_stream(struct client *client, uint32_t index)

@@ -14,6 +14,7 @@
 #define GPUSHARE_SERVER_WORKER_CLIENT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@
 #include "common/shm.h"
 #include "server/worker/account.h"
 #include "server/worker/bits.h"
+#include "server/worker/client_state.h"
 #include "server/worker/device.h"
 #include "server/worker/gate.h"
 #include "server/worker/memory_free.h"
@@ -67,6 +69,7 @@ struct link {
 
 /* Under client->lock, whichever thread it is. */
 struct client_shared {
+    _Atomic(enum client_state) state; /* changed by client_state_set alone; may be read without */
     struct partition *partition; /* where its streams belong; NULL before there is room for it */
     int32_t priority_first, priority_last;       /* of its streams, as the driver numbers them */
     uint64_t ready[CLIENT_STREAM_WORDS];         /* rings that have descriptors to read */
@@ -79,12 +82,8 @@ struct client_shared {
     uint32_t in_flight; /* commands, as last counted */
     struct memory_free *frees, **frees_end;
 
-    bool stopped;       /* nothing more of its rings is read */
-    bool violated;      /* stopped by the submitter; the supervisor has to be told */
-    bool blocked;       /* as much in flight as it may have, and more to do */
-    bool detaching;     /* control thread: freed as soon as nothing of it is in flight */
-    uint32_t violation; /* error number */
-    char violation_text[380];
+    uint32_t violation; /* VIOLATED: the error number, and the sentence */
+    char violation_text[sizeof((struct proto_worker_misbehaved){0}.text)];
 };
 
 /* What its commands may name. The control thread alone changes it, under client->lock, and so looks
@@ -112,22 +111,17 @@ struct client_control {
 
 /* The submitter's own. */
 struct client_submit {
-    bool active;
-    bool has_ready;
-    bool on_hold; /* the gate names it when it may go on, or its place marks it */
-    bool stuck;   /* `blocked` as the submitter left it */
-    bool worked;  /* since the submitter last looked at the clock */
+    bool worked; /* since the submitter last looked at the clock */
     int32_t deficit;
     uint32_t cursor;    /* stream served last */
     uint64_t last_work; /* ns */
 };
 
-/* Atomic: what one thread leaves for another, whatever locks either holds. */
+/* What threads leave for one another, whatever locks they hold: no state, which is changed under
+ * the lock alone, but messages. */
 struct client_signals {
-    uint32_t in_use;  /* 1: the completer has to look at this client */
-    uint32_t recheck; /* 1: the submitter has to look at this client */
-    uint32_t leaving; /* 1: the submitter drops it... */
-    uint32_t left;    /* ...and has */
+    _Atomic uint32_t completer; /* 1: the completer has to look at this client */
+    _Atomic uint32_t submitter; /* 1: the submitter has to look at this client */
 };
 
 struct client {
@@ -159,15 +153,33 @@ struct client {
 /*
  * Adopts the descriptors (fds are the client's on success, and closed on failure):
  * rings, status, twins, doorbell. Registers status and twins with the device.
- * Opens stream 0. It has no place and no partition yet.
+ * Opens stream 0. It is ATTACHING, and has no place and no partition yet.
  * Returns 0 or an error number with a sentence in why.
  */
 uint32_t client_create(struct client **client, struct device *device, uint32_t number,
                        const struct proto_worker_attach *attach, const int fds[4], char *why,
                        size_t why_size);
 
-/* Everything of the client must be gone already (asserted): ranges, modules, events, frees. */
+/* Everything of the client must be gone already (asserted): ranges, modules, events, frees; and no
+ * other thread knows it (ATTACHING or LEFT). */
 void client_destroy(struct client *client);
+
+static inline enum client_state client_state(const struct client *client)
+{
+    /* Acquired: what led to the state is seen with it, by a thread without the lock too. */
+    return atomic_load_explicit(&client->shared.state, memory_order_acquire);
+}
+
+/* Any thread, whatever locks it holds; then wake_completer, wake_submitter. Sequentially consistent
+ * with those, see wake.h. */
+static inline void client_signal_completer(struct client *client)
+{
+    atomic_store(&client->signals.completer, 1);
+}
+static inline void client_signal_submitter(struct client *client)
+{
+    atomic_store(&client->signals.submitter, 1);
+}
 
 /* Its streams have the priorities that this range leaves them, as the driver numbers them. Under
  * the lock. */

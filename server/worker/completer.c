@@ -79,21 +79,23 @@ static bool any_linked_hold_over(const struct client *client)
 static void look_at_waits(struct client *client, struct completer_look *look, bool *control,
                           bool *submitter)
 {
-    if (client->shared.blocked && client_in_flight(client) <= client->gate.go_on_at) {
-        client->shared.blocked = false;
-        __atomic_store_n(&client->signals.recheck, 1, __ATOMIC_SEQ_CST);
+    bool leaving = client_state_is_leaving(client_state(client));
+    if (client_state_is_full(client_state(client)) &&
+        client_in_flight(client) <= client->gate.go_on_at) {
+        client_state_set(client,
+                         client_state(client) == CLIENT_FULL ? CLIENT_READY : CLIENT_ASLEEP);
+        client_signal_submitter(client);
         *submitter = true;
     }
     if (any_linked_hold_over(client)) {
-        __atomic_store_n(&client->signals.recheck, 1, __ATOMIC_SEQ_CST);
+        client_signal_submitter(client);
         *submitter = true;
     }
-    if (memory_free_any_ready(client) || any_closed(client) ||
-        (client->shared.detaching && client_is_quiet(client)))
+    if (memory_free_any_ready(client) || any_closed(client) || (leaving && client_is_quiet(client)))
         *control = true;
-    look->urgent |= client->shared.watched_count || client->shared.blocked ||
+    look->urgent |= client->shared.watched_count || client_state_is_full(client_state(client)) ||
                     client->shared.linked_count || client->shared.frees ||
-                    client->shared.closing_count || client->shared.detaching;
+                    client->shared.closing_count || leaving;
 }
 
 static void look_at_client(struct completer *completer, struct client *client,
@@ -112,7 +114,7 @@ static void look_at_client(struct completer *completer, struct client *client,
     if (own.progress)
         gate_reached(gate, client);
     own.patience = PAUSE_MOST_NS;
-    if (client->shared.blocked && client->gate.go_on_ns / 2 < own.patience)
+    if (client_state_is_full(client_state(client)) && client->gate.go_on_ns / 2 < own.patience)
         own.patience = client->gate.go_on_ns / 2;
     if (busy && gate_waited(gate)) {
         own.patience = 0;
@@ -123,7 +125,7 @@ static void look_at_client(struct completer *completer, struct client *client,
         place_quiet(&completer->worker->places, &client->place, timeline_now());
     own.in_use = busy;
     if (!busy && !own.urgent)
-        __atomic_store_n(&client->signals.in_use, 0, __ATOMIC_SEQ_CST);
+        atomic_store(&client->signals.completer, 0);
     pthread_mutex_unlock(&client->lock);
     look->urgent |= own.urgent;
     look->in_use |= own.in_use;
@@ -139,7 +141,7 @@ struct completer_look completer_look(struct completer *completer)
     bool control = false, submitter = false;
     pthread_mutex_lock(&worker->clients_lock);
     for (uint32_t i = 0; i < worker->client_count; i++)
-        if (__atomic_load_n(&worker->clients[i]->signals.in_use, __ATOMIC_SEQ_CST))
+        if (atomic_load(&worker->clients[i]->signals.completer))
             look_at_client(completer, worker->clients[i], &look, &control, &submitter);
     /* The words belong to clients that only leave the table under this lock. */
     wake_all(completer);

@@ -27,8 +27,8 @@ static int progress_client(struct worker *worker, struct client *client)
     struct proto_worker_misbehaved misbehaved = {0};
     bool tell = false, gone;
     pthread_mutex_lock(&client->lock);
-    if (client->shared.violated) {
-        client->shared.violated = false;
+    if (client_state(client) == CLIENT_VIOLATED) {
+        client_state_set(client, CLIENT_REPORTED);
         tell = true;
         misbehaved.error = client->shared.violation;
         memcpy(misbehaved.text, client->shared.violation_text, sizeof misbehaved.text);
@@ -45,8 +45,8 @@ static int progress_client(struct worker *worker, struct client *client)
         return error;
     control_stream_finish(worker, client);
     pthread_mutex_lock(&client->lock);
-    gone = client->shared.detaching && !client->control.loading && !client->shared.frees &&
-           client_is_quiet(client) && __atomic_load_n(&client->signals.left, __ATOMIC_SEQ_CST);
+    gone = client_state(client) == CLIENT_LEFT && !client->control.loading &&
+           !client->shared.frees && client_is_quiet(client);
     pthread_mutex_unlock(&client->lock);
     if (!gone)
         return 0;
@@ -118,8 +118,8 @@ int control_handle(struct worker *worker, struct channel_message *message)
     if (message->header.opcode == PROTO_WORKER_TRACE_STOP)
         return control_trace_stop(worker, message);
     request.client = worker_find_client(worker, request.number);
-    if (!request.client ||
-        (request.client->shared.detaching && message->header.opcode != PROTO_WORKER_DETACH))
+    if (!request.client || (client_state_is_leaving(client_state(request.client)) &&
+                            message->header.opcode != PROTO_WORKER_DETACH))
         return request_refuse(&request, PROTO_ERROR_INVALID_HANDLE, "there is no such client");
     for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
         if (handlers[i].opcode == message->header.opcode)

@@ -73,17 +73,10 @@ int control_client_window(struct request *request)
 int control_client_detach(struct request *request)
 {
     struct client *client = request->client;
-    if (client->shared.detaching)
+    if (client_state_is_leaving(client_state(client)))
         return request_refuse(request, PROTO_ERROR_INVALID_HANDLE,
                               "the client is being detached already");
-    pthread_mutex_lock(&client->lock);
-    client->shared.stopped = true;
-    client->shared.violated = false;
-    client->shared.detaching = true;
     client->control.detach_serial = request->serial;
-    client->shared.blocked = false;
-    __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&client->lock);
     submitter_drop(&request->worker->submitter, client);
     loader_forget(&request->worker->loader, client);
     loader_forget(&request->worker->clearer, client);
@@ -221,7 +214,16 @@ bool control_client_drop_all(struct worker *worker)
         usleep(1000);
     }
     completer_stop(&worker->completer);
-    while (worker->client_count)
-        control_client_drop(worker, worker->clients[worker->client_count - 1]);
+    while (worker->client_count) {
+        struct client *client = worker->clients[worker->client_count - 1];
+        /* The submitter has ended: its step is taken here. */
+        pthread_mutex_lock(&client->lock);
+        if (client_state(client) != CLIENT_LEFT) {
+            client_state_set(client, CLIENT_LEAVING);
+            client_state_set(client, CLIENT_LEFT);
+        }
+        pthread_mutex_unlock(&client->lock);
+        control_client_drop(worker, client);
+    }
     return true;
 }

@@ -44,7 +44,7 @@ int control_module_load(struct request *request)
 static int answer_load(struct worker *worker, const struct loader_job *job)
 {
     uint32_t number = job->client->number;
-    if (job->client->shared.detaching)
+    if (client_state_is_leaving(client_state(job->client)))
         return 0;
     if (job->error)
         return reply_refuse(worker, job->serial, number, job->error, job->why.text);

@@ -181,7 +181,6 @@ static uint32_t block(struct client *client)
 static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t most)
 {
     struct gate_client *at = &client->gate;
-    at->held = false;
     if (client->shared.in_flight + most > at->window) {
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
@@ -196,7 +195,7 @@ static uint32_t room_while_open(struct gate *gate, struct client *client, uint32
                : 0;
 }
 
-static uint32_t ask(struct gate *gate, struct client *client, uint32_t most)
+static uint32_t ask(struct gate *gate, struct client *client, uint32_t most, bool *held)
 {
     struct gate_client *at = &client->gate;
     struct scheduler_client *scheduled = &at->scheduled;
@@ -208,7 +207,7 @@ static uint32_t ask(struct gate *gate, struct client *client, uint32_t most)
     struct scheduler_answer answer = scheduler_may_submit(&gate->scheduler, scheduled, now);
     uint32_t room = least_of(answer.room, most);
     enum scheduler_hold hold = answer.room ? SCHEDULER_HOLDS : answer.hold;
-    at->held = hold != SCHEDULER_HOLDS;
+    *held = hold != SCHEDULER_HOLDS;
     set_hold(gate, at, hold);
     /* Told at once: else a lease could pass on while its client's work is on its way. */
     scheduler_submitted(&gate->scheduler, scheduled, room, now);
@@ -216,14 +215,15 @@ static uint32_t ask(struct gate *gate, struct client *client, uint32_t most)
     return room ? room : block(client);
 }
 
-uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t most)
+uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t most, bool *held)
 {
+    *held = false;
     if (is_open(gate))
         return room_while_open(gate, client, most);
     pthread_mutex_lock(&gate->lock);
     /* It may have been opened meanwhile; then it is not to be asked. */
     bool open = is_open(gate);
-    uint32_t room = open ? 0 : ask(gate, client, most);
+    uint32_t room = open ? 0 : ask(gate, client, most, held);
     pthread_mutex_unlock(&gate->lock);
     return open ? room_while_open(gate, client, most) : room;
 }

@@ -49,7 +49,6 @@ struct gate_client {
     bool since_exact;   /* work was in flight from then on */
     uint32_t batch;     /* commands before a completion */
     uint32_t window;    /* commands in flight that need no asking while the gate is open */
-    bool held;          /* was on hold when it last entered: it will be named */
     uint32_t go_on_at;  /* blocked: it may go on with so many in flight... */
     uint64_t go_on_ns;  /* ...which last about so long */
 };
@@ -98,10 +97,10 @@ void gate_remove(struct gate *gate, struct client *client);
 
 /*
  * The client has work. Returns how many commands it may submit, `most` at most; they count as
- * submitted until gate_leave. 0: on hold if gate_client.held; else it may go on when go_on_at
- * commands are left in flight.
+ * submitted until gate_leave. 0: on hold if *held, and it will be named; else it may go on when
+ * go_on_at commands are left in flight.
  */
-uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t most);
+uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t most, bool *held);
 /* It submitted what it did (gate_client.submitted); `more`: and has work left. */
 void gate_leave(struct gate *gate, struct client *client, bool more);
 

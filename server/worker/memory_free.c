@@ -25,7 +25,7 @@ struct memory_free *memory_free_request(struct client *client, enum memory_free_
     }
     *client->shared.frees_end = request;
     client->shared.frees_end = &request->next;
-    __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
+    client_signal_completer(client);
     return request;
 }
 
@@ -35,7 +35,7 @@ bool memory_free_ready(const struct client *client, const struct memory_free *re
         const struct stream *stream = &client->streams[i];
         uint64_t target = request->targets[i];
         /* Of a client that is no longer read, only what was handed to the device will ever end. */
-        if (client->shared.stopped && target > stream_written(stream))
+        if (!client_state_is_served(client_state(client)) && target > stream_written(stream))
             target = stream_written(stream);
         if (stream_reached(stream) < target)
             return false;

@@ -38,7 +38,7 @@ bool stream_finished(const struct stream *stream)
     if (stream->state != STREAM_CLOSING)
         return false;
     uint64_t limit = stream->limit;
-    if (stream->client->shared.stopped && limit > stream_written(stream))
+    if (!client_state_is_served(client_state(stream->client)) && limit > stream_written(stream))
         limit = stream_written(stream);
     return stream_reached(stream) >= limit;
 }

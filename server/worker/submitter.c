@@ -21,45 +21,73 @@
 #define SPIN_NS        50000
 #define SPINS_A_LOOK   32 /* between two looks at the clock */
 #define EVENTS_A_SLEEP 64
-#define STUCK_ROUNDS   16
+#define FULL_ROUNDS    16
 
-/* ---- the set of clients ---- */
+/* ---- the scan set ---- */
 
-static void activate(struct submitter *submitter, struct client *client)
+/* Without memory the client stays out. */
+static bool scan_set_add(struct submitter *submitter, struct client *client)
 {
-    if (client->submit.active || __atomic_load_n(&client->signals.leaving, __ATOMIC_SEQ_CST))
-        return;
     if (submitter->active_count == submitter->active_room) {
         uint32_t room = submitter->active_room ? submitter->active_room * 2 : 64;
         struct client **active = realloc(submitter->active, room * sizeof *active);
-        /* Without memory it stays asleep; the next ring of its doorbell tries again. */
-        if (!active) {
-            doorbell_prepare_sleep(ring_client_header(client->rings.base));
-            return;
-        }
+        if (!active)
+            return false;
         submitter->active = active;
         submitter->active_room = room;
     }
-    client->submit.active = true;
-    client->submit.worked = client->submit.on_hold = false;
-    doorbell_cancel_sleep(ring_client_header(client->rings.base));
+    client->submit.worked = false;
     client->submit.last_work = submitter->now;
     submitter->active[submitter->active_count++] = client;
+    return true;
 }
 
-static void deactivate(struct submitter *submitter, uint32_t at)
+static void scan_set_remove(struct submitter *submitter, uint32_t at)
 {
-    submitter->active[at]->submit.active = false;
     submitter->active[at] = submitter->active[--submitter->active_count];
 }
 
+/* A served client is in the scan set from now on, in this state. Under its lock. */
+static void scan_client(struct submitter *submitter, struct client *client, enum client_state to)
+{
+    struct proto_client_header *header = ring_client_header(client->rings.base);
+    if (!client_state_is_scanned(client_state(client))) {
+        /* Without memory it stays asleep; the next ring of its doorbell tries again. */
+        if (!scan_set_add(submitter, client)) {
+            doorbell_prepare_sleep(header);
+            client_state_set(client, CLIENT_ASLEEP);
+            return;
+        }
+        doorbell_cancel_sleep(header);
+    }
+    client_state_set(client, to);
+}
+
+/* The doorbell of a client outside the scan set was rung. What its rings hold is found by the next
+ * visit, but what is known of them stays true. */
+static void hear_doorbell(struct submitter *submitter, struct client *client)
+{
+    static const enum client_state heard[CLIENT_STATES] = {
+        [CLIENT_ASLEEP] = CLIENT_IDLE,
+        [CLIENT_PARKED] = CLIENT_FULL,
+        [CLIENT_HELD] = CLIENT_READY,
+    };
+    pthread_mutex_lock(&client->lock);
+    enum client_state to = heard[client_state(client)];
+    if (to)
+        scan_client(submitter, client, to);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* Whatever kept the client from going on may be over. */
 static void look_again(struct submitter *submitter, struct client *client)
 {
     pthread_mutex_lock(&client->lock);
-    submitter_look_anew(submitter, client);
-    client->submit.stuck = false;
+    if (client_state_is_served(client_state(client))) {
+        bool ready = submitter_find_ready(submitter, client);
+        scan_client(submitter, client, ready ? CLIENT_READY : CLIENT_IDLE);
+    }
     pthread_mutex_unlock(&client->lock);
-    activate(submitter, client);
 }
 
 /* Looks without a pause for the end of a lease's last work; true: there is one. */
@@ -83,7 +111,19 @@ static void look_at_named(struct submitter *submitter)
         look_again(submitter, client);
 }
 
-/* Clients that the other threads have marked. */
+/* A client that is being detached: from now on nobody here knows it. */
+static void drop_client(struct submitter *submitter, struct client *client)
+{
+    for (uint32_t at = submitter->active_count; at-- > 0;)
+        if (submitter->active[at] == client)
+            scan_set_remove(submitter, at);
+    gate_drop(&submitter->worker->gate, client);
+    pthread_mutex_lock(&client->lock);
+    client_state_set(client, CLIENT_LEFT);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* Clients that the other threads have marked, or want dropped. */
 static void look_at_marked(struct submitter *submitter)
 {
     struct worker *worker = submitter->worker;
@@ -91,13 +131,10 @@ static void look_at_marked(struct submitter *submitter)
     pthread_mutex_lock(&worker->clients_lock);
     for (uint32_t i = 0; i < worker->client_count; i++) {
         struct client *client = worker->clients[i];
-        if (__atomic_load_n(&client->signals.leaving, __ATOMIC_SEQ_CST)) {
-            for (uint32_t at = 0; client->submit.active && at < submitter->active_count; at++)
-                if (submitter->active[at] == client)
-                    deactivate(submitter, at);
-            gate_drop(&worker->gate, client);
-            left |= !__atomic_exchange_n(&client->signals.left, 1, __ATOMIC_SEQ_CST);
-        } else if (__atomic_exchange_n(&client->signals.recheck, 0, __ATOMIC_SEQ_CST)) {
+        if (client_state(client) == CLIENT_LEAVING) {
+            drop_client(submitter, client);
+            left = true;
+        } else if (atomic_exchange(&client->signals.submitter, 0)) {
             look_again(submitter, client);
         }
     }
@@ -106,10 +143,25 @@ static void look_at_marked(struct submitter *submitter)
         wake_control(&worker->wake);
 }
 
+/* Takes a client out of the scan set unless it has something to do. Returns whether it did. */
+static bool retire_client(struct submitter *submitter, struct client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    bool full = client_state(client) == CLIENT_FULL;
+    /* The doorbell refuses if a ring was rung meanwhile. */
+    bool retired = (full || client_state(client) == CLIENT_IDLE) &&
+                   doorbell_prepare_sleep(ring_client_header(client->rings.base));
+    if (retired)
+        client_state_set(client, full ? CLIENT_PARKED : CLIENT_ASLEEP);
+    pthread_mutex_unlock(&client->lock);
+    if (retired && full)
+        wake_completer(&submitter->worker->wake, true);
+    return retired;
+}
+
 /*
- * Clients that have not rung for a while leave the scan set, unless a bit appeared
- * meanwhile. One with more to do leaves it only if it has as much in flight as it
- * may have: then the completer marks it when it may go on.
+ * Clients that have not rung for a while leave the scan set. One with more to do leaves it only if
+ * it has as much in flight as it may have: then the completer marks it when it may go on.
  */
 static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
 {
@@ -119,15 +171,11 @@ static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
             client->submit.worked = false;
             client->submit.last_work = submitter->now;
         }
-        bool stuck = client->submit.has_ready && client->submit.stuck;
         if (submitter->now - client->submit.last_work < idle_ns ||
-            (client->submit.has_ready && !stuck))
+            client_state(client) == CLIENT_READY)
             continue;
-        if (!doorbell_prepare_sleep(ring_client_header(client->rings.base)))
-            continue;
-        deactivate(submitter, i);
-        if (stuck)
-            wake_completer(&submitter->worker->wake, true);
+        if (retire_client(submitter, client))
+            scan_set_remove(submitter, i);
     }
 }
 
@@ -160,7 +208,7 @@ static void sleep_until_rung(struct submitter *submitter)
     submitter->now = timeline_now();
     for (int i = 0; i < count; i++)
         if (events[i].data.ptr)
-            activate(submitter, events[i].data.ptr);
+            hear_doorbell(submitter, events[i].data.ptr);
 }
 
 static bool visit_all(struct submitter *submitter)
@@ -168,19 +216,19 @@ static bool visit_all(struct submitter *submitter)
     bool moved = false;
     for (uint32_t i = 0; i < submitter->active_count;) {
         struct client *client = submitter->active[i];
-        /* Whose window is full is asked now and then: what it waits for takes longer than this. */
-        if (client->submit.stuck && ++submitter->rounds % STUCK_ROUNDS) {
+        /* A full client is asked now and then: what it waits for takes longer than this. */
+        if (client_state(client) == CLIENT_FULL && ++submitter->rounds % FULL_ROUNDS) {
             i++;
             continue;
         }
         bool worked = submitter_visit(submitter, client);
         client->submit.worked |= worked;
         moved |= worked;
-        /* Its doorbell stays silent: nothing that it rings could let it go on. */
-        if (client->submit.on_hold)
-            deactivate(submitter, i);
-        else
+        /* Held: its doorbell stays silent, since nothing that it rings could let it go on. */
+        if (client_state_is_scanned(client_state(client)))
             i++;
+        else
+            scan_set_remove(submitter, i);
     }
     return moved;
 }
@@ -292,8 +340,11 @@ int submitter_add(struct submitter *submitter, struct client *client)
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = client};
     if (epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, client->doorbell, &event) < 0)
         return -errno;
+    pthread_mutex_lock(&client->lock);
+    client_state_set(client, CLIENT_ASLEEP);
+    pthread_mutex_unlock(&client->lock);
     /* What was rung before that is looked at once. */
-    __atomic_store_n(&client->signals.recheck, 1, __ATOMIC_SEQ_CST);
+    client_signal_submitter(client);
     wake_submitter(&submitter->worker->wake);
     return 0;
 }
@@ -301,6 +352,11 @@ int submitter_add(struct submitter *submitter, struct client *client)
 void submitter_drop(struct submitter *submitter, struct client *client)
 {
     epoll_ctl(submitter->epoll, EPOLL_CTL_DEL, client->doorbell, NULL);
-    __atomic_store_n(&client->signals.leaving, 1, __ATOMIC_SEQ_CST);
+    /* Its doorbell is out of the epoll set by now: once the submitter has dropped the client and it
+     * is freed, no event of it can be left. */
+    pthread_mutex_lock(&client->lock);
+    client_state_set(client, CLIENT_LEAVING);
+    client_signal_completer(client);
+    pthread_mutex_unlock(&client->lock);
     wake_submitter(&submitter->worker->wake);
 }

@@ -38,7 +38,7 @@ struct submitter {
     uint32_t unclocked; /* commands submitted since */
     uint32_t visits;
     uint32_t rounds;
-    struct client **active;
+    struct client **active; /* the scan set */
     uint32_t active_count, active_room;
     struct command command;
 };
@@ -49,19 +49,20 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, cha
 /* Ends the thread. */
 void submitter_stop(struct submitter *submitter);
 
-/* Control thread: from now on the client's doorbell is heard. 0 or -errno. */
+/* Control thread: from now on the client's doorbell is heard; it is ASLEEP. 0 or -errno. */
 int submitter_add(struct submitter *submitter, struct client *client);
 
-/* Control thread: asks it to drop the client; client->signals.left is set when it has. */
+/* Control thread: the client is LEAVING; LEFT when the submitter has dropped it. */
 void submitter_drop(struct submitter *submitter, struct client *client);
 
 /* ---- submitter_visit.c; the submitter's own thread ---- */
 
-/* Serves a client for one turn; takes its lock. Returns whether anything moved. */
+/* Serves a client for one turn, if it is served at all; takes its lock. Afterwards it is IDLE,
+ * READY, FULL or HELD, or VIOLATED. Returns whether anything moved. */
 bool submitter_visit(struct submitter *submitter, struct client *client);
 
 /* Something may have changed for the client: rings whose wait for others is over are ready again.
- * Under its lock. */
-void submitter_look_anew(struct submitter *submitter, struct client *client);
+ * Returns whether any ring is ready. Under its lock. */
+bool submitter_find_ready(struct submitter *submitter, struct client *client);
 
 #endif

@@ -21,9 +21,10 @@ static uint32_t least_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+/* Under the client's lock. */
 static void stop_reading(struct client *client)
 {
-    client->shared.stopped = true;
+    client_state_set(client, CLIENT_VIOLATED);
     memset(client->shared.ready, 0, sizeof client->shared.ready);
     memset(client->shared.blocked_rings, 0, sizeof client->shared.blocked_rings);
     client->shared.blocked_count = client->shared.linked_count = 0;
@@ -39,7 +40,7 @@ static int tail_lies(struct stream *stream)
     return COMMAND_VIOLATION;
 }
 
-static bool holds_for_link(const struct stream *stream)
+static bool waits_for_link(const struct stream *stream)
 {
     for (uint32_t i = 0; i < stream->hold.count; i++)
         if (stream->hold.on[i].link)
@@ -47,24 +48,24 @@ static bool holds_for_link(const struct stream *stream)
     return false;
 }
 
-static void begin_hold(struct submitter *submitter, struct stream *stream)
+static void block_ring(struct submitter *submitter, struct stream *stream)
 {
     struct client *client = stream->client;
     bits_set(client->shared.blocked_rings, stream->index);
     client->shared.blocked_count++;
-    if (!holds_for_link(stream))
+    if (!waits_for_link(stream))
         return;
     client->shared.linked_count++;
-    __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
+    client_signal_completer(client);
     wake_completer(&submitter->worker->wake, true);
 }
 
-static void end_hold(struct stream *stream)
+static void unblock_ring(struct stream *stream)
 {
     struct client *client = stream->client;
     bits_clear(client->shared.blocked_rings, stream->index);
     client->shared.blocked_count--;
-    if (holds_for_link(stream))
+    if (waits_for_link(stream))
         client->shared.linked_count--;
 }
 
@@ -72,8 +73,9 @@ static void mark_busy(struct submitter *submitter, struct stream *stream)
 {
     struct client *client = stream->client;
     bits_set(client->shared.busy, stream->index);
-    if (!__atomic_load_n(&client->signals.in_use, __ATOMIC_RELAXED)) {
-        __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
+    /* Relaxed: it is taken down under the client's lock, which this thread holds. */
+    if (!atomic_load_explicit(&client->signals.completer, memory_order_relaxed)) {
+        client_signal_completer(client);
         wake_completer(&submitter->worker->wake, gate_waited(&submitter->worker->gate));
     }
 }
@@ -89,7 +91,7 @@ static void mark_watched(struct submitter *submitter, struct stream *stream)
         client->shared.watched_count++;
     }
     bits_set(client->shared.busy, stream->index);
-    __atomic_store_n(&client->signals.in_use, 1, __ATOMIC_SEQ_CST);
+    client_signal_completer(client);
     /* The device was faster than this thread: waking the completer for it would cost the sleeper
      * another 50 us. */
     if (stream_reached(stream) >= stream_written(stream))
@@ -184,7 +186,7 @@ static void count_waits(struct submitter *submitter, struct stream *stream, uint
 }
 
 /* Nothing of the client may be submitted now: what this ring has waits. */
-static void count_hold(struct submitter *submitter, struct stream *stream)
+static void count_held(struct submitter *submitter, struct stream *stream)
 {
     if (submitter->now < WAIT_LOOK_NS ||
         !wait_looked_before(&stream->wait, submitter->now - WAIT_LOOK_NS))
@@ -227,7 +229,7 @@ static int serve_ring(struct submitter *submitter, struct stream *stream, uint32
     count_waits(submitter, stream, from, *done, ready > 0);
     mark_watched(submitter, stream);
     if (result == COMMAND_HELD)
-        begin_hold(submitter, stream);
+        block_ring(submitter, stream);
     return 0;
 }
 
@@ -262,14 +264,14 @@ static void take_doorbells(struct submitter *submitter, struct client *client)
     }
 }
 
-static void release_holds(struct submitter *submitter, struct client *client)
+static void unblock_rings(struct submitter *submitter, struct client *client)
 {
     uint32_t count = client->stream_count;
     for (uint32_t i = bits_next(client->shared.blocked_rings, 0, count); i < count;
          i = bits_next(client->shared.blocked_rings, i + 1, count)) {
         if (!stream_hold_over(&client->streams[i]))
             continue;
-        end_hold(&client->streams[i]);
+        unblock_ring(&client->streams[i]);
         /* It waited for another ring until now, and not for the submitter. */
         wait_anew(&client->streams[i].wait, submitter->visits, submitter->now);
         bits_set(client->shared.ready, i);
@@ -292,12 +294,15 @@ static uint32_t part_of(const struct client *client, uint32_t room)
     return rings && rings < room ? room / rings : 1;
 }
 
-/* Serves rings until the client's turn is over. Returns 0 or COMMAND_FATAL. */
-static int serve_client(struct submitter *submitter, struct client *client, bool *moved)
+/* Serves rings until the client's turn is over. Returns 0 or COMMAND_FATAL. *end: what the client
+ * is if it has more to do. */
+static int serve_client(struct submitter *submitter, struct client *client, bool *moved,
+                        enum client_state *end)
 {
     struct gate *gate = &submitter->worker->gate;
     uint32_t room = 0;
-    client->shared.blocked = client->submit.on_hold = false;
+    bool held = false;
+    *end = CLIENT_READY;
     client->submit.deficit += SUBMITTER_QUANTUM;
     if (client->submit.deficit > SUBMITTER_QUANTUM)
         client->submit.deficit = SUBMITTER_QUANTUM;
@@ -306,11 +311,10 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         if (index == client->stream_count)
             break;
         if (room == 0)
-            room = gate_enter(gate, client, (uint32_t)client->submit.deficit);
+            room = gate_enter(gate, client, (uint32_t)client->submit.deficit, &held);
         if (room == 0) {
-            client->submit.on_hold = client->gate.held;
-            client->shared.blocked = !client->submit.on_hold;
-            count_hold(submitter, &client->streams[index]);
+            *end = held ? CLIENT_HELD : CLIENT_FULL;
+            count_held(submitter, &client->streams[index]);
             break;
         }
         client->submit.cursor = index;
@@ -330,7 +334,6 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         if (result == COMMAND_FATAL)
             return result;
         if (result == COMMAND_VIOLATION) {
-            client->shared.violated = true;
             stop_reading(client);
             break;
         }
@@ -338,7 +341,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
             stream->ring.tail == stream->ring.head || allowance(stream, 1) == 0)
             bits_clear(client->shared.ready, index);
         if (done && client->shared.blocked_count)
-            release_holds(submitter, client);
+            unblock_rings(submitter, client);
     }
     return 0;
 }
@@ -370,44 +373,58 @@ static void note_quiet(struct submitter *submitter, struct client *client)
     wake_completer(&submitter->worker->wake, false);
 }
 
-void submitter_look_anew(struct submitter *submitter, struct client *client)
+bool submitter_find_ready(struct submitter *submitter, struct client *client)
 {
-    release_holds(submitter, client);
-    client->submit.has_ready = !client->shared.stopped && any_ready(client);
+    unblock_rings(submitter, client);
+    return any_ready(client);
+}
+
+/* What the visit found: the client's state and its part of the device follow. Under its lock. */
+static void end_visit(struct submitter *submitter, struct client *client, enum client_state end,
+                      bool room)
+{
+    bool violated = client_state(client) == CLIENT_VIOLATED;
+    bool more = !violated && any_ready(client);
+    gate_leave(&submitter->worker->gate, client, more && room);
+    if (!violated)
+        client_state_set(client, more ? end : CLIENT_IDLE);
+    if (!more && !atomic_load(&client->signals.completer))
+        note_quiet(submitter, client);
 }
 
 bool submitter_visit(struct submitter *submitter, struct client *client)
 {
     struct worker *worker = submitter->worker;
-    if (!client->submit.has_ready && !doorbell_pending(ring_client_header(client->rings.base)))
+    if (client_state(client) == CLIENT_IDLE &&
+        !doorbell_pending(ring_client_header(client->rings.base)))
         return false;
-    bool moved = false;
+    int result = 0;
+    bool moved = false, room = true;
+    enum client_state end = CLIENT_READY;
     submitter->visits++;
     pthread_mutex_lock(&client->lock);
-    take_doorbells(submitter, client);
-    int result = 0;
-    bool told = client->shared.violated;
-    bool room = true;
-    client->shared.blocked = client->submit.on_hold = false;
-    if (!client->shared.stopped && any_ready(client)) {
-        room = take_place(submitter, client);
-        client->submit.on_hold = !room;
-        if (room)
-            result = serve_client(submitter, client, &moved);
+    /* It may have begun to leave since it was last looked at. */
+    if (!client_state_is_served(client_state(client))) {
+        pthread_mutex_unlock(&client->lock);
+        return false;
     }
-    client->submit.has_ready = !client->shared.stopped && any_ready(client);
-    gate_leave(&worker->gate, client, client->submit.has_ready && room);
-    client->submit.stuck = client->shared.blocked;
-    if (!client->submit.has_ready && !__atomic_load_n(&client->signals.in_use, __ATOMIC_SEQ_CST))
-        note_quiet(submitter, client);
-    told = client->shared.violated && !told;
+    take_doorbells(submitter, client);
+    if (any_ready(client)) {
+        room = take_place(submitter, client);
+        if (room)
+            result = serve_client(submitter, client, &moved, &end);
+        else
+            end = CLIENT_HELD;
+    }
+    end_visit(submitter, client, end, room);
+    end = client_state(client);
     pthread_mutex_unlock(&client->lock);
     if (result == COMMAND_FATAL)
         worker_fail(worker, submitter->command.fatal, submitter->command.during);
-    if (told)
+    if (end == CLIENT_VIOLATED)
         wake_control(&worker->wake);
-    if (client->submit.on_hold)
+    if (end == CLIENT_HELD)
         wake_completer(&worker->wake, true);
-    /* Who has spent its turn goes on in the next round. */
-    return moved || (client->submit.has_ready && !client->submit.stuck);
+    /* A client that has spent its turn goes on in the next round. */
+    return moved || end == CLIENT_READY || end == CLIENT_HELD;
 }

@@ -53,7 +53,7 @@ void wake_submitter(struct wake *wake);
  */
 void wake_submitter_before(struct wake *wake, uint64_t next);
 
-/* After client->signals.in_use was set: work is in flight. urgent: somebody waits for its end. */
+/* After client_signal_completer: work is in flight. urgent: somebody waits for its end. */
 void wake_completer(struct wake *wake, bool urgent);
 
 /* Whether the submitter sleeps. */

@@ -20,7 +20,7 @@ static void place_changed(void *context, struct place *place)
     worker_reschedule(worker);
     if (!place->held_since)
         return;
-    __atomic_store_n(&client->signals.recheck, 1, __ATOMIC_SEQ_CST);
+    client_signal_submitter(client);
     wake_submitter(&worker->wake);
 }
 

@@ -35,6 +35,9 @@ static struct client *make_client(struct peer *peer, uint32_t number)
     assert_int_equal(control_share_make_partitions(worker), 0);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
                        peer->marks[0], 0);
+    /* As if its doorbell had been rung. */
+    client_state_set(client, CLIENT_ASLEEP);
+    client_state_set(client, CLIENT_IDLE);
     return client;
 }
 
@@ -93,6 +96,8 @@ static int teardown(void **state)
                                           &why),
                              0);
         place_remove(&worker->places, &clients[i]->place);
+        client_state_set(clients[i], CLIENT_LEAVING);
+        client_state_set(clients[i], CLIENT_LEFT);
         client_destroy(clients[i]);
         peer_free(peers[i]);
     }
@@ -182,11 +187,11 @@ static void test_in_flight_work_stays_within_the_window(void **state)
     for (int i = 0; i < 10; i++)
         visit(0);
     assert_int_equal(taken(0) - before, settings.window);
-    assert_true(clients[0]->shared.blocked);
+    assert_int_equal(client_state(clients[0]), CLIENT_FULL);
     assert_false(visit(0));
     fake_release();
     assert_true(visit(0));
-    assert_false(clients[0]->shared.blocked);
+    assert_int_not_equal(client_state(clients[0]), CLIENT_FULL);
     while (taken(0) < 400)
         assert_true(visit(0));
 }
