@@ -28,7 +28,7 @@
 #include "common/cuda_driver.h"
 #include "server/worker/partition.h"
 #include "server/worker/trace.h"
-#include "server/worker/wait.h"
+#include "server/worker/queue_latency.h"
 
 struct client;
 struct stream;

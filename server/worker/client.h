@@ -23,12 +23,12 @@
 #include "server/worker/account.h"
 #include "server/worker/bits.h"
 #include "server/worker/client_state.h"
-#include "server/worker/device.h"
+#include "server/worker/gpu.h"
 #include "server/worker/gate.h"
-#include "server/worker/memory_free.h"
+#include "server/worker/retire.h"
 #include "server/worker/partition.h"
-#include "server/worker/place.h"
-#include "server/worker/stream.h"
+#include "server/worker/placement.h"
+#include "server/worker/client_stream.h"
 
 struct client;
 struct module;

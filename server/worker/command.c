@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "server/worker/memory.h"
-#include "server/worker/module.h"
+#include "server/worker/client_memory.h"
+#include "server/worker/client_module.h"
 #include "server/worker/stream_pool.h"
 
 cuda_result command_open(struct command *command, const struct device *device,

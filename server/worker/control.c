@@ -12,7 +12,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "server/worker/control_client.h"
-#include "server/worker/control_free.h"
+#include "server/worker/control_retire.h"
 #include "server/worker/control_memory.h"
 #include "server/worker/control_module.h"
 #include "server/worker/control_share.h"

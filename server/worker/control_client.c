@@ -12,9 +12,9 @@
 #include "common/timeline.h"
 #include "server/worker/control_share.h"
 #include "server/worker/control_stream.h"
-#include "server/worker/level.h"
-#include "server/worker/memory.h"
-#include "server/worker/module.h"
+#include "server/worker/stream_priority.h"
+#include "server/worker/client_memory.h"
+#include "server/worker/client_module.h"
 
 /* Shows a client to the other threads. 0 or -errno. */
 static int show(struct worker *worker, struct client *client)

@@ -4,8 +4,8 @@
 
 #include <unistd.h>
 
-#include "server/worker/memory.h"
-#include "server/worker/control_free.h"
+#include "server/worker/client_memory.h"
+#include "server/worker/control_retire.h"
 
 /* Answered when the memory has been cleared. */
 int control_memory_map(struct request *request)

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "server/worker/memory.h"
-#include "server/worker/module.h"
-#include "server/worker/control_free.h"
+#include "server/worker/client_memory.h"
+#include "server/worker/client_module.h"
+#include "server/worker/control_retire.h"
 #include "server/worker/reply.h"
 
 int control_module_inspect(struct request *request)

@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "common/timeline.h"
 #include "server/worker/control_trace.h"
-#include "server/worker/level.h"
+#include "server/worker/stream_priority.h"
 
 int control_share_answer(const struct request *request, const struct client *client)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "server/worker/control_free.h"
+#include "server/worker/control_retire.h"
 int control_stream_create(struct request *request)
 {
     const struct proto_stream_create *wanted = request->body;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
-#include "server/worker/memory.h"
+#include "server/worker/client_memory.h"
 #include "server/worker/worker.h"
 
 static const struct {

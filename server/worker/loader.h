@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/worker/module.h"
+#include "server/worker/client_module.h"
 
 enum loader_kind { LOADER_INSPECT, LOADER_LOAD, LOADER_CLEAR };
 

@@ -13,7 +13,7 @@
 #include "common/log.h"
 #include "server/worker/control.h"
 #include "server/worker/control_client.h"
-#include "server/worker/list.h"
+#include "server/worker/device_list.h"
 #include "server/worker/worker.h"
 
 struct options {

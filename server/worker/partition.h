@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #include "server/scheduler/share.h"
-#include "server/worker/device.h"
+#include "server/worker/gpu.h"
 
 enum { PARTITIONS_KEPT = 64 };
 

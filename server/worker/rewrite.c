@@ -11,9 +11,9 @@
 #include "common/ptx.h"
 #include "common/units.h"
 #include "protocol.h"
-#include "server/worker/splice.h"
+#include "server/worker/text_edit.h"
 #include "server/worker/symbols.h"
-#include "server/worker/unread.h"
+#include "server/worker/ptx_scan.h"
 
 /* What becomes of one .global variable. */
 struct placed {

@@ -17,13 +17,13 @@
 #include <stdint.h>
 
 #include "server/worker/client.h"
-#include "server/worker/budget.h"
+#include "server/worker/code_memory.h"
 #include "server/worker/completer.h"
-#include "server/worker/device.h"
+#include "server/worker/gpu.h"
 #include "server/worker/gate.h"
 #include "server/worker/loader.h"
 #include "server/worker/partition.h"
-#include "server/worker/place.h"
+#include "server/worker/placement.h"
 #include "server/worker/stream_pool.h"
 #include "server/worker/submitter.h"
 #include "server/worker/trace.h"

@@ -11,9 +11,9 @@
  *
  * Mirrors client/engine/stream.c:stream_push, common/ring.c:ring_publish,
  * common/ring.c:ring_consume, server/worker/control_memory.c:unmap_range,
- * server/worker/memory_free.c:memory_free_request (every ring's tail is noted, under
- * the client's lock), server/worker/memory_free.c:memory_free_covers (which copies may
- * still name the memory) and server/worker/memory_free.c:memory_free_ready (the device
+ * server/worker/retire.c:memory_free_request (every ring's tail is noted, under
+ * the client's lock), server/worker/retire.c:memory_free_covers (which copies may
+ * still name the memory) and server/worker/retire.c:memory_free_ready (the device
  * has reached every value noted; of a client that is gone, every value submitted).
  *
  * Proved: nothing touches the memory once it is unmapped (or reused, which is the

@@ -4,7 +4,7 @@
 #include "tests/unit/worker/harness.h"
 
 #include "server/worker/control_share.h"
-#include "server/worker/memory.h"
+#include "server/worker/client_memory.h"
 
 static struct worker *worker;
 static struct peer *peers[2];

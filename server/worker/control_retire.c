@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/control_retire.h"
+
+#include <stdlib.h>
+
+#include "server/worker/client_memory.h"
+#include "server/worker/client_module.h"
+#include "server/worker/reply.h"
+
+static uint32_t carry_out(struct client *client, const struct memory_free *request,
+                          struct refusal *why)
+{
+    switch (request->kind) {
+    case MEMORY_FREE_NOTHING:
+        return 0;
+    case MEMORY_FREE_DEVICE:
+        return memory_unmap(client, request->address, request->count, why);
+    case MEMORY_FREE_HOST:
+        return memory_host_unmap(client, request->address, request->count, why);
+    case MEMORY_FREE_MODULE:
+        module_destroy(client, module_find(client, request->handle));
+        return 0;
+    case MEMORY_FREE_EVENT:
+        client_event_forget(client, request->handle);
+        return 0;
+    }
+    return PROTO_ERROR_UNKNOWN;
+}
+
+int control_free_finish(struct worker *worker, struct client *client)
+{
+    for (;;) {
+        pthread_mutex_lock(&client->lock);
+        struct memory_free *request = memory_free_take(client);
+        pthread_mutex_unlock(&client->lock);
+        if (!request)
+            return 0;
+        struct refusal why = {""};
+        uint32_t refused = carry_out(client, request, &why);
+        uint32_t serial = request->serial;
+        free(request);
+        int error = 0;
+        if (refused)
+            error = reply_refuse(worker, serial, client->number, refused, why.text);
+        else if (serial)
+            error = reply_send(worker, PROTO_DONE, serial, client->number, NULL);
+        if (error < 0)
+            return error;
+    }
+}
+
+int control_free_answer(const struct request *request, const struct memory_free *asked)
+{
+    if (!asked)
+        return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
+    wake_completer(&request->worker->wake, true);
+    return control_free_finish(request->worker, request->client);
+}

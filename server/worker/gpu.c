@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/gpu.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/error.h"
+#include "common/shm.h"
+
+/* A hint is only a hint: the driver may place a reservation elsewhere and do as told next time. */
+#define RESERVE_ATTEMPTS 16
+
+__attribute__((format(printf, 4, 5))) static uint32_t refuse(char *why, size_t size, uint32_t error,
+                                                             const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, size, format, arguments);
+    va_end(arguments);
+    return error;
+}
+
+static uint32_t refuse_cuda(char *why, size_t size, const char *call, cuda_result result)
+{
+    const char *name = cuda_error_name(result);
+    return refuse(why, size, error_from_cuda((int)result), "%s: %s (%s)", call,
+                  cuda_error_sentence(result), name ? name : "unnamed");
+}
+
+static int attribute(const struct device *device, cuda_device_attribute which)
+{
+    int value = 0;
+    if (device->cuda->cuDeviceGetAttribute(&value, which, device->handle) != CUDA_OK)
+        return 0;
+    return value;
+}
+
+static uint32_t reserve_device_arena(struct device *device, uint64_t base, char *why, size_t size)
+{
+    cuda_device_ptr strays[RESERVE_ATTEMPTS];
+    unsigned stray_count = 0;
+    cuda_device_ptr got = 0;
+    cuda_result result = CUDA_OK;
+    while (stray_count < RESERVE_ATTEMPTS) {
+        result = device->cuda->cuMemAddressReserve(&got, device->arena_bytes, 0, base, 0);
+        if (result != CUDA_OK || got == base)
+            break;
+        /* Kept until the loop is over, so that the next attempt can't be given the same place. */
+        strays[stray_count++] = got;
+    }
+    for (unsigned i = 0; i < stray_count; i++)
+        device->cuda->cuMemAddressFree(strays[i], device->arena_bytes);
+    if (result != CUDA_OK)
+        return refuse_cuda(why, size, "cuMemAddressReserve of the device arena", result);
+    if (got != base)
+        return refuse(why, size, PROTO_ERROR_DEVICE_NOT_READY,
+                      "the driver does not give the device arena its place at 0x%llx: choose "
+                      "another base for the arenas",
+                      (unsigned long long)base);
+    device->device_base = base;
+    return 0;
+}
+
+static cuda_mem_allocation_prop own_memory(const struct device *device)
+{
+    return (cuda_mem_allocation_prop){
+        .type = CUDA_MEM_ALLOCATION_PINNED,
+        .requested_handle_types = CUDA_MEM_HANDLE_POSIX_FD,
+        .location = {.type = CUDA_MEM_LOCATION_DEVICE, .id = device->handle},
+    };
+}
+
+/* Maps one granule at the arena's start and reads back what was written: the arena is usable. */
+static uint32_t prove_device_arena(struct device *device, char *why, size_t size)
+{
+    const struct cuda_driver *cuda = device->cuda;
+    cuda_mem_allocation_prop prop = own_memory(device);
+    cuda_mem_access_desc access = {.location = prop.location, .flags = CUDA_MEM_ACCESS_READWRITE};
+    cuda_mem_handle handle;
+    uint32_t written = 0x67707573, read = 0;
+    cuda_result result = cuda->cuMemCreate(&handle, device->granularity, &prop, 0);
+    if (result != CUDA_OK)
+        return refuse_cuda(why, size, "cuMemCreate of the first granule", result);
+    result = cuda->cuMemMap(device->device_base, device->granularity, 0, handle, 0);
+    cuda->cuMemRelease(handle);
+    if (result != CUDA_OK)
+        return refuse_cuda(why, size, "cuMemMap at the device arena", result);
+    result = cuda->cuMemSetAccess(device->device_base, device->granularity, &access, 1);
+    if (result == CUDA_OK)
+        result = cuda->cuMemcpyHtoD(device->device_base, &written, sizeof written);
+    if (result == CUDA_OK)
+        result = cuda->cuMemcpyDtoH(&read, device->device_base, sizeof read);
+    cuda_result unmapped = cuda->cuMemUnmap(device->device_base, device->granularity);
+    if (result == CUDA_OK)
+        result = unmapped;
+    if (result != CUDA_OK)
+        return refuse_cuda(why, size, "using the device arena", result);
+    if (read != written)
+        return refuse(why, size, PROTO_ERROR_DEVICE_NOT_READY,
+                      "memory at the device arena does not keep what is written to it");
+    return 0;
+}
+
+static void describe_limits(struct device *device, struct proto_device_info *info)
+{
+    info->multiprocessors = (uint32_t)attribute(device, CUDA_ATTR_MULTIPROCESSOR_COUNT);
+    info->compute_major = (uint32_t)attribute(device, CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR);
+    info->compute_minor = (uint32_t)attribute(device, CUDA_ATTR_COMPUTE_CAPABILITY_MINOR);
+    info->warp_threads = (uint32_t)attribute(device, CUDA_ATTR_WARP_SIZE);
+    info->block_threads = (uint32_t)attribute(device, CUDA_ATTR_MAX_THREADS_PER_BLOCK);
+    info->block_dimension[0] = (uint32_t)attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_X);
+    info->block_dimension[1] = (uint32_t)attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_Y);
+    info->block_dimension[2] = (uint32_t)attribute(device, CUDA_ATTR_MAX_BLOCK_DIM_Z);
+    info->grid_dimension[0] = (uint32_t)attribute(device, CUDA_ATTR_MAX_GRID_DIM_X);
+    info->grid_dimension[1] = (uint32_t)attribute(device, CUDA_ATTR_MAX_GRID_DIM_Y);
+    info->grid_dimension[2] = (uint32_t)attribute(device, CUDA_ATTR_MAX_GRID_DIM_Z);
+    info->block_shared_bytes = (uint32_t)attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK);
+    info->block_shared_optin_bytes =
+        (uint32_t)attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    info->multiprocessor_shared_bytes =
+        (uint32_t)attribute(device, CUDA_ATTR_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+    info->multiprocessor_threads =
+        (uint32_t)attribute(device, CUDA_ATTR_MAX_THREADS_PER_MULTIPROCESSOR);
+    info->block_registers = (uint32_t)attribute(device, CUDA_ATTR_MAX_REGISTERS_PER_BLOCK);
+    info->clock_khz = (uint32_t)attribute(device, CUDA_ATTR_CLOCK_RATE);
+    info->l2_bytes = (uint32_t)attribute(device, CUDA_ATTR_L2_CACHE_SIZE);
+    info->constant_bytes = (uint32_t)attribute(device, CUDA_ATTR_TOTAL_CONSTANT_MEMORY);
+}
+
+static uint32_t describe(struct device *device, int ordinal, char *why, size_t size)
+{
+    const struct cuda_driver *cuda = device->cuda;
+    struct proto_device_info *info = &device->info;
+    int version = 0, least = 0, greatest = 0;
+    size_t memory = 0;
+    cuda_uuid uuid;
+    cuda_result result = cuda->cuDriverGetVersion(&version);
+    if (result == CUDA_OK)
+        result = cuda->cuDeviceTotalMem(&memory, device->handle);
+    if (result == CUDA_OK)
+        result = cuda->cuDeviceGetUuid(&uuid, device->handle);
+    if (result == CUDA_OK)
+        result = cuda->cuDeviceGetName(info->name, sizeof info->name, device->handle);
+    if (result == CUDA_OK)
+        result = cuda->cuCtxGetStreamPriorityRange(&least, &greatest);
+    if (result != CUDA_OK)
+        return refuse_cuda(why, size, "asking the driver about the device", result);
+    if (cuda->cuDeviceGetPCIBusId(info->pci, sizeof info->pci, device->handle) != CUDA_OK)
+        info->pci[0] = 0;
+    info->name[sizeof info->name - 1] = 0;
+    info->pci[sizeof info->pci - 1] = 0;
+    info->device = (uint32_t)ordinal;
+    info->driver_version = (uint32_t)version;
+    info->memory = memory;
+    info->granularity = device->granularity;
+    info->priority_least = least;
+    info->priority_greatest = greatest;
+    memcpy(info->uuid, uuid.bytes, sizeof info->uuid);
+    describe_limits(device, info);
+    return 0;
+}
+
+static uint32_t require_features(struct device *device, char *why, size_t size)
+{
+    static const struct {
+        cuda_device_attribute attribute;
+        const char *what;
+    } needed[] = {
+        {CUDA_ATTR_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, "virtual memory management"},
+        {CUDA_ATTR_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, "memory as file descriptors"},
+        {CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS, "64-bit stream memory operations"},
+        {CUDA_ATTR_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
+         "the same address for registered host memory on both sides"},
+    };
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!attribute(device, needed[i].attribute))
+            return refuse(why, size, PROTO_ERROR_NOT_SUPPORTED,
+                          "the device or its driver lacks %s, which gpushare needs",
+                          needed[i].what);
+    return 0;
+}
+
+uint32_t device_open(struct device *device, const struct cuda_driver *cuda, int ordinal,
+                     uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, char *why,
+                     size_t why_size)
+{
+    *device = (struct device){.cuda = cuda, .arena_bytes = arena_bytes};
+    int reserved = shm_reserve(host_base, arena_bytes);
+    if (reserved < 0)
+        return refuse(why, why_size, PROTO_ERROR_DEVICE_NOT_READY,
+                      "the host arena at 0x%llx, %llu bytes, cannot be reserved: %s",
+                      (unsigned long long)host_base, (unsigned long long)arena_bytes,
+                      strerror(-reserved));
+    device->host_base = host_base;
+    uint32_t error;
+    cuda_result result = cuda->cuInit(0);
+    if (result != CUDA_OK) {
+        error = refuse_cuda(why, why_size, "cuInit", result);
+        goto close;
+    }
+    error = reserve_device_arena(device, device_base, why, why_size);
+    if (error)
+        goto close;
+    result = cuda->cuDeviceGet(&device->handle, ordinal);
+    if (result != CUDA_OK) {
+        error = refuse_cuda(why, why_size, "cuDeviceGet", result);
+        goto close;
+    }
+    error = require_features(device, why, why_size);
+    if (error)
+        goto close;
+    result = cuda->cuDevicePrimaryCtxRetain(&device->context, device->handle);
+    if (result == CUDA_OK)
+        result = cuda->cuCtxSetCurrent(device->context);
+    if (result != CUDA_OK) {
+        error = refuse_cuda(why, why_size, "retaining the primary context", result);
+        goto close;
+    }
+    cuda_mem_allocation_prop prop = own_memory(device);
+    size_t granularity = 0;
+    result = cuda->cuMemGetAllocationGranularity(&granularity, &prop, CUDA_MEM_GRANULARITY_MINIMUM);
+    if (result != CUDA_OK || granularity == 0) {
+        error = refuse_cuda(why, why_size, "cuMemGetAllocationGranularity", result);
+        goto close;
+    }
+    device->granularity = granularity;
+    error = prove_device_arena(device, why, why_size);
+    if (!error)
+        error = describe(device, ordinal, why, why_size);
+    if (!error)
+        return 0;
+
+close:
+    device_close(device);
+    return error;
+}
+
+cuda_result device_enter(const struct device *device)
+{
+    return device->cuda->cuCtxSetCurrent(device->context);
+}
+
+int device_host_take(struct device *device, uint64_t address, uint64_t count)
+{
+    for (size_t i = 0; i < device->host_count; i++)
+        if (device->hosts[i].start < address + count && address < device->hosts[i].end)
+            return -EEXIST;
+    if (device->host_count == device->host_room) {
+        size_t room = device->host_room ? device->host_room * 2 : 64;
+        struct device_host_range *hosts = realloc(device->hosts, room * sizeof *hosts);
+        if (!hosts)
+            return -ENOMEM;
+        device->hosts = hosts;
+        device->host_room = room;
+    }
+    device->hosts[device->host_count++] =
+        (struct device_host_range){.start = address, .end = address + count};
+    return 0;
+}
+
+void device_host_return(struct device *device, uint64_t address)
+{
+    for (size_t i = 0; i < device->host_count; i++)
+        if (device->hosts[i].start == address) {
+            device->hosts[i] = device->hosts[--device->host_count];
+            return;
+        }
+}
+
+void device_close(struct device *device)
+{
+    if (device->context)
+        device->cuda->cuDevicePrimaryCtxRelease(device->handle);
+    if (device->device_base)
+        device->cuda->cuMemAddressFree(device->device_base, device->arena_bytes);
+    if (device->host_base)
+        munmap((void *)(uintptr_t)device->host_base, device->arena_bytes);
+    free(device->hosts);
+    *device = (struct device){.cuda = device->cuda};
+}
