@@ -86,7 +86,7 @@ static void give_free(struct account *account, struct account_span *span)
     pthread_mutex_unlock(&account->lock);
 }
 
-void account_begin(struct account *account, struct stream *stream)
+void account_begin(struct account *account, struct client_stream *stream)
 {
     struct account_span *span = take_free(account, stream->client);
     if (!span) {
@@ -107,7 +107,7 @@ void account_begin(struct account *account, struct stream *stream)
     stream->span = span;
 }
 
-void account_end(struct account *account, struct stream *stream, uint64_t value)
+void account_end(struct account *account, struct client_stream *stream, uint64_t value)
 {
     struct account_span *span = stream->span;
     stream->span = NULL;
@@ -160,7 +160,7 @@ static bool find_start(struct account *account, struct account_span *span)
 static bool find_end(struct account *account, struct account_span *span)
 {
     float milliseconds = 0;
-    if (stream_reached(span->stream) < span->value ||
+    if (client_stream_reached(span->stream) < span->value ||
         account->cuda->cuEventElapsedTime(&milliseconds, span->start, span->end) != CUDA_OK)
         return false;
     span->to = span->from + (double)milliseconds * 1e6;
@@ -169,7 +169,7 @@ static bool find_end(struct account *account, struct account_span *span)
 
 /* ---- trace ---- */
 
-static void align(struct account *account, const struct account_span *span, uint64_t seen)
+static void align_clock(struct account *account, const struct account_span *span, uint64_t seen)
 {
     double least = (double)span->begun - span->from, most = (double)seen - span->to;
     if (!account->aligned)
@@ -183,7 +183,7 @@ static void align(struct account *account, const struct account_span *span, uint
 
 static void write_span(struct account *account, struct account_span *span, double to)
 {
-    struct stream *stream = span->stream;
+    struct client_stream *stream = span->stream;
     double from = span->from + account->offset;
     struct proto_trace_record record = {
         .kind = TRACE_SPAN,
@@ -240,7 +240,7 @@ static double find_times(struct account *account)
         if (span->started && !span->over) {
             span->over = find_end(account, span);
             if (span->over && traced) {
-                align(account, span, timeline_now());
+                align_clock(account, span, timeline_now());
                 write_span(account, span, span->to);
             }
         }
@@ -300,8 +300,8 @@ static double share_of(const struct partitions *partitions, const uint32_t on[SH
 }
 
 /* All that run, for so long. */
-static void earn(const struct partitions *partitions, struct runner *runners, uint32_t count,
-                 double passed)
+static void earn_time(const struct partitions *partitions, struct runner *runners, uint32_t count,
+                      double passed)
 {
     uint32_t on[SHARE_ATOMS_MAX];
     count_runners(partitions, runners, count, on);
@@ -320,8 +320,8 @@ static struct runner *runner_of(struct runner *runners, uint32_t *count, struct 
     return &runners[(*count)++];
 }
 
-static void sweep(struct account *account, struct edge *edges, uint32_t edge_count,
-                  struct runner *runners)
+static void sweep_edges(struct account *account, struct edge *edges, uint32_t edge_count,
+                        struct runner *runners)
 {
     uint32_t count = 0;
     double last = 0;
@@ -329,7 +329,7 @@ static void sweep(struct account *account, struct edge *edges, uint32_t edge_cou
     for (uint32_t e = 0; e < edge_count; e++) {
         double passed = edges[e].at - last;
         if (e && passed > 0)
-            earn(account->partitions, runners, count, passed);
+            earn_time(account->partitions, runners, count, passed);
         last = edges[e].at;
         struct runner *runner = runner_of(runners, &count, edges[e].span->stream->client);
         uint32_t weight = edges[e].span->weight;
@@ -343,7 +343,7 @@ static void sweep(struct account *account, struct edge *edges, uint32_t edge_cou
                            (uint64_t)(runners[i].earned + 0.5), __ATOMIC_RELAXED);
 }
 
-static void settle(struct account *account, double horizon)
+static void settle_spans(struct account *account, double horizon)
 {
     static const size_t most = ACCOUNT_SPANS;
     struct edge *edges = malloc(2 * most * sizeof *edges);
@@ -361,14 +361,14 @@ static void settle(struct account *account, double horizon)
     }
     /* Without memory this stretch is counted for nobody; the next one is again. */
     if (edges && runners)
-        sweep(account, edges, count, runners);
+        sweep_edges(account, edges, count, runners);
     free(edges);
     free(runners);
     account->settled = horizon;
 }
 
 /* A later start becomes what times are measured from, before floats get too coarse. */
-static void rebase(struct account *account, struct account_span *span)
+static void rebase_times(struct account *account, struct account_span *span)
 {
     if (!account->base || span == account->base || !account->base->over)
         return;
@@ -390,7 +390,7 @@ static void release_settled(struct account *account)
         }
         *link = span->next;
         leave_client(account, span);
-        rebase(account, span);
+        rebase_times(account, span);
         if (span != account->base)
             give_free(account, span);
     }
@@ -402,7 +402,7 @@ void account_collect(struct account *account)
     take_incoming(account);
     double horizon = find_times(account);
     if (horizon > account->settled)
-        settle(account, horizon);
+        settle_spans(account, horizon);
     release_settled(account);
     pthread_mutex_unlock(&account->collecting);
 }

@@ -31,7 +31,7 @@
 #include "server/worker/queue_latency.h"
 
 struct client;
-struct stream;
+struct client_stream;
 
 enum { ACCOUNT_SPANS = 512 };
 
@@ -41,14 +41,14 @@ struct account_client {
     uint64_t copies;
     uint64_t copied_bytes;
     uint64_t gpu_nanoseconds; /* atomic; counted by account_collect */
-    uint64_t waits[WAIT_BUCKETS];
+    uint64_t waits[QUEUE_LATENCY_BUCKETS];
     uint32_t spans; /* that it has; under account->lock */
 };
 
 struct account_span {
     struct account_span *next;
     cuda_event start, end;
-    struct stream *stream;
+    struct client_stream *stream;
     struct share_set atoms; /* that it runs on: the client's may change meanwhile */
     uint64_t value;         /* of the stream's timeline; once reached, the span is over */
     uint64_t first;         /* the value before it */
@@ -82,9 +82,9 @@ cuda_result account_open(struct account *account, const struct cuda_driver *cuda
 void account_close(struct account *account);
 
 /* The batch's first work is about to be submitted on stream->bound. */
-void account_begin(struct account *account, struct stream *stream);
+void account_begin(struct account *account, struct client_stream *stream);
 /* The batch is submitted but for its completion, which will write this value. */
-void account_end(struct account *account, struct stream *stream, uint64_t value);
+void account_end(struct account *account, struct client_stream *stream, uint64_t value);
 
 /* Counts what has ended since. */
 void account_collect(struct account *account);

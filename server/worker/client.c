@@ -12,8 +12,7 @@
 #include "common/error.h"
 
 /* The device writes into it, at the address it gives. */
-static cuda_result register_shm(const struct device *device, const struct shm *shm,
-                                uint64_t *address)
+static cuda_result register_shm(const struct gpu *device, const struct shm *shm, uint64_t *address)
 {
     const struct cuda_driver *cuda = device->cuda;
     cuda_result result = cuda->cuMemHostRegister(
@@ -39,12 +38,12 @@ static int adopt_memories(struct client *client, const int fds[4])
     error = shm_adopt(&client->status, fds[1], ring_status_bytes(streams), true);
     if (error < 0)
         return error;
-    return shm_adopt(&client->twins, fds[2], ring_twin_bytes(streams), true);
+    return shm_adopt(&client->shadows, fds[2], ring_twin_bytes(streams), true);
 }
 
 static void close_unadopted(const struct client *client, const int fds[4])
 {
-    const struct shm *memories[3] = {&client->rings, &client->status, &client->twins};
+    const struct shm *memories[3] = {&client->rings, &client->status, &client->shadows};
     for (int i = 0; i < 3; i++)
         if (memories[i]->fd < 0)
             close(fds[i]);
@@ -53,11 +52,11 @@ static void close_unadopted(const struct client *client, const int fds[4])
 static void release_memories(struct client *client)
 {
     const struct cuda_driver *cuda = client->device->cuda;
-    if (client->twins_device)
-        cuda->cuMemHostUnregister(client->twins.base);
+    if (client->shadows_device)
+        cuda->cuMemHostUnregister(client->shadows.base);
     if (client->status_device)
         cuda->cuMemHostUnregister(client->status.base);
-    shm_release(&client->twins);
+    shm_release(&client->shadows);
     shm_release(&client->status);
     shm_release(&client->rings);
     if (client->doorbell >= 0)
@@ -69,20 +68,20 @@ static void release_memories(struct client *client)
 static void prepare_streams(struct client *client)
 {
     for (uint32_t i = 0; i < client->stream_count; i++) {
-        struct stream *stream = &client->streams[i];
+        struct client_stream *stream = &client->streams[i];
         stream->client = client;
         stream->index = i;
-        stream->twin = (uint64_t *)client->twins.base + i;
+        stream->shadow = (uint64_t *)client->shadows.base + i;
         stream->ring.ring = ring_at(client->rings.base, client->status.base, i);
     }
 }
 
-uint32_t client_create(struct client **out, struct device *device, uint32_t number,
+uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
                        const struct proto_worker_attach *attach, const int fds[4], char *why,
                        size_t why_size)
 {
     struct client *client = calloc(1, sizeof *client);
-    struct stream *streams = calloc(attach->streams, sizeof *streams);
+    struct client_stream *streams = calloc(attach->streams, sizeof *streams);
     if (!client || !streams) {
         snprintf(why, why_size, "no memory for the client's tables");
         free(streams);
@@ -102,7 +101,7 @@ uint32_t client_create(struct client **out, struct device *device, uint32_t numb
     client->shared.priority_last = device->info.priority_least;
     client->stream_count = attach->streams;
     client->streams = streams;
-    client->rings = client->status = client->twins = SHM_NONE;
+    client->rings = client->status = client->shadows = SHM_NONE;
     client->doorbell = fds[3];
     client->shared.frees_end = &client->shared.frees;
 
@@ -118,7 +117,7 @@ uint32_t client_create(struct client **out, struct device *device, uint32_t numb
     }
     cuda_result result = register_shm(device, &client->status, &client->status_device);
     if (result == CUDA_OK)
-        result = register_shm(device, &client->twins, &client->twins_device);
+        result = register_shm(device, &client->shadows, &client->shadows_device);
     if (result != CUDA_OK) {
         snprintf(why, why_size, "registering the client's timelines: %s",
                  cuda_error_sentence(result));
@@ -144,67 +143,13 @@ void client_destroy(struct client *client)
     for (uint32_t i = 0; i < client->stream_count; i++)
         assert(client->streams[i].bound == NULL && "a stream of the client is bound");
     for (uint32_t i = 0; i < client->objects.link_count; i++)
-        shm_release(&client->objects.links[i].twins);
+        shm_release(&client->objects.links[i].shadows);
     free(client->objects.links);
     free(client->objects.functions);
     free(client->objects.events);
     free(client->objects.ranges);
     pthread_mutex_destroy(&client->lock);
     release_memories(client);
-}
-
-static int32_t clamp_priority(const struct client *client, int32_t wish)
-{
-    /* Greater priorities are smaller numbers. */
-    if (wish > client->shared.priority_last)
-        return client->shared.priority_last;
-    return wish < client->shared.priority_first ? client->shared.priority_first : wish;
-}
-
-void client_set_range(struct client *client, int32_t first, int32_t last)
-{
-    client->shared.priority_first = first;
-    client->shared.priority_last = last;
-    for (uint32_t i = 0; i < client->stream_count; i++) {
-        struct stream *stream = &client->streams[i];
-        stream->priority = clamp_priority(client, stream->wish);
-    }
-}
-
-struct stream *client_stream_open(struct client *client, int32_t priority)
-{
-    for (uint32_t i = 0; i < client->stream_count; i++) {
-        struct stream *stream = &client->streams[i];
-        if (stream->state != STREAM_FREE)
-            continue;
-        uint64_t value = stream->ring.value;
-        ring_consumer_open(&stream->ring, stream->ring.ring, value);
-        __atomic_store_n(stream->twin, value, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&stream->written, value, __ATOMIC_SEQ_CST);
-        stream->woken = value;
-        stream->wait = (struct wait){0};
-        stream->watched = false;
-        stream->wish = priority;
-        stream->priority = clamp_priority(client, priority);
-        stream->state = STREAM_OPEN;
-        return stream;
-    }
-    return NULL;
-}
-
-void client_stream_close(struct client *client, struct stream *stream)
-{
-    stream->limit = stream_pushed(stream);
-    stream->state = STREAM_CLOSING;
-    client->shared.closing_count++;
-    client_signal_completer(client);
-}
-
-struct stream *client_stream(struct client *client, uint32_t index)
-{
-    if (index >= client->stream_count || client->streams[index].state == STREAM_FREE)
-        return NULL;
-    return &client->streams[index];
 }
 
 void client_event_forget(struct client *client, uint32_t handle)
@@ -220,7 +165,7 @@ void client_event_forget(struct client *client, uint32_t handle)
 bool client_is_quiet(const struct client *client)
 {
     for (uint32_t i = 0; i < client->stream_count; i++)
-        if (stream_reached(&client->streams[i]) < stream_written(&client->streams[i]))
+        if (client_stream_reached(&client->streams[i]) < client_stream_written(&client->streams[i]))
             return false;
     return true;
 }
@@ -230,6 +175,6 @@ uint32_t client_in_flight(const struct client *client)
     uint64_t sum = 0;
     for (uint32_t i = bits_next(client->shared.busy, 0, client->stream_count);
          i < client->stream_count; i = bits_next(client->shared.busy, i + 1, client->stream_count))
-        sum += client->streams[i].ring.value - stream_reached(&client->streams[i]);
+        sum += client->streams[i].ring.value - client_stream_reached(&client->streams[i]);
     return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
 }

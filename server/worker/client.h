@@ -31,7 +31,7 @@
 #include "server/worker/client_stream.h"
 
 struct client;
-struct module;
+struct client_module;
 
 enum { CLIENT_STREAM_WORDS = PROTO_STREAMS_MAX / 64, CLIENT_EVENTS_MAX = 65536 };
 /* One for each connection of its process to another device; and what a client may look up. */
@@ -39,7 +39,7 @@ enum { CLIENT_LINKS_MAX = 64, CLIENT_FUNCTIONS_MAX = 65536 };
 
 struct function {
     cuda_function handle;
-    struct module *module; /* NULL: a free slot */
+    struct client_module *module; /* NULL: a free slot */
     uint32_t parameter_bytes;
     uint32_t block_threads;
     uint32_t dynamic_bytes; /* most dynamic shared memory */
@@ -47,7 +47,7 @@ struct function {
 
 struct event {
     cuda_event handle; /* NULL: a free slot */
-    const struct memory_free *dying;
+    const struct retirement *dying;
     bool recorded;
 };
 
@@ -57,13 +57,13 @@ enum range_kind { RANGE_DEVICE, RANGE_HOST, RANGE_VARIABLE };
 struct range {
     uint64_t start, end;
     enum range_kind kind;
-    const struct memory_free *dying; /* being freed: only what was issued before may use it */
-    const struct module *module;     /* of a variable */
+    const struct retirement *dying;     /* being freed: only what was issued before may use it */
+    const struct client_module *module; /* of a variable */
 };
 
 /* Timelines of a client on another device. */
 struct link {
-    struct shm twins; /* read-only */
+    struct shm shadows; /* read-only */
     uint32_t streams;
 };
 
@@ -80,7 +80,7 @@ struct client_shared {
     uint32_t watched_count;
     uint32_t closing_count;
     uint32_t in_flight; /* commands, as last counted */
-    struct memory_free *frees, **frees_end;
+    struct retirement *frees, **frees_end;
 
     uint32_t violation; /* VIOLATED: the error number, and the sentence */
     char violation_text[sizeof((struct proto_worker_misbehaved){0}.text)];
@@ -104,7 +104,7 @@ struct client_objects {
 struct client_control {
     uint64_t device_base, window_bytes; /* its part of the device arena */
     uint32_t priority;                  /* 0 normal, 1 and above lower */
-    struct module *modules;
+    struct client_module *modules;
     uint32_t loading; /* jobs that the loaders have of it */
     uint32_t detach_serial;
 };
@@ -128,12 +128,12 @@ struct client {
     /* The same from client_create on; any thread. */
     uint32_t number;
     char name[64];
-    struct device *device;
-    struct shm rings, status, twins;
-    int doorbell;                         /* eventfd */
-    uint64_t status_device, twins_device; /* device addresses of the two */
-    uint32_t stream_count;                /* granted */
-    struct stream *streams;               /* stream.h says what their rules are */
+    struct gpu *device;
+    struct shm rings, status, shadows;
+    int doorbell;                           /* eventfd */
+    uint64_t status_device, shadows_device; /* device addresses of the two */
+    uint32_t stream_count;                  /* granted */
+    struct client_stream *streams;          /* stream.h says what their rules are */
 
     pthread_mutex_t lock;
     struct client_shared shared;
@@ -143,20 +143,20 @@ struct client {
     struct client_signals signals;
 
     /* Under locks that are not the client's: */
-    struct place place;          /* which atoms it may have: the places' lock */
+    struct placement place;      /* which atoms it may have: the places' lock */
     struct gate_client gate;     /* gate.h */
     struct account_client usage; /* account.h */
-    uint64_t kept_bytes;         /* of the budget, by its modules: the budget's lock */
+    uint64_t kept_bytes;         /* that its modules keep: code_memory's lock */
     uint64_t loader_turns[2];    /* each loader's lock, by loader_which */
 };
 
 /*
  * Adopts the descriptors (fds are the client's on success, and closed on failure):
- * rings, status, twins, doorbell. Registers status and twins with the device.
+ * rings, status, shadows, doorbell. Registers status and shadows with the device.
  * Opens stream 0. It is ATTACHING, and has no place and no partition yet.
  * Returns 0 or an error number with a sentence in why.
  */
-uint32_t client_create(struct client **client, struct device *device, uint32_t number,
+uint32_t client_create(struct client **client, struct gpu *device, uint32_t number,
                        const struct proto_worker_attach *attach, const int fds[4], char *why,
                        size_t why_size);
 
@@ -180,20 +180,6 @@ static inline void client_signal_submitter(struct client *client)
 {
     atomic_store(&client->signals.submitter, 1);
 }
-
-/* Its streams have the priorities that this range leaves them, as the driver numbers them. Under
- * the lock. */
-void client_set_range(struct client *client, int32_t first, int32_t last);
-
-/* Opens a free stream, continuing its timeline, with the driver's priority for a wish, within what
- * the client was granted. NULL if all are taken. */
-struct stream *client_stream_open(struct client *client, int32_t priority);
-
-/* What is in its ring now is still carried out; then it is free again. */
-void client_stream_close(struct client *client, struct stream *stream);
-
-/* Stream `index` if it is open (or closing), else NULL. */
-struct stream *client_stream(struct client *client, uint32_t index);
 
 /* Control thread: destroys an event of the table; nothing uses it any more. Takes the lock. */
 void client_event_forget(struct client *client, uint32_t handle);

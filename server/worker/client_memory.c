@@ -45,8 +45,8 @@ static int range_is_free(const struct client *client, uint64_t address, uint64_t
     return at < client->objects.range_count && client->objects.ranges[at].start < end ? -EEXIST : 0;
 }
 
-int memory_range_add(struct client *client, uint64_t address, uint64_t count, enum range_kind kind,
-                     const struct module *module)
+int client_memory_range_add(struct client *client, uint64_t address, uint64_t count,
+                            enum range_kind kind, const struct client_module *module)
 {
     int error = range_is_free(client, address, count);
     if (error < 0)
@@ -68,8 +68,8 @@ int memory_range_add(struct client *client, uint64_t address, uint64_t count, en
     return 0;
 }
 
-struct range *memory_range_exact(struct client *client, uint64_t address, uint64_t count,
-                                 enum range_kind kind)
+struct range *client_memory_range_exact(struct client *client, uint64_t address, uint64_t count,
+                                        enum range_kind kind)
 {
     size_t at = first_after(client, address);
     if (at == client->objects.range_count)
@@ -79,14 +79,15 @@ struct range *memory_range_exact(struct client *client, uint64_t address, uint64
     return same && range->kind == kind ? range : NULL;
 }
 
-void memory_range_remove(struct client *client, struct range *range)
+void client_memory_range_remove(struct client *client, struct range *range)
 {
     size_t at = (size_t)(range - client->objects.ranges);
     client->objects.range_count--;
     memmove(range, range + 1, (client->objects.range_count - at) * sizeof *range);
 }
 
-const struct range *memory_range_find(const struct client *client, uint64_t address, uint64_t count)
+const struct range *client_memory_range_find(const struct client *client, uint64_t address,
+                                             uint64_t count)
 {
     size_t at = first_after(client, address);
     if (at == client->objects.range_count)
@@ -101,7 +102,7 @@ static int range_add_locked(struct client *client, uint64_t address, uint64_t co
                             enum range_kind kind)
 {
     pthread_mutex_lock(&client->lock);
-    int error = memory_range_add(client, address, count, kind, NULL);
+    int error = client_memory_range_add(client, address, count, kind, NULL);
     pthread_mutex_unlock(&client->lock);
     return error;
 }
@@ -111,9 +112,9 @@ static bool range_remove_locked(struct client *client, uint64_t address, uint64_
                                 enum range_kind kind)
 {
     pthread_mutex_lock(&client->lock);
-    struct range *range = memory_range_exact(client, address, count, kind);
+    struct range *range = client_memory_range_exact(client, address, count, kind);
     if (range)
-        memory_range_remove(client, range);
+        client_memory_range_remove(client, range);
     pthread_mutex_unlock(&client->lock);
     return range != NULL;
 }
@@ -126,14 +127,14 @@ static uint32_t refuse_range(struct refusal *why, int error, uint64_t address, u
         error == -EEXIST ? "something of the client is there already" : strerror(-error));
 }
 
-static bool inside(uint64_t address, uint64_t count, uint64_t base, uint64_t bytes)
+static bool is_inside(uint64_t address, uint64_t count, uint64_t base, uint64_t bytes)
 {
     return address >= base && address - base <= bytes && count <= bytes - (address - base);
 }
 
 /* ---- device memory ---- */
 
-static cuda_result create_and_map(const struct device *device, uint64_t address, uint64_t count,
+static cuda_result create_and_map(const struct gpu *device, uint64_t address, uint64_t count,
                                   int *fd)
 {
     const struct cuda_driver *cuda = device->cuda;
@@ -171,11 +172,11 @@ release:
     return result;
 }
 
-uint32_t memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
-                    struct refusal *why)
+uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
+                           struct refusal *why)
 {
-    const struct device *device = client->device;
-    if (!inside(address, count, client->control.device_base, client->control.window_bytes) ||
+    const struct gpu *device = client->device;
+    if (!is_inside(address, count, client->control.device_base, client->control.window_bytes) ||
         address % device->granularity || count % device->granularity)
         return refusal_say(
             why, PROTO_ERROR_INVALID_VALUE,
@@ -196,8 +197,8 @@ uint32_t memory_map(struct client *client, uint64_t address, uint64_t count, int
     return refuse_range(why, error, address, count);
 }
 
-uint32_t memory_clear(const struct client *client, uint64_t address, uint64_t count,
-                      struct refusal *why)
+uint32_t client_memory_clear(const struct client *client, uint64_t address, uint64_t count,
+                             struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     cuda_result result = cuda->cuMemsetD8(address, 0, count);
@@ -207,12 +208,13 @@ uint32_t memory_clear(const struct client *client, uint64_t address, uint64_t co
     return result == CUDA_OK ? 0 : refusal_from_cuda(why, "clearing device memory", result);
 }
 
-uint32_t memory_unmap(struct client *client, uint64_t address, uint64_t count, struct refusal *why)
+uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t count,
+                             struct refusal *why)
 {
     /* Covers no command. */
-    static const struct memory_free stuck = {.kind = MEMORY_FREE_DEVICE};
+    static const struct retirement stuck = {.kind = RETIRE_DEVICE};
     pthread_mutex_lock(&client->lock);
-    struct range *range = memory_range_exact(client, address, count, RANGE_DEVICE);
+    struct range *range = client_memory_range_exact(client, address, count, RANGE_DEVICE);
     /* No command may name it while it goes, nor if it can't go. */
     if (range)
         range->dying = &stuck;
@@ -228,20 +230,20 @@ uint32_t memory_unmap(struct client *client, uint64_t address, uint64_t count, s
     return 0;
 }
 
-void memory_forget(struct client *client, uint64_t address, uint64_t count)
+void client_memory_forget(struct client *client, uint64_t address, uint64_t count)
 {
     range_remove_locked(client, address, count, RANGE_DEVICE);
 }
 
 /* ---- host buffers ---- */
 
-static void unregister(const struct device *device, uint64_t address, uint64_t count)
+static void unregister_steps(const struct gpu *device, uint64_t address, uint64_t count)
 {
     for (uint64_t done = 0; done < count; done += REGISTER_STEP)
         device->cuda->cuMemHostUnregister((void *)(uintptr_t)(address + done));
 }
 
-static cuda_result register_steps(const struct device *device, uint64_t address, uint64_t count)
+static cuda_result register_steps(const struct gpu *device, uint64_t address, uint64_t count)
 {
     const struct cuda_driver *cuda = device->cuda;
     uint64_t done = 0;
@@ -252,7 +254,7 @@ static cuda_result register_steps(const struct device *device, uint64_t address,
         cuda_result result = cuda->cuMemHostRegister(
             start, step, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
         if (result != CUDA_OK) {
-            unregister(device, address, done);
+            unregister_steps(device, address, done);
             return result;
         }
         done += step;
@@ -260,7 +262,7 @@ static cuda_result register_steps(const struct device *device, uint64_t address,
         if (result == CUDA_OK && there != (uint64_t)(uintptr_t)start)
             result = CUDA_ERR_NOT_SUPPORTED;
         if (result != CUDA_OK) {
-            unregister(device, address, done);
+            unregister_steps(device, address, done);
             return result;
         }
     }
@@ -287,15 +289,15 @@ static int reserve_again(uint64_t address, uint64_t count)
     return base == MAP_FAILED ? -errno : 0;
 }
 
-uint32_t memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,
-                         struct refusal *why)
+uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,
+                                struct refusal *why)
 {
-    struct device *device = client->device;
+    struct gpu *device = client->device;
     uint32_t error = check_host_fd(fd, count, why);
     int result = 0;
     if (error)
         goto close_fd;
-    if (!inside(address, count, device->host_base, device->arena_bytes) || address % 4096 ||
+    if (!is_inside(address, count, device->host_base, device->arena_bytes) || address % 4096 ||
         count % 4096) {
         error = refusal_say(why, PROTO_ERROR_INVALID_VALUE,
                             "0x%llx and %llu bytes are not whole pages of the host arena",
@@ -304,7 +306,7 @@ uint32_t memory_host_map(struct client *client, uint64_t address, uint64_t count
     }
     result = range_is_free(client, address, count);
     if (result == 0)
-        result = device_host_take(device, address, count);
+        result = gpu_host_take(device, address, count);
     if (result < 0) {
         error = refuse_range(why, result, address, count);
         goto close_fd;
@@ -321,7 +323,7 @@ uint32_t memory_host_map(struct client *client, uint64_t address, uint64_t count
     }
     result = range_add_locked(client, address, count, RANGE_HOST);
     if (result < 0) {
-        unregister(device, address, count);
+        unregister_steps(device, address, count);
         error = refuse_range(why, result, address, count);
         goto unmap;
     }
@@ -331,22 +333,22 @@ uint32_t memory_host_map(struct client *client, uint64_t address, uint64_t count
 unmap:
     reserve_again(address, count);
 give_back:
-    device_host_return(device, address);
+    gpu_host_return(device, address);
 close_fd:
     close(fd);
     return error;
 }
 
-uint32_t memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
-                           struct refusal *why)
+uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
+                                  struct refusal *why)
 {
     if (!range_remove_locked(client, address, count, RANGE_HOST))
         return refusal_say(why, PROTO_ERROR_INVALID_HANDLE,
                            "no host buffer of the client is mapped at 0x%llx",
                            (unsigned long long)address);
-    unregister(client->device, address, count);
+    unregister_steps(client->device, address, count);
     int result = reserve_again(address, count);
-    device_host_return(client->device, address);
+    gpu_host_return(client->device, address);
     if (result < 0)
         return refusal_say(why, error_from_errno(result), "giving the host buffer back: %s",
                            strerror(-result));

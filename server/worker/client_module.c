@@ -24,39 +24,39 @@ struct named_function {
     char name[];
 };
 
-struct module {
-    struct module *next;
+struct client_module {
+    struct client_module *next;
     uint32_t number;
-    struct image image;
+    struct code_image image;
     struct symbols *symbols; /* NULL until loaded, or if the image is no PTX */
     cuda_module handle;      /* NULL until loaded */
-    struct budget *budget;
+    struct code_memory *code_memory;
     uint64_t kept; /* bytes of it */
-    const struct memory_free *dying;
+    const struct retirement *dying;
     struct named_function *functions;
     bool busy;
 };
 
-struct module *module_find(struct client *client, uint32_t number)
+struct client_module *client_module_find(struct client *client, uint32_t number)
 {
-    struct module *module = client->control.modules;
+    struct client_module *module = client->control.modules;
     while (module && module->number != number)
         module = module->next;
     return module;
 }
 
-uint32_t module_number(const struct module *module)
+uint32_t client_module_number(const struct client_module *module)
 {
     return module->number;
 }
 
-const struct memory_free *module_dying(const struct module *module)
+const struct retirement *client_module_dying(const struct client_module *module)
 {
     return module->dying;
 }
 
-void module_mark_dying(struct client *client, struct module *module,
-                       const struct memory_free *request)
+void client_module_mark_dying(struct client *client, struct client_module *module,
+                              const struct retirement *request)
 {
     module->dying = request;
     for (size_t i = 0; i < client->objects.range_count; i++)
@@ -65,7 +65,7 @@ void module_mark_dying(struct client *client, struct module *module,
             client->objects.ranges[i].dying = request;
 }
 
-static void say_what_stays(const struct client *client, const struct module *module,
+static void say_what_stays(const struct client *client, const struct client_module *module,
                            const struct rewrite *rewrite)
 {
     const char *stays = rewrite_first_that_stays(rewrite);
@@ -77,31 +77,31 @@ static void say_what_stays(const struct client *client, const struct module *mod
                    module->number, stays, rewrite_why_stays(rewrite, stays));
 }
 
-bool module_busy(const struct module *module)
+bool client_module_is_busy(const struct client_module *module)
 {
     return module->busy;
 }
 
-void module_set_busy(struct module *module, bool busy)
+void client_module_set_busy(struct client_module *module, bool busy)
 {
     module->busy = busy;
 }
 
-bool module_loadable(const struct module *module)
+bool client_module_is_loadable(const struct client_module *module)
 {
-    return !module->busy && !module->handle && module->image.kind != IMAGE_NONE;
+    return !module->busy && !module->handle && module->image.kind != CODE_IMAGE_NONE;
 }
 
-uint32_t module_new(struct client *client, uint32_t number, struct budget *budget,
-                    struct module **out, struct refusal *why)
+uint32_t client_module_new(struct client *client, uint32_t number, struct code_memory *code_memory,
+                           struct client_module **out, struct refusal *why)
 {
-    if (module_find(client, number))
+    if (client_module_find(client, number))
         return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "module %u exists already", number);
-    struct module *module = *out = calloc(1, sizeof *module);
+    struct client_module *module = *out = calloc(1, sizeof *module);
     if (!module)
         return refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
     module->number = number;
-    module->budget = budget;
+    module->code_memory = code_memory;
     module->next = client->control.modules;
     client->control.modules = module;
     return 0;
@@ -109,32 +109,34 @@ uint32_t module_new(struct client *client, uint32_t number, struct budget *budge
 
 /* The image and, if it is PTX, its text read, within what one load may have. The caller ends with
  * end_reading. */
-static uint32_t begin_reading(const struct client *client, struct module *module,
+static uint32_t begin_reading(const struct client *client, struct client_module *module,
                               struct rewrite **rewrite, struct refusal *why)
 {
     const struct proto_device_info *info = &client->device->info;
-    size_t most = module->budget->load;
+    size_t max = module->code_memory->load;
     *rewrite = NULL;
-    uint32_t error = image_unpack(&module->image, info->compute_major * 10 + info->compute_minor,
-                                  most, why->text, sizeof why->text);
-    if (error || module->image.kind != IMAGE_PTX)
+    uint32_t error =
+        code_image_unpack(&module->image, info->compute_major * 10 + info->compute_minor, max,
+                          why->text, sizeof why->text);
+    if (error || module->image.kind != CODE_IMAGE_PTX)
         return error;
     return rewrite_open(rewrite, (const char *)module->image.bytes, module->image.count,
-                        most - image_memory(&module->image), why->text, sizeof why->text);
+                        max - code_image_memory(&module->image), why->text, sizeof why->text);
 }
 
-static void end_reading(struct module *module, struct rewrite *rewrite)
+static void end_reading(struct client_module *module, struct rewrite *rewrite)
 {
     rewrite_close(rewrite);
-    image_pack(&module->image);
+    code_image_pack(&module->image);
 }
 
-uint32_t module_inspect(const struct client *client, struct module *module, int fd, uint64_t count,
-                        struct proto_worker_module_needs *needs, struct refusal *why)
+uint32_t client_module_inspect(const struct client *client, struct client_module *module, int fd,
+                               uint64_t count, struct proto_worker_module_needs *needs,
+                               struct refusal *why)
 {
     struct rewrite *rewrite;
     *needs = (struct proto_worker_module_needs){0};
-    uint32_t error = image_open(&module->image, fd, count, why->text, sizeof why->text);
+    uint32_t error = code_image_open(&module->image, fd, count, why->text, sizeof why->text);
     if (error)
         return error;
     error = begin_reading(client, module, &rewrite, why);
@@ -162,8 +164,8 @@ static void first_words(char *to, size_t size, const char *log)
     to[used] = 0;
 }
 
-static uint32_t load(struct client *client, struct module *module, const void *code,
-                     struct refusal *why)
+static uint32_t load_code(struct client *client, struct client_module *module, const void *code,
+                          struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     char log[COMPILER_LOG] = "";
@@ -208,7 +210,7 @@ static bool is_place(struct client *client, uint64_t base, uint64_t bytes)
     if (bytes == 0)
         return true;
     pthread_mutex_lock(&client->lock);
-    const struct range *range = memory_range_find(client, base, bytes);
+    const struct range *range = client_memory_range_find(client, base, bytes);
     bool ours = range && range->kind == RANGE_DEVICE && !range->dying;
     pthread_mutex_unlock(&client->lock);
     return ours && base % REWRITE_ALIGN == 0;
@@ -219,27 +221,27 @@ static bool is_place(struct client *client, uint64_t base, uint64_t bytes)
  * the software GPU keeps a tree like ours and what it made of that; of a cubin any driver keeps
  * about a copy. Of a text that was not understood we take the size of an ordinary tree.
  */
-static uint64_t kept_bytes(const struct client *client, const struct module *module,
+static uint64_t kept_bytes(const struct client *client, const struct client_module *module,
                            const struct rewrite *rewrite)
 {
     if (!rewrite)
         return module->image.count +
-               (client->device->cuda->cuFuncGetParamInfo ? 0 : image_memory(&module->image));
+               (client->device->cuda->cuFuncGetParamInfo ? 0 : code_image_memory(&module->image));
     uint64_t tree = rewrite_tree_bytes(rewrite);
     return symbols_bytes(module->symbols) + 2 * (tree ? tree : TREE_ORDINARY * module->image.count);
 }
 
-static uint32_t keep(struct client *client, struct module *module, const struct rewrite *rewrite,
-                     struct refusal *why)
+static uint32_t charge_kept(struct client *client, struct client_module *module,
+                            const struct rewrite *rewrite, struct refusal *why)
 {
     uint64_t kept = kept_bytes(client, module, rewrite);
-    uint32_t error = budget_keep(module->budget, &client->kept_bytes, kept, why);
+    uint32_t error = code_memory_charge(module->code_memory, &client->kept_bytes, kept, why);
     if (!error)
         module->kept = kept;
     return error;
 }
 
-static uint32_t load_rewritten(struct client *client, struct module *module,
+static uint32_t load_rewritten(struct client *client, struct client_module *module,
                                struct rewrite *rewrite, uint64_t base, struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
@@ -254,10 +256,10 @@ static uint32_t load_rewritten(struct client *client, struct module *module,
         return error;
     module->symbols = rewrite_symbols(rewrite);
     error = module->symbols
-                ? keep(client, module, rewrite, why)
+                ? charge_kept(client, module, rewrite, why)
                 : refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
     if (!error)
-        error = load(client, module, text, why);
+        error = load_code(client, module, text, why);
     free(text);
     if (error)
         return error;
@@ -267,32 +269,32 @@ static uint32_t load_rewritten(struct client *client, struct module *module,
     return refusal_from_cuda(why, "writing the variables' initial values", written);
 }
 
-static void unload(struct client *client, struct module *module)
+static void unload_code(struct client *client, struct client_module *module)
 {
     if (module->handle)
         client->device->cuda->cuModuleUnload(module->handle);
     module->handle = NULL;
     symbols_free(module->symbols);
     module->symbols = NULL;
-    budget_return(module->budget, &client->kept_bytes, module->kept);
+    code_memory_refund(module->code_memory, &client->kept_bytes, module->kept);
     module->kept = 0;
 }
 
-static uint32_t load_read(struct client *client, struct module *module, struct rewrite *rewrite,
-                          uint64_t global_base, struct refusal *why)
+static uint32_t load_read(struct client *client, struct client_module *module,
+                          struct rewrite *rewrite, uint64_t global_base, struct refusal *why)
 {
     uint32_t error;
     if (rewrite)
         error = load_rewritten(client, module, rewrite, global_base, why);
-    else if (!(error = keep(client, module, NULL, why)))
-        error = load(client, module, module->image.bytes, why);
+    else if (!(error = charge_kept(client, module, NULL, why)))
+        error = load_code(client, module, module->image.bytes, why);
     if (error)
-        unload(client, module);
+        unload_code(client, module);
     return error;
 }
 
-uint32_t module_load(struct client *client, struct module *module, uint64_t global_base,
-                     uint32_t *functions, struct refusal *why)
+uint32_t client_module_load(struct client *client, struct client_module *module,
+                            uint64_t global_base, uint32_t *functions, struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     struct rewrite *rewrite;
@@ -306,7 +308,7 @@ uint32_t module_load(struct client *client, struct module *module, uint64_t glob
     if (error)
         return error;
     if (!wanted)
-        image_release(&module->image);
+        code_image_release(&module->image);
     unsigned count = 0;
     if (!cuda->cuModuleGetFunctionCount ||
         cuda->cuModuleGetFunctionCount(&count, module->handle) != CUDA_OK)
@@ -315,7 +317,7 @@ uint32_t module_load(struct client *client, struct module *module, uint64_t glob
     return 0;
 }
 
-static void forget_names(struct client *client, struct module *module)
+static void forget_names(struct client *client, struct client_module *module)
 {
     while (module->functions) {
         struct named_function *gone = module->functions;
@@ -328,27 +330,27 @@ static void forget_names(struct client *client, struct module *module)
     for (size_t i = client->objects.range_count; i-- > 0;)
         if (client->objects.ranges[i].kind == RANGE_VARIABLE &&
             client->objects.ranges[i].module == module)
-            memory_range_remove(client, &client->objects.ranges[i]);
+            client_memory_range_remove(client, &client->objects.ranges[i]);
 }
 
-void module_destroy(struct client *client, struct module *module)
+void client_module_destroy(struct client *client, struct client_module *module)
 {
     pthread_mutex_lock(&client->lock);
     forget_names(client, module);
     pthread_mutex_unlock(&client->lock);
-    struct module **link = &client->control.modules;
+    struct client_module **link = &client->control.modules;
     while (*link != module)
         link = &(*link)->next;
     *link = module->next;
-    unload(client, module);
-    image_release(&module->image);
+    unload_code(client, module);
+    code_image_release(&module->image);
     free(module);
 }
 
-void module_destroy_all(struct client *client)
+void client_module_destroy_all(struct client *client)
 {
     while (client->control.modules)
-        module_destroy(client, client->control.modules);
+        client_module_destroy(client, client->control.modules);
 }
 
 /* ---- kernels ---- */
@@ -363,7 +365,7 @@ static uint32_t attribute(const struct cuda_driver *cuda, cuda_function function
 }
 
 /* What the code itself says, for drivers that don't. */
-static bool layout_in_code(const struct module *module, const char *name, uint32_t *layout,
+static bool layout_in_code(const struct client_module *module, const char *name, uint32_t *layout,
                            uint32_t *count, uint64_t *end)
 {
     if (module->symbols)
@@ -372,7 +374,7 @@ static bool layout_in_code(const struct module *module, const char *name, uint32
 }
 
 /* Offsets and sizes of the parameters: the driver's word, or the code's. */
-static uint32_t read_layout(const struct cuda_driver *cuda, const struct module *module,
+static uint32_t read_layout(const struct cuda_driver *cuda, const struct client_module *module,
                             cuda_function function, const char *name,
                             struct proto_function_info *info, uint32_t *layout, struct refusal *why)
 {
@@ -423,7 +425,7 @@ static uint32_t find_slot(struct client *client)
     return client->objects.function_hint = slot;
 }
 
-static uint32_t add_function(struct client *client, struct module *module, const char *name,
+static uint32_t add_function(struct client *client, struct client_module *module, const char *name,
                              const struct function *function, uint32_t *handle)
 {
     struct named_function *named = malloc(sizeof *named + strlen(name) + 1);
@@ -449,10 +451,10 @@ static uint32_t add_function(struct client *client, struct module *module, const
 }
 
 /* A loaded module that is not on its way out. */
-static uint32_t usable(struct client *client, uint32_t number, struct module **module,
-                       struct refusal *why)
+static uint32_t find_usable(struct client *client, uint32_t number, struct client_module **module,
+                            struct refusal *why)
 {
-    *module = module_find(client, number);
+    *module = client_module_find(client, number);
     if (!*module || (*module)->busy || !(*module)->handle || (*module)->dying)
         return refusal_say(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u", number);
     return 0;
@@ -472,13 +474,14 @@ static uint32_t copy_name(char *to, size_t size, const char *name, size_t length
     return 0;
 }
 
-uint32_t module_function(struct client *client, uint32_t number, const char *name, size_t length,
-                         struct proto_function_info *info, uint32_t *layout, struct refusal *why)
+uint32_t client_module_function(struct client *client, uint32_t number, const char *name,
+                                size_t length, struct proto_function_info *info, uint32_t *layout,
+                                struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     char text[PROTO_NAME_MAX + 1];
-    struct module *module;
-    uint32_t error = usable(client, number, &module, why);
+    struct client_module *module;
+    uint32_t error = find_usable(client, number, &module, why);
     if (!error)
         error = copy_name(text, sizeof text, name, length, why);
     if (error)
@@ -532,8 +535,8 @@ static uint32_t usable_function(struct client *client, uint32_t handle, struct f
     return 0;
 }
 
-uint32_t module_function_set(struct client *client, uint32_t handle, uint32_t value,
-                             struct refusal *why)
+uint32_t client_module_function_set(struct client *client, uint32_t handle, uint32_t value,
+                                    struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     struct function function = {0};
@@ -553,8 +556,8 @@ uint32_t module_function_set(struct client *client, uint32_t handle, uint32_t va
     return 0;
 }
 
-uint32_t module_occupancy(struct client *client, const struct proto_occupancy_get *request,
-                          uint32_t *blocks, struct refusal *why)
+uint32_t client_module_occupancy(struct client *client, const struct proto_occupancy_get *request,
+                                 uint32_t *blocks, struct refusal *why)
 {
     struct function function = {0};
     uint32_t error = usable_function(client, request->function, &function, why);
@@ -574,12 +577,13 @@ uint32_t module_occupancy(struct client *client, const struct proto_occupancy_ge
 
 /* ---- variables ---- */
 
-uint32_t module_global(struct client *client, uint32_t number, const char *name, size_t length,
-                       uint64_t *address, uint64_t *count, struct refusal *why)
+uint32_t client_module_global(struct client *client, uint32_t number, const char *name,
+                              size_t length, uint64_t *address, uint64_t *count,
+                              struct refusal *why)
 {
     char text[PROTO_NAME_MAX + 1];
-    struct module *module;
-    uint32_t error = usable(client, number, &module, why);
+    struct client_module *module;
+    uint32_t error = find_usable(client, number, &module, why);
     if (!error)
         error = copy_name(text, sizeof text, name, length, why);
     if (error)
@@ -598,9 +602,9 @@ uint32_t module_global(struct client *client, uint32_t number, const char *name,
     *address = there;
     *count = bytes;
     pthread_mutex_lock(&client->lock);
-    int added = memory_range_find(client, there, bytes) || bytes == 0
+    int added = client_memory_range_find(client, there, bytes) || bytes == 0
                     ? 0
-                    : memory_range_add(client, there, bytes, RANGE_VARIABLE, module);
+                    : client_memory_range_add(client, there, bytes, RANGE_VARIABLE, module);
     pthread_mutex_unlock(&client->lock);
     if (added < 0)
         return refusal_say(why, error_from_errno(added), "the variable's memory can't be used: %s",

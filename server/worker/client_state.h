@@ -52,12 +52,12 @@ struct client;
 
 enum client_state {
     CLIENT_ATTACHING, /* the control thread alone knows it */
-    CLIENT_ASLEEP,    /* not looked at; its doorbell, a mark or the gate's naming wakes it */
+    CLIENT_ASLEEP,    /* not looked at; its doorbell, a mark or the gate wakes it */
     CLIENT_IDLE,      /* in the scan set; nothing was ready when it was last visited */
     CLIENT_READY,     /* in the scan set; it has more to do */
     CLIENT_FULL,      /* in the scan set; more to do, and as much in flight as it may have */
     CLIENT_PARKED,    /* the same, out of the scan set: the completer sees when there is room */
-    CLIENT_HELD,      /* more to do, not now: the gate names it, or its place marks it */
+    CLIENT_HELD,      /* more to do, not now: the gate or its placement wakes it */
     CLIENT_VIOLATED, /* it broke the protocol: nothing more is read; the supervisor is to be told */
     CLIENT_REPORTED, /* and has been */
     CLIENT_LEAVING,  /* the submitter is to drop it */

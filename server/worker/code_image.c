@@ -16,14 +16,15 @@
 #include "protocol.h"
 
 /* PTX is text whose first directive is .version. */
-static bool looks_like_ptx(const struct image *image)
+static bool looks_like_ptx(const struct code_image *image)
 {
     size_t look = image->count < 65536 ? image->count : 65536;
     return memmem(image->bytes, look, ".version", 8) != NULL;
 }
 
 /* Of a fatbin the best PTX: its variables can be moved. Else the cubin made for this device. */
-static int select_entry(const struct image *image, uint32_t compute, struct fatbin_entry *entry)
+static int select_entry(const struct code_image *image, uint32_t compute,
+                        struct fatbin_entry *entry)
 {
     int found = fatbin_select_ptx(image->bytes, image->count, compute, entry);
     if (found)
@@ -47,7 +48,7 @@ static int select_entry(const struct image *image, uint32_t compute, struct fatb
     return error < 0 ? error : best;
 }
 
-static uint32_t refuse_payload(const struct fatbin_entry *entry, size_t most, int error, char *why,
+static uint32_t refuse_payload(const struct fatbin_entry *entry, size_t max, int error, char *why,
                                size_t why_size)
 {
     char texts[2][UNITS_TEXT];
@@ -59,7 +60,7 @@ static uint32_t refuse_payload(const struct fatbin_entry *entry, size_t most, in
         snprintf(why, why_size,
                  "the fatbin's contents unpack to %s, and one load may have %s of the server's "
                  "memory: split the module, or give gpushared a larger --image-memory",
-                 units_format_bytes(entry->bytes, texts[0]), units_format_bytes(most, texts[1]));
+                 units_format_bytes(entry->bytes, texts[0]), units_format_bytes(max, texts[1]));
         return PROTO_ERROR_SERVER_RESOURCES;
     }
     snprintf(why, why_size, "the fatbin %s",
@@ -69,8 +70,8 @@ static uint32_t refuse_payload(const struct fatbin_entry *entry, size_t most, in
     return PROTO_ERROR_INVALID_IMAGE;
 }
 
-static uint32_t unpack(struct image *image, uint32_t compute, size_t most, char *why,
-                       size_t why_size)
+static uint32_t unpack_entry(struct code_image *image, uint32_t compute, size_t max, char *why,
+                             size_t why_size)
 {
     struct fatbin_entry entry = {0};
     char *payload = NULL;
@@ -84,27 +85,27 @@ static uint32_t unpack(struct image *image, uint32_t compute, size_t most, char 
         return PROTO_ERROR_NO_BINARY_FOR_GPU;
     }
     if (found > 0)
-        found = entry.bytes <= FATBIN_MAX_PAYLOAD && entry.bytes >= most
+        found = entry.bytes <= FATBIN_MAX_PAYLOAD && entry.bytes >= max
                     ? -ENOBUFS
                     : fatbin_payload(&entry, &payload, &bytes);
     if (found < 0)
-        return refuse_payload(&entry, most, found, why, why_size);
+        return refuse_payload(&entry, max, found, why, why_size);
     image->bytes = image->unpacked = (uint8_t *)payload;
     image->count = bytes;
-    image->kind = entry.kind == FATBIN_PTX ? IMAGE_PTX : IMAGE_CUBIN;
+    image->kind = entry.kind == FATBIN_PTX ? CODE_IMAGE_PTX : CODE_IMAGE_CUBIN;
     return 0;
 }
 
-static uint32_t classify(struct image *image, uint32_t compute, size_t most, char *why,
-                         size_t why_size)
+static uint32_t classify_bytes(struct code_image *image, uint32_t compute, size_t max, char *why,
+                               size_t why_size)
 {
     static const uint8_t elf[4] = {0x7f, 'E', 'L', 'F'};
     if (image->count >= sizeof elf && memcmp(image->bytes, elf, sizeof elf) == 0) {
-        image->kind = IMAGE_CUBIN;
+        image->kind = CODE_IMAGE_CUBIN;
         return 0;
     }
     if (image->count >= FATBIN_HEADER_BYTES && fatbin_size(image->bytes))
-        return unpack(image, compute, most, why, why_size);
+        return unpack_entry(image, compute, max, why, why_size);
     /* A text may come with the NUL that ends it in C. */
     while (image->count && image->bytes[image->count - 1] == 0)
         image->count--;
@@ -113,17 +114,18 @@ static uint32_t classify(struct image *image, uint32_t compute, size_t most, cha
             snprintf(why, why_size, "the PTX text has a zero byte inside");
             return PROTO_ERROR_INVALID_PTX;
         }
-        image->kind = IMAGE_PTX;
+        image->kind = CODE_IMAGE_PTX;
         return 0;
     }
     snprintf(why, why_size, "the image is neither PTX text, a cubin nor a fatbin");
     return PROTO_ERROR_INVALID_IMAGE;
 }
 
-uint32_t image_open(struct image *image, int fd, uint64_t count, char *why, size_t why_size)
+uint32_t code_image_open(struct code_image *image, int fd, uint64_t count, char *why,
+                         size_t why_size)
 {
     struct stat status;
-    *image = (struct image){.kind = IMAGE_NONE};
+    *image = (struct code_image){.kind = CODE_IMAGE_NONE};
     if (count == 0 || count > PROTO_IMAGE_MAX) {
         snprintf(why, why_size, "an image must have 1 to %d bytes", PROTO_IMAGE_MAX);
         return PROTO_ERROR_INVALID_VALUE;
@@ -143,33 +145,33 @@ uint32_t image_open(struct image *image, int fd, uint64_t count, char *why, size
     return 0;
 }
 
-uint32_t image_unpack(struct image *image, uint32_t compute, size_t most, char *why,
-                      size_t why_size)
+uint32_t code_image_unpack(struct code_image *image, uint32_t compute, size_t max, char *why,
+                           size_t why_size)
 {
     image->bytes = image->file;
     image->count = image->file_bytes;
-    uint32_t refused = classify(image, compute, most, why, why_size);
+    uint32_t refused = classify_bytes(image, compute, max, why, why_size);
     if (refused)
-        image_release(image);
+        code_image_release(image);
     return refused;
 }
 
-size_t image_memory(const struct image *image)
+size_t code_image_memory(const struct code_image *image)
 {
     return image->unpacked ? image->count : 0;
 }
 
-void image_pack(struct image *image)
+void code_image_pack(struct code_image *image)
 {
     free(image->unpacked);
     image->unpacked = NULL;
     image->bytes = NULL;
 }
 
-void image_release(struct image *image)
+void code_image_release(struct code_image *image)
 {
-    image_pack(image);
+    code_image_pack(image);
     if (image->file)
         munmap(image->file, image->file_bytes);
-    *image = (struct image){.kind = IMAGE_NONE};
+    *image = (struct code_image){.kind = CODE_IMAGE_NONE};
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * image: what a client gave as code: PTX text, a cubin, or a fatbin of which the
+ * code_image: what a client gave as code: PTX text, a cubin, or a fatbin of which the
  * fitting entry is taken.
  *
  * The file is mapped, not copied: it is sealed, nobody can change it any more, and its
  * bytes count against its client's limit already. What a fatbin's entry unpacks to is
- * there only between image_unpack and image_pack.
+ * there only between code_image_unpack and code_image_pack.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CODE_IMAGE_H
 #define GPUSHARE_SERVER_WORKER_CODE_IMAGE_H
@@ -14,10 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum image_kind { IMAGE_NONE, IMAGE_PTX, IMAGE_CUBIN };
+enum code_image_kind { CODE_IMAGE_NONE, CODE_IMAGE_PTX, CODE_IMAGE_CUBIN };
 
-struct image {
-    enum image_kind kind;
+struct code_image {
+    enum code_image_kind kind;
     const uint8_t *bytes; /* NULL: packed */
     size_t count;
     void *file; /* the mapping */
@@ -27,16 +27,17 @@ struct image {
 
 /* Maps count bytes from the start of fd, which must be sealed and stays the caller's. 0 or an error
  * number with a sentence. */
-uint32_t image_open(struct image *image, int fd, uint64_t count, char *why, size_t why_size);
+uint32_t code_image_open(struct code_image *image, int fd, uint64_t count, char *why,
+                         size_t why_size);
 
 /* Says what it is. compute: 90 for compute capability 9.0; most: bytes of memory that unpacking may
  * take. Likewise. */
-uint32_t image_unpack(struct image *image, uint32_t compute, size_t most, char *why,
-                      size_t why_size);
+uint32_t code_image_unpack(struct code_image *image, uint32_t compute, size_t max, char *why,
+                           size_t why_size);
 /* Bytes of memory that it takes unpacked. */
-size_t image_memory(const struct image *image);
+size_t code_image_memory(const struct code_image *image);
 /* Frees them; the kind stays known. */
-void image_pack(struct image *image);
-void image_release(struct image *image);
+void code_image_pack(struct code_image *image);
+void code_image_release(struct code_image *image);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * budget: the worker's own memory for clients' code, which no client may use up.
+ * code_memory: the worker's own memory for clients' code, which no client may use up.
  *
  * Half of it is for loads at work, in equal parts: each reads its image within its
- * part or is refused, and who finds all of them at work waits for its turn. The other
+ * part or is refused; while all of them are at work the next load waits for its turn. The other
  * half is for what loaded modules keep; of that a client may have a quarter.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CODE_MEMORY_H
@@ -15,24 +15,25 @@
 
 #include "server/worker/refusal.h"
 
-enum { BUDGET_LOADS = 2 /* at work at once */ };
+enum { CODE_MEMORY_LOADS = 2 /* at work at once */ };
 
-struct budget {
-    uint64_t load;        /* bytes that one load may take while it works */
-    uint64_t client_most; /* bytes that one client's modules may keep */
-    uint64_t most;        /* ...and all clients' */
+struct code_memory {
+    uint64_t load;       /* bytes that one load may take while it works */
+    uint64_t client_max; /* bytes that one client's modules may keep */
+    uint64_t max;        /* ...and all clients' */
     pthread_mutex_t lock;
     uint64_t kept;
 };
 
 /* bytes: the whole; 0: a quarter of the machine's memory. */
-void budget_open(struct budget *budget, uint64_t bytes);
+void code_memory_open(struct code_memory *code_memory, uint64_t bytes);
 /* Asserts that nothing is kept. */
-void budget_close(struct budget *budget);
+void code_memory_close(struct code_memory *code_memory);
 
 /* Counts bytes that stay, in *client's count too. 0, or an error number and nothing counted. Any
  * thread; *client is looked at under the lock only. */
-uint32_t budget_keep(struct budget *budget, uint64_t *client, uint64_t bytes, struct refusal *why);
-void budget_return(struct budget *budget, uint64_t *client, uint64_t bytes);
+uint32_t code_memory_charge(struct code_memory *code_memory, uint64_t *client, uint64_t bytes,
+                            struct refusal *why);
+void code_memory_refund(struct code_memory *code_memory, uint64_t *client, uint64_t bytes);
 
 #endif

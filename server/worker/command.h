@@ -16,7 +16,7 @@
 #include "server/worker/client.h"
 
 enum {
-    COMMAND_HELD = 1,      /* stays at the head: stream->hold says what for */
+    COMMAND_BLOCKED = 1,   /* stays at the head: stream->hold says what for */
     COMMAND_VIOLATION = 2, /* client->shared.violation and violation_text say which */
     COMMAND_FATAL = 3,     /* the device context is lost: command->fatal, command->during */
 };
@@ -34,7 +34,7 @@ struct command {
 };
 
 /* Makes the events. Returns the driver's result. */
-cuda_result command_open(struct command *command, const struct device *device,
+cuda_result command_open(struct command *command, const struct gpu *device,
                          struct account *account);
 void command_close(struct command *command);
 
@@ -45,10 +45,10 @@ cuda_event command_event(struct command *command);
  * Carries out a descriptor of a bound stream. 0: it takes its place on the
  * timeline (its failure, if any, was reported in the stream's status).
  */
-int command_run(struct command *command, struct stream *stream,
+int command_run(struct command *command, struct client_stream *stream,
                 const struct ring_descriptor *descriptor);
 
 /* Has the device write the stream's value when all so far is done. 0 or COMMAND_FATAL. */
-int command_complete(struct command *command, struct stream *stream);
+int command_complete(struct command *command, struct client_stream *stream);
 
 #endif

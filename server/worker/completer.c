@@ -15,10 +15,10 @@
 
 #define YIELD_NS       5000    /* first looks follow each other at once, but let others run */
 #define PAUSE_FIRST_NS 20000   /* about what a sleep costs anyway */
-#define PAUSE_MOST_NS  500000  /* no sleeper is woken later than this */
-#define PAUSE_LEAST_NS 30000   /* where the device idles until then */
+#define PAUSE_MAX_NS   500000  /* no sleeper is woken later than this */
+#define PAUSE_MIN_NS   30000   /* where the device idles until then */
 #define TICK_NS        5000000 /* how often a busy device is asked whether it lives */
-#define TICKS_MOST     4       /* ticks without work before it goes to sleep */
+#define TICKS_MAX      4       /* ticks without work before it goes to sleep */
 
 static void wake_all(struct completer *completer)
 {
@@ -27,19 +27,19 @@ static void wake_all(struct completer *completer)
     completer->wake_count = 0;
 }
 
-static void wake_later(struct completer *completer, const struct stream *stream)
+static void wake_later(struct completer *completer, const struct client_stream *stream)
 {
     if (completer->wake_count == sizeof completer->wakes / sizeof *completer->wakes)
         wake_all(completer);
     completer->wakes[completer->wake_count++] = timeline_word(stream->ring.ring.status);
 }
 
-static void look_at_stream(struct completer *completer, struct stream *stream,
+static void look_at_stream(struct completer *completer, struct client_stream *stream,
                            struct completer_look *look)
 {
     struct client *client = stream->client;
-    uint64_t reached = stream_reached(stream);
-    bool done = reached >= stream_written(stream);
+    uint64_t reached = client_stream_reached(stream);
+    bool done = reached >= client_stream_written(stream);
     if (reached != stream->woken)
         look->progress = true;
     /* When all is done sleepers are woken whatever they were woken for before: one may have
@@ -60,7 +60,7 @@ static void look_at_stream(struct completer *completer, struct stream *stream,
 static bool any_closed(const struct client *client)
 {
     for (uint32_t i = 0; client->shared.closing_count && i < client->stream_count; i++)
-        if (stream_finished(&client->streams[i]))
+        if (client_stream_has_ended(&client->streams[i]))
             return true;
     return false;
 }
@@ -70,7 +70,7 @@ static bool any_linked_hold_over(const struct client *client)
     for (uint32_t i = bits_next(client->shared.blocked_rings, 0, client->stream_count);
          client->shared.linked_count && i < client->stream_count;
          i = bits_next(client->shared.blocked_rings, i + 1, client->stream_count))
-        if (stream_hold_over(&client->streams[i]))
+        if (client_stream_may_go_on(&client->streams[i]))
             return true;
     return false;
 }
@@ -91,7 +91,7 @@ static void look_at_waits(struct client *client, struct completer_look *look, bo
         client_signal_submitter(client);
         *submitter = true;
     }
-    if (memory_free_any_ready(client) || any_closed(client) || (leaving && client_is_quiet(client)))
+    if (retire_any_ready(client) || any_closed(client) || (leaving && client_is_quiet(client)))
         *control = true;
     look->urgent |= client->shared.watched_count || client_state_is_full(client_state(client)) ||
                     client->shared.linked_count || client->shared.frees ||
@@ -112,17 +112,17 @@ static void look_at_client(struct completer *completer, struct client *client,
     }
     struct gate *gate = &completer->worker->gate;
     if (own.progress)
-        gate_reached(gate, client);
-    own.patience = PAUSE_MOST_NS;
+        gate_note_done(gate, client);
+    own.patience = PAUSE_MAX_NS;
     if (client_state_is_full(client_state(client)) && client->gate.go_on_ns / 2 < own.patience)
         own.patience = client->gate.go_on_ns / 2;
-    if (busy && gate_waited(gate)) {
+    if (busy && gate_has_waiters(gate)) {
         own.patience = 0;
         own.urgent = true;
     }
     look_at_waits(client, &own, control, submitter);
     if (!busy && bits_next(client->shared.ready, 0, client->stream_count) == client->stream_count)
-        place_quiet(&completer->worker->places, &client->place, timeline_now());
+        placement_idle(&completer->worker->places, &client->place, timeline_now());
     own.in_use = busy;
     if (!busy && !own.urgent)
         atomic_store(&client->signals.completer, 0);
@@ -137,7 +137,7 @@ static void look_at_client(struct completer *completer, struct client *client,
 struct completer_look completer_look(struct completer *completer)
 {
     struct worker *worker = completer->worker;
-    struct completer_look look = {.patience = PAUSE_MOST_NS};
+    struct completer_look look = {.patience = PAUSE_MAX_NS};
     bool control = false, submitter = false;
     pthread_mutex_lock(&worker->clients_lock);
     for (uint32_t i = 0; i < worker->client_count; i++)
@@ -155,15 +155,15 @@ struct completer_look completer_look(struct completer *completer)
     return look;
 }
 
-static void tick(struct completer *completer, uint64_t now, bool in_use)
+static void tick_device(struct completer *completer, uint64_t now, bool in_use)
 {
     struct worker *worker = completer->worker;
     if (now - completer->checked < TICK_NS)
         return;
     completer->checked = now;
     account_collect(&worker->account);
-    gate_charge(&worker->gate);
-    places_tick(&worker->places, now);
+    gate_charge_usage(&worker->gate);
+    placements_tick(&worker->places, now);
     worker_reschedule(worker);
     if (!in_use)
         return;
@@ -174,7 +174,7 @@ static void tick(struct completer *completer, uint64_t now, bool in_use)
 
 /* Announces how it is going to rest, then looks once more, so that work which comes in between is
  * either seen here or rings. */
-static void rest(struct completer *completer, enum wake_rest how, uint64_t nanoseconds)
+static void rest_until_woken(struct completer *completer, enum wake_rest how, uint64_t nanoseconds)
 {
     struct wake *wake = &completer->worker->wake;
     uint32_t seen = wake_completer_rests(wake, how);
@@ -186,7 +186,7 @@ static void rest(struct completer *completer, enum wake_rest how, uint64_t nanos
     wake_completer_up(wake);
 }
 
-static void watch(struct completer *completer)
+static void watch_timelines(struct completer *completer)
 {
     uint64_t since = timeline_now();
     uint64_t pause = 0;
@@ -196,14 +196,14 @@ static void watch(struct completer *completer)
         uint64_t now = timeline_now();
         if (look.in_use || look.urgent)
             idle_ticks = 0;
-        tick(completer, now, look.in_use);
+        tick_device(completer, now, look.in_use);
         if (look.progress) {
             since = now;
             pause = 0;
         }
         if (!look.urgent) {
-            bool asleep = !look.in_use && ++idle_ticks > TICKS_MOST;
-            rest(completer, asleep ? WAKE_ASLEEP : WAKE_TICKING, asleep ? 0 : TICK_NS);
+            bool asleep = !look.in_use && ++idle_ticks > TICKS_MAX;
+            rest_until_woken(completer, asleep ? WAKE_ASLEEP : WAKE_TICKING, asleep ? 0 : TICK_NS);
             since = timeline_now();
             pause = 0;
         } else if (now - since < YIELD_NS) {
@@ -211,7 +211,7 @@ static void watch(struct completer *completer)
         } else {
             pause = pause ? pause + pause / 2 : PAUSE_FIRST_NS;
             if (pause > look.patience)
-                pause = look.patience > PAUSE_LEAST_NS ? look.patience : PAUSE_LEAST_NS;
+                pause = look.patience > PAUSE_MIN_NS ? look.patience : PAUSE_MIN_NS;
             struct timespec time = {.tv_nsec = (long)pause};
             nanosleep(&time, NULL);
         }
@@ -223,11 +223,11 @@ static void *completer_main(void *argument)
     struct completer *completer = argument;
     /* The default slack of 50 us would more than double the first pauses. */
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
-    cuda_result result = device_enter(&completer->worker->device);
+    cuda_result result = gpu_enter(&completer->worker->device);
     if (result != CUDA_OK)
         worker_fail(completer->worker, result, "entering the context");
     else
-        watch(completer);
+        watch_timelines(completer);
     return NULL;
 }
 

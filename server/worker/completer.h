@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * completer: watches the private twins of the clients' timelines.
+ * completer: watches the private shadows of the clients' timelines.
  *
  * The device can't wake anybody. While somebody sleeps on a timeline, while the
  * submitter needs room, while a lease waits for the end of another's work, while

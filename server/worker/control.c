@@ -40,7 +40,7 @@ static int progress_client(struct worker *worker, struct client *client)
         if (error < 0)
             return error;
     }
-    int error = control_free_finish(worker, client);
+    int error = control_retire_finish(worker, client);
     if (error < 0)
         return error;
     control_stream_finish(worker, client);
@@ -153,7 +153,7 @@ static int serve_channel(struct worker *worker, struct channel_message *message)
 /* How often it looks whether a partition that nobody has is drained, or one can be made now. */
 #define PLACES_MS 10
 
-static int serve(struct worker *worker, struct channel_message *message)
+static int serve_messages(struct worker *worker, struct channel_message *message)
 {
     struct pollfd polled[2] = {{.fd = worker->channel, .events = POLLIN},
                                {.fd = worker->wake.control_event, .events = POLLIN}};
@@ -185,7 +185,7 @@ int control_serve(struct worker *worker)
         return -ENOMEM;
     int result = reply_send(worker, PROTO_DEVICE_INFO, 0, 0, &worker->device.info);
     if (result == 0)
-        result = serve(worker, message);
+        result = serve_messages(worker, message);
     free(message);
     if (result != CONTROL_CONTEXT_LOST)
         worker_end_clients(worker, PROTO_ERROR_CONNECTION_LOST);

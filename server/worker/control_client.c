@@ -17,16 +17,16 @@
 #include "server/worker/client_module.h"
 
 /* Shows a client to the other threads. 0 or -errno. */
-static int show(struct worker *worker, struct client *client)
+static int show_client(struct worker *worker, struct client *client)
 {
     int error = worker_add_client(worker, client);
-    level_apply(worker);
+    stream_priority_assign(worker);
     if (error == 0)
         error = submitter_add(&worker->submitter, client);
     if (error == 0)
         return 0;
     worker_remove_client(worker, client);
-    level_apply(worker);
+    stream_priority_assign(worker);
     return error;
 }
 
@@ -48,7 +48,7 @@ int control_client_attach(struct request *request)
         return request_refuse(request, error, why);
     error = control_share_take(worker, client, wanted, why, sizeof why);
     if (!error) {
-        int shown = show(worker, client);
+        int shown = show_client(worker, client);
         if (shown == 0)
             return control_share_answer(request, client);
         snprintf(why, sizeof why, "attaching: %s", strerror(-shown));
@@ -87,13 +87,13 @@ int control_client_detach(struct request *request)
 void control_client_used(struct worker *worker, struct client *client,
                          struct proto_worker_usage *used)
 {
-    struct place_view view;
-    place_look(&worker->places, &client->place, timeline_now(), &view);
+    struct placement_view view;
+    placement_view(&worker->places, &client->place, timeline_now(), &view);
     *used = (struct proto_worker_usage){.multiprocessors = view.multiprocessors,
                                         .throttled_threads = view.held_ns};
     account_collect(&worker->account);
-    gate_charge(&worker->gate);
-    gate_usage(&worker->gate, client, used);
+    gate_charge_usage(&worker->gate);
+    gate_read_usage(&worker->gate, client, used);
     pthread_mutex_lock(&client->lock);
     used->launches = client->usage.launches;
     used->copies = client->usage.copies;
@@ -118,22 +118,22 @@ int control_client_link(struct request *request)
 {
     const struct proto_worker_link *wanted = request->body;
     struct client *client = request->client;
-    struct link link = {.twins = SHM_NONE, .streams = wanted->streams};
+    struct link link = {.shadows = SHM_NONE, .streams = wanted->streams};
     int fd = channel_take_fd(request->message, 0);
     if (client->objects.link_count == CLIENT_LINKS_MAX) {
         close(fd);
         return request_refuse(request, PROTO_ERROR_TOO_MANY_OBJECTS,
                               "the client has as many links as it may have");
     }
-    int adopted = shm_adopt(&link.twins, fd, wanted->streams * sizeof(uint64_t), false);
+    int adopted = shm_adopt(&link.shadows, fd, wanted->streams * sizeof(uint64_t), false);
     if (adopted < 0) {
         close(fd);
         return request_refuse(request, error_from_errno(adopted),
                               "the linked timelines can't be used");
     }
     /* The mapping is enough, and descriptors are what this process runs out of first. */
-    close(link.twins.fd);
-    link.twins.fd = -1;
+    close(link.shadows.fd);
+    link.shadows.fd = -1;
     pthread_mutex_lock(&client->lock);
     struct link *links =
         realloc(client->objects.links, (client->objects.link_count + 1) * sizeof *links);
@@ -144,7 +144,7 @@ int control_client_link(struct request *request)
     struct proto_linked linked = {.link = client->objects.link_count};
     pthread_mutex_unlock(&client->lock);
     if (!links) {
-        shm_release(&link.twins);
+        shm_release(&link.shadows);
         return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for a link");
     }
     return request_answer(request, PROTO_LINKED, &linked);
@@ -158,12 +158,12 @@ static void free_all_memory(struct client *client)
     while (client->objects.range_count) {
         struct range range = client->objects.ranges[client->objects.range_count - 1];
         uint64_t count = range.end - range.start;
-        if (range.kind == RANGE_DEVICE && memory_unmap(client, range.start, count, &why)) {
+        if (range.kind == RANGE_DEVICE && client_memory_unmap(client, range.start, count, &why)) {
             log_error("client %u: %s: 0x%llx is lost until this worker ends", client->number,
                       why.text, (unsigned long long)range.start);
-            memory_forget(client, range.start, count);
+            client_memory_forget(client, range.start, count);
         } else if (range.kind != RANGE_DEVICE) {
-            memory_host_unmap(client, range.start, count, &why);
+            client_memory_host_unmap(client, range.start, count, &why);
         }
     }
 }
@@ -171,21 +171,21 @@ static void free_all_memory(struct client *client)
 void control_client_drop(struct worker *worker, struct client *client)
 {
     worker_remove_client(worker, client);
-    level_apply(worker);
+    stream_priority_assign(worker);
     for (uint32_t i = 0; i < client->stream_count; i++) {
         stream_pool_unbind(&worker->pool, &client->streams[i]);
         /* Nothing more will ever be reached: who waits for it on another device must not hang. */
-        __atomic_store_n(client->streams[i].twin, UINT64_MAX, __ATOMIC_RELEASE);
+        __atomic_store_n(client->streams[i].shadow, UINT64_MAX, __ATOMIC_RELEASE);
     }
     account_forget(&worker->account, client);
     stream_pool_forget(&worker->pool, client);
     while (client->shared.frees) {
-        struct memory_free *request = client->shared.frees;
+        struct retirement *request = client->shared.frees;
         client->shared.frees = request->next;
         free(request);
     }
     client->shared.frees_end = &client->shared.frees;
-    module_destroy_all(client); /* with its variables' ranges */
+    client_module_destroy_all(client); /* with its variables' ranges */
     free_all_memory(client);
     for (uint32_t i = 0; i < client->objects.event_count; i++)
         if (client->objects.events[i].handle)

@@ -14,8 +14,8 @@ int control_module_inspect(struct request *request)
 {
     const struct proto_worker_module_inspect *wanted = request->body;
     struct loader_job job = {.kind = LOADER_INSPECT, .count = wanted->count};
-    uint32_t error = module_new(request->client, wanted->module, &request->worker->budget,
-                                &job.module, &job.why);
+    uint32_t error = client_module_new(request->client, wanted->module,
+                                       &request->worker->code_memory, &job.module, &job.why);
     if (error)
         return request_refuse(request, error, job.why.text);
     job.fd = channel_take_fd(request->message, 0);
@@ -23,7 +23,7 @@ int control_module_inspect(struct request *request)
     if (submitted > 0)
         return 0;
     close(job.fd);
-    module_destroy(request->client, job.module);
+    client_module_destroy(request->client, job.module);
     return submitted;
 }
 
@@ -31,10 +31,10 @@ int control_module_load(struct request *request)
 {
     const struct proto_worker_module_load *wanted = request->body;
     struct loader_job job = {.kind = LOADER_LOAD,
-                             .module = module_find(request->client, wanted->module),
+                             .module = client_module_find(request->client, wanted->module),
                              .fd = -1,
                              .global_base = wanted->global_base};
-    if (!job.module || !module_loadable(job.module))
+    if (!job.module || !client_module_is_loadable(job.module))
         return request_refuse(request, PROTO_ERROR_INVALID_HANDLE,
                               "there is no such module to load");
     int submitted = request_submit(request, &request->worker->loader, &job);
@@ -55,7 +55,7 @@ static int answer_load(struct worker *worker, const struct loader_job *job)
         return reply_send_with(worker, PROTO_WORKER_MAPPED, job->serial, number, &mapped, NULL, 0,
                                &job->fd, 1);
     }
-    struct proto_module_loaded loaded = {.module = module_number(job->module),
+    struct proto_module_loaded loaded = {.module = client_module_number(job->module),
                                          .functions = job->functions};
     return reply_send(worker, PROTO_MODULE_LOADED, job->serial, number, &loaded);
 }
@@ -65,9 +65,9 @@ static int finish_load(struct worker *worker, struct loader_job *job)
     struct refusal why;
     int error = answer_load(worker, job);
     if (job->error && job->kind == LOADER_INSPECT)
-        module_destroy(job->client, job->module);
+        client_module_destroy(job->client, job->module);
     if (job->error && job->kind == LOADER_CLEAR)
-        memory_unmap(job->client, job->address, job->count, &why);
+        client_memory_unmap(job->client, job->address, job->count, &why);
     if (job->fd >= 0)
         close(job->fd);
     free(job);
@@ -89,17 +89,17 @@ int control_module_unload(struct request *request)
 {
     const struct proto_module_unload *wanted = request->body;
     struct client *client = request->client;
-    struct module *module = module_find(client, wanted->module);
-    if (!module || module_busy(module) || module_dying(module))
+    struct client_module *module = client_module_find(client, wanted->module);
+    if (!module || client_module_is_busy(module) || client_module_dying(module))
         return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such module");
     pthread_mutex_lock(&client->lock);
-    struct memory_free *asked = memory_free_request(client, MEMORY_FREE_MODULE, request->serial);
+    struct retirement *asked = retire_request(client, RETIRE_MODULE, request->serial);
     if (asked) {
         asked->handle = wanted->module;
-        module_mark_dying(client, module, asked);
+        client_module_mark_dying(client, module, asked);
     }
     pthread_mutex_unlock(&client->lock);
-    return control_free_answer(request, asked);
+    return control_retire_answer(request, asked);
 }
 
 int control_function_get(struct request *request)
@@ -108,9 +108,9 @@ int control_function_get(struct request *request)
     struct proto_function_info info = {0};
     uint32_t layout[2 * PROTO_PARAMETER_COUNT_MAX];
     struct refusal why;
-    uint32_t error =
-        module_function(request->client, wanted->module, (const char *)request->message->tail,
-                        request->message->tail_bytes, &info, layout, &why);
+    uint32_t error = client_module_function(request->client, wanted->module,
+                                            (const char *)request->message->tail,
+                                            request->message->tail_bytes, &info, layout, &why);
     if (error)
         return request_refuse(request, error, why.text);
     return reply_send_with(request->worker, PROTO_FUNCTION_INFO, request->serial, request->number,
@@ -121,7 +121,8 @@ int control_function_set(struct request *request)
 {
     const struct proto_function_set *wanted = request->body;
     struct refusal why;
-    uint32_t error = module_function_set(request->client, wanted->function, wanted->value, &why);
+    uint32_t error =
+        client_module_function_set(request->client, wanted->function, wanted->value, &why);
     return error ? request_refuse(request, error, why.text) : request_done(request);
 }
 
@@ -131,8 +132,8 @@ int control_global_get(struct request *request)
     struct proto_global_info info = {0};
     struct refusal why;
     uint32_t error =
-        module_global(request->client, wanted->module, (const char *)request->message->tail,
-                      request->message->tail_bytes, &info.address, &info.count, &why);
+        client_module_global(request->client, wanted->module, (const char *)request->message->tail,
+                             request->message->tail_bytes, &info.address, &info.count, &why);
     return error ? request_refuse(request, error, why.text)
                  : request_answer(request, PROTO_GLOBAL_INFO, &info);
 }
@@ -141,7 +142,7 @@ int control_occupancy_get(struct request *request)
 {
     struct proto_occupancy_info info = {0};
     struct refusal why;
-    uint32_t error = module_occupancy(request->client, request->body, &info.blocks, &why);
+    uint32_t error = client_module_occupancy(request->client, request->body, &info.blocks, &why);
     return error ? request_refuse(request, error, why.text)
                  : request_answer(request, PROTO_OCCUPANCY_INFO, &info);
 }

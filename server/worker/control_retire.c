@@ -8,31 +8,31 @@
 #include "server/worker/client_module.h"
 #include "server/worker/reply.h"
 
-static uint32_t carry_out(struct client *client, const struct memory_free *request,
+static uint32_t carry_out(struct client *client, const struct retirement *request,
                           struct refusal *why)
 {
     switch (request->kind) {
-    case MEMORY_FREE_NOTHING:
+    case RETIRE_NOTHING:
         return 0;
-    case MEMORY_FREE_DEVICE:
-        return memory_unmap(client, request->address, request->count, why);
-    case MEMORY_FREE_HOST:
-        return memory_host_unmap(client, request->address, request->count, why);
-    case MEMORY_FREE_MODULE:
-        module_destroy(client, module_find(client, request->handle));
+    case RETIRE_DEVICE:
+        return client_memory_unmap(client, request->address, request->count, why);
+    case RETIRE_HOST:
+        return client_memory_host_unmap(client, request->address, request->count, why);
+    case RETIRE_MODULE:
+        client_module_destroy(client, client_module_find(client, request->handle));
         return 0;
-    case MEMORY_FREE_EVENT:
+    case RETIRE_EVENT:
         client_event_forget(client, request->handle);
         return 0;
     }
     return PROTO_ERROR_UNKNOWN;
 }
 
-int control_free_finish(struct worker *worker, struct client *client)
+int control_retire_finish(struct worker *worker, struct client *client)
 {
     for (;;) {
         pthread_mutex_lock(&client->lock);
-        struct memory_free *request = memory_free_take(client);
+        struct retirement *request = retire_take(client);
         pthread_mutex_unlock(&client->lock);
         if (!request)
             return 0;
@@ -50,10 +50,10 @@ int control_free_finish(struct worker *worker, struct client *client)
     }
 }
 
-int control_free_answer(const struct request *request, const struct memory_free *asked)
+int control_retire_answer(const struct request *request, const struct retirement *asked)
 {
     if (!asked)
         return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
     wake_completer(&request->worker->wake, true);
-    return control_free_finish(request->worker, request->client);
+    return control_retire_finish(request->worker, request->client);
 }

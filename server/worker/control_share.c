@@ -14,8 +14,8 @@
 int control_share_answer(const struct request *request, const struct client *client)
 {
     struct worker *worker = request->worker;
-    struct place_view view;
-    place_look(&worker->places, &client->place, timeline_now(), &view);
+    struct placement_view view;
+    placement_view(&worker->places, &client->place, timeline_now(), &view);
     struct proto_worker_attached attached = {
         .multiprocessors = view.most,
         .partitioned = worker->partitions.supported,
@@ -37,16 +37,16 @@ static struct scheduler_limits time_limits(const struct worker *worker, uint32_t
 }
 
 /* Puts a client where it belongs now, if there is room for it. */
-static uint32_t settle(struct worker *worker, struct client *client)
+static uint32_t apply_placement(struct worker *worker, struct client *client)
 {
     struct partition *to;
     uint32_t error = control_share_make_partitions(worker);
     pthread_mutex_lock(&client->lock);
-    enum place_answer said = place_settle(&worker->places, &client->place, &to);
-    if (said == PLACE_MOVE)
+    enum placement_answer said = placement_apply(&worker->places, &client->place, &to);
+    if (said == PLACEMENT_MOVE)
         worker_move_client(worker, client, to);
     pthread_mutex_unlock(&client->lock);
-    return said == PLACE_HOLD && error ? error : 0;
+    return said == PLACEMENT_HOLD && error ? error : 0;
 }
 
 uint32_t control_share_take(struct worker *worker, struct client *client,
@@ -55,19 +55,19 @@ uint32_t control_share_take(struct worker *worker, struct client *client,
     struct scheduler_limits time =
         time_limits(worker, wanted->thread_percentage, wanted->time_request, wanted->time_limit,
                     wanted->priority);
-    struct place_view view;
-    if (place_add(&worker->places, &client->place, wanted->thread_request,
-                  wanted->thread_percentage, why, why_size))
+    struct placement_view view;
+    if (placement_add(&worker->places, &client->place, wanted->thread_request,
+                      wanted->thread_percentage, why, why_size))
         return PROTO_ERROR_INVALID_VALUE;
-    place_look(&worker->places, &client->place, timeline_now(), &view);
+    placement_view(&worker->places, &client->place, timeline_now(), &view);
     if (gate_add(&worker->gate, client, &time, &view.atoms, why, why_size)) {
-        place_remove(&worker->places, &client->place);
+        placement_remove(&worker->places, &client->place);
         return PROTO_ERROR_INVALID_VALUE;
     }
-    gate_own(&worker->gate, client, wanted->owner);
+    gate_set_owner(&worker->gate, client, wanted->owner);
     /* Others' work may have moved it while the gate did not know it. */
-    place_tell(&worker->places, &client->place);
-    uint32_t error = settle(worker, client);
+    placement_notify(&worker->places, &client->place);
+    uint32_t error = apply_placement(worker, client);
     if (error) {
         snprintf(why, why_size, "no partition could be made");
         control_share_give_back(worker, client);
@@ -78,15 +78,15 @@ uint32_t control_share_take(struct worker *worker, struct client *client,
 void control_share_give_back(struct worker *worker, struct client *client)
 {
     gate_remove(&worker->gate, client);
-    place_remove(&worker->places, &client->place);
+    placement_remove(&worker->places, &client->place);
     worker_reschedule(worker);
     if (client->shared.partition)
         partition_put(&worker->partitions, client->shared.partition);
     client->shared.partition = NULL;
 }
 
-static uint32_t change(struct worker *worker, struct client *client,
-                       const struct proto_worker_limits *wanted, char *why, size_t why_size)
+static uint32_t change_limits(struct worker *worker, struct client *client,
+                              const struct proto_worker_limits *wanted, char *why, size_t why_size)
 {
     /* Only this thread changes what was asked. */
     struct scheduler_limits old_time = client->gate.scheduled.limits;
@@ -95,32 +95,33 @@ static uint32_t change(struct worker *worker, struct client *client,
         time_limits(worker, wanted->thread_percentage, wanted->time_request, wanted->time_limit,
                     wanted->priority);
     char unused[SHARE_WHY];
-    if (place_update(&worker->places, &client->place, wanted->thread_request,
-                     wanted->thread_percentage, why, why_size))
+    if (placement_update(&worker->places, &client->place, wanted->thread_request,
+                         wanted->thread_percentage, why, why_size))
         return PROTO_ERROR_INVALID_VALUE;
     uint32_t error = PROTO_ERROR_INVALID_VALUE;
-    if (gate_update(&worker->gate, client, &time, why, why_size) == 0) {
-        error = settle(worker, client);
+    if (gate_set_limits(&worker->gate, client, &time, why, why_size) == 0) {
+        error = apply_placement(worker, client);
         if (error) {
-            gate_update(&worker->gate, client, &old_time, unused, sizeof unused);
+            gate_set_limits(&worker->gate, client, &old_time, unused, sizeof unused);
             snprintf(why, why_size, "no partition could be made");
         }
     }
     if (error) {
-        place_update(&worker->places, &client->place, old_request, old_limit, unused,
-                     sizeof unused);
-        settle(worker, client);
+        placement_update(&worker->places, &client->place, old_request, old_limit, unused,
+                         sizeof unused);
+        apply_placement(worker, client);
         return error;
     }
     client->control.priority = wanted->priority;
-    level_apply(worker);
+    stream_priority_assign(worker);
     return 0;
 }
 
 int control_share_change(struct request *request)
 {
     char why[SCHEDULER_WHY];
-    uint32_t error = change(request->worker, request->client, request->body, why, sizeof why);
+    uint32_t error =
+        change_limits(request->worker, request->client, request->body, why, sizeof why);
     worker_reschedule(request->worker);
     return error ? request_refuse(request, error, why)
                  : control_share_answer(request, request->client);
@@ -137,7 +138,7 @@ int control_share_schedule(struct request *request)
     settings.precision = wanted->precision;
     settings.lease_ns = wanted->lease;
     settings.quantum_ns = wanted->quantum;
-    int refused = gate_set(&worker->gate, &settings, why, sizeof why);
+    int refused = gate_set_schedule(&worker->gate, &settings, why, sizeof why);
     worker_reschedule(worker);
     if (!refused)
         control_trace_mode(worker, wanted->mode);
@@ -150,13 +151,13 @@ int control_share_schedule(struct request *request)
 uint32_t control_share_make_partitions(struct worker *worker)
 {
     struct share_set atoms;
-    struct place *place;
-    while ((place = places_to_make(&worker->places, &atoms))) {
+    struct placement *place;
+    while ((place = placements_to_make(&worker->places, &atoms))) {
         struct client *client = (struct client *)((char *)place - offsetof(struct client, place));
         struct partition *partition;
         uint32_t error = partition_get(&worker->partitions, &atoms, &partition);
         if (error) {
-            places_made(&worker->places, place, NULL);
+            placements_made(&worker->places, place, NULL);
             return error;
         }
         /* Made here so that the submitter need not; if it can't be made the submitter shares one.
@@ -165,7 +166,7 @@ uint32_t control_share_make_partitions(struct worker *worker)
             stream_pool_prepare(&worker->pool, partition, client->streams[0].priority);
         if (cuda_error_is_sticky(made))
             worker_fail(worker, made, "making a stream");
-        places_made(&worker->places, place, partition);
+        placements_made(&worker->places, place, partition);
     }
     return 0;
 }
@@ -201,9 +202,9 @@ static bool drop_unused(struct worker *worker)
 bool control_share_finish(struct worker *worker)
 {
     uint32_t error = control_share_make_partitions(worker);
-    if (error && error != worker->place_error)
+    if (error && error != worker->placement_error)
         log_warning("device %u: a client can't be put on other multiprocessors yet: %s",
                     worker->device.info.device, error_sentence(error));
-    worker->place_error = error;
+    worker->placement_error = error;
     return drop_unused(worker) || error;
 }

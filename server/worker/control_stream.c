@@ -13,7 +13,7 @@ int control_stream_create(struct request *request)
     struct client *client = request->client;
     struct proto_stream_created created = {0};
     pthread_mutex_lock(&client->lock);
-    struct stream *stream = client_stream_open(client, wanted->priority);
+    struct client_stream *stream = client_stream_open(client, wanted->priority);
     if (stream) {
         created.stream = stream->index;
         created.priority = stream->priority;
@@ -33,7 +33,7 @@ int control_stream_destroy(struct request *request)
     const struct proto_stream_destroy *wanted = request->body;
     struct client *client = request->client;
     pthread_mutex_lock(&client->lock);
-    struct stream *stream = client_stream(client, wanted->stream);
+    struct client_stream *stream = client_stream_find(client, wanted->stream);
     bool open = stream && stream->state == STREAM_OPEN;
     if (open)
         client_stream_close(client, stream);
@@ -49,8 +49,8 @@ void control_stream_finish(struct worker *worker, struct client *client)
 {
     pthread_mutex_lock(&client->lock);
     for (uint32_t i = 0; client->shared.closing_count && i < client->stream_count; i++) {
-        struct stream *stream = &client->streams[i];
-        if (!stream_finished(stream))
+        struct client_stream *stream = &client->streams[i];
+        if (!client_stream_has_ended(stream))
             continue;
         stream_pool_unbind(&worker->pool, stream);
         bits_clear(client->shared.ready, i);
@@ -129,14 +129,14 @@ int control_event_destroy(struct request *request)
     if (!find_event(client, wanted->event, &event))
         return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such event");
     pthread_mutex_lock(&client->lock);
-    struct memory_free *asked = memory_free_request(client, MEMORY_FREE_EVENT, 0);
+    struct retirement *asked = retire_request(client, RETIRE_EVENT, 0);
     if (asked) {
         asked->handle = wanted->event;
         client->objects.events[wanted->event - 1].dying = asked;
     }
     pthread_mutex_unlock(&client->lock);
     /* Its caller has no use for the moment at which it is gone. */
-    int error = control_free_answer(request, asked);
+    int error = control_retire_answer(request, asked);
     return error < 0 || !asked ? error : request_done(request);
 }
 

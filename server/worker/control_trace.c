@@ -32,8 +32,8 @@ static void write_held(struct worker *worker)
 {
     uint64_t now = timeline_now();
     for (uint32_t i = 0; i < worker->client_count; i++) {
-        struct place_view view;
-        place_look(&worker->places, &worker->clients[i]->place, now, &view);
+        struct placement_view view;
+        placement_view(&worker->places, &worker->clients[i]->place, now, &view);
         if (view.held_since)
             worker_trace_held(worker, worker->clients[i], view.held_since, now);
     }

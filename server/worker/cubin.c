@@ -16,7 +16,7 @@ struct span {
     size_t size;
 };
 
-static bool cut(struct span whole, uint64_t offset, uint64_t size, struct span *part)
+static bool cut_span(struct span whole, uint64_t offset, uint64_t size, struct span *part)
 {
     if (offset > whole.size || size > whole.size - offset)
         return false;
@@ -29,17 +29,17 @@ static bool section_header(struct span cubin, const Elf64_Ehdr *elf, uint32_t in
 {
     struct span at;
     if (index >= elf->e_shnum || elf->e_shentsize != sizeof *header || elf->e_shoff > cubin.size ||
-        !cut(cubin, elf->e_shoff + (uint64_t)index * sizeof *header, sizeof *header, &at))
+        !cut_span(cubin, elf->e_shoff + (uint64_t)index * sizeof *header, sizeof *header, &at))
         return false;
     memcpy(header, at.bytes, sizeof *header);
     return true;
 }
 
-static bool named(struct span names, uint32_t offset, const char *prefix, const char *name)
+static bool name_equals(struct span names, uint32_t offset, const char *prefix, const char *name)
 {
     size_t first = strlen(prefix), rest = strlen(name);
     struct span at;
-    return cut(names, offset, first + rest + 1, &at) && memcmp(at.bytes, prefix, first) == 0 &&
+    return cut_span(names, offset, first + rest + 1, &at) && memcmp(at.bytes, prefix, first) == 0 &&
            memcmp(at.bytes + first, name, rest + 1) == 0;
 }
 
@@ -54,14 +54,14 @@ static int find_section(struct span cubin, const char *prefix, const char *name,
     memcpy(&elf, cubin.bytes, sizeof elf);
     if (memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
         !section_header(cubin, &elf, elf.e_shstrndx, &header) ||
-        !cut(cubin, header.sh_offset, header.sh_size, &names))
+        !cut_span(cubin, header.sh_offset, header.sh_size, &names))
         return -EINVAL;
     for (uint32_t i = 0; i < elf.e_shnum; i++) {
         if (!section_header(cubin, &elf, i, &header))
             return -EINVAL;
-        if (header.sh_type == SHT_NOBITS || !named(names, header.sh_name, prefix, name))
+        if (header.sh_type == SHT_NOBITS || !name_equals(names, header.sh_name, prefix, name))
             continue;
-        return cut(cubin, header.sh_offset, header.sh_size, found) ? 0 : -EINVAL;
+        return cut_span(cubin, header.sh_offset, header.sh_size, found) ? 0 : -EINVAL;
     }
     return -ENOENT;
 }
@@ -76,17 +76,17 @@ uint64_t cubin_variable_bytes(const uint8_t *cubin, size_t size)
         return 0;
     memcpy(&elf, cubin, sizeof elf);
     if (!section_header(whole, &elf, elf.e_shstrndx, &header) ||
-        !cut(whole, header.sh_offset, header.sh_size, &names))
+        !cut_span(whole, header.sh_offset, header.sh_size, &names))
         return 0;
     for (uint32_t i = 0; i < elf.e_shnum && section_header(whole, &elf, i, &header); i++)
-        if ((named(names, header.sh_name, ".nv.global", "") ||
-             named(names, header.sh_name, ".nv.global", ".init")) &&
+        if ((name_equals(names, header.sh_name, ".nv.global", "") ||
+             name_equals(names, header.sh_name, ".nv.global", ".init")) &&
             __builtin_add_overflow(bytes, header.sh_size, &bytes))
             return UINT64_MAX;
     return bytes;
 }
 
-static uint32_t word(const uint8_t *bytes)
+static uint32_t read_word(const uint8_t *bytes)
 {
     uint32_t value;
     memcpy(&value, bytes, sizeof value);
@@ -96,8 +96,8 @@ static uint32_t word(const uint8_t *bytes)
 /* Its ordinal and offset, and in the upper bits of the last word its size. */
 static int read_parameter(const uint8_t *record, uint32_t *pairs, uint32_t *count, uint64_t *end)
 {
-    uint32_t ordinal = word(record + 4) & 0xffff, offset = word(record + 4) >> 16;
-    uint32_t size = word(record + 8) >> 18;
+    uint32_t ordinal = read_word(record + 4) & 0xffff, offset = read_word(record + 4) >> 16;
+    uint32_t size = read_word(record + 8) >> 18;
     if (ordinal >= PROTO_PARAMETER_COUNT_MAX)
         return -EINVAL;
     pairs[2 * ordinal] = offset;
@@ -123,7 +123,7 @@ int cubin_layout(const uint8_t *cubin, size_t size, const char *kernel, uint32_t
     if (error < 0)
         return error;
     for (size_t at = 0; at + 4 <= info.size;) {
-        uint32_t head = word(info.bytes + at);
+        uint32_t head = read_word(info.bytes + at);
         uint32_t format = head & 0xff, attribute = head >> 8 & 0xff, bytes = head >> 16;
         at += 4;
         if (format != FORMAT_SIZED)

@@ -8,7 +8,7 @@
 #include "common/error.h"
 #include "protocol.h"
 
-static int complain(FILE *to, const char *call, cuda_result result)
+static int print_error(FILE *to, const char *call, cuda_result result)
 {
     const char *name = cuda_error_name(result);
     fprintf(to, "error %u %s failed with %s (%d): %s\n", error_from_cuda(result), call,
@@ -21,17 +21,17 @@ static int print_devices(const struct cuda_driver *driver, FILE *to)
     int count = 0;
     cuda_result result = driver->cuInit(0);
     if (result != CUDA_OK)
-        return complain(to, "cuInit", result);
+        return print_error(to, "cuInit", result);
     result = driver->cuDeviceGetCount(&count);
     if (result != CUDA_OK)
-        return complain(to, "cuDeviceGetCount", result);
+        return print_error(to, "cuDeviceGetCount", result);
     for (int i = 0; i < count; i++) {
         cuda_device device;
         cuda_uuid uuid;
         if ((result = driver->cuDeviceGet(&device, i)) != CUDA_OK)
-            return complain(to, "cuDeviceGet", result);
+            return print_error(to, "cuDeviceGet", result);
         if ((result = driver->cuDeviceGetUuid(&uuid, device)) != CUDA_OK)
-            return complain(to, "cuDeviceGetUuid", result);
+            return print_error(to, "cuDeviceGetUuid", result);
         fprintf(to, "device %d ", i);
         for (size_t byte = 0; byte < sizeof uuid.bytes; byte++)
             fprintf(to, "%02x", uuid.bytes[byte]);
@@ -40,7 +40,7 @@ static int print_devices(const struct cuda_driver *driver, FILE *to)
     return 0;
 }
 
-int list_print(const char *driver_path, FILE *to)
+int device_list_print(const char *driver_path, FILE *to)
 {
     struct cuda_driver driver;
     char why[380];

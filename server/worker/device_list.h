@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * list: what `gpushare-worker --driver PATH --list` prints, for the supervisor,
+ * device_list: what `gpushare-worker --driver PATH --list` prints, for the supervisor,
  * which never opens a driver: a line "device ORDINAL UUID" for each device (UUID:
  * 32 hexadecimal digits), or one line "error NUMBER SENTENCE".
  */
@@ -11,6 +11,6 @@
 #include <stdio.h>
 
 /* Opens the driver, makes no context. Returns the program's exit status. */
-int list_print(const char *driver_path, FILE *to);
+int device_list_print(const char *driver_path, FILE *to);
 
 #endif

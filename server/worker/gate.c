@@ -26,7 +26,7 @@ static bool is_open(const struct gate *gate)
     return __atomic_load_n(&gate->open, __ATOMIC_RELAXED);
 }
 
-/* ---- names ---- */
+/* ---- runnable clients ---- */
 
 static void set_hold(struct gate *gate, struct gate_client *at, enum scheduler_hold hold)
 {
@@ -35,43 +35,43 @@ static void set_hold(struct gate *gate, struct gate_client *at, enum scheduler_h
     gate->watch.changes += at->hold != hold;
     at->hold = hold;
     if (waits && !waited)
-        __atomic_fetch_add(&gate->waiting, 1, __ATOMIC_SEQ_CST);
+        __atomic_fetch_add(&gate->waiters, 1, __ATOMIC_SEQ_CST);
     else if (waited && !waits)
-        __atomic_fetch_sub(&gate->waiting, 1, __ATOMIC_SEQ_CST);
+        __atomic_fetch_sub(&gate->waiters, 1, __ATOMIC_SEQ_CST);
 }
 
-static void name(struct gate *gate, struct gate_client *at)
+static void mark_runnable(struct gate *gate, struct gate_client *at)
 {
     set_hold(gate, at, SCHEDULER_HOLDS);
-    if (at->named || at->dropped)
+    if (at->runnable || at->dropped)
         return;
-    at->named = true;
-    at->named_next = NULL;
-    *(gate->named_last ? &gate->named_last->named_next : &gate->named_first) = at;
-    gate->named_last = at;
+    at->runnable = true;
+    at->runnable_next = NULL;
+    *(gate->runnable_last ? &gate->runnable_last->runnable_next : &gate->runnable_first) = at;
+    gate->runnable_last = at;
 }
 
-static struct gate_client *take_name(struct gate *gate)
+static struct gate_client *take_runnable(struct gate *gate)
 {
-    struct gate_client *at = gate->named_first;
+    struct gate_client *at = gate->runnable_first;
     if (!at)
         return NULL;
-    gate->named_first = at->named_next;
-    if (!gate->named_first)
-        gate->named_last = NULL;
-    at->named = false;
+    gate->runnable_first = at->runnable_next;
+    if (!gate->runnable_first)
+        gate->runnable_last = NULL;
+    at->runnable = false;
     return at;
 }
 
-static void forget_name(struct gate *gate, const struct gate_client *gone)
+static void forget_runnable(struct gate *gate, const struct gate_client *gone)
 {
-    struct gate_client *kept = gate->named_first;
-    gate->named_first = gate->named_last = NULL;
+    struct gate_client *kept = gate->runnable_first;
+    gate->runnable_first = gate->runnable_last = NULL;
     while (kept) {
-        struct gate_client *next = kept->named_next;
-        kept->named = false;
+        struct gate_client *next = kept->runnable_next;
+        kept->runnable = false;
         if (kept != gone)
-            name(gate, kept);
+            mark_runnable(gate, kept);
         kept = next;
     }
 }
@@ -83,7 +83,7 @@ static struct gate_client *gate_client_of(struct scheduler_client *scheduled)
 }
 
 /* A lease that is over and whose last work is about to end. */
-static void find_ending(struct gate *gate, uint64_t now)
+static void look_for_ending(struct gate *gate, uint64_t now)
 {
     for (uint32_t i = 0; i < gate->scheduler.lane_count && !gate->ending; i++) {
         const struct scheduler_lane *lane = &gate->scheduler.lanes[i];
@@ -97,23 +97,23 @@ static void find_ending(struct gate *gate, uint64_t now)
 }
 
 /* After whatever was told: the scheduler's names, and when to look next. */
-static void settle(struct gate *gate, uint64_t now)
+static void apply_decisions(struct gate *gate, uint64_t now)
 {
     uint64_t next = SCHEDULER_NEVER;
     gate->ending = NULL;
     if (!is_open(gate)) {
         struct scheduler_client *named;
         while ((named = scheduler_decide(&gate->scheduler, now))) {
-            name(gate, gate_client_of(named));
+            mark_runnable(gate, gate_client_of(named));
             /* The next of the lower levels is named when this one has taken its place. */
             if (named->low_turn)
                 break;
         }
         next = scheduler_next_event(&gate->scheduler, now);
-        find_ending(gate, now);
+        look_for_ending(gate, now);
     }
-    __atomic_store_n(&gate->awaits, gate->ending != NULL, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&gate->next, gate->named_first ? 0 : next, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&gate->has_ending, gate->ending != NULL, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&gate->next, gate->runnable_first ? 0 : next, __ATOMIC_SEQ_CST);
     if (gate_trace_wanted(&gate->watch))
         gate_trace_look(gate, now);
 }
@@ -145,7 +145,7 @@ static void set_windows(const struct gate *gate, struct gate_client *at)
 }
 
 /* Under both locks. The scheduler is told what happened since it was last told. */
-static void count(struct gate *gate, struct client *client, uint64_t now)
+static void count_in_flight(struct gate *gate, struct client *client, uint64_t now)
 {
     struct gate_client *at = &client->gate;
     struct scheduler_client *scheduled = &at->scheduled;
@@ -170,7 +170,7 @@ static uint32_t rings_with_work(const struct client *client)
 /* ---- the submitter ---- */
 
 /* Under the client's lock and the gate's. */
-static uint32_t block(struct client *client)
+static uint32_t find_resume_point(struct client *client)
 {
     struct gate_client *at = &client->gate;
     at->go_on_at = client->shared.in_flight / 2;
@@ -178,54 +178,54 @@ static uint32_t block(struct client *client)
     return 0;
 }
 
-static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t most)
+static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t max)
 {
     struct gate_client *at = &client->gate;
-    if (client->shared.in_flight + most > at->window) {
+    if (client->shared.in_flight + max > at->window) {
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
-        count(gate, client, timeline_now());
+        count_in_flight(gate, client, timeline_now());
         at->since_exact = true; /* it is about to submit */
         if (client->shared.in_flight >= at->window)
-            block(client);
+            find_resume_point(client);
         pthread_mutex_unlock(&gate->lock);
     }
     return client->shared.in_flight < at->window
-               ? least_of(at->window - client->shared.in_flight, most)
+               ? least_of(at->window - client->shared.in_flight, max)
                : 0;
 }
 
-static uint32_t ask(struct gate *gate, struct client *client, uint32_t most, bool *held)
+static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t max, bool *held)
 {
     struct gate_client *at = &client->gate;
     struct scheduler_client *scheduled = &at->scheduled;
     uint64_t now = timeline_now();
     scheduled->rings = rings_with_work(client);
-    count(gate, client, now);
+    count_in_flight(gate, client, now);
     at->since_exact = true;
     scheduler_wants(&gate->scheduler, scheduled, now);
     struct scheduler_answer answer = scheduler_may_submit(&gate->scheduler, scheduled, now);
-    uint32_t room = least_of(answer.room, most);
+    uint32_t room = least_of(answer.room, max);
     enum scheduler_hold hold = answer.room ? SCHEDULER_HOLDS : answer.hold;
     *held = hold != SCHEDULER_HOLDS;
     set_hold(gate, at, hold);
     /* Told at once: else a lease could pass on while its client's work is on its way. */
     scheduler_submitted(&gate->scheduler, scheduled, room, now);
-    settle(gate, now);
-    return room ? room : block(client);
+    apply_decisions(gate, now);
+    return room ? room : find_resume_point(client);
 }
 
-uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t most, bool *held)
+uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t max, bool *held)
 {
     *held = false;
     if (is_open(gate))
-        return room_while_open(gate, client, most);
+        return room_while_open(gate, client, max);
     pthread_mutex_lock(&gate->lock);
     /* It may have been opened meanwhile; then it is not to be asked. */
     bool open = is_open(gate);
-    uint32_t room = open ? 0 : ask(gate, client, most, held);
+    uint32_t room = open ? 0 : ask_scheduler(gate, client, max, held);
     pthread_mutex_unlock(&gate->lock);
-    return open ? room_while_open(gate, client, most) : room;
+    return open ? room_while_open(gate, client, max) : room;
 }
 
 void gate_leave(struct gate *gate, struct client *client, bool more)
@@ -234,30 +234,30 @@ void gate_leave(struct gate *gate, struct client *client, bool more)
         return;
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
-    count(gate, client, now);
+    count_in_flight(gate, client, now);
     if (!more) {
         scheduler_idle(&gate->scheduler, &client->gate.scheduled, now);
         set_hold(gate, &client->gate, SCHEDULER_HOLDS);
     }
-    settle(gate, now);
+    apply_decisions(gate, now);
     pthread_mutex_unlock(&gate->lock);
 }
 
-struct client *gate_named(struct gate *gate)
+struct client *gate_next_runnable(struct gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
-    struct gate_client *at = take_name(gate);
+    struct gate_client *at = take_runnable(gate);
     if (!at) {
-        settle(gate, timeline_now());
-        at = take_name(gate);
+        apply_decisions(gate, timeline_now());
+        at = take_runnable(gate);
     }
-    if (at && !gate->named_first)
-        settle(gate, timeline_now());
+    if (at && !gate->runnable_first)
+        apply_decisions(gate, timeline_now());
     pthread_mutex_unlock(&gate->lock);
     return at ? at->client : NULL;
 }
 
-struct client *gate_ending(struct gate *gate)
+struct client *gate_find_ending(struct gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
     struct gate_client *at = gate->ending;
@@ -271,29 +271,29 @@ void gate_drop(struct gate *gate, struct client *client)
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
     struct gate_client *at = &client->gate;
-    if (at->named)
-        forget_name(gate, at);
+    if (at->runnable)
+        forget_runnable(gate, at);
     at->dropped = true;
     if (at->added) {
         scheduler_idle(&gate->scheduler, &at->scheduled, now);
         set_hold(gate, at, SCHEDULER_HOLDS);
-        settle(gate, now);
+        apply_decisions(gate, now);
     }
     pthread_mutex_unlock(&gate->lock);
 }
 
 /* ---- any thread ---- */
 
-void gate_reached(struct gate *gate, struct client *client)
+void gate_note_done(struct gate *gate, struct client *client)
 {
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
-    count(gate, client, now);
-    settle(gate, now);
+    count_in_flight(gate, client, now);
+    apply_decisions(gate, now);
     pthread_mutex_unlock(&gate->lock);
 }
 
-static void charge(struct gate *gate, struct gate_client *at, uint64_t now)
+static void charge_client(struct gate *gate, struct gate_client *at, uint64_t now)
 {
     uint64_t total = __atomic_load_n(&at->client->usage.gpu_nanoseconds, __ATOMIC_RELAXED);
     if (total > at->charged_gpu)
@@ -301,17 +301,17 @@ static void charge(struct gate *gate, struct gate_client *at, uint64_t now)
     at->charged_gpu = total;
 }
 
-void gate_charge(struct gate *gate)
+void gate_charge_usage(struct gate *gate)
 {
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
     for (struct gate_client *at = gate->first; at; at = at->next)
-        charge(gate, at, now);
-    settle(gate, now);
+        charge_client(gate, at, now);
+    apply_decisions(gate, now);
     pthread_mutex_unlock(&gate->lock);
 }
 
-void gate_usage(struct gate *gate, struct client *client, struct proto_worker_usage *usage)
+void gate_read_usage(struct gate *gate, struct client *client, struct proto_worker_usage *usage)
 {
     const struct scheduler_client *scheduled = &client->gate.scheduled;
     pthread_mutex_lock(&gate->lock);
@@ -342,7 +342,7 @@ static bool may_be_open(const struct gate *gate)
 }
 
 /* From here on everybody asks; what is in flight already is told. */
-static void shut(struct gate *gate)
+static void shut_gate(struct gate *gate)
 {
     if (!is_open(gate))
         return;
@@ -350,30 +350,30 @@ static void shut(struct gate *gate)
     /* Who submits still believing in an open gate does so under its client's lock. */
     for (struct gate_client *at = gate->first; at; at = at->next) {
         pthread_mutex_lock(&at->client->lock);
-        gate_reached(gate, at->client);
+        gate_note_done(gate, at->client);
         pthread_mutex_unlock(&at->client->lock);
     }
 }
 
 /* Under the lock: everybody looks anew, but for one that the submitter doesn't know yet. */
-static void name_all(struct gate *gate, const struct gate_client *newcomer)
+static void mark_all_runnable(struct gate *gate, const struct gate_client *newcomer)
 {
     for (struct gate_client *at = gate->first; at; at = at->next)
         if (at != newcomer)
-            name(gate, at);
+            mark_runnable(gate, at);
 }
 
 /* Opens it if it may be. newcomer: see name_all; or NULL. */
-static void reopen(struct gate *gate, const struct gate_client *newcomer)
+static void reopen_gate(struct gate *gate, const struct gate_client *newcomer)
 {
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
     bool open = may_be_open(gate);
     for (struct gate_client *at = gate->first; at && open; at = at->next)
         scheduler_idle(&gate->scheduler, &at->scheduled, now);
-    name_all(gate, newcomer);
+    mark_all_runnable(gate, newcomer);
     __atomic_store_n(&gate->open, open, __ATOMIC_SEQ_CST);
-    settle(gate, now);
+    apply_decisions(gate, now);
     pthread_mutex_unlock(&gate->lock);
 }
 
@@ -407,17 +407,17 @@ void gate_close(struct gate *gate)
     pthread_mutex_destroy(&gate->lock);
 }
 
-int gate_set(struct gate *gate, const struct scheduler_settings *settings, char *why,
-             size_t why_size)
+int gate_set_schedule(struct gate *gate, const struct scheduler_settings *settings, char *why,
+                      size_t why_size)
 {
-    shut(gate);
+    shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
     int result = scheduler_set(&gate->scheduler, settings, now, why, why_size);
     if (gate_trace_wanted(&gate->watch))
         gate_trace_look(gate, now);
     pthread_mutex_unlock(&gate->lock);
-    reopen(gate, NULL);
+    reopen_gate(gate, NULL);
     return result;
 }
 
@@ -438,42 +438,42 @@ int gate_add(struct gate *gate, struct client *client, const struct scheduler_li
         gate->first = at;
     }
     bool open = may_be_open(gate);
-    settle(gate, now);
+    apply_decisions(gate, now);
     pthread_mutex_unlock(&gate->lock);
     if (!open && is_open(gate)) {
-        shut(gate);
+        shut_gate(gate);
         /* Its attaching may fail still, and then it is freed at once. */
-        reopen(gate, at);
+        reopen_gate(gate, at);
     }
     return result;
 }
 
-void gate_own(struct gate *gate, struct client *client, uint32_t owner)
+void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner)
 {
     pthread_mutex_lock(&gate->lock);
     scheduler_own(&gate->scheduler, &client->gate.scheduled, owner, timeline_now());
     pthread_mutex_unlock(&gate->lock);
 }
 
-int gate_update(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-                char *why, size_t why_size)
+int gate_set_limits(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
+                    char *why, size_t why_size)
 {
-    shut(gate);
+    shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
     int result = scheduler_update(&gate->scheduler, &client->gate.scheduled, limits, timeline_now(),
                                   why, why_size);
     pthread_mutex_unlock(&gate->lock);
-    reopen(gate, NULL);
+    reopen_gate(gate, NULL);
     return result;
 }
 
-void gate_place(struct gate *gate, struct client *client, const struct share_set *atoms)
+void gate_set_atoms(struct gate *gate, struct client *client, const struct share_set *atoms)
 {
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
     if (client->gate.added && !share_set_empty(atoms)) {
         scheduler_place(&gate->scheduler, &client->gate.scheduled, atoms, now);
-        settle(gate, now);
+        apply_decisions(gate, now);
     }
     pthread_mutex_unlock(&gate->lock);
 }
@@ -489,16 +489,16 @@ void gate_remove(struct gate *gate, struct client *client)
     while (*link != at)
         link = &(*link)->next;
     *link = at->next;
-    if (at->named)
-        forget_name(gate, at);
+    if (at->runnable)
+        forget_runnable(gate, at);
     set_hold(gate, at, SCHEDULER_HOLDS);
     gate_trace_forget(gate, at, now);
-    charge(gate, at, now); /* else who leaves at once has had it for nothing */
+    charge_client(gate, at, now); /* else who leaves at once has had it for nothing */
     scheduler_remove(&gate->scheduler, &at->scheduled, now);
     at->added = false;
     bool open = may_be_open(gate);
-    settle(gate, now);
+    apply_decisions(gate, now);
     pthread_mutex_unlock(&gate->lock);
     if (open && !is_open(gate))
-        reopen(gate, NULL);
+        reopen_gate(gate, NULL);
 }

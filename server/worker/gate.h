@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * gate: who of the clients may hand work to the device now, and how much of it.
+ * gate: which clients may hand work to the device now, and how much of it.
  *
- * server/scheduler/ decides; this tells it what happens and passes its names on. What
- * a client has in flight is counted from its timelines each time; the scheduler is told
- * the difference.
+ * server/scheduler/ decides. The gate tells the scheduler what happens, and tells the submitter
+ * which clients the scheduler lets go on: these are runnable. The gate counts what a client has in
+ * flight from its timelines, and tells the scheduler the difference.
  *
- * Open, that is in concurrent mode while no duty binds and all clients are equally
- * urgent, nobody is ever held and the scheduler is not asked: the submitter compares two
- * numbers. What a client may have in flight is then found anew only when it may be much.
+ * In concurrent mode, while no client has a duty cycle and all have the same priority, the gate is
+ * open: it holds no client and does not ask the scheduler. The submitter compares two numbers; the
+ * gate counts a client's work in flight only when it may have reached the client's window.
  *
- * Who is on hold is left alone until it is named: gate_next says when to look, and what
- * other threads report may bring that forward.
+ * The submitter leaves a held client alone until the gate makes it runnable. gate_next says when to
+ * ask for runnable clients; reports of other threads may bring that time forward.
  *
  * The gate's lock is the innermost of all: it is taken under worker->clients_lock, client->lock and
  * the lock of the places, and nothing is taken under it. No call takes longer than a
@@ -36,8 +36,10 @@ struct gate_client {
     struct scheduler_client scheduled;
     struct client *client;
     struct gate_client *next; /* of all; changed by the control thread */
-    struct gate_client *named_next;
-    bool added, named, dropped;
+    struct gate_client *runnable_next;
+    bool added;                      /* the scheduler knows it */
+    bool runnable;                   /* in the gate's list of runnable clients */
+    bool dropped;                    /* by the submitter: never runnable again */
     enum scheduler_hold hold;        /* why it is on hold; SCHEDULER_HOLDS */
     uint64_t charged_gpu;            /* of usage.gpu_nanoseconds */
     enum scheduler_hold traced_hold; /* gate_trace's */
@@ -57,10 +59,10 @@ struct gate {
     pthread_mutex_t lock;
     struct scheduler scheduler;
     struct gate_client *first;
-    struct gate_client *named_first, *named_last;
-    struct gate_client *ending; /* see gate_ending; or NULL */
-    uint32_t awaits;            /* atomic: there is one */
-    uint32_t waiting;           /* atomic: clients that wait for others' work to end */
+    struct gate_client *runnable_first, *runnable_last;
+    struct gate_client *ending; /* see gate_find_ending; or NULL */
+    uint32_t has_ending;        /* atomic: there is one */
+    uint32_t waiters;           /* atomic: clients that wait for others' work to end */
     uint32_t open;              /* atomic */
     uint64_t next;              /* atomic, ns */
     struct gate_trace watch;
@@ -77,19 +79,19 @@ void gate_close(struct gate *gate);
 
 /* As the calls of the scheduler: 0, or SCHEDULER_OVERCOMMITTED or -EINVAL with a sentence, and then
  * nothing changed. Other settings bind at once, with work in flight. */
-int gate_set(struct gate *gate, const struct scheduler_settings *settings, char *why,
-             size_t why_size);
-/* atoms as in scheduler_add. The client is not named before it was at the gate: until the submitter
- * knows it, it may be removed and freed at once. */
+int gate_set_schedule(struct gate *gate, const struct scheduler_settings *settings, char *why,
+                      size_t why_size);
+/* atoms as in scheduler_add. The client is not runnable before it was at the gate: until the
+ * submitter knows it, it may be removed and freed at once. */
 int gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
              const struct share_set *atoms, char *why, size_t why_size);
 /* As scheduler_own, right after gate_add. */
-void gate_own(struct gate *gate, struct client *client, uint32_t owner);
-int gate_update(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-                char *why, size_t why_size);
+void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner);
+int gate_set_limits(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
+                    char *why, size_t why_size);
 /* Any thread, under the lock of the places: the client's work runs on these from now on. An empty
  * set and a client that was not added change nothing. */
-void gate_place(struct gate *gate, struct client *client, const struct share_set *atoms);
+void gate_set_atoms(struct gate *gate, struct client *client, const struct share_set *atoms);
 /* Nothing of the client is in flight. Idempotent. */
 void gate_remove(struct gate *gate, struct client *client);
 
@@ -97,42 +99,43 @@ void gate_remove(struct gate *gate, struct client *client);
 
 /*
  * The client has work. Returns how many commands it may submit, `most` at most; they count as
- * submitted until gate_leave. 0: on hold if *held, and it will be named; else it may go on when
+ * submitted until gate_leave. 0: held if *held, and it will be runnable; else it may go on when
  * go_on_at commands are left in flight.
  */
-uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t most, bool *held);
+uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t max, bool *held);
 /* It submitted what it did (gate_client.submitted); `more`: and has work left. */
 void gate_leave(struct gate *gate, struct client *client, bool more);
 
 /* ---- the submitter, without locks held ---- */
 
-/* A client that may go on, or that should look; NULL: no more. Never one that was dropped. */
-struct client *gate_named(struct gate *gate);
-/* Whose lease is over and whose last work is about to end, while others wait for that: its end is
- * to be looked for (gate_reached) without a pause. NULL: nobody's. */
-struct client *gate_ending(struct gate *gate);
-/* The client is left alone from now on: it has no work, and is named no more. */
+/* A client that may go on, or that should ask again; NULL if there is no other. Never a client that
+ * was dropped. */
+struct client *gate_next_runnable(struct gate *gate);
+/* The client whose lease has expired and whose last command is about to finish while others wait;
+ * poll it with gate_note_done. NULL if there is none. */
+struct client *gate_find_ending(struct gate *gate);
+/* The client is left alone from now on: it has no work, and is never runnable again. */
 void gate_drop(struct gate *gate, struct client *client);
 
 /* ---- any thread ---- */
 
 /* Under client->lock: work of it is done. */
-void gate_reached(struct gate *gate, struct client *client);
-/* What the account has counted since is charged. */
-void gate_charge(struct gate *gate);
+void gate_note_done(struct gate *gate, struct client *client);
+/* Charges the GPU time that the account has counted since the last call. */
+void gate_charge_usage(struct gate *gate);
 /* The fields of time and waiting. */
-void gate_usage(struct gate *gate, struct client *client, struct proto_worker_usage *usage);
+void gate_read_usage(struct gate *gate, struct client *client, struct proto_worker_usage *usage);
 /* Whether a lease, or room for lower levels, is waited for: ends of work are to be seen at once. */
-static inline bool gate_waited(const struct gate *gate)
+static inline bool gate_has_waiters(const struct gate *gate)
 {
-    return __atomic_load_n(&gate->waiting, __ATOMIC_SEQ_CST) != 0;
+    return __atomic_load_n(&gate->waiters, __ATOMIC_SEQ_CST) != 0;
 }
-/* Whether to ask gate_ending. */
-static inline bool gate_awaits(const struct gate *gate)
+/* Whether to ask gate_find_ending. */
+static inline bool gate_has_ending(const struct gate *gate)
 {
-    return __atomic_load_n(&gate->awaits, __ATOMIC_RELAXED);
+    return __atomic_load_n(&gate->has_ending, __ATOMIC_RELAXED);
 }
-/* When gate_named is to be called; 0: now. SCHEDULER_NEVER. */
+/* When gate_next_runnable is to be called; 0: now. SCHEDULER_NEVER. */
 static inline uint64_t gate_next(const struct gate *gate)
 {
     return __atomic_load_n(&gate->next, __ATOMIC_SEQ_CST);

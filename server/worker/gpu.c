@@ -32,7 +32,7 @@ static uint32_t refuse_cuda(char *why, size_t size, const char *call, cuda_resul
                   cuda_error_sentence(result), name ? name : "unnamed");
 }
 
-static int attribute(const struct device *device, cuda_device_attribute which)
+static int attribute(const struct gpu *device, cuda_device_attribute which)
 {
     int value = 0;
     if (device->cuda->cuDeviceGetAttribute(&value, which, device->handle) != CUDA_OK)
@@ -40,7 +40,7 @@ static int attribute(const struct device *device, cuda_device_attribute which)
     return value;
 }
 
-static uint32_t reserve_device_arena(struct device *device, uint64_t base, char *why, size_t size)
+static uint32_t reserve_device_arena(struct gpu *device, uint64_t base, char *why, size_t size)
 {
     cuda_device_ptr strays[RESERVE_ATTEMPTS];
     unsigned stray_count = 0;
@@ -66,7 +66,7 @@ static uint32_t reserve_device_arena(struct device *device, uint64_t base, char 
     return 0;
 }
 
-static cuda_mem_allocation_prop own_memory(const struct device *device)
+static cuda_mem_allocation_prop own_memory(const struct gpu *device)
 {
     return (cuda_mem_allocation_prop){
         .type = CUDA_MEM_ALLOCATION_PINNED,
@@ -76,7 +76,7 @@ static cuda_mem_allocation_prop own_memory(const struct device *device)
 }
 
 /* Maps one granule at the arena's start and reads back what was written: the arena is usable. */
-static uint32_t prove_device_arena(struct device *device, char *why, size_t size)
+static uint32_t prove_device_arena(struct gpu *device, char *why, size_t size)
 {
     const struct cuda_driver *cuda = device->cuda;
     cuda_mem_allocation_prop prop = own_memory(device);
@@ -106,7 +106,7 @@ static uint32_t prove_device_arena(struct device *device, char *why, size_t size
     return 0;
 }
 
-static void describe_limits(struct device *device, struct proto_device_info *info)
+static void describe_limits(struct gpu *device, struct proto_device_info *info)
 {
     info->multiprocessors = (uint32_t)attribute(device, CUDA_ATTR_MULTIPROCESSOR_COUNT);
     info->compute_major = (uint32_t)attribute(device, CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR);
@@ -132,7 +132,7 @@ static void describe_limits(struct device *device, struct proto_device_info *inf
     info->constant_bytes = (uint32_t)attribute(device, CUDA_ATTR_TOTAL_CONSTANT_MEMORY);
 }
 
-static uint32_t describe(struct device *device, int ordinal, char *why, size_t size)
+static uint32_t describe_device(struct gpu *device, int ordinal, char *why, size_t size)
 {
     const struct cuda_driver *cuda = device->cuda;
     struct proto_device_info *info = &device->info;
@@ -165,7 +165,7 @@ static uint32_t describe(struct device *device, int ordinal, char *why, size_t s
     return 0;
 }
 
-static uint32_t require_features(struct device *device, char *why, size_t size)
+static uint32_t require_features(struct gpu *device, char *why, size_t size)
 {
     static const struct {
         cuda_device_attribute attribute;
@@ -185,11 +185,11 @@ static uint32_t require_features(struct device *device, char *why, size_t size)
     return 0;
 }
 
-uint32_t device_open(struct device *device, const struct cuda_driver *cuda, int ordinal,
-                     uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, char *why,
-                     size_t why_size)
+uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordinal,
+                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, char *why,
+                  size_t why_size)
 {
-    *device = (struct device){.cuda = cuda, .arena_bytes = arena_bytes};
+    *device = (struct gpu){.cuda = cuda, .arena_bytes = arena_bytes};
     int reserved = shm_reserve(host_base, arena_bytes);
     if (reserved < 0)
         return refuse(why, why_size, PROTO_ERROR_DEVICE_NOT_READY,
@@ -231,39 +231,39 @@ uint32_t device_open(struct device *device, const struct cuda_driver *cuda, int 
     device->granularity = granularity;
     error = prove_device_arena(device, why, why_size);
     if (!error)
-        error = describe(device, ordinal, why, why_size);
+        error = describe_device(device, ordinal, why, why_size);
     if (!error)
         return 0;
 
 close:
-    device_close(device);
+    gpu_close(device);
     return error;
 }
 
-cuda_result device_enter(const struct device *device)
+cuda_result gpu_enter(const struct gpu *device)
 {
     return device->cuda->cuCtxSetCurrent(device->context);
 }
 
-int device_host_take(struct device *device, uint64_t address, uint64_t count)
+int gpu_host_take(struct gpu *device, uint64_t address, uint64_t count)
 {
     for (size_t i = 0; i < device->host_count; i++)
         if (device->hosts[i].start < address + count && address < device->hosts[i].end)
             return -EEXIST;
     if (device->host_count == device->host_room) {
         size_t room = device->host_room ? device->host_room * 2 : 64;
-        struct device_host_range *hosts = realloc(device->hosts, room * sizeof *hosts);
+        struct gpu_host_range *hosts = realloc(device->hosts, room * sizeof *hosts);
         if (!hosts)
             return -ENOMEM;
         device->hosts = hosts;
         device->host_room = room;
     }
     device->hosts[device->host_count++] =
-        (struct device_host_range){.start = address, .end = address + count};
+        (struct gpu_host_range){.start = address, .end = address + count};
     return 0;
 }
 
-void device_host_return(struct device *device, uint64_t address)
+void gpu_host_return(struct gpu *device, uint64_t address)
 {
     for (size_t i = 0; i < device->host_count; i++)
         if (device->hosts[i].start == address) {
@@ -272,7 +272,7 @@ void device_host_return(struct device *device, uint64_t address)
         }
 }
 
-void device_close(struct device *device)
+void gpu_close(struct gpu *device)
 {
     if (device->context)
         device->cuda->cuDevicePrimaryCtxRelease(device->handle);
@@ -281,5 +281,5 @@ void device_close(struct device *device)
     if (device->host_base)
         munmap((void *)(uintptr_t)device->host_base, device->arena_bytes);
     free(device->hosts);
-    *device = (struct device){.cuda = device->cuda};
+    *device = (struct gpu){.cuda = device->cuda};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * device: the one GPU of this worker: its driver, its context, its two arenas.
+ * gpu: the one GPU of this worker: its driver, its context, its two arenas.
  *
  * The host arena is reserved before the driver is touched and the device arena
  * right after cuInit, so that nobody else can have settled there; both are proven
@@ -16,7 +16,7 @@
 #include "common/cuda_driver.h"
 #include "protocol.h"
 
-struct device {
+struct gpu {
     const struct cuda_driver *cuda;
     cuda_device handle;
     cuda_context context; /* the primary context; current in every thread of the worker */
@@ -25,11 +25,11 @@ struct device {
     uint64_t arena_bytes; /* of each */
     uint64_t granularity; /* of device memory, bytes */
     struct proto_device_info info;
-    struct device_host_range *hosts; /* what of the host arena is in use; control thread */
+    struct gpu_host_range *hosts; /* what of the host arena is in use; control thread */
     size_t host_count, host_room;
 };
 
-struct device_host_range {
+struct gpu_host_range {
     uint64_t start, end;
 };
 
@@ -38,19 +38,19 @@ struct device_host_range {
  * it current in the calling thread. cuda stays the caller's and must outlive the
  * device. Returns 0, or a number of the error table with one sentence in why.
  */
-uint32_t device_open(struct device *device, const struct cuda_driver *cuda, int ordinal,
-                     uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, char *why,
-                     size_t why_size);
+uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordinal,
+                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, char *why,
+                  size_t why_size);
 
 /* Makes the context current in the calling thread. Returns the driver's result. */
-cuda_result device_enter(const struct device *device);
+cuda_result gpu_enter(const struct gpu *device);
 
 /* Marks part of the host arena as used: mapping over a neighbour's buffer would replace it. Returns
  * 0, -EEXIST, -ENOMEM. Control thread. */
-int device_host_take(struct device *device, uint64_t address, uint64_t count);
-void device_host_return(struct device *device, uint64_t address);
+int gpu_host_take(struct gpu *device, uint64_t address, uint64_t count);
+void gpu_host_return(struct gpu *device, uint64_t address);
 
 /* Gives context and arenas back. Nothing of the device may be in use any more. */
-void device_close(struct device *device);
+void gpu_close(struct gpu *device);
 
 #endif

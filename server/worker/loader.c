@@ -15,11 +15,11 @@ static const struct {
     const char *name; /* of the threads, at most 15 letters */
     unsigned threads;
 } loaders[] = {
-    [LOADER_MODULES] = {"loader", BUDGET_LOADS},
+    [LOADER_MODULES] = {"loader", CODE_MEMORY_LOADS},
     [LOADER_MEMORY] = {"clearer", 1},
 };
 
-static void append(struct loader_job **end, struct loader_job *job)
+static void append_job(struct loader_job **end, struct loader_job *job)
 {
     while (*end)
         end = &(*end)->next;
@@ -29,7 +29,7 @@ static void append(struct loader_job **end, struct loader_job *job)
 
 static bool is_working(const struct loader *loader, const struct client *client)
 {
-    for (unsigned i = 0; i < BUDGET_LOADS; i++)
+    for (unsigned i = 0; i < CODE_MEMORY_LOADS; i++)
         if (loader->working[i] == client)
             return true;
     return false;
@@ -56,19 +56,19 @@ static struct loader_job *take_next(struct loader *loader)
 static void carry_out(struct loader_job *job)
 {
     if (job->kind == LOADER_CLEAR)
-        job->error = memory_clear(job->client, job->address, job->count, &job->why);
+        job->error = client_memory_clear(job->client, job->address, job->count, &job->why);
     else if (job->kind == LOADER_INSPECT)
-        job->error =
-            module_inspect(job->client, job->module, job->fd, job->count, &job->needs, &job->why);
+        job->error = client_module_inspect(job->client, job->module, job->fd, job->count,
+                                           &job->needs, &job->why);
     else
-        job->error =
-            module_load(job->client, job->module, job->global_base, &job->functions, &job->why);
+        job->error = client_module_load(job->client, job->module, job->global_base, &job->functions,
+                                        &job->why);
 }
 
 static void *loader_main(void *argument)
 {
     struct loader *loader = argument;
-    cuda_result entered = device_enter(&loader->worker->device);
+    cuda_result entered = gpu_enter(&loader->worker->device);
     if (entered != CUDA_OK)
         worker_fail(loader->worker, entered, "entering the context");
     pthread_mutex_lock(&loader->lock);
@@ -86,7 +86,7 @@ static void *loader_main(void *argument)
         loader->working[self] = NULL;
         if (loader->queued) /* perhaps by this client */
             pthread_cond_signal(&loader->more);
-        append(&loader->done, job);
+        append_job(&loader->done, job);
         wake_control(&loader->worker->wake);
     }
     pthread_mutex_unlock(&loader->lock);
@@ -112,21 +112,21 @@ uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_
     return 0;
 }
 
-static void drop(struct loader_job *job)
+static void drop_job(struct loader_job *job)
 {
     if (job->module)
-        module_set_busy(job->module, false);
+        client_module_set_busy(job->module, false);
     job->client->control.loading--;
     if (job->fd >= 0)
         close(job->fd);
     free(job);
 }
 
-static void drop_all(struct loader_job *job)
+static void drop_jobs(struct loader_job *job)
 {
     for (struct loader_job *next; job; job = next) {
         next = job->next;
-        drop(job);
+        drop_job(job);
     }
 }
 
@@ -141,8 +141,8 @@ void loader_stop(struct loader *loader)
     for (unsigned i = 0; i < loader->thread_count; i++)
         pthread_join(loader->threads[i], NULL);
     loader->worker = NULL;
-    drop_all(loader->queued);
-    drop_all(loader->done);
+    drop_jobs(loader->queued);
+    drop_jobs(loader->done);
     loader->queued = loader->done = NULL;
     pthread_cond_destroy(&loader->more);
     pthread_mutex_destroy(&loader->lock);
@@ -152,9 +152,9 @@ void loader_submit(struct loader *loader, struct loader_job *job)
 {
     job->client->control.loading++;
     if (job->module)
-        module_set_busy(job->module, true);
+        client_module_set_busy(job->module, true);
     pthread_mutex_lock(&loader->lock);
-    append(&loader->queued, job);
+    append_job(&loader->queued, job);
     pthread_cond_signal(&loader->more);
     pthread_mutex_unlock(&loader->lock);
 }
@@ -169,7 +169,7 @@ struct loader_job *loader_collect(struct loader *loader)
     if (!job)
         return NULL;
     if (job->module)
-        module_set_busy(job->module, false);
+        client_module_set_busy(job->module, false);
     job->client->control.loading--;
     return job;
 }
@@ -184,7 +184,7 @@ void loader_forget(struct loader *loader, struct client *client)
             continue;
         }
         *at = job->next;
-        drop(job);
+        drop_job(job);
     }
     pthread_mutex_unlock(&loader->lock);
 }

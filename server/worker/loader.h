@@ -26,10 +26,10 @@ struct loader_job {
     struct loader_job *next;
     enum loader_kind kind;
     struct client *client;
-    struct module *module; /* NULL: LOADER_CLEAR */
-    uint32_t serial;       /* of the request */
-    int fd;                /* LOADER_INSPECT: the image; LOADER_CLEAR: the memory; the job's */
-    uint64_t address;      /* LOADER_CLEAR */
+    struct client_module *module; /* NULL: LOADER_CLEAR */
+    uint32_t serial;              /* of the request */
+    int fd;           /* LOADER_INSPECT: the image; LOADER_CLEAR: the memory; the job's */
+    uint64_t address; /* LOADER_CLEAR */
     uint64_t count;
     uint64_t global_base; /* LOADER_LOAD */
     /* What came of it: */
@@ -46,8 +46,8 @@ enum loader_which { LOADER_MODULES, LOADER_MEMORY };
 struct loader {
     struct worker *worker;
     enum loader_which which;
-    pthread_t threads[BUDGET_LOADS];
-    struct client *working[BUDGET_LOADS]; /* whose job each thread is at; NULL: none */
+    pthread_t threads[CODE_MEMORY_LOADS];
+    struct client *working[CODE_MEMORY_LOADS]; /* whose job each thread is at; NULL: none */
     unsigned thread_count, started;
     pthread_mutex_t lock;
     pthread_cond_t more;

@@ -31,12 +31,12 @@ static const char usage[] =
     "       gpushare-worker --driver PATH --list\n"
     "Started by gpushared; not meant to be started by hand.\n";
 
-static bool parse_number(const char *text, uint64_t most, uint64_t *number)
+static bool parse_number(const char *text, uint64_t max, uint64_t *number)
 {
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 0);
-    if (errno || end == text || *end || *text == '-' || value > most)
+    if (errno || end == text || *end || *text == '-' || value > max)
         return false;
     *number = value;
     return true;
@@ -75,7 +75,7 @@ static bool parse_option(struct options *options, int option, const char *value)
     }
 }
 
-static bool parse(int argc, char *argv[], struct options *options)
+static bool parse_options(int argc, char *argv[], struct options *options)
 {
     static const struct option known[] = {
         {"driver", required_argument, NULL, 'd'},
@@ -114,7 +114,7 @@ static int give_up(const struct options *options, uint32_t error, const char *wh
     return 1;
 }
 
-static int serve(const struct options *options, const struct device *device)
+static int serve_supervisor(const struct options *options, const struct gpu *device)
 {
     static struct worker worker;
     char why[300];
@@ -143,12 +143,12 @@ int main(int argc, char *argv[])
 {
     struct options options;
     struct cuda_driver driver;
-    struct device device;
+    struct gpu device;
     char why[300];
-    if (!parse(argc, argv, &options))
+    if (!parse_options(argc, argv, &options))
         return 2;
     if (options.list)
-        return list_print(options.driver, stdout);
+        return device_list_print(options.driver, stdout);
     log_open("gpushare-worker", LOG_LEVEL_INFO, getenv("JOURNAL_STREAM") != NULL);
     signal(SIGPIPE, SIG_IGN);
     /* The supervisor decides when a worker ends; a terminal's Ctrl-C reaches the whole group. */
@@ -156,9 +156,9 @@ int main(int argc, char *argv[])
     int opened = cuda_driver_open(&driver, options.driver, why, sizeof why);
     if (opened < 0)
         return give_up(&options, PROTO_ERROR_NO_DEVICE, why);
-    uint32_t error = device_open(&device, &driver, options.device, options.device_base,
-                                 options.host_base, options.arena_bytes, why, sizeof why);
-    int status = error ? give_up(&options, error, why) : serve(&options, &device);
+    uint32_t error = gpu_open(&device, &driver, options.device, options.device_base,
+                              options.host_base, options.arena_bytes, why, sizeof why);
+    int status = error ? give_up(&options, error, why) : serve_supervisor(&options, &device);
     cuda_driver_close(&driver);
     return status;
 }

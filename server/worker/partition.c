@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 
-static uint32_t unsupported(struct partitions *partitions, const char *why)
+static uint32_t note_unsupported(struct partitions *partitions, const char *why)
 {
     snprintf(partitions->why, sizeof partitions->why, "%s", why);
     free(partitions->atoms);
@@ -28,7 +28,7 @@ static bool remainder_joins(const struct partitions *partitions)
     return partitions->device->cuda->cuDevResourceGenerateDesc(&description, both, 2) == CUDA_OK;
 }
 
-static cuda_result split(struct partitions *partitions)
+static cuda_result split_device(struct partitions *partitions)
 {
     const struct cuda_driver *cuda = partitions->device->cuda;
     unsigned least = partitions->whole.sm.min_partition_size;
@@ -63,21 +63,22 @@ static cuda_result split(struct partitions *partitions)
     return CUDA_OK;
 }
 
-uint32_t partitions_open(struct partitions *partitions, const struct device *device, char *why,
+uint32_t partitions_open(struct partitions *partitions, const struct gpu *device, char *why,
                          size_t why_size)
 {
-    *partitions = (struct partitions){.device = device, .kept_most = PARTITIONS_KEPT};
+    *partitions = (struct partitions){.device = device, .kept_max = PARTITIONS_KEPT};
     pthread_mutex_init(&partitions->lock, NULL);
     if (!cuda_driver_has_green_contexts(device->cuda))
-        return unsupported(partitions, "the driver has no green contexts (CUDA 12.5 and newer do)");
+        return note_unsupported(partitions,
+                                "the driver has no green contexts (CUDA 12.5 and newer do)");
     cuda_result result =
         device->cuda->cuDeviceGetDevResource(device->handle, &partitions->whole, CUDA_RESOURCE_SM);
     if (result == CUDA_ERR_NOT_SUPPORTED)
-        return unsupported(partitions, "the device can't be divided into groups of "
-                                       "multiprocessors");
+        return note_unsupported(partitions, "the device can't be divided into groups of "
+                                            "multiprocessors");
     if (result == CUDA_OK) {
         partitions->total = partitions->whole.sm.sm_count;
-        result = split(partitions);
+        result = split_device(partitions);
     }
     if (result != CUDA_OK) {
         snprintf(why, why_size, "dividing the multiprocessors: %s", cuda_error_sentence(result));
@@ -131,8 +132,8 @@ static uint32_t multiprocessors_of(const struct partitions *partitions,
 }
 
 /* Nobody else adds to the list, so what was not there a moment ago is not there now. */
-static uint32_t make(struct partitions *partitions, const struct share_set *atoms,
-                     struct partition **out)
+static uint32_t make_partition(struct partitions *partitions, const struct share_set *atoms,
+                               struct partition **out)
 {
     struct partition *made = calloc(1, sizeof *made);
     if (!made)
@@ -170,7 +171,7 @@ uint32_t partition_get(struct partitions *partitions, const struct share_set *at
                        struct partition **partition)
 {
     *partition = partition_find(partitions, atoms);
-    return *partition ? 0 : make(partitions, atoms, partition);
+    return *partition ? 0 : make_partition(partitions, atoms, partition);
 }
 
 bool partition_put(struct partitions *partitions, struct partition *partition)
@@ -179,7 +180,7 @@ bool partition_put(struct partitions *partitions, struct partition *partition)
     partition->put = ++partitions->puts;
     if (--partition->clients == 0)
         partitions->kept++;
-    bool too_many = partitions->kept > partitions->kept_most;
+    bool too_many = partitions->kept > partitions->kept_max;
     pthread_mutex_unlock(&partitions->lock);
     return too_many;
 }
@@ -189,7 +190,7 @@ struct partition *partition_take_unused(struct partitions *partitions)
     struct partition **oldest = NULL, *taken = NULL;
     pthread_mutex_lock(&partitions->lock);
     for (struct partition **link = &partitions->list;
-         partitions->kept > partitions->kept_most && *link; link = &(*link)->next)
+         partitions->kept > partitions->kept_max && *link; link = &(*link)->next)
         if ((*link)->clients == 0 && (!oldest || (*link)->put < (*oldest)->put))
             oldest = link;
     if (oldest) {

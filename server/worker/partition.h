@@ -43,7 +43,7 @@ struct partition {
 };
 
 struct partitions {
-    const struct device *device;
+    const struct gpu *device;
     bool supported;
     char why[160];            /* why not supported */
     cuda_dev_resource whole;  /* the unsplit device */
@@ -52,7 +52,7 @@ struct partitions {
     uint32_t atom_size;       /* multiprocessors of an atom; of the remainder: fewer */
     uint32_t remainder;       /* multiprocessors of the last atom if it is the remainder, else 0 */
     uint32_t total;           /* multiprocessors of the device */
-    uint32_t kept_most;       /* PARTITIONS_KEPT */
+    uint32_t kept_max;        /* PARTITIONS_KEPT */
     pthread_mutex_t lock;     /* of the list; never held across a driver call */
     struct partition *list;
     uint32_t kept; /* of the list: that no client has */
@@ -60,7 +60,7 @@ struct partitions {
 };
 
 /* Splits the device. Lack of support is no error; any other failure is: its number, and why. */
-uint32_t partitions_open(struct partitions *partitions, const struct device *device, char *why,
+uint32_t partitions_open(struct partitions *partitions, const struct gpu *device, char *why,
                          size_t why_size);
 /* Idempotent. */
 void partitions_close(struct partitions *partitions);

@@ -5,13 +5,13 @@
 #include <assert.h>
 #include <string.h>
 
-static struct place *place_of(struct share_client *client)
+static struct placement *placement_of(struct share_client *client)
 {
-    return (struct place *)((char *)client - offsetof(struct place, share));
+    return (struct placement *)((char *)client - offsetof(struct placement, share));
 }
 
-int places_open(struct places *places, struct partitions *partitions,
-                const struct places_notice *notice)
+int placements_open(struct placements *places, struct partitions *partitions,
+                    const struct placement_events *notice)
 {
     struct share share;
     /* share.h counts whole atoms; the remainder lies behind them. */
@@ -19,12 +19,12 @@ int places_open(struct places *places, struct partitions *partitions,
                             partitions->atom_size, partitions->remainder);
     if (result)
         return result;
-    *places = (struct places){.share = share, .partitions = partitions, .notice = *notice};
+    *places = (struct placements){.share = share, .partitions = partitions, .notice = *notice};
     pthread_mutex_init(&places->lock, NULL);
     return 0;
 }
 
-void places_close(struct places *places)
+void placements_close(struct placements *places)
 {
     if (!places->partitions)
         return;
@@ -35,7 +35,7 @@ void places_close(struct places *places)
 
 /* ---- queues ---- */
 
-static void queue_make(struct places *places, struct place *place)
+static void queue_make(struct placements *places, struct placement *place)
 {
     if (place->making)
         return;
@@ -46,9 +46,9 @@ static void queue_make(struct places *places, struct place *place)
     places->notice.to_make(places->notice.context);
 }
 
-static void forget_make(struct places *places, struct place *place)
+static void forget_make(struct placements *places, struct placement *place)
 {
-    struct place *before = NULL, *at = places->make_first;
+    struct placement *before = NULL, *at = places->make_first;
     if (!place->making)
         return;
     for (; at != place; at = at->make_next)
@@ -59,10 +59,10 @@ static void forget_make(struct places *places, struct place *place)
     place->making = false;
 }
 
-struct place *places_to_make(struct places *places, struct share_set *atoms)
+struct placement *placements_to_make(struct placements *places, struct share_set *atoms)
 {
     pthread_mutex_lock(&places->lock);
-    struct place *place = places->make_first;
+    struct placement *place = places->make_first;
     if (place) {
         forget_make(places, place);
         *atoms = place->share.now;
@@ -71,26 +71,26 @@ struct place *places_to_make(struct places *places, struct share_set *atoms)
     return place;
 }
 
-static void leave_quiet(struct places *places, struct place *place)
+static void leave_idle(struct placements *places, struct placement *place)
 {
-    if (!place->quiet)
+    if (!place->idle)
         return;
-    *(place->quiet_next ? &place->quiet_next->quiet_previous : &places->quiet_last) =
-        place->quiet_previous;
-    *(place->quiet_previous ? &place->quiet_previous->quiet_next : &places->quiet_first) =
-        place->quiet_next;
-    place->quiet = false;
+    *(place->idle_next ? &place->idle_next->idle_previous : &places->idle_last) =
+        place->idle_previous;
+    *(place->idle_previous ? &place->idle_previous->idle_next : &places->idle_first) =
+        place->idle_next;
+    place->idle = false;
 }
 
 /* ---- from decisions to partitions ---- */
 
-static void find_steady(struct place *place)
+static void find_steady(struct placement *place)
 {
-    bool steady = place->settled && place->working && !place->quiet && !place->held_since;
+    bool steady = place->settled && place->working && !place->idle && !place->held_since;
     __atomic_store_n(&place->steady, steady, __ATOMIC_RELAXED);
 }
 
-static void find_borrowed(struct places *places, struct place *place)
+static void find_borrowed(struct placements *places, struct placement *place)
 {
     struct share_set both = place->share.now;
     share_set_join(&both, &place->at);
@@ -98,7 +98,7 @@ static void find_borrowed(struct places *places, struct place *place)
                      __ATOMIC_RELAXED);
 }
 
-static void drop_next(struct places *places, struct place *place)
+static void drop_next(struct placements *places, struct placement *place)
 {
     if (place->next)
         partition_put(places->partitions, place->next);
@@ -106,7 +106,7 @@ static void drop_next(struct places *places, struct place *place)
 }
 
 /* The atoms of a place are others now. */
-static void aim(struct places *places, struct place *place)
+static void aim_placement(struct placements *places, struct placement *place)
 {
     bool nowhere = share_set_empty(&place->share.now);
     drop_next(places, place);
@@ -122,21 +122,22 @@ static void aim(struct places *places, struct place *place)
     places->notice.changed(places->notice.context, place);
 }
 
-static void aim_all(struct places *places)
+static void aim_named(struct placements *places)
 {
     struct share_client *client;
     while ((client = share_named(&places->share)))
-        aim(places, place_of(client));
+        aim_placement(places, placement_of(client));
 }
 
 /* Own atoms changed hands: who was on them without moving may borrow now, or no more. */
-static void find_all_borrowed(struct places *places)
+static void find_all_borrowed(struct placements *places)
 {
     for (struct share_client *client = places->share.first; client; client = client->next)
-        find_borrowed(places, place_of(client));
+        find_borrowed(places, placement_of(client));
 }
 
-void places_made(struct places *places, struct place *place, struct partition *partition)
+void placements_made(struct placements *places, struct placement *place,
+                     struct partition *partition)
 {
     pthread_mutex_lock(&places->lock);
     bool wanted =
@@ -155,98 +156,99 @@ void places_made(struct places *places, struct place *place, struct partition *p
 
 /* ---- clients ---- */
 
-int place_add(struct places *places, struct place *place, uint32_t request, uint32_t limit,
-              char *why, size_t why_size)
+int placement_add(struct placements *places, struct placement *place, uint32_t request,
+                  uint32_t limit, char *why, size_t why_size)
 {
     pthread_mutex_lock(&places->lock);
     int result = share_add(&places->share, &place->share, request, limit, why, why_size);
     if (result == 0) {
-        aim_all(places);
+        aim_named(places);
         find_all_borrowed(places);
     }
     pthread_mutex_unlock(&places->lock);
     return result;
 }
 
-int place_update(struct places *places, struct place *place, uint32_t request, uint32_t limit,
-                 char *why, size_t why_size)
+int placement_update(struct placements *places, struct placement *place, uint32_t request,
+                     uint32_t limit, char *why, size_t why_size)
 {
     pthread_mutex_lock(&places->lock);
     int result = share_update(&places->share, &place->share, request, limit, why, why_size);
     if (result == 0) {
-        aim_all(places);
+        aim_named(places);
         find_all_borrowed(places);
     }
     pthread_mutex_unlock(&places->lock);
     return result;
 }
 
-void place_tell(struct places *places, struct place *place)
+void placement_notify(struct placements *places, struct placement *place)
 {
     pthread_mutex_lock(&places->lock);
     places->notice.changed(places->notice.context, place);
     pthread_mutex_unlock(&places->lock);
 }
 
-void place_remove(struct places *places, struct place *place)
+void placement_remove(struct placements *places, struct placement *place)
 {
     pthread_mutex_lock(&places->lock);
     if (place->share.present) {
         share_remove(&places->share, &place->share);
-        leave_quiet(places, place);
+        leave_idle(places, place);
         forget_make(places, place);
         drop_next(places, place);
-        aim_all(places);
+        aim_named(places);
         find_all_borrowed(places);
     }
     pthread_mutex_unlock(&places->lock);
 }
 
-void place_quiet(struct places *places, struct place *place, uint64_t now)
+void placement_idle(struct placements *places, struct placement *place, uint64_t now)
 {
     pthread_mutex_lock(&places->lock);
-    if (place->working && !place->quiet) {
-        place->quiet = true;
-        place->quiet_since = now;
-        place->quiet_next = NULL;
-        place->quiet_previous = places->quiet_last;
-        *(places->quiet_last ? &places->quiet_last->quiet_next : &places->quiet_first) = place;
-        places->quiet_last = place;
+    if (place->working && !place->idle) {
+        place->idle = true;
+        place->idle_since = now;
+        place->idle_next = NULL;
+        place->idle_previous = places->idle_last;
+        *(places->idle_last ? &places->idle_last->idle_next : &places->idle_first) = place;
+        places->idle_last = place;
         find_steady(place);
     }
     pthread_mutex_unlock(&places->lock);
 }
 
-uint64_t places_tick(struct places *places, uint64_t now)
+uint64_t placements_tick(struct placements *places, uint64_t now)
 {
-    uint64_t next = PLACE_NEVER;
-    struct place *place;
+    uint64_t next = PLACEMENT_NEVER;
+    struct placement *place;
     pthread_mutex_lock(&places->lock);
-    while (next == PLACE_NEVER && (place = places->quiet_first)) {
-        if (now < place->quiet_since + PLACE_LINGER_NS) {
-            next = place->quiet_since + PLACE_LINGER_NS;
+    while (next == PLACEMENT_NEVER && (place = places->idle_first)) {
+        if (now < place->idle_since + PLACEMENT_LINGER_NS) {
+            next = place->idle_since + PLACEMENT_LINGER_NS;
             continue;
         }
-        leave_quiet(places, place);
+        leave_idle(places, place);
         place->working = false;
         share_idle(&places->share, &place->share);
-        aim_all(places);
+        aim_named(places);
     }
     pthread_mutex_unlock(&places->lock);
     return next;
 }
 
-static void take_back(struct places *places, struct place *place)
+static void take_back(struct placements *places, struct placement *place)
 {
-    leave_quiet(places, place);
+    leave_idle(places, place);
     if (place->working)
         return;
     place->working = true;
     share_wants(&places->share, &place->share);
-    aim_all(places);
+    aim_named(places);
 }
 
-static bool move(struct places *places, struct place *place, struct partition **to)
+static bool take_next_partition(struct placements *places, struct placement *place,
+                                struct partition **to)
 {
     if (!place->next)
         return false;
@@ -258,28 +260,29 @@ static bool move(struct places *places, struct place *place, struct partition **
     return true;
 }
 
-static enum place_answer answer(struct places *places, struct place *place, struct partition **to)
+static enum placement_answer find_answer(struct placements *places, struct placement *place,
+                                         struct partition **to)
 {
     if (place->settled)
-        return PLACE_STAY;
-    if (move(places, place, to))
-        return PLACE_MOVE;
+        return PLACEMENT_STAY;
+    if (take_next_partition(places, place, to))
+        return PLACEMENT_MOVE;
     bool somewhere = !share_set_empty(&place->share.now) && !share_set_empty(&place->at);
-    return somewhere && share_may_use(&places->share, &place->share, &place->at) ? PLACE_STAY
-                                                                                 : PLACE_HOLD;
+    return somewhere && share_may_use(&places->share, &place->share, &place->at) ? PLACEMENT_STAY
+                                                                                 : PLACEMENT_HOLD;
 }
 
-enum place_answer place_enter(struct places *places, struct place *place, struct partition **to,
-                              uint64_t now)
+enum placement_answer placement_enter(struct placements *places, struct placement *place,
+                                      struct partition **to, uint64_t now)
 {
     if (__atomic_load_n(&place->steady, __ATOMIC_RELAXED))
-        return PLACE_STAY;
+        return PLACEMENT_STAY;
     pthread_mutex_lock(&places->lock);
     take_back(places, place);
-    enum place_answer said = answer(places, place, to);
-    if (said == PLACE_HOLD && !place->held_since)
+    enum placement_answer said = find_answer(places, place, to);
+    if (said == PLACEMENT_HOLD && !place->held_since)
         place->held_since = now;
-    if (said != PLACE_HOLD && place->held_since) {
+    if (said != PLACEMENT_HOLD && place->held_since) {
         place->held_ns += now - place->held_since;
         place->held_since = 0;
     }
@@ -288,26 +291,27 @@ enum place_answer place_enter(struct places *places, struct place *place, struct
     return said;
 }
 
-enum place_answer place_settle(struct places *places, struct place *place, struct partition **to)
+enum placement_answer placement_apply(struct placements *places, struct placement *place,
+                                      struct partition **to)
 {
     pthread_mutex_lock(&places->lock);
-    enum place_answer said = place->settled            ? PLACE_STAY
-                             : move(places, place, to) ? PLACE_MOVE
-                                                       : PLACE_HOLD;
+    enum placement_answer said = place->settled                           ? PLACEMENT_STAY
+                                 : take_next_partition(places, place, to) ? PLACEMENT_MOVE
+                                                                          : PLACEMENT_HOLD;
     find_steady(place);
     pthread_mutex_unlock(&places->lock);
     return said;
 }
 
-void place_look(struct places *places, const struct place *place, uint64_t now,
-                struct place_view *view)
+void placement_view(struct placements *places, const struct placement *place, uint64_t now,
+                    struct placement_view *view)
 {
     pthread_mutex_lock(&places->lock);
     const struct share *share = &places->share;
     /* A remainder that the driver does not let join other atoms is counted with the whole alone. */
     uint32_t has = share_multiprocessors(share, &place->share.now);
     uint32_t most = share_most(share, &place->share);
-    *view = (struct place_view){
+    *view = (struct placement_view){
         .multiprocessors = has == share->total ? places->partitions->total : has,
         .most = most == share->total ? places->partitions->total : most,
         .atoms = place->share.now,

@@ -15,7 +15,7 @@ struct scan {
     bool instruction;        /* modifiers of an instruction may follow, without a blank */
 };
 
-static bool is(const struct scan *scan, const struct ptx_token *token, const char *word)
+static bool token_is(const struct scan *scan, const struct ptx_token *token, const char *word)
 {
     size_t length = strlen(word);
     return token->end - token->start == length &&
@@ -29,21 +29,22 @@ static bool is(const struct scan *scan, const struct ptx_token *token, const cha
 static bool is_opcode(const struct scan *scan, bool guarded)
 {
     const struct ptx_token *before = &scan->before;
-    return scan->depth > 0 &&
-           (guarded || is(scan, before, ";") || is(scan, before, "{") || is(scan, before, "}") ||
-            is(scan, before, ":") || before->kind == PTX_TOKEN_INTEGER);
+    return scan->depth > 0 && (guarded || token_is(scan, before, ";") ||
+                               token_is(scan, before, "{") || token_is(scan, before, "}") ||
+                               token_is(scan, before, ":") || before->kind == PTX_TOKEN_INTEGER);
 }
 
 /* .param .u64 .ptr .global says where a pointer points. */
 static bool is_declaration(const struct scan *scan, const struct ptx_token *token)
 {
-    bool space = is(scan, token, ".global") || is(scan, token, ".const") || is(scan, token, ".tex");
+    bool space = token_is(scan, token, ".global") || token_is(scan, token, ".const") ||
+                 token_is(scan, token, ".tex");
     bool modifier = scan->instruction && scan->before.end == token->start;
-    bool pointer = scan->before.kind == PTX_TOKEN_DOT && is(scan, &scan->before, ".ptr");
+    bool pointer = scan->before.kind == PTX_TOKEN_DOT && token_is(scan, &scan->before, ".ptr");
     return token->kind == PTX_TOKEN_DOT && space && !modifier && !pointer;
 }
 
-uint32_t unread_declaration(const char *text, size_t length)
+uint32_t ptx_scan_declaration(const char *text, size_t length)
 {
     struct scan scan = {.text = text};
     struct ptx_lexer lexer;
@@ -56,16 +57,17 @@ uint32_t unread_declaration(const char *text, size_t length)
         if (token.kind == PTX_TOKEN_END)
             return 0;
         /* Macros could stand for anything. */
-        if (token.kind == PTX_TOKEN_BAD || is(&scan, &token, "#") || is_declaration(&scan, &token))
+        if (token.kind == PTX_TOKEN_BAD || token_is(&scan, &token, "#") ||
+            is_declaration(&scan, &token))
             return token.line;
         bool word = token.kind == PTX_TOKEN_WORD;
         scan.instruction = word ? is_opcode(&scan, guarded)
                                 : scan.instruction && token.kind == PTX_TOKEN_DOT &&
                                       scan.before.end == token.start;
         guarded = word && guard;
-        guard = is(&scan, &token, "@") || (guard && is(&scan, &token, "!"));
-        scan.depth += is(&scan, &token, "{");
-        scan.depth -= scan.depth && is(&scan, &token, "}");
+        guard = token_is(&scan, &token, "@") || (guard && token_is(&scan, &token, "!"));
+        scan.depth += token_is(&scan, &token, "{");
+        scan.depth -= scan.depth && token_is(&scan, &token, "}");
         scan.before = token;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * unread: what can be said of a PTX text that the reader does not understand: whether
+ * ptx_scan: what can be said of a PTX text that the reader does not understand: whether
  * it may declare memory that the driver would set aside, and nobody would charge.
  *
  * Any thread.
@@ -14,6 +14,6 @@
 
 /* The first line that may declare a variable of the module (or can't be judged), 0 if none does.
  * Errs on the side of one that does. */
-uint32_t unread_declaration(const char *text, size_t length);
+uint32_t ptx_scan_declaration(const char *text, size_t length);
 
 #endif

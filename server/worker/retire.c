@@ -6,10 +6,9 @@
 
 #include "server/worker/client.h"
 
-struct memory_free *memory_free_request(struct client *client, enum memory_free_kind kind,
-                                        uint32_t serial)
+struct retirement *retire_request(struct client *client, enum retire_kind kind, uint32_t serial)
 {
-    struct memory_free *request =
+    struct retirement *request =
         calloc(1, sizeof *request + client->stream_count * sizeof *request->targets);
     if (!request)
         return NULL;
@@ -17,9 +16,9 @@ struct memory_free *memory_free_request(struct client *client, enum memory_free_
     request->serial = serial;
     request->streams = client->stream_count;
     for (uint32_t i = 0; i < client->stream_count; i++) {
-        const struct stream *stream = &client->streams[i];
+        const struct client_stream *stream = &client->streams[i];
         if (stream->state == STREAM_OPEN)
-            request->targets[i] = stream_pushed(stream);
+            request->targets[i] = client_stream_pushed(stream);
         else if (stream->state == STREAM_CLOSING)
             request->targets[i] = stream->limit;
     }
@@ -29,36 +28,36 @@ struct memory_free *memory_free_request(struct client *client, enum memory_free_
     return request;
 }
 
-bool memory_free_ready(const struct client *client, const struct memory_free *request)
+bool retire_ready(const struct client *client, const struct retirement *request)
 {
     for (uint32_t i = 0; i < request->streams; i++) {
-        const struct stream *stream = &client->streams[i];
+        const struct client_stream *stream = &client->streams[i];
         uint64_t target = request->targets[i];
         /* Of a client that is no longer read, only what was handed to the device will ever end. */
-        if (!client_state_is_served(client_state(client)) && target > stream_written(stream))
-            target = stream_written(stream);
-        if (stream_reached(stream) < target)
+        if (!client_state_is_served(client_state(client)) && target > client_stream_written(stream))
+            target = client_stream_written(stream);
+        if (client_stream_reached(stream) < target)
             return false;
     }
     return true;
 }
 
-bool memory_free_covers(const struct memory_free *request, uint32_t stream, uint64_t value)
+bool retire_covers(const struct retirement *request, uint32_t stream, uint64_t value)
 {
     return stream < request->streams && value <= request->targets[stream];
 }
 
 /* Values issued only grow, so no request is ready before the one in front of it: a client with tens
  * of thousands that wait costs the threads that everybody needs no more than one with one. */
-bool memory_free_any_ready(const struct client *client)
+bool retire_any_ready(const struct client *client)
 {
-    return client->shared.frees && memory_free_ready(client, client->shared.frees);
+    return client->shared.frees && retire_ready(client, client->shared.frees);
 }
 
-struct memory_free *memory_free_take(struct client *client)
+struct retirement *retire_take(struct client *client)
 {
-    struct memory_free *request = client->shared.frees;
-    if (!memory_free_any_ready(client))
+    struct retirement *request = client->shared.frees;
+    if (!retire_any_ready(client))
         return NULL;
     client->shared.frees = request->next;
     if (!client->shared.frees)

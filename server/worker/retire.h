@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * memory_free: nothing is unmapped under a running kernel.
+ * retire: nothing is unmapped under a running kernel.
  *
  * A request to give something up (memory, a host buffer, a module, an event) is written down with
  * the timeline values that the client had issued by then, one a stream: the tails of its rings. It
- * may be carried out when the device has reached every one of them. The private twins say so, never
- * a word that the client can write. tests/model mirrors memory_free_request and memory_free_ready.
+ * may be carried out when the device has reached every one of them. The private shadows say so,
+ * never a word that the client can write. tests/model mirrors retire_request and retire_ready.
  *
  * Under client->lock.
  */
@@ -18,17 +18,17 @@
 
 struct client;
 
-enum memory_free_kind {
-    MEMORY_FREE_NOTHING, /* only to know that the work is done */
-    MEMORY_FREE_DEVICE,
-    MEMORY_FREE_HOST,
-    MEMORY_FREE_MODULE,
-    MEMORY_FREE_EVENT,
+enum retire_kind {
+    RETIRE_NOTHING, /* only to know that the work is done */
+    RETIRE_DEVICE,
+    RETIRE_HOST,
+    RETIRE_MODULE,
+    RETIRE_EVENT,
 };
 
-struct memory_free {
-    struct memory_free *next;
-    enum memory_free_kind kind;
+struct retirement {
+    struct retirement *next;
+    enum retire_kind kind;
     uint32_t serial; /* of the request, to answer it; 0: no answer */
     uint32_t handle; /* module or event */
     uint64_t address, count;
@@ -41,19 +41,18 @@ struct memory_free {
  * frees is marked by the caller (range.dying, event.dying, module.dying), under the
  * same lock, so that no later command can name it. NULL: no memory.
  */
-struct memory_free *memory_free_request(struct client *client, enum memory_free_kind kind,
-                                        uint32_t serial);
+struct retirement *retire_request(struct client *client, enum retire_kind kind, uint32_t serial);
 
 /* Whether the device has reached every value that had been issued before the request. */
-bool memory_free_ready(const struct client *client, const struct memory_free *request);
+bool retire_ready(const struct client *client, const struct retirement *request);
 
 /* Whether a descriptor with this value had been issued before the request. */
-bool memory_free_covers(const struct memory_free *request, uint32_t stream, uint64_t value);
+bool retire_covers(const struct retirement *request, uint32_t stream, uint64_t value);
 
-/* Whether memory_free_take would find one. */
-bool memory_free_any_ready(const struct client *client);
+/* Whether retire_take would find a request. */
+bool retire_any_ready(const struct client *client);
 
 /* Takes the first request off the list if it is ready, else NULL. The caller frees it. */
-struct memory_free *memory_free_take(struct client *client);
+struct retirement *retire_take(struct client *client);
 
 #endif

@@ -31,15 +31,15 @@ struct rewrite {
     uint32_t count;
     struct placed **by_id; /* variable->id -> its entry, or NULL */
     uint64_t bytes, base;
-    size_t used, most; /* bytes of memory, the tree's included */
-    bool exceeded;     /* more than most were needed */
+    size_t used, max; /* bytes of memory, the tree's included */
+    bool exceeded;    /* more than most were needed */
 };
 
 /* Zeroed; counted, and given back to the count by whoever frees it. */
-static void *spend(struct rewrite *rewrite, size_t count, size_t size)
+static void *allocate_counted(struct rewrite *rewrite, size_t count, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > rewrite->most - rewrite->used) {
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > rewrite->max - rewrite->used) {
         rewrite->exceeded = true;
         return NULL;
     }
@@ -52,7 +52,7 @@ static struct placed *placed_of(const struct rewrite *rewrite, const struct ptx_
     return variable ? rewrite->by_id[variable->id] : NULL;
 }
 
-static bool moves(const struct rewrite *rewrite, const struct ptx_variable *variable)
+static bool variable_moves(const struct rewrite *rewrite, const struct ptx_variable *variable)
 {
     const struct placed *placed = placed_of(rewrite, variable);
     return placed && !placed->stays;
@@ -142,7 +142,7 @@ static bool keep_what_sections_name(struct rewrite *rewrite)
     if (!section || !rewrite->count)
         return true;
     /* Twice: sorting may copy it. */
-    struct placed **sorted = spend(rewrite, rewrite->count, 2 * sizeof(struct placed *));
+    struct placed **sorted = allocate_counted(rewrite, rewrite->count, 2 * sizeof(struct placed *));
     if (!sorted)
         return false;
     for (uint32_t i = 0; i < rewrite->count; i++)
@@ -177,7 +177,7 @@ struct joins {
 
 enum { SEEN = 1, SEEN_STATEMENT = 2 };
 
-static void stay(struct joins *joins, uint32_t id)
+static void mark_staying(struct joins *joins, uint32_t id)
 {
     if (joins->seen[id] & SEEN)
         return;
@@ -200,10 +200,10 @@ static void join_variable(const struct rewrite *rewrite, struct joins *joins,
             continue;
         join_one(joins, variable->id, other->id, true);
         join_one(joins, other->id, variable->id, false);
-        if (!moves(rewrite, variable))
-            stay(joins, variable->id);
-        if (!moves(rewrite, other))
-            stay(joins, other->id);
+        if (!variable_moves(rewrite, variable))
+            mark_staying(joins, variable->id);
+        if (!variable_moves(rewrite, other))
+            mark_staying(joins, other->id);
     }
 }
 
@@ -219,16 +219,16 @@ static uint64_t count_joins(const struct ptx_variable *const *variables, uint32_
 static bool joins_open(struct joins *joins, struct rewrite *rewrite)
 {
     const struct ptx_module *tree = rewrite->tree;
-    uint64_t most = count_joins(tree->variables, tree->variable_count);
+    uint64_t max = count_joins(tree->variables, tree->variable_count);
     for (uint32_t f = 0; f < tree->function_count; f++)
-        most += count_joins(tree->functions[f]->variables, tree->functions[f]->variable_count);
-    if (most >= UINT32_MAX)
+        max += count_joins(tree->functions[f]->variables, tree->functions[f]->variable_count);
+    if (max >= UINT32_MAX)
         return false;
     size_t ids = (size_t)tree->variable_ids + 1;
-    joins->all = spend(rewrite, most + 1, sizeof *joins->all);
-    joins->first = spend(rewrite, ids, sizeof *joins->first);
-    joins->todo = spend(rewrite, ids, sizeof *joins->todo);
-    joins->seen = spend(rewrite, ids, 1);
+    joins->all = allocate_counted(rewrite, max + 1, sizeof *joins->all);
+    joins->first = allocate_counted(rewrite, ids, sizeof *joins->first);
+    joins->todo = allocate_counted(rewrite, ids, sizeof *joins->todo);
+    joins->seen = allocate_counted(rewrite, ids, 1);
     if (!joins->all || !joins->first || !joins->todo || !joins->seen)
         return false;
     for (uint32_t i = 0; i < tree->variable_count; i++)
@@ -238,16 +238,16 @@ static bool joins_open(struct joins *joins, struct rewrite *rewrite)
             join_variable(rewrite, joins, tree->functions[f]->variables[i]);
     for (uint32_t i = 0; i < rewrite->count; i++)
         if (rewrite->placed[i].stays)
-            stay(joins, rewrite->placed[i].variable->id);
+            mark_staying(joins, rewrite->placed[i].variable->id);
     return true;
 }
 
-static void keep(struct joins *joins, struct placed *placed, const char *why)
+static void keep_in_place(struct joins *joins, struct placed *placed, const char *why)
 {
     if (!placed || placed->stays)
         return;
     placed->stays = why;
-    stay(joins, placed->variable->id);
+    mark_staying(joins, placed->variable->id);
 }
 
 /* All of a statement go or stay, and they stand next to each other in the table. */
@@ -261,7 +261,7 @@ static void keep_statement(struct rewrite *rewrite, struct joins *joins, struct 
         placed--;
     for (; placed < end && placed->variable->start == start; placed++) {
         joins->seen[placed->variable->id] |= SEEN_STATEMENT;
-        keep(joins, placed, "one declared by the same statement stays");
+        keep_in_place(joins, placed, "one declared by the same statement stays");
     }
 }
 
@@ -271,15 +271,16 @@ static void keep_the_joined(struct rewrite *rewrite, struct joins *joins)
         uint32_t id = joins->todo[--joins->waiting];
         struct placed *placed = rewrite->by_id[id];
         for (uint32_t i = joins->first[id]; i; i = joins->all[i - 1].next)
-            keep(joins, rewrite->by_id[joins->all[i - 1].other],
-                 joins->all[i - 1].holds ? "the initial value of one that stays holds its address"
-                                         : "its initial value holds the address of one that stays");
+            keep_in_place(joins, rewrite->by_id[joins->all[i - 1].other],
+                          joins->all[i - 1].holds
+                              ? "the initial value of one that stays holds its address"
+                              : "its initial value holds the address of one that stays");
         if (placed)
             keep_statement(rewrite, joins, placed);
     }
 }
 
-static bool decide(struct rewrite *rewrite)
+static bool decide_moves(struct rewrite *rewrite)
 {
     struct joins joins = {0};
     size_t used = rewrite->used;
@@ -312,7 +313,7 @@ static bool lay_out(struct rewrite *rewrite)
     return rewrite->bytes <= UINT64_MAX / 4;
 }
 
-static void add(struct rewrite *rewrite, const struct ptx_variable *variable)
+static void add_variable(struct rewrite *rewrite, const struct ptx_variable *variable)
 {
     if (variable->space != PTX_SPACE_GLOBAL)
         return;
@@ -326,14 +327,14 @@ static int by_place(const void *a, const void *b)
     return one < other ? -1 : one > other;
 }
 
-static void collect(struct rewrite *rewrite)
+static void collect_variables(struct rewrite *rewrite)
 {
     const struct ptx_module *tree = rewrite->tree;
     for (uint32_t i = 0; i < tree->variable_count; i++)
-        add(rewrite, tree->variables[i]);
+        add_variable(rewrite, tree->variables[i]);
     for (uint32_t f = 0; f < tree->function_count; f++)
         for (uint32_t i = 0; i < tree->functions[f]->variable_count; i++)
-            add(rewrite, tree->functions[f]->variables[i]);
+            add_variable(rewrite, tree->functions[f]->variables[i]);
     /* As they stand in the text: those of one statement next to each other. */
     qsort(rewrite->placed, rewrite->count, sizeof *rewrite->placed, by_place);
     for (uint32_t i = 0; i < rewrite->count; i++)
@@ -346,23 +347,24 @@ static uint32_t no_memory(char *why, size_t why_size)
     return PROTO_ERROR_SERVER_RESOURCES;
 }
 
-static uint32_t refuse(const struct rewrite *rewrite, bool exceeded, char *why, size_t why_size)
+static uint32_t refuse_text(const struct rewrite *rewrite, bool exceeded, char *why,
+                            size_t why_size)
 {
-    char most[UNITS_TEXT];
+    char max[UNITS_TEXT];
     if (!exceeded)
         return no_memory(why, why_size);
     snprintf(why, why_size,
              "the module's PTX (%zu bytes) needs more than %s of the server's memory to be read, "
              "which is what one load may have: split it, compile it to a cubin, or give gpushared "
              "a larger --image-memory",
-             rewrite->length, units_format_bytes(rewrite->most, most));
+             rewrite->length, units_format_bytes(rewrite->max, max));
     return PROTO_ERROR_SERVER_RESOURCES;
 }
 
 /* 0, or -ENOMEM. */
 static int read_text(struct rewrite *rewrite)
 {
-    int result = ptx_read_within(rewrite->text, rewrite->length, rewrite->most - rewrite->used,
+    int result = ptx_read_within(rewrite->text, rewrite->length, rewrite->max - rewrite->used,
                                  &rewrite->tree, &rewrite->unread);
     if (result < 0) {
         rewrite->tree = NULL;
@@ -371,15 +373,15 @@ static int read_text(struct rewrite *rewrite)
     }
     rewrite->used += rewrite->tree->memory;
     size_t ids = (size_t)rewrite->tree->variable_ids + 1;
-    rewrite->placed = spend(rewrite, ids, sizeof *rewrite->placed);
-    rewrite->by_id = spend(rewrite, ids, sizeof(struct placed *));
+    rewrite->placed = allocate_counted(rewrite, ids, sizeof *rewrite->placed);
+    rewrite->by_id = allocate_counted(rewrite, ids, sizeof(struct placed *));
     if (!rewrite->placed || !rewrite->by_id)
         return -ENOMEM;
-    collect(rewrite);
-    return decide(rewrite) ? 0 : -ENOMEM;
+    collect_variables(rewrite);
+    return decide_moves(rewrite) ? 0 : -ENOMEM;
 }
 
-uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, size_t most, char *why,
+uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, size_t max, char *why,
                       size_t why_size)
 {
     struct rewrite *rewrite = calloc(1, sizeof *rewrite);
@@ -388,11 +390,11 @@ uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, siz
         return no_memory(why, why_size);
     rewrite->text = text;
     rewrite->length = length;
-    rewrite->most = most;
+    rewrite->max = max;
     uint32_t error = 0, line = 0;
     if (read_text(rewrite) < 0) {
-        error = refuse(rewrite, rewrite->exceeded, why, why_size);
-    } else if (!rewrite->tree && (line = unread_declaration(text, length))) {
+        error = refuse_text(rewrite, rewrite->exceeded, why, why_size);
+    } else if (!rewrite->tree && (line = ptx_scan_declaration(text, length))) {
         snprintf(
             why, why_size,
             "%s: this PTX can't be read, and in line %u it may declare variables, whose memory "
@@ -451,7 +453,7 @@ static uint64_t address_of(const struct rewrite *rewrite, const struct ptx_varia
 /* Only mov takes a 64-bit address as it is; for all else registers hold them. */
 struct uses {
     const struct rewrite *rewrite;
-    struct splice *splice;
+    struct text_edit *edit;
     const char *prefix; /* of the registers' names; no other name begins so */
     uint32_t registers; /* used in this function */
 };
@@ -462,20 +464,20 @@ static void use_operand(struct uses *uses, const struct ptx_instruction *instruc
     char text[128];
     for (uint32_t i = 0; i < operand->count; i++)
         use_operand(uses, instruction, &operand->items[i]);
-    if (operand->kind != PTX_OPERAND_VARIABLE || !moves(uses->rewrite, operand->variable))
+    if (operand->kind != PTX_OPERAND_VARIABLE || !variable_moves(uses->rewrite, operand->variable))
         return;
     uint64_t address = address_of(uses->rewrite, operand->variable);
     if (strcmp(instruction->opcode, "mov") == 0) {
         snprintf(text, sizeof text, "%llu",
                  (unsigned long long)(address + (uint64_t)operand->addend));
-        splice_replace(uses->splice, operand->start, operand->end, text);
+        text_edit_replace(uses->edit, operand->start, operand->end, text);
         return;
     }
     snprintf(text, sizeof text, "mov.u64 %s%u, %llu; ", uses->prefix, uses->registers,
              (unsigned long long)address);
-    splice_replace(uses->splice, instruction->start, instruction->start, text);
+    text_edit_replace(uses->edit, instruction->start, instruction->start, text);
     snprintf(text, sizeof text, "%s%u", uses->prefix, uses->registers);
-    splice_replace(uses->splice, operand->symbol_start, operand->symbol_end, text);
+    text_edit_replace(uses->edit, operand->symbol_start, operand->symbol_end, text);
     uses->registers++;
 }
 
@@ -491,11 +493,11 @@ static void use_in_function(struct uses *uses, const struct ptx_function *functi
     if (uses->registers == 0)
         return;
     snprintf(text, sizeof text, " .reg .b64 %s<%u>; ", uses->prefix, uses->registers);
-    splice_replace(uses->splice, function->body_start, function->body_start, text);
+    text_edit_replace(uses->edit, function->body_start, function->body_start, text);
 }
 
 /* The declaration goes; its lines stay. */
-static void remove_declaration(struct splice *splice, const struct rewrite *rewrite,
+static void remove_declaration(struct text_edit *edit, const struct rewrite *rewrite,
                                const struct ptx_variable *variable)
 {
     size_t lines = 0;
@@ -503,12 +505,12 @@ static void remove_declaration(struct splice *splice, const struct rewrite *rewr
         lines += rewrite->text[at] == '\n';
     char *blank = malloc(lines + 1);
     if (!blank) {
-        splice->failed = true;
+        edit->failed = true;
         return;
     }
     memset(blank, '\n', lines);
     blank[lines] = 0;
-    splice_replace(splice, variable->start, variable->end, blank);
+    text_edit_replace(edit, variable->start, variable->end, blank);
     free(blank);
 }
 
@@ -524,26 +526,26 @@ static void choose_prefix(const struct rewrite *rewrite, char *prefix, size_t si
 uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, char *why,
                        size_t why_size)
 {
-    struct splice splice;
+    struct text_edit edit;
     char prefix[32];
-    struct uses uses = {.rewrite = rewrite, .splice = &splice, .prefix = prefix};
-    splice_open(&splice, rewrite->text, rewrite->length, rewrite->most - rewrite->used);
+    struct uses uses = {.rewrite = rewrite, .edit = &edit, .prefix = prefix};
+    text_edit_open(&edit, rewrite->text, rewrite->length, rewrite->max - rewrite->used);
     rewrite->base = base;
     choose_prefix(rewrite, prefix, sizeof prefix);
     for (uint32_t i = 0; i < rewrite->count; i++) {
         const struct ptx_variable *variable = rewrite->placed[i].variable;
         bool first = i == 0 || rewrite->placed[i - 1].variable->start != variable->start;
         if (!rewrite->placed[i].stays && first)
-            remove_declaration(&splice, rewrite, variable);
+            remove_declaration(&edit, rewrite, variable);
     }
     for (uint32_t f = 0; rewrite->bytes && f < rewrite->tree->function_count; f++)
         if (rewrite->tree->functions[f]->defined)
             use_in_function(&uses, rewrite->tree->functions[f]);
-    *text = splice_finish(&splice);
+    *text = text_edit_finish(&edit);
     rewrite->text = NULL;
     if (*text)
         return 0;
-    return refuse(rewrite, splice.exceeded, why, why_size);
+    return refuse_text(rewrite, edit.exceeded, why, why_size);
 }
 
 /* ---- initial contents ---- */

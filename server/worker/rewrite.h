@@ -29,7 +29,7 @@ enum { REWRITE_ALIGN = 512 }; /* of the memory the variables move to */
  * understand is refused if it may declare variables, for nobody could charge them. Else it is no
  * error: nothing moves (rewrite_unread says why), and the driver's compiler judges it.
  */
-uint32_t rewrite_open(struct rewrite **rewrite, const char *text, size_t length, size_t most,
+uint32_t rewrite_open(struct rewrite **rewrite, const char *text, size_t length, size_t max,
                       char *why, size_t why_size);
 void rewrite_close(struct rewrite *rewrite); /* NULL allowed */
 

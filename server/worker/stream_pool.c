@@ -5,24 +5,25 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static bool in_flight(const struct stream *stream)
+static bool in_flight(const struct client_stream *stream)
 {
-    return stream_reached(stream) < stream_written(stream);
+    return client_stream_reached(stream) < client_stream_written(stream);
 }
 
-void stream_pool_open(struct stream_pool *pool, const struct device *device)
+void stream_pool_open(struct stream_pool *pool, const struct gpu *device)
 {
     *pool = (struct stream_pool){.device = device};
     pthread_mutex_init(&pool->lock, NULL);
 }
 
 /* Forgets who has nothing left here (or belongs to this client); true if nobody stays. */
-static bool prune(struct pool_stream *from, const struct client *client)
+static bool prune_leavers(struct pool_stream *from, const struct client *client)
 {
     struct pool_leaver **link = &from->leavers;
     while (*link) {
         struct pool_leaver *leaver = *link;
-        if (leaver->stream->client != client && stream_reached(leaver->stream) < leaver->value) {
+        if (leaver->stream->client != client &&
+            client_stream_reached(leaver->stream) < leaver->value) {
             link = &leaver->next;
             continue;
         }
@@ -34,7 +35,7 @@ static bool prune(struct pool_stream *from, const struct client *client)
 
 static bool is_free(struct pool_stream *candidate)
 {
-    return candidate->user_count == 0 && prune(candidate, NULL);
+    return candidate->user_count == 0 && prune_leavers(candidate, NULL);
 }
 
 static void destroy_at(struct stream_pool *pool, uint32_t i)
@@ -55,8 +56,8 @@ void stream_pool_close(struct stream_pool *pool)
     *pool = (struct stream_pool){.device = pool->device};
 }
 
-static cuda_result create(struct stream_pool *pool, struct partition *partition, int32_t priority,
-                          struct pool_stream **out)
+static cuda_result create_stream(struct stream_pool *pool, struct partition *partition,
+                                 int32_t priority, struct pool_stream **out)
 {
     const struct cuda_driver *cuda = pool->device->cuda;
     if (pool->count == pool->room) {
@@ -86,8 +87,8 @@ static cuda_result create(struct stream_pool *pool, struct partition *partition,
     return CUDA_OK;
 }
 
-static bool fits(const struct pool_stream *candidate, const struct partition *partition,
-                 int32_t priority)
+static bool stream_fits(const struct pool_stream *candidate, const struct partition *partition,
+                        int32_t priority)
 {
     return candidate->partition == partition && candidate->priority == priority;
 }
@@ -96,15 +97,15 @@ static struct pool_stream *find_free(struct stream_pool *pool, const struct part
                                      int32_t priority)
 {
     for (uint32_t i = 0; i < pool->count; i++)
-        if (fits(pool->streams[i], partition, priority) && is_free(pool->streams[i]))
+        if (stream_fits(pool->streams[i], partition, priority) && is_free(pool->streams[i]))
             return pool->streams[i];
     return NULL;
 }
 
-static void unbind(struct stream *stream)
+static void unbind_ring(struct client_stream *stream)
 {
     struct pool_stream *from = stream->bound;
-    struct stream **link = &from->users;
+    struct client_stream **link = &from->users;
     while (*link != stream)
         link = &(*link)->next_user;
     *link = stream->next_user;
@@ -113,7 +114,7 @@ static void unbind(struct stream *stream)
     from->user_count--;
 }
 
-static void bind_to(struct stream *stream, struct pool_stream *to)
+static void bind_to(struct client_stream *stream, struct pool_stream *to)
 {
     stream->bound = to;
     stream->next_user = to->users;
@@ -122,14 +123,14 @@ static void bind_to(struct stream *stream, struct pool_stream *to)
 }
 
 /* Rings keep their CUstream after their work is done, for the next time; now others need them. */
-static void reap(struct stream_pool *pool)
+static void reap_idle(struct stream_pool *pool)
 {
     for (uint32_t i = 0; i < pool->count; i++) {
-        struct stream *next;
-        for (struct stream *user = pool->streams[i]->users; user; user = next) {
+        struct client_stream *next;
+        for (struct client_stream *user = pool->streams[i]->users; user; user = next) {
             next = user->next_user;
             if (!in_flight(user))
-                unbind(user);
+                unbind_ring(user);
         }
     }
 }
@@ -146,7 +147,7 @@ static bool destroy_one_free(struct stream_pool *pool)
 
 static bool only_of(const struct pool_stream *candidate, const struct client *client)
 {
-    for (const struct stream *user = candidate->users; user; user = user->next_user)
+    for (const struct client_stream *user = candidate->users; user; user = user->next_user)
         if (user->client != client)
             return false;
     return true;
@@ -160,7 +161,7 @@ static struct pool_stream *find_shared(struct stream_pool *pool, const struct cl
     bool best_own = false;
     for (uint32_t i = 0; i < pool->count; i++) {
         struct pool_stream *candidate = pool->streams[i];
-        if (!fits(candidate, client->shared.partition, priority))
+        if (!stream_fits(candidate, client->shared.partition, priority))
             continue;
         bool own = only_of(candidate, client);
         if (!best || (own && !best_own) ||
@@ -172,14 +173,15 @@ static struct pool_stream *find_shared(struct stream_pool *pool, const struct cl
     return best;
 }
 
-static cuda_result choose(struct stream_pool *pool, struct stream *stream, struct pool_stream **out)
+static cuda_result choose_stream(struct stream_pool *pool, struct client_stream *stream,
+                                 struct pool_stream **out)
 {
     struct partition *partition = stream->client->shared.partition;
     *out = find_free(pool, partition, stream->priority);
     if (*out)
         return CUDA_OK;
     if (pool->count >= STREAM_POOL_QUEUES) {
-        reap(pool);
+        reap_idle(pool);
         *out = find_free(pool, partition, stream->priority);
         if (*out)
             return CUDA_OK;
@@ -190,7 +192,7 @@ static cuda_result choose(struct stream_pool *pool, struct stream *stream, struc
             /* A partition without any CUstream must have one, whatever the number of queues. */
         }
     }
-    cuda_result result = create(pool, partition, stream->priority, out);
+    cuda_result result = create_stream(pool, partition, stream->priority, out);
     if (result == CUDA_OK || cuda_error_is_sticky(result))
         return result;
     /* Without the means for another one, sharing is still better than not running at all. */
@@ -205,20 +207,20 @@ cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *part
     struct pool_stream *made;
     pthread_mutex_lock(&pool->lock);
     if (pool->count < STREAM_POOL_QUEUES && !find_free(pool, partition, priority))
-        result = create(pool, partition, priority, &made);
+        result = create_stream(pool, partition, priority, &made);
     pthread_mutex_unlock(&pool->lock);
     return result;
 }
 
-cuda_result stream_pool_bind(struct stream_pool *pool, struct stream *stream)
+cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream)
 {
     cuda_result result = CUDA_OK;
     pthread_mutex_lock(&pool->lock);
     if (stream->bound && (!only_of(stream->bound, stream->client) || !stream_pool_fits(stream)))
-        unbind(stream);
+        unbind_ring(stream);
     if (!stream->bound) {
         struct pool_stream *chosen;
-        result = choose(pool, stream, &chosen);
+        result = choose_stream(pool, stream, &chosen);
         if (result == CUDA_OK)
             bind_to(stream, chosen);
     }
@@ -226,12 +228,13 @@ cuda_result stream_pool_bind(struct stream_pool *pool, struct stream *stream)
     return result;
 }
 
-bool stream_pool_fits(const struct stream *stream)
+bool stream_pool_fits(const struct client_stream *stream)
 {
-    return fits(stream->bound, stream->client->shared.partition, stream->priority);
+    return stream_fits(stream->bound, stream->client->shared.partition, stream->priority);
 }
 
-cuda_result stream_pool_move(struct stream_pool *pool, struct stream *stream, cuda_event event)
+cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *stream,
+                             cuda_event event)
 {
     const struct cuda_driver *cuda = pool->device->cuda;
     struct pool_leaver *leaver = malloc(sizeof *leaver);
@@ -241,18 +244,18 @@ cuda_result stream_pool_move(struct stream_pool *pool, struct stream *stream, cu
     struct pool_stream *from = stream->bound, *to;
     /* Its work may end just now: then choosing lets it go, and must not destroy where it was. */
     from->user_count++;
-    cuda_result result = choose(pool, stream, &to);
+    cuda_result result = choose_stream(pool, stream, &to);
     from->user_count--;
     if (result == CUDA_OK)
         result = cuda->cuEventRecord(event, from->handle);
     if (result == CUDA_OK)
         result = cuda->cuStreamWaitEvent(to->handle, event, 0);
     if (result == CUDA_OK) {
-        prune(from, NULL);
-        *leaver = (struct pool_leaver){from->leavers, stream, stream_written(stream)};
+        prune_leavers(from, NULL);
+        *leaver = (struct pool_leaver){from->leavers, stream, client_stream_written(stream)};
         from->leavers = leaver;
         if (stream->bound)
-            unbind(stream);
+            unbind_ring(stream);
         bind_to(stream, to);
     } else if (!stream->bound) {
         bind_to(stream, from);
@@ -268,13 +271,13 @@ bool stream_pool_leave(struct stream_pool *pool, struct client *client)
     bool left = false;
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = 0; i < client->stream_count; i++) {
-        struct stream *stream = &client->streams[i];
+        struct client_stream *stream = &client->streams[i];
         if (!stream->bound || stream_pool_fits(stream))
             continue;
         if (in_flight(stream))
             left = true;
         else
-            unbind(stream);
+            unbind_ring(stream);
     }
     pthread_mutex_unlock(&pool->lock);
     return left;
@@ -284,7 +287,7 @@ void stream_pool_forget(struct stream_pool *pool, const struct client *client)
 {
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = 0; i < pool->count; i++)
-        prune(pool->streams[i], client);
+        prune_leavers(pool->streams[i], client);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -299,11 +302,11 @@ bool stream_pool_drained(struct stream_pool *pool, const struct partition *parti
     return drained;
 }
 
-void stream_pool_unbind(struct stream_pool *pool, struct stream *stream)
+void stream_pool_unbind(struct stream_pool *pool, struct client_stream *stream)
 {
     pthread_mutex_lock(&pool->lock);
     if (stream->bound)
-        unbind(stream);
+        unbind_ring(stream);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -322,7 +325,8 @@ uint32_t stream_pool_shared(struct stream_pool *pool, const struct client *clien
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = 0; i < pool->count; i++) {
         uint32_t own = 0, others = 0;
-        for (const struct stream *user = pool->streams[i]->users; user; user = user->next_user)
+        for (const struct client_stream *user = pool->streams[i]->users; user;
+             user = user->next_user)
             if (in_flight(user))
                 *(user->client == client ? &own : &others) += 1;
         if (others)
@@ -339,9 +343,10 @@ cuda_result stream_pool_query(struct stream_pool *pool)
     for (uint32_t n = 0; n < pool->count; n++) {
         struct pool_stream *candidate = pool->streams[pool->looked_at++ % pool->count];
         bool busy = false;
-        for (const struct stream *user = candidate->users; user && !busy; user = user->next_user)
+        for (const struct client_stream *user = candidate->users; user && !busy;
+             user = user->next_user)
             busy = in_flight(user);
-        busy |= !prune(candidate, NULL);
+        busy |= !prune_leavers(candidate, NULL);
         if (!busy)
             continue;
         result = pool->device->cuda->cuStreamQuery(candidate->handle);

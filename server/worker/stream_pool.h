@@ -25,7 +25,7 @@ enum { STREAM_POOL_QUEUES = 32 };
 /* Work of a ring that was bound to another CUstream while this was in flight. */
 struct pool_leaver {
     struct pool_leaver *next;
-    const struct stream *stream;
+    const struct client_stream *stream;
     uint64_t value; /* of its timeline: then nothing of it is left here */
 };
 
@@ -33,20 +33,20 @@ struct pool_stream {
     cuda_stream handle;
     struct partition *partition;
     int32_t priority;
-    struct stream *users;
+    struct client_stream *users;
     uint32_t user_count;
     struct pool_leaver *leavers;
 };
 
 struct stream_pool {
-    const struct device *device;
+    const struct gpu *device;
     pthread_mutex_t lock;
     struct pool_stream **streams;
     uint32_t count, room;
     uint32_t looked_at; /* by stream_pool_query */
 };
 
-void stream_pool_open(struct stream_pool *pool, const struct device *device);
+void stream_pool_open(struct stream_pool *pool, const struct gpu *device);
 /* All streams must be unbound. */
 void stream_pool_close(struct stream_pool *pool);
 
@@ -59,17 +59,18 @@ cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *part
  * is kept unless it shares with another client and need not, or the client's share
  * has changed. Afterwards stream->bound->handle is its CUstream.
  */
-cuda_result stream_pool_bind(struct stream_pool *pool, struct stream *stream);
+cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream);
 
 /* Whether a bound ring is where its client's share and its priority want it. */
-bool stream_pool_fits(const struct stream *stream);
+bool stream_pool_fits(const struct client_stream *stream);
 
 /*
  * Submitter: binds a ring with work in flight to another CUstream that fits; what
  * follows there waits, on the device, for what is in flight. On failure it stays
  * where it was.
  */
-cuda_result stream_pool_move(struct stream_pool *pool, struct stream *stream, cuda_event event);
+cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *stream,
+                             cuda_event event);
 
 /*
  * Unbinds the rings of a client that are not where they belong and have nothing in
@@ -84,7 +85,7 @@ void stream_pool_forget(struct stream_pool *pool, const struct client *client);
 bool stream_pool_drained(struct stream_pool *pool, const struct partition *partition);
 
 /* The ring's work is done. Idempotent. */
-void stream_pool_unbind(struct stream_pool *pool, struct stream *stream);
+void stream_pool_unbind(struct stream_pool *pool, struct client_stream *stream);
 
 /* Destroys the CUstreams of a partition that nobody has any more and that has drained. */
 void stream_pool_drop(struct stream_pool *pool, const struct partition *partition);

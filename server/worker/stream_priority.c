@@ -28,7 +28,7 @@ static uint32_t rank_of(const struct levels *levels, uint32_t level)
     return rank;
 }
 
-void level_apply(struct worker *worker)
+void stream_priority_assign(struct worker *worker)
 {
     int32_t greatest = worker->device.info.priority_greatest;
     int32_t least = worker->device.info.priority_least;
@@ -42,7 +42,7 @@ void level_apply(struct worker *worker)
         if (rank + 1 < levels.count)
             last = scheduler_stream_priority(rank + 1, levels.count, greatest, least) - 1;
         pthread_mutex_lock(&client->lock);
-        client_set_range(client, first, last < first ? first : last);
+        client_stream_set_range(client, first, last < first ? first : last);
         pthread_mutex_unlock(&client->lock);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * level: which of the device's stream priorities belong to whom.
+ * stream_priority: which of the device's stream priorities belong to whom.
  *
  * The levels of priority that clients have (and the normal one, 0) divide the device's
  * range: the most urgent level begins at its greatest priority, each level ends before
@@ -19,6 +19,6 @@ struct worker;
 
 /* Control thread, without locks held, after a client came, went or got another level. Streams move
  * with their next batch. */
-void level_apply(struct worker *worker);
+void stream_priority_assign(struct worker *worker);
 
 #endif

@@ -28,23 +28,23 @@
 /* Without memory the client stays out. */
 static bool scan_set_add(struct submitter *submitter, struct client *client)
 {
-    if (submitter->active_count == submitter->active_room) {
-        uint32_t room = submitter->active_room ? submitter->active_room * 2 : 64;
-        struct client **active = realloc(submitter->active, room * sizeof *active);
+    if (submitter->scanned_count == submitter->scanned_room) {
+        uint32_t room = submitter->scanned_room ? submitter->scanned_room * 2 : 64;
+        struct client **active = realloc(submitter->scanned, room * sizeof *active);
         if (!active)
             return false;
-        submitter->active = active;
-        submitter->active_room = room;
+        submitter->scanned = active;
+        submitter->scanned_room = room;
     }
     client->submit.worked = false;
     client->submit.last_work = submitter->now;
-    submitter->active[submitter->active_count++] = client;
+    submitter->scanned[submitter->scanned_count++] = client;
     return true;
 }
 
 static void scan_set_remove(struct submitter *submitter, uint32_t at)
 {
-    submitter->active[at] = submitter->active[--submitter->active_count];
+    submitter->scanned[at] = submitter->scanned[--submitter->scanned_count];
 }
 
 /* A served client is in the scan set from now on, in this state. Under its lock. */
@@ -94,11 +94,11 @@ static void look_again(struct submitter *submitter, struct client *client)
 static bool await_lease(struct submitter *submitter)
 {
     struct gate *gate = &submitter->worker->gate;
-    struct client *client = gate_ending(gate);
+    struct client *client = gate_find_ending(gate);
     if (!client)
         return false;
     pthread_mutex_lock(&client->lock);
-    gate_reached(gate, client);
+    gate_note_done(gate, client);
     pthread_mutex_unlock(&client->lock);
     return true;
 }
@@ -107,15 +107,15 @@ static bool await_lease(struct submitter *submitter)
 static void look_at_named(struct submitter *submitter)
 {
     struct client *client;
-    while ((client = gate_named(&submitter->worker->gate)))
+    while ((client = gate_next_runnable(&submitter->worker->gate)))
         look_again(submitter, client);
 }
 
 /* A client that is being detached: from now on nobody here knows it. */
 static void drop_client(struct submitter *submitter, struct client *client)
 {
-    for (uint32_t at = submitter->active_count; at-- > 0;)
-        if (submitter->active[at] == client)
+    for (uint32_t at = submitter->scanned_count; at-- > 0;)
+        if (submitter->scanned[at] == client)
             scan_set_remove(submitter, at);
     gate_drop(&submitter->worker->gate, client);
     pthread_mutex_lock(&client->lock);
@@ -165,8 +165,8 @@ static bool retire_client(struct submitter *submitter, struct client *client)
  */
 static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
 {
-    for (uint32_t i = submitter->active_count; i-- > 0;) {
-        struct client *client = submitter->active[i];
+    for (uint32_t i = submitter->scanned_count; i-- > 0;) {
+        struct client *client = submitter->scanned[i];
         if (client->submit.worked) {
             client->submit.worked = false;
             client->submit.last_work = submitter->now;
@@ -214,8 +214,8 @@ static void sleep_until_rung(struct submitter *submitter)
 static bool visit_all(struct submitter *submitter)
 {
     bool moved = false;
-    for (uint32_t i = 0; i < submitter->active_count;) {
-        struct client *client = submitter->active[i];
+    for (uint32_t i = 0; i < submitter->scanned_count;) {
+        struct client *client = submitter->scanned[i];
         /* A full client is asked now and then: what it waits for takes longer than this. */
         if (client_state(client) == CLIENT_FULL && ++submitter->rounds % FULL_ROUNDS) {
             i++;
@@ -233,7 +233,7 @@ static bool visit_all(struct submitter *submitter)
     return moved;
 }
 
-static void serve(struct submitter *submitter)
+static void serve_clients(struct submitter *submitter)
 {
     const struct gate *gate = &submitter->worker->gate;
     struct wake *wake = &submitter->worker->wake;
@@ -245,7 +245,7 @@ static void serve(struct submitter *submitter)
             look_at_marked(submitter);
         if (gate_next(gate) <= submitter->now)
             look_at_named(submitter);
-        awaits = submitter->spin_ns && gate_awaits(gate) && await_lease(submitter);
+        awaits = submitter->spin_ns && gate_has_ending(gate) && await_lease(submitter);
         bool moved = visit_all(submitter);
         if (moved)
             last_work = submitter->now;
@@ -259,7 +259,7 @@ static void serve(struct submitter *submitter)
         retire_idle(submitter, moved ? SPIN_NS : submitter->spin_ns);
         if (moved || submitter->now - last_work < submitter->spin_ns)
             continue;
-        if (submitter->active_count == 0 && !awaits)
+        if (submitter->scanned_count == 0 && !awaits)
             sleep_until_rung(submitter);
         last_work = submitter->now;
     }
@@ -270,11 +270,11 @@ static void *submitter_main(void *argument)
     struct submitter *submitter = argument;
     /* Leases end to the microsecond; the default slack is 50. */
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
-    cuda_result result = device_enter(&submitter->worker->device);
+    cuda_result result = gpu_enter(&submitter->worker->device);
     if (result != CUDA_OK)
         worker_fail(submitter->worker, result, "entering the context");
     else
-        serve(submitter);
+        serve_clients(submitter);
     return NULL;
 }
 
@@ -329,8 +329,8 @@ void submitter_stop(struct submitter *submitter)
     submitter->epoll = -1;
     if (submitter->worker)
         wake_submitter_close(&submitter->worker->wake);
-    free(submitter->active);
-    submitter->active = NULL;
+    free(submitter->scanned);
+    submitter->scanned = NULL;
 }
 
 int submitter_add(struct submitter *submitter, struct client *client)

@@ -6,9 +6,9 @@
  * It looks at the clients that are active: those that rang a short while ago.
  * The others are asleep and leave it alone: their doorbell writes an eventfd of its
  * epoll set, edge-triggered and never read. Clients are served by deficit round
- * robin, as far as the gate lets them; a client's rings take turns. Who is on hold is
- * left alone until the gate names it. Idle, it spins a short while if there is a processor to
- * spare, then sleeps; it never polls a sleeping client.
+ * robin, as far as the gate lets them; a client's rings take turns. A held client is
+ * left alone until the gate makes it runnable. Idle, it spins a short while if there is a processor
+ * to spare, then sleeps; it never polls a sleeping client.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SUBMITTER_H
 #define GPUSHARE_SERVER_WORKER_SUBMITTER_H
@@ -38,8 +38,8 @@ struct submitter {
     uint32_t unclocked; /* commands submitted since */
     uint32_t visits;
     uint32_t rounds;
-    struct client **active; /* the scan set */
-    uint32_t active_count, active_room;
+    struct client **scanned; /* the scan set */
+    uint32_t scanned_count, scanned_room;
     struct command command;
 };
 

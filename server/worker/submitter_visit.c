@@ -30,7 +30,7 @@ static void stop_reading(struct client *client)
     client->shared.blocked_count = client->shared.linked_count = 0;
 }
 
-static int tail_lies(struct stream *stream)
+static int tail_lies(struct client_stream *stream)
 {
     struct client *client = stream->client;
     client->shared.violation = PROTO_ERROR_PROTOCOL_VIOLATION;
@@ -40,15 +40,15 @@ static int tail_lies(struct stream *stream)
     return COMMAND_VIOLATION;
 }
 
-static bool waits_for_link(const struct stream *stream)
+static bool waits_for_link(const struct client_stream *stream)
 {
-    for (uint32_t i = 0; i < stream->hold.count; i++)
-        if (stream->hold.on[i].link)
+    for (uint32_t i = 0; i < stream->blocked_on.count; i++)
+        if (stream->blocked_on.on[i].link)
             return true;
     return false;
 }
 
-static void block_ring(struct submitter *submitter, struct stream *stream)
+static void block_ring(struct submitter *submitter, struct client_stream *stream)
 {
     struct client *client = stream->client;
     bits_set(client->shared.blocked_rings, stream->index);
@@ -60,7 +60,7 @@ static void block_ring(struct submitter *submitter, struct stream *stream)
     wake_completer(&submitter->worker->wake, true);
 }
 
-static void unblock_ring(struct stream *stream)
+static void unblock_ring(struct client_stream *stream)
 {
     struct client *client = stream->client;
     bits_clear(client->shared.blocked_rings, stream->index);
@@ -69,19 +69,19 @@ static void unblock_ring(struct stream *stream)
         client->shared.linked_count--;
 }
 
-static void mark_busy(struct submitter *submitter, struct stream *stream)
+static void mark_busy(struct submitter *submitter, struct client_stream *stream)
 {
     struct client *client = stream->client;
     bits_set(client->shared.busy, stream->index);
     /* Relaxed: it is taken down under the client's lock, which this thread holds. */
     if (!atomic_load_explicit(&client->signals.completer, memory_order_relaxed)) {
         client_signal_completer(client);
-        wake_completer(&submitter->worker->wake, gate_waited(&submitter->worker->gate));
+        wake_completer(&submitter->worker->wake, gate_has_waiters(&submitter->worker->gate));
     }
 }
 
 /* Sleepers on the stream's timeline: from now on the completer looks often. */
-static void mark_watched(struct submitter *submitter, struct stream *stream)
+static void mark_watched(struct submitter *submitter, struct client_stream *stream)
 {
     struct client *client = stream->client;
     if (!timeline_is_watched(stream->ring.ring.header))
@@ -94,21 +94,21 @@ static void mark_watched(struct submitter *submitter, struct stream *stream)
     client_signal_completer(client);
     /* The device was faster than this thread: waking the completer for it would cost the sleeper
      * another 50 us. */
-    if (stream_reached(stream) >= stream_written(stream))
+    if (client_stream_reached(stream) >= client_stream_written(stream))
         timeline_wake(timeline_word(stream->ring.ring.status));
     wake_completer(&submitter->worker->wake, true);
 }
 
 /* Runs descriptors worth up to `most` commands; *done says how many. Returns 0 or what command_run
  * returned. */
-static int run_some(struct submitter *submitter, struct stream *stream, uint32_t most,
+static int run_some(struct submitter *submitter, struct client_stream *stream, uint32_t max,
                     uint32_t *done)
 {
     struct ring_descriptor descriptor;
     uint32_t before = submitter->command.weight;
     int result = 0;
     *done = 0;
-    while (*done + submitter->command.weight - before < most && !result) {
+    while (*done + submitter->command.weight - before < max && !result) {
         ring_peek(&stream->ring, &descriptor);
         result = command_run(&submitter->command, stream, &descriptor);
         if (result)
@@ -119,24 +119,24 @@ static int run_some(struct submitter *submitter, struct stream *stream, uint32_t
     return result;
 }
 
-static uint32_t allowance(const struct stream *stream, uint32_t most)
+static uint32_t descriptors_allowed(const struct client_stream *stream, uint32_t max)
 {
     if (stream->state != STREAM_CLOSING)
-        return most;
+        return max;
     uint64_t left = stream->limit - stream->ring.value;
-    return left < most ? (uint32_t)left : most;
+    return left < max ? (uint32_t)left : max;
 }
 
-static int bind(struct submitter *submitter, struct stream *stream)
+static int bind_stream(struct submitter *submitter, struct client_stream *stream)
 {
     struct stream_pool *pool = &submitter->worker->pool;
-    bool in_flight = stream_reached(stream) < stream_written(stream);
+    bool in_flight = client_stream_reached(stream) < client_stream_written(stream);
     if (in_flight && stream_pool_fits(stream))
         return 0;
     cuda_result bound = in_flight
                             ? stream_pool_move(pool, stream, command_event(&submitter->command))
                             : stream_pool_bind(pool, stream);
-    /* Who can't be moved yet goes on where it is, and tries again with its next batch. */
+    /* A ring that can't be moved yet goes on where it is, and tries again with its next batch. */
     if (bound == CUDA_OK || (in_flight && !cuda_error_is_sticky(bound)))
         return 0;
     submitter->command.fatal = bound;
@@ -146,14 +146,14 @@ static int bind(struct submitter *submitter, struct stream *stream)
 
 /* One batch of a ring, and the completion behind it. Batches of commands that take long are short:
  * only with its completion is seen that anything of a batch is done. */
-static int serve_batch(struct submitter *submitter, struct stream *stream, uint32_t most,
+static int serve_batch(struct submitter *submitter, struct client_stream *stream, uint32_t max,
                        uint32_t *done)
 {
     uint32_t now = 0;
     uint32_t batch = least_of(stream->client->gate.batch, SUBMITTER_BATCH);
-    int result = bind(submitter, stream);
+    int result = bind_stream(submitter, stream);
     if (!result)
-        result = run_some(submitter, stream, least_of(most, batch), &now);
+        result = run_some(submitter, stream, least_of(max, batch), &now);
     *done += now;
     if (result == COMMAND_FATAL || now == 0)
         return result;
@@ -162,38 +162,38 @@ static int serve_batch(struct submitter *submitter, struct stream *stream, uint3
 }
 
 /* Looks away from the ring: each look takes the line that its producer writes away from it. */
-static void linger(void)
+static void pause_briefly(void)
 {
     for (int i = 0; i < LINGER_PAUSES; i++)
         cpu_pause();
 }
 
 /* The clock is read for a batch's worth of commands, and only where it matters how late it is. */
-static void count_waits(struct submitter *submitter, struct stream *stream, uint32_t from,
+static void count_waits(struct submitter *submitter, struct client_stream *stream, uint32_t from,
                         uint32_t done, bool left)
 {
-    struct wait *wait = &stream->wait;
+    struct queue_latency *wait = &stream->latency;
     submitter->unclocked += done;
     if (submitter->unclocked >= SUBMITTER_BATCH && (left || wait->count)) {
         submitter->now = timeline_now();
         submitter->unclocked = 0;
     }
     if (done)
-        wait_served(wait, stream->client->usage.waits, from, done, submitter->visits,
-                    submitter->now);
+        queue_latency_served(wait, stream->client->usage.waits, from, done, submitter->visits,
+                             submitter->now);
     if (left)
-        wait_left(wait, stream->ring.tail, submitter->now);
+        queue_latency_left(wait, stream->ring.tail, submitter->now);
 }
 
 /* Nothing of the client may be submitted now: what this ring has waits. */
-static void count_held(struct submitter *submitter, struct stream *stream)
+static void count_held(struct submitter *submitter, struct client_stream *stream)
 {
     if (submitter->now < WAIT_LOOK_NS ||
-        !wait_looked_before(&stream->wait, submitter->now - WAIT_LOOK_NS))
+        !queue_latency_looked_before(&stream->latency, submitter->now - WAIT_LOOK_NS))
         return;
     submitter->now = timeline_now();
     if (ring_ready(&stream->ring) > 0) /* a tail that lies is found when it is served */
-        wait_left(&stream->wait, stream->ring.tail, submitter->now);
+        queue_latency_left(&stream->latency, stream->ring.tail, submitter->now);
 }
 
 /*
@@ -201,7 +201,7 @@ static void count_held(struct submitter *submitter, struct stream *stream)
  * pushes faster than single batches are served is given a moment to push several,
  * unless somebody else waits for the submitter: then batches grow by themselves.
  */
-static int serve_ring(struct submitter *submitter, struct stream *stream, uint32_t most,
+static int serve_ring(struct submitter *submitter, struct client_stream *stream, uint32_t max,
                       uint32_t *done, bool alone)
 {
     int result = 0, ready = ring_ready(&stream->ring);
@@ -209,8 +209,8 @@ static int serve_ring(struct submitter *submitter, struct stream *stream, uint32
     *done = 0;
     submitter->command.weight = 0;
     while (!result && ready > 0) {
-        uint32_t left = most - least_of(most, *done + submitter->command.weight);
-        left = allowance(stream, least_of(left, (uint32_t)ready));
+        uint32_t left = max - least_of(max, *done + submitter->command.weight);
+        left = descriptors_allowed(stream, least_of(left, (uint32_t)ready));
         if (left == 0)
             break;
         bool streaming = ready > 1;
@@ -219,7 +219,7 @@ static int serve_ring(struct submitter *submitter, struct stream *stream, uint32
             return result;
         if (!alone || !streaming)
             break;
-        linger();
+        pause_briefly();
         ready = ring_ready(&stream->ring);
     }
     if (ready >= 0 && *done)
@@ -228,17 +228,17 @@ static int serve_ring(struct submitter *submitter, struct stream *stream, uint32
         return tail_lies(stream);
     count_waits(submitter, stream, from, *done, ready > 0);
     mark_watched(submitter, stream);
-    if (result == COMMAND_HELD)
+    if (result == COMMAND_BLOCKED)
         block_ring(submitter, stream);
     return 0;
 }
 
 /* ---- one client ---- */
 
-static void ring_found(struct submitter *submitter, struct stream *stream)
+static void ring_found(struct submitter *submitter, struct client_stream *stream)
 {
     bits_set(stream->client->shared.ready, stream->index);
-    wait_rung(&stream->wait, submitter->visits, submitter->now);
+    queue_latency_rung(&stream->latency, submitter->visits, submitter->now);
 }
 
 static void take_doorbells(struct submitter *submitter, struct client *client)
@@ -253,7 +253,7 @@ static void take_doorbells(struct submitter *submitter, struct client *client)
         while (bits) {
             uint32_t index = (uint32_t)word * 64 + (uint32_t)__builtin_ctzll(bits);
             bits &= bits - 1;
-            struct stream *stream = client_stream(client, index);
+            struct client_stream *stream = client_stream_find(client, index);
             if (!stream)
                 continue;
             if (bits_test(client->shared.blocked_rings, index))
@@ -269,11 +269,11 @@ static void unblock_rings(struct submitter *submitter, struct client *client)
     uint32_t count = client->stream_count;
     for (uint32_t i = bits_next(client->shared.blocked_rings, 0, count); i < count;
          i = bits_next(client->shared.blocked_rings, i + 1, count)) {
-        if (!stream_hold_over(&client->streams[i]))
+        if (!client_stream_may_go_on(&client->streams[i]))
             continue;
         unblock_ring(&client->streams[i]);
         /* It waited for another ring until now, and not for the submitter. */
-        wait_anew(&client->streams[i].wait, submitter->visits, submitter->now);
+        queue_latency_restart(&client->streams[i].latency, submitter->visits, submitter->now);
         bits_set(client->shared.ready, i);
     }
 }
@@ -318,14 +318,14 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
             break;
         }
         client->submit.cursor = index;
-        struct stream *stream = &client->streams[index];
+        struct client_stream *stream = &client->streams[index];
         /* Rings of one client take turns too, batch by batch. */
-        bool alone = next_ready(client) == index && submitter->active_count <= 1;
-        uint32_t most =
+        bool alone = next_ready(client) == index && submitter->scanned_count <= 1;
+        uint32_t max =
             least_of((uint32_t)client->submit.deficit, alone ? SUBMITTER_QUANTUM : SUBMITTER_BATCH);
         uint32_t done;
-        most = least_of(most, alone ? room : part_of(client, room));
-        int result = serve_ring(submitter, stream, most, &done, alone);
+        max = least_of(max, alone ? room : part_of(client, room));
+        int result = serve_ring(submitter, stream, max, &done, alone);
         client->submit.deficit -= (int32_t)(done + submitter->command.weight);
         client->shared.in_flight += done;
         client->gate.submitted += done;
@@ -338,7 +338,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
             break;
         }
         if (bits_test(client->shared.blocked_rings, index) || done == 0 ||
-            stream->ring.tail == stream->ring.head || allowance(stream, 1) == 0)
+            stream->ring.tail == stream->ring.head || descriptors_allowed(stream, 1) == 0)
             bits_clear(client->shared.ready, index);
         if (done && client->shared.blocked_count)
             unblock_rings(submitter, client);
@@ -352,12 +352,13 @@ static bool take_place(struct submitter *submitter, struct client *client)
     struct worker *worker = submitter->worker;
     struct partition *to;
     uint64_t held = client->place.held_since; /* only this thread changes it */
-    enum place_answer said = place_enter(&worker->places, &client->place, &to, submitter->now);
-    if (said == PLACE_MOVE)
+    enum placement_answer said =
+        placement_enter(&worker->places, &client->place, &to, submitter->now);
+    if (said == PLACEMENT_MOVE)
         worker_move_client(worker, client, to);
-    if (held && said != PLACE_HOLD)
+    if (held && said != PLACEMENT_HOLD)
         worker_trace_held(worker, client, held, submitter->now);
-    return said != PLACE_HOLD;
+    return said != PLACEMENT_HOLD;
 }
 
 static bool any_ready(const struct client *client)
@@ -365,11 +366,11 @@ static bool any_ready(const struct client *client)
     return bits_next(client->shared.ready, 0, client->stream_count) < client->stream_count;
 }
 
-/* What was ready led to nothing on the device: the completer, which sees work end, has nothing to
- * look at. */
-static void note_quiet(struct submitter *submitter, struct client *client)
+/* Nothing was submitted, so the completer will never notice that this client is idle: the placement
+ * is told here. */
+static void note_idle(struct submitter *submitter, struct client *client)
 {
-    place_quiet(&submitter->worker->places, &client->place, submitter->now);
+    placement_idle(&submitter->worker->places, &client->place, submitter->now);
     wake_completer(&submitter->worker->wake, false);
 }
 
@@ -389,7 +390,7 @@ static void end_visit(struct submitter *submitter, struct client *client, enum c
     if (!violated)
         client_state_set(client, more ? end : CLIENT_IDLE);
     if (!more && !atomic_load(&client->signals.completer))
-        note_quiet(submitter, client);
+        note_idle(submitter, client);
 }
 
 bool submitter_visit(struct submitter *submitter, struct client *client)

@@ -8,52 +8,52 @@
 /* What malloc takes for a short piece beside its text. */
 #define PIECE_BYTES 32
 
-void splice_open(struct splice *splice, const char *text, size_t length, size_t most)
+void text_edit_open(struct text_edit *edit, const char *text, size_t length, size_t max)
 {
-    *splice = (struct splice){.text = text, .length = length, .most = most};
+    *edit = (struct text_edit){.text = text, .length = length, .max = max};
 }
 
-static bool take(struct splice *splice, size_t bytes)
+static bool take_bytes(struct text_edit *edit, size_t bytes)
 {
-    if (bytes > splice->most - splice->used) {
-        splice->failed = splice->exceeded = true;
+    if (bytes > edit->max - edit->used) {
+        edit->failed = edit->exceeded = true;
         return false;
     }
-    splice->used += bytes;
+    edit->used += bytes;
     return true;
 }
 
-void splice_replace(struct splice *splice, uint32_t start, uint32_t end, const char *text)
+void text_edit_replace(struct text_edit *edit, uint32_t start, uint32_t end, const char *text)
 {
-    if (splice->failed || !take(splice, PIECE_BYTES + strlen(text)))
+    if (edit->failed || !take_bytes(edit, PIECE_BYTES + strlen(text)))
         return;
-    if (splice->count == splice->room) {
-        uint32_t room = splice->room ? splice->room * 2 : 64;
+    if (edit->count == edit->room) {
+        uint32_t room = edit->room ? edit->room * 2 : 64;
         /* Old and new may exist at once. */
-        if (!take(splice, room * sizeof *splice->pieces))
+        if (!take_bytes(edit, room * sizeof *edit->pieces))
             return;
-        struct splice_piece *pieces = realloc(splice->pieces, room * sizeof *pieces);
+        struct text_edit_piece *pieces = realloc(edit->pieces, room * sizeof *pieces);
         if (!pieces) {
-            splice->failed = true;
+            edit->failed = true;
             return;
         }
-        splice->used -= splice->room * sizeof *pieces;
-        splice->pieces = pieces;
-        splice->room = room;
+        edit->used -= edit->room * sizeof *pieces;
+        edit->pieces = pieces;
+        edit->room = room;
     }
     char *copy = strdup(text);
     if (!copy) {
-        splice->failed = true;
+        edit->failed = true;
         return;
     }
-    splice->pieces[splice->count] =
-        (struct splice_piece){.start = start, .end = end, .order = splice->count, .text = copy};
-    splice->count++;
+    edit->pieces[edit->count] =
+        (struct text_edit_piece){.start = start, .end = end, .order = edit->count, .text = copy};
+    edit->count++;
 }
 
 static int by_place(const void *a, const void *b)
 {
-    const struct splice_piece *one = a, *other = b;
+    const struct text_edit_piece *one = a, *other = b;
     if (one->start != other->start)
         return one->start < other->start ? -1 : 1;
     bool one_empty = one->end == one->start, other_empty = other->end == other->start;
@@ -62,40 +62,41 @@ static int by_place(const void *a, const void *b)
     return one->order < other->order ? -1 : 1;
 }
 
-static size_t new_length(const struct splice *splice)
+static size_t new_length(const struct text_edit *edit)
 {
-    size_t length = splice->length;
-    for (uint32_t i = 0; i < splice->count; i++)
-        length += strlen(splice->pieces[i].text);
+    size_t length = edit->length;
+    for (uint32_t i = 0; i < edit->count; i++)
+        length += strlen(edit->pieces[i].text);
     return length;
 }
 
 /* The places come from a client's text by way of a reader: pieces that overlap would be written
  * beyond the end of the new text. */
-static bool disjoint(const struct splice *splice)
+static bool pieces_are_disjoint(const struct text_edit *edit)
 {
     size_t from = 0;
-    for (uint32_t i = 0; i < splice->count; i++) {
-        const struct splice_piece *piece = &splice->pieces[i];
-        if (piece->start < from || piece->end < piece->start || piece->end > splice->length)
+    for (uint32_t i = 0; i < edit->count; i++) {
+        const struct text_edit_piece *piece = &edit->pieces[i];
+        if (piece->start < from || piece->end < piece->start || piece->end > edit->length)
             return false;
         from = piece->end;
     }
     return true;
 }
 
-char *splice_finish(struct splice *splice)
+char *text_edit_finish(struct text_edit *edit)
 {
     size_t from = 0, to = 0;
     /* Sorting may copy all the pieces. */
-    bool may = take(splice, splice->count * sizeof *splice->pieces + new_length(splice) + 1);
-    if (may && splice->count)
-        qsort(splice->pieces, splice->count, sizeof *splice->pieces, by_place);
-    char *out = !may || splice->failed || !disjoint(splice) ? NULL : malloc(new_length(splice) + 1);
-    for (uint32_t i = 0; i < splice->count; i++) {
-        struct splice_piece *piece = &splice->pieces[i];
+    bool may = take_bytes(edit, edit->count * sizeof *edit->pieces + new_length(edit) + 1);
+    if (may && edit->count)
+        qsort(edit->pieces, edit->count, sizeof *edit->pieces, by_place);
+    char *out =
+        !may || edit->failed || !pieces_are_disjoint(edit) ? NULL : malloc(new_length(edit) + 1);
+    for (uint32_t i = 0; i < edit->count; i++) {
+        struct text_edit_piece *piece = &edit->pieces[i];
         if (out) {
-            memcpy(out + to, splice->text + from, piece->start - from);
+            memcpy(out + to, edit->text + from, piece->start - from);
             to += piece->start - from;
             size_t length = strlen(piece->text);
             memcpy(out + to, piece->text, length);
@@ -105,10 +106,10 @@ char *splice_finish(struct splice *splice)
         free(piece->text);
     }
     if (out) {
-        memcpy(out + to, splice->text + from, splice->length - from);
-        out[to + splice->length - from] = 0;
+        memcpy(out + to, edit->text + from, edit->length - from);
+        out[to + edit->length - from] = 0;
     }
-    free(splice->pieces);
-    *splice = (struct splice){.text = splice->text, .exceeded = splice->exceeded};
+    free(edit->pieces);
+    *edit = (struct text_edit){.text = edit->text, .exceeded = edit->exceeded};
     return out;
 }

@@ -30,14 +30,14 @@
 #include "server/worker/wake.h"
 
 struct worker {
-    struct device device;
+    struct gpu device;
     struct partitions partitions;
-    struct places places;
+    struct placements places;
     struct stream_pool pool;
     struct account account;
     struct gate gate;
     struct trace trace;
-    struct budget budget; /* this process's memory for clients' code */
+    struct code_memory code_memory; /* this process's memory for clients' code */
 
     /* The clients. The control thread changes the table and frees clients; the others hold the lock
      * while they walk it, or keep to clients that have not left. */
@@ -49,9 +49,9 @@ struct worker {
     struct submitter submitter;
     struct completer completer;
     struct loader loader, clearer;
-    uint32_t place_error; /* control thread: why the last partition could not be made */
-    int channel;          /* to the supervisor; the caller's */
-    uint32_t failed;      /* atomic: error number once the context is lost */
+    uint32_t placement_error; /* control thread: why the last partition could not be made */
+    int channel;              /* to the supervisor; the caller's */
+    uint32_t failed;          /* atomic: error number once the context is lost */
 };
 
 /* ---- worker_life.c ---- */
@@ -59,9 +59,9 @@ struct worker {
 /*
  * Divides the device and starts the other threads. device is moved in; channel stays
  * the caller's. 0, or an error number with a sentence; then worker->device is
- * closed too. image_memory: bytes for clients' code, see budget_open.
+ * closed too. image_memory: bytes for clients' code, see code_memory_open.
  */
-uint32_t worker_start(struct worker *worker, const struct device *device, int channel,
+uint32_t worker_start(struct worker *worker, const struct gpu *device, int channel,
                       uint64_t image_memory, char *why, size_t why_size);
 
 /* Ends the threads and frees everything, clients that are left included. */

@@ -12,11 +12,11 @@
 
 /* Under the lock of the places: the client runs elsewhere; if there was no room for it, it may go
  * on. */
-static void place_changed(void *context, struct place *place)
+static void placement_changed(void *context, struct placement *place)
 {
     struct worker *worker = context;
     struct client *client = (struct client *)((char *)place - offsetof(struct client, place));
-    gate_place(&worker->gate, client, &place->share.now);
+    gate_set_atoms(&worker->gate, client, &place->share.now);
     worker_reschedule(worker);
     if (!place->held_since)
         return;
@@ -24,7 +24,7 @@ static void place_changed(void *context, struct place *place)
     wake_submitter(&worker->wake);
 }
 
-static void place_to_make(void *context)
+static void placement_to_make(void *context)
 {
     struct worker *worker = context;
     wake_control(&worker->wake);
@@ -33,18 +33,18 @@ static void place_to_make(void *context)
 static uint32_t open_places(struct worker *worker, char *why, size_t why_size)
 {
     const struct partitions *partitions = &worker->partitions;
-    struct places_notice notice = {place_changed, place_to_make, worker};
+    struct placement_events notice = {placement_changed, placement_to_make, worker};
     uint32_t error = partitions_open(&worker->partitions, &worker->device, why, why_size);
     if (error)
         return error;
-    if (places_open(&worker->places, &worker->partitions, &notice) == 0)
+    if (placements_open(&worker->places, &worker->partitions, &notice) == 0)
         return 0;
     snprintf(why, why_size, "dividing the multiprocessors: %u groups of %u and one of %u",
              partitions->count, partitions->atom_size, partitions->remainder);
     return PROTO_ERROR_UNKNOWN;
 }
 
-uint32_t worker_start(struct worker *worker, const struct device *device, int channel,
+uint32_t worker_start(struct worker *worker, const struct gpu *device, int channel,
                       uint64_t image_memory, char *why, size_t why_size)
 {
     worker->device = *device;
@@ -56,12 +56,12 @@ uint32_t worker_start(struct worker *worker, const struct device *device, int ch
     worker->partitions.device = NULL;
     worker->places.partitions = NULL;
     trace_open(&worker->trace);
-    budget_open(&worker->budget, image_memory);
+    code_memory_open(&worker->code_memory, image_memory);
     wake_open(&worker->wake);
     worker->submitter.epoll = -1;
     worker->submitter.running = worker->completer.running = false;
     worker->loader.worker = worker->clearer.worker = NULL;
-    worker->submitter.active = NULL;
+    worker->submitter.scanned = NULL;
     worker->submitter.command.cuda = NULL;
     pthread_mutex_init(&worker->clients_lock, NULL);
     stream_pool_open(&worker->pool, &worker->device);
@@ -113,13 +113,13 @@ void worker_stop(struct worker *worker)
     trace_stop(&worker->trace);
     account_close(&worker->account);
     stream_pool_close(&worker->pool);
-    places_close(&worker->places);
+    placements_close(&worker->places);
     gate_close(&worker->gate);
     partitions_close(&worker->partitions);
-    device_close(&worker->device);
+    gpu_close(&worker->device);
     wake_control_close(&worker->wake);
     free(worker->clients);
     worker->clients = NULL;
     pthread_mutex_destroy(&worker->clients_lock);
-    budget_close(&worker->budget);
+    code_memory_close(&worker->code_memory);
 }

@@ -11,9 +11,9 @@
  *
  * Mirrors client/engine/stream.c:stream_push, common/ring.c:ring_publish,
  * common/ring.c:ring_consume, server/worker/control_memory.c:unmap_range,
- * server/worker/retire.c:memory_free_request (every ring's tail is noted, under
- * the client's lock), server/worker/retire.c:memory_free_covers (which copies may
- * still name the memory) and server/worker/retire.c:memory_free_ready (the device
+ * server/worker/retire.c:retire_request (every ring's tail is noted, under
+ * the client's lock), server/worker/retire.c:retire_covers (which copies may
+ * still name the memory) and server/worker/retire.c:retire_ready (the device
  * has reached every value noted; of a client that is gone, every value submitted).
  *
  * Proved: nothing touches the memory once it is unmapped (or reused, which is the
@@ -48,7 +48,7 @@
 
 byte submitted[STREAMS], completed[STREAMS];
 byte noted[STREAMS];
-bool dying; /* the memory is marked: memory_free_covers decides */
+bool dying; /* the memory is marked: retire_covers decides */
 chan queue[STREAMS] = [PUSHES] of { byte };
 bool free_sent, dead, stop, stopped;
 bool mapped = true;
@@ -136,7 +136,7 @@ proctype control()
 {
     if
     :: free_sent ->
-        /* unmap_range, memory_free_request */
+        /* unmap_range, retire_request */
 #ifdef NO_LOCK
         atomic { noted[0] = LOAD(TAIL(0)); noted[1] = LOAD(TAIL(1)) };
         dying = true;
@@ -147,7 +147,7 @@ proctype control()
 #ifdef NO_WAIT
         :: true
 #else
-        :: READY /* memory_free_ready */
+        :: READY /* retire_ready */
 #endif
         :: dead -> goto ended
         fi

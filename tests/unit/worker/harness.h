@@ -36,7 +36,7 @@ static struct harness {
 /* The client's side of what it shares. */
 struct peer {
     uint32_t number;
-    struct shm rings, status, twins;
+    struct shm rings, status, shadows;
     int doorbell;
     struct ring_producer producers[STREAMS];
     uint32_t marks[STREAMS][PROTO_RING_ENTRIES];
@@ -47,7 +47,7 @@ static inline void *harness_main(void *unused)
 {
     (void)unused;
     /* The device was opened by another thread. */
-    device_enter(&harness.worker.device);
+    gpu_enter(&harness.worker.device);
     harness.result = control_serve(&harness.worker);
     return NULL;
 }
@@ -105,7 +105,7 @@ static inline uint32_t harness_error(void)
 static inline int harness_start_with(void **state, const struct cuda_driver *driver)
 {
     (void)state;
-    struct device device;
+    struct gpu device;
     char why[300] = "";
     int pair[2];
     for (int i = 0; i < PROTO_FDS_MAX; i++)
@@ -113,7 +113,7 @@ static inline int harness_start_with(void **state, const struct cuda_driver *dri
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     harness.channel = pair[0];
     uint32_t error =
-        device_open(&device, driver, 0, DEVICE_BASE, HOST_BASE, ARENA_USED, why, sizeof why);
+        gpu_open(&device, driver, 0, DEVICE_BASE, HOST_BASE, ARENA_USED, why, sizeof why);
     if (error)
         print_message("%s\n", why);
     assert_int_equal(error, 0);
@@ -158,7 +158,7 @@ static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage
     peer->number = number;
     assert_int_equal(shm_create(&peer->rings, "rings", ring_memory_bytes(STREAMS)), 0);
     assert_int_equal(shm_create(&peer->status, "status", ring_status_bytes(STREAMS)), 0);
-    assert_int_equal(shm_create(&peer->twins, "twins", 4096), 0);
+    assert_int_equal(shm_create(&peer->shadows, "shadows", 4096), 0);
     peer->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     peer->device_base = DEVICE_BASE + number * WINDOW_BYTES;
     peer->host_base = HOST_BASE + number * WINDOW_BYTES;
@@ -170,7 +170,7 @@ static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage
                                          .priority = priority,
                                          .time_limit = PROTO_PERCENT_WHOLE,
                                          .name = "peer"};
-    int fds[4] = {peer->rings.fd, peer->status.fd, peer->twins.fd, peer->doorbell};
+    int fds[4] = {peer->rings.fd, peer->status.fd, peer->shadows.fd, peer->doorbell};
     harness_send(PROTO_WORKER_ATTACH, number, &attach, NULL, 0, fds, 4);
     if (harness_receive() == PROTO_FAILED)
         print_message("%s\n", ((const struct proto_failed *)harness.message.body)->text);
@@ -190,7 +190,7 @@ static inline void peer_free(struct peer *peer)
 {
     shm_release(&peer->rings);
     shm_release(&peer->status);
-    shm_release(&peer->twins);
+    shm_release(&peer->shadows);
     close(peer->doorbell);
     free(peer);
 }

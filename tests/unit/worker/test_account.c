@@ -17,9 +17,9 @@ static struct account account;
 struct actor {
     struct client client;
     struct partition partition;
-    struct stream streams[2];
+    struct client_stream streams[2];
     struct pool_stream on;
-    uint64_t twins[2];
+    uint64_t shadows[2];
 };
 
 static void actor_open(struct actor *actor, uint64_t atoms)
@@ -30,7 +30,7 @@ static void actor_open(struct actor *actor, uint64_t atoms)
     actor->on.partition = &actor->partition;
     for (int i = 0; i < 2; i++) {
         actor->streams[i].client = &actor->client;
-        actor->streams[i].twin = &actor->twins[i];
+        actor->streams[i].shadow = &actor->shadows[i];
         actor->streams[i].bound = &actor->on;
     }
 }
@@ -63,7 +63,7 @@ static void end_at(struct actor *actor, int stream, uint64_t when)
 {
     fake.clock = when - 1;
     account_end(&account, &actor->streams[stream], ++actor->streams[stream].ring.value);
-    actor->twins[stream] = actor->streams[stream].ring.value;
+    actor->shadows[stream] = actor->streams[stream].ring.value;
 }
 
 static void used(const struct actor *actor, double milliseconds)
@@ -159,7 +159,7 @@ static void test_work_that_goes_on_is_counted_so_far(void **state)
     account_collect(&account);
     used(&b, 5);
     used(&a, 10 + 5);
-    a.twins[0] = 1;
+    a.shadows[0] = 1;
     account_collect(&account);
     used(&a, 10 + 5 + 79);
     used(&b, 5);
@@ -214,7 +214,7 @@ static void test_no_client_takes_all_spans(void **state)
         if (b.streams[0].span)
             end_at(&b, 0, 10 * i + 3);
     }
-    hog.twins[0] = hog.streams[0].ring.value;
+    hog.shadows[0] = hog.streams[0].ring.value;
     account_collect(&account);
     begin_at(&b, 0, 200);
     end_at(&b, 0, 300);

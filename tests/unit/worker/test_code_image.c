@@ -20,7 +20,7 @@
 #include "server/worker/cubin.h"
 #include "server/worker/code_image.h"
 
-static struct image image;
+static struct code_image image;
 static char why[300];
 static size_t most = SIZE_MAX;
 
@@ -28,9 +28,9 @@ static uint32_t read_bytes(const void *bytes, size_t count, uint64_t said)
 {
     int fd = memfd_create("image", MFD_CLOEXEC);
     assert_int_equal(write(fd, bytes, count), count);
-    uint32_t error = image_open(&image, fd, said, why, sizeof why);
+    uint32_t error = code_image_open(&image, fd, said, why, sizeof why);
     if (!error)
-        error = image_unpack(&image, 90, most, why, sizeof why);
+        error = code_image_unpack(&image, 90, most, why, sizeof why);
     close(fd);
     return error;
 }
@@ -40,11 +40,11 @@ static void test_ptx_text(void **state)
     (void)state;
     static const char text[] = "// made by hand\n.version 8.0\n.target sm_90\n";
     assert_int_equal(read_bytes(text, sizeof text, sizeof text), 0);
-    assert_int_equal(image.kind, IMAGE_PTX);
+    assert_int_equal(image.kind, CODE_IMAGE_PTX);
     assert_int_equal(image.count, sizeof text - 1);
     assert_string_equal((char *)image.bytes, text);
-    image_release(&image);
-    image_release(&image);
+    code_image_release(&image);
+    code_image_release(&image);
 }
 
 static void test_what_is_no_image(void **state)
@@ -94,7 +94,7 @@ static void container_add(uint16_t kind, uint32_t arch, const char *payload)
     memcpy(container + 8, &size, 8);
 }
 
-static void takes(enum image_kind kind, const char *payload)
+static void takes(enum code_image_kind kind, const char *payload)
 {
     uint32_t error = read_bytes(container, container_bytes, container_bytes);
     if (error)
@@ -102,7 +102,7 @@ static void takes(enum image_kind kind, const char *payload)
     assert_int_equal(error, 0);
     assert_int_equal(image.kind, kind);
     assert_memory_equal(image.bytes, payload, strlen(payload));
-    image_release(&image);
+    code_image_release(&image);
 }
 
 static void test_the_best_ptx_of_a_fatbin_is_taken(void **state)
@@ -113,7 +113,7 @@ static void test_the_best_ptx_of_a_fatbin_is_taken(void **state)
     container_add(FATBIN_PTX, 75, ".version 75");
     container_add(FATBIN_PTX, 80, ".version 80");
     container_add(FATBIN_PTX, 100, ".version 100");
-    takes(IMAGE_PTX, ".version 80");
+    takes(CODE_IMAGE_PTX, ".version 80");
 }
 
 static void test_else_the_fitting_cubin(void **state)
@@ -124,7 +124,7 @@ static void test_else_the_fitting_cubin(void **state)
     container_add(FATBIN_CUBIN, 90, "cubin 90");
     container_add(FATBIN_PTX, 100, ".version 100");
     container_add(FATBIN_CUBIN, 100, "cubin 100");
-    takes(IMAGE_CUBIN, "cubin 90");
+    takes(CODE_IMAGE_CUBIN, "cubin 90");
 }
 
 static void test_a_fatbin_for_other_devices_is_refused_in_words(void **state)

@@ -257,7 +257,7 @@ static void who_stops_gives_its_lease_back(void **state)
     uint64_t end = timeline_now() + 10000000000u;
     while (gate_next(&harness.worker.gate) != SCHEDULER_NEVER)
         assert_true(timeline_now() < end);
-    assert_false(gate_waited(&harness.worker.gate));
+    assert_false(gate_has_waiters(&harness.worker.gate));
 }
 
 /* A ring that waits for another one is no work: its client does not keep the others from theirs. */
@@ -572,11 +572,11 @@ static void what_a_client_used_last_is_charged_before_it_goes(void **state)
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = 2500};
     gate_open(&gate);
     assert_int_equal(gate_add(&gate, &quick, &limits, NULL, why, sizeof why), 0);
-    gate_own(&gate, &quick, 7);
+    gate_set_owner(&gate, &quick, 7);
     quick.usage.gpu_nanoseconds = 1000 * (uint64_t)MS;
     gate_remove(&gate, &quick);
     assert_int_equal(gate_add(&gate, &next, &limits, NULL, why, sizeof why), 0);
-    gate_own(&gate, &next, 7);
+    gate_set_owner(&gate, &next, 7);
     assert_true(next.gate.scheduled.duty.parts < 0);
     gate_remove(&gate, &next);
     gate_close(&gate);

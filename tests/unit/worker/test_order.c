@@ -163,10 +163,10 @@ static void test_two_that_wait_for_a_third_are_no_circle(void **state)
 static void test_linked_wait_holds_until_completed_there(void **state)
 {
     (void)state;
-    struct shm twins;
-    assert_int_equal(shm_create(&twins, "other twins", 4096), 0);
+    struct shm shadows;
+    assert_int_equal(shm_create(&shadows, "other shadows", 4096), 0);
     struct proto_worker_link link = {.streams = STREAMS};
-    harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &twins.fd, 1);
+    harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &shadows.fd, 1);
     assert_int_equal(harness_receive(), PROTO_LINKED);
     struct proto_command_wait wait = {.opcode = PROTO_COMMAND_WAIT,
                                       .count = 1,
@@ -175,23 +175,23 @@ static void test_linked_wait_holds_until_completed_there(void **state)
                                           ((const struct proto_linked *)harness.message.body)->link,
                                       .value0 = 9};
     uint64_t value = peer_push(peer, 0, &wait);
-    uint64_t *word = (uint64_t *)twins.base + 3;
+    uint64_t *word = (uint64_t *)shadows.base + 3;
     __atomic_store_n(word, 8, __ATOMIC_SEQ_CST);
     uint32_t other = peer_stream(peer, 0);
     assert_int_equal(peer_wait(peer, other, peer_push_nop(peer, other)), 0);
     assert_int_equal(peer_completed(peer, 0), 0);
     __atomic_store_n(word, 9, __ATOMIC_SEQ_CST);
     assert_int_equal(peer_wait(peer, 0, value), 0);
-    shm_release(&twins);
+    shm_release(&shadows);
 }
 
 static void test_wait_on_a_stream_that_the_link_lacks_is_refused(void **state)
 {
     (void)state;
-    struct shm twins;
-    assert_int_equal(shm_create(&twins, "other twins", 4096), 0);
+    struct shm shadows;
+    assert_int_equal(shm_create(&shadows, "other shadows", 4096), 0);
     struct proto_worker_link link = {.streams = 3};
-    harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &twins.fd, 1);
+    harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &shadows.fd, 1);
     assert_int_equal(harness_receive(), PROTO_LINKED);
     struct proto_command_wait wait = {
         .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = 2, .link0 = 1, .value0 = 0};
@@ -201,7 +201,7 @@ static void test_wait_on_a_stream_that_the_link_lacks_is_refused(void **state)
     assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
     const struct proto_worker_misbehaved *said = harness.message.body;
     assert_non_null(strstr(said->text, "wait.stream0: link 1 has no stream 3"));
-    shm_release(&twins);
+    shm_release(&shadows);
 }
 
 static void test_a_client_that_leaves_releases_who_waits_for_it(void **state)
@@ -209,7 +209,7 @@ static void test_a_client_that_leaves_releases_who_waits_for_it(void **state)
     (void)state;
     struct peer *other = peer_attach(2);
     struct proto_worker_link link = {.streams = STREAMS};
-    harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &other->twins.fd, 1);
+    harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &other->shadows.fd, 1);
     assert_int_equal(harness_receive(), PROTO_LINKED);
     struct proto_command_wait wait = {
         .opcode = PROTO_COMMAND_WAIT, .count = 1, .link0 = 1, .value0 = 1};

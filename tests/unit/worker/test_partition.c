@@ -6,7 +6,7 @@
 #include "server/worker/partition.h"
 
 static struct cuda_driver driver;
-static struct device device;
+static struct gpu device;
 static struct partitions partitions;
 
 static void start(unsigned multiprocessors, unsigned atom)
@@ -16,7 +16,7 @@ static void start(unsigned multiprocessors, unsigned atom)
     fake.multiprocessors = multiprocessors;
     fake.atom = atom;
     driver = fake_driver();
-    device = (struct device){.cuda = &driver, .info.multiprocessors = multiprocessors};
+    device = (struct gpu){.cuda = &driver, .info.multiprocessors = multiprocessors};
     assert_int_equal(partitions_open(&partitions, &device, why, sizeof why), 0);
 }
 
@@ -108,7 +108,7 @@ static void test_the_longest_unused_goes_first(void **state)
 {
     (void)state;
     start(132, 8);
-    partitions.kept_most = 2;
+    partitions.kept_max = 2;
     struct partition *had[4];
     for (uint32_t i = 0; i < 4; i++)
         had[i] = get(i, 1);

@@ -10,13 +10,13 @@
 enum { MS = 1000000, CLIENTS = 12 };
 
 static struct cuda_driver driver;
-static struct device device;
+static struct gpu device;
 static struct partitions partitions;
-static struct places places;
+static struct placements places;
 
 /* The worker's side of a place: the partition that its streams are bound to. */
 struct runner {
-    struct place place;
+    struct placement place;
     struct partition *on;
     uint32_t changes;
 };
@@ -24,7 +24,7 @@ struct runner {
 static struct runner runners[CLIENTS];
 static uint32_t asked;
 
-static void changed(void *context, struct place *place)
+static void changed(void *context, struct placement *place)
 {
     (void)context;
     ((struct runner *)(void *)place)->changes++;
@@ -43,17 +43,17 @@ static int start(void **state)
     fake_reset();
     fake.multiprocessors = 68; /* eight atoms and a remainder of four */
     driver = fake_driver();
-    device = (struct device){.cuda = &driver, .info.multiprocessors = fake.multiprocessors};
+    device = (struct gpu){.cuda = &driver, .info.multiprocessors = fake.multiprocessors};
     memset(runners, 0, sizeof runners);
     assert_int_equal(partitions_open(&partitions, &device, why, sizeof why), 0);
-    const struct places_notice notice = {changed, to_make, NULL};
-    assert_int_equal(places_open(&places, &partitions, &notice), 0);
+    const struct placement_events notice = {changed, to_make, NULL};
+    assert_int_equal(placements_open(&places, &partitions, &notice), 0);
     return 0;
 }
 
 static void leave(struct runner *runner)
 {
-    place_remove(&places, &runner->place);
+    placement_remove(&places, &runner->place);
     if (runner->on)
         partition_put(&partitions, runner->on);
     memset(runner, 0, sizeof *runner);
@@ -65,7 +65,7 @@ static int stop(void **state)
     (void)state;
     for (int i = 0; i < CLIENTS; i++)
         leave(&runners[i]);
-    places_close(&places);
+    placements_close(&places);
     for (const struct partition *at = partitions.list; at; at = at->next)
         assert_int_equal(at->clients, 0);
     partitions_close(&partitions);
@@ -77,22 +77,22 @@ static int stop(void **state)
 static int make_all(void)
 {
     struct share_set atoms;
-    struct place *place;
+    struct placement *place;
     int made = 0;
-    while ((place = places_to_make(&places, &atoms))) {
+    while ((place = placements_to_make(&places, &atoms))) {
         struct partition *partition;
         assert_int_equal(partition_get(&partitions, &atoms, &partition), 0);
-        places_made(&places, place, partition);
+        placements_made(&places, place, partition);
         made++;
     }
     return made;
 }
 
-static enum place_answer enter(struct runner *runner, uint64_t now)
+static enum placement_answer enter(struct runner *runner, uint64_t now)
 {
     struct partition *to = NULL;
-    enum place_answer said = place_enter(&places, &runner->place, &to, now);
-    assert_true((said == PLACE_MOVE) == (to != NULL));
+    enum placement_answer said = placement_enter(&places, &runner->place, &to, now);
+    assert_true((said == PLACEMENT_MOVE) == (to != NULL));
     if (to) {
         if (runner->on)
             partition_put(&partitions, runner->on);
@@ -105,7 +105,7 @@ static struct runner *arrive(int i, uint32_t request, uint32_t limit)
 {
     char why[SHARE_WHY];
     struct runner *runner = &runners[i];
-    if (place_add(&places, &runner->place, request, limit, why, sizeof why))
+    if (placement_add(&places, &runner->place, request, limit, why, sizeof why))
         fail_msg("%s", why);
     make_all();
     return runner;
@@ -116,10 +116,10 @@ static uint64_t on(const struct runner *runner)
     return runner->on->atoms.bits[0];
 }
 
-static struct place_view view(const struct runner *runner, uint64_t now)
+static struct placement_view view(const struct runner *runner, uint64_t now)
 {
-    struct place_view view;
-    place_look(&places, &runner->place, now, &view);
+    struct placement_view view;
+    placement_view(&places, &runner->place, now, &view);
     return view;
 }
 
@@ -127,22 +127,22 @@ static void test_an_owner_gets_its_atoms_back_at_once(void **state)
 {
     (void)state;
     struct runner *owner = arrive(0, 5000, 5000), *other = arrive(1, 0, PLAN_WHOLE);
-    assert_int_equal(enter(other, 1), PLACE_MOVE);
+    assert_int_equal(enter(other, 1), PLACEMENT_MOVE);
     assert_int_equal(on(other), 0x1ff);
     assert_true(other->place.borrows);
     assert_int_equal(view(other, 1).multiprocessors, 68);
     /* The first time there is no partition for what is left to the borrower, which is on atoms
      * that are taken now: it waits. The owner waits for nobody. */
     asked = 0;
-    assert_int_equal(enter(owner, 2), PLACE_MOVE);
+    assert_int_equal(enter(owner, 2), PLACEMENT_MOVE);
     assert_int_equal(on(owner), 0x00f);
     assert_int_equal(asked, 1);
-    assert_int_equal(enter(other, 2), PLACE_HOLD);
+    assert_int_equal(enter(other, 2), PLACEMENT_HOLD);
     assert_int_equal(view(other, 4).held_ns, 2);
     uint32_t changes = other->changes;
     assert_int_equal(make_all(), 1);
     assert_int_equal(other->changes, changes + 1);
-    assert_int_equal(enter(other, 5), PLACE_MOVE);
+    assert_int_equal(enter(other, 5), PLACEMENT_MOVE);
     assert_int_equal(view(other, 9).held_ns, 3);
     assert_int_equal(on(other), 0x1f0);
     assert_false(other->place.borrows);
@@ -150,12 +150,12 @@ static void test_an_owner_gets_its_atoms_back_at_once(void **state)
     assert_int_equal(view(other, 5).most, 68);
     /* From then on nothing is made. */
     for (uint64_t now = 10 * MS; now < 10000 * (uint64_t)MS; now += 10 * MS) {
-        place_quiet(&places, &owner->place, now);
-        places_tick(&places, now + PLACE_LINGER_NS);
-        assert_int_equal(enter(other, now), PLACE_MOVE);
+        placement_idle(&places, &owner->place, now);
+        placements_tick(&places, now + PLACEMENT_LINGER_NS);
+        assert_int_equal(enter(other, now), PLACEMENT_MOVE);
         assert_int_equal(on(other), 0x1ff);
-        assert_int_equal(enter(owner, now), PLACE_STAY);
-        assert_int_equal(enter(other, now), PLACE_MOVE);
+        assert_int_equal(enter(owner, now), PLACEMENT_STAY);
+        assert_int_equal(enter(other, now), PLACEMENT_MOVE);
         assert_int_equal(on(other), 0x1f0);
     }
     assert_int_equal(asked, 1);
@@ -166,7 +166,7 @@ static void test_who_came_late_is_told_once_more(void **state)
     (void)state;
     struct runner *runner = arrive(0, 0, PLAN_WHOLE), *other = arrive(1, 0, PLAN_WHOLE);
     uint32_t changes = runner->changes, others = other->changes;
-    place_tell(&places, &runner->place);
+    placement_notify(&places, &runner->place);
     assert_int_equal(runner->changes, changes + 1);
     assert_int_equal(other->changes, others);
 }
@@ -179,14 +179,14 @@ static void test_a_pause_lends_nothing(void **state)
     enter(other, 1);
     uint32_t changes = other->changes;
     for (uint64_t now = MS; now < 1000 * MS; now += 4 * MS) {
-        place_quiet(&places, &owner->place, now);
-        assert_int_equal(places_tick(&places, now + 4 * MS), now + PLACE_LINGER_NS);
-        assert_int_equal(enter(owner, now), PLACE_STAY);
-        assert_int_equal(places_tick(&places, now + 4 * MS), PLACE_NEVER);
+        placement_idle(&places, &owner->place, now);
+        assert_int_equal(placements_tick(&places, now + 4 * MS), now + PLACEMENT_LINGER_NS);
+        assert_int_equal(enter(owner, now), PLACEMENT_STAY);
+        assert_int_equal(placements_tick(&places, now + 4 * MS), PLACEMENT_NEVER);
     }
     assert_int_equal(other->changes, changes);
-    place_quiet(&places, &owner->place, 2000 * MS);
-    assert_int_equal(places_tick(&places, 2000 * MS + PLACE_LINGER_NS), PLACE_NEVER);
+    placement_idle(&places, &owner->place, 2000 * MS);
+    assert_int_equal(placements_tick(&places, 2000 * MS + PLACEMENT_LINGER_NS), PLACEMENT_NEVER);
     assert_int_equal(other->changes, changes + 1);
 }
 
@@ -195,13 +195,13 @@ static void test_who_may_goes_on_until_its_partition_is_made(void **state)
     (void)state;
     char why[SHARE_WHY];
     struct runner *a = arrive(0, 0, 2500);
-    assert_int_equal(enter(a, 1), PLACE_MOVE);
-    assert_int_equal(place_update(&places, &a->place, 0, 7500, why, sizeof why), 0);
-    assert_int_equal(enter(a, 2), PLACE_STAY);
+    assert_int_equal(enter(a, 1), PLACEMENT_MOVE);
+    assert_int_equal(placement_update(&places, &a->place, 0, 7500, why, sizeof why), 0);
+    assert_int_equal(enter(a, 2), PLACEMENT_STAY);
     assert_int_equal(make_all(), 1);
-    assert_int_equal(enter(a, 3), PLACE_MOVE);
+    assert_int_equal(enter(a, 3), PLACEMENT_MOVE);
     assert_int_equal(a->on->multiprocessors, 48);
-    assert_int_equal(enter(a, 4), PLACE_STAY);
+    assert_int_equal(enter(a, 4), PLACEMENT_STAY);
     assert_int_equal(view(a, 9).held_ns, 0);
 }
 
@@ -209,16 +209,16 @@ static void test_without_an_atom_a_client_waits_and_is_told(void **state)
 {
     (void)state;
     struct runner *a = arrive(0, PLAN_WHOLE, PLAN_WHOLE), *b = arrive(1, 0, 5000);
-    assert_int_equal(enter(a, 1), PLACE_MOVE);
-    assert_int_equal(enter(b, 1), PLACE_HOLD);
+    assert_int_equal(enter(a, 1), PLACEMENT_MOVE);
+    assert_int_equal(enter(b, 1), PLACEMENT_HOLD);
     assert_int_equal(view(b, 1).multiprocessors, 0);
     assert_int_equal(view(b, 1).most, 32);
-    place_quiet(&places, &a->place, MS);
+    placement_idle(&places, &a->place, MS);
     uint32_t changes = b->changes;
-    places_tick(&places, MS + PLACE_LINGER_NS);
+    placements_tick(&places, MS + PLACEMENT_LINGER_NS);
     make_all();
     assert_true(b->changes > changes);
-    assert_int_equal(enter(b, 7 * MS), PLACE_MOVE);
+    assert_int_equal(enter(b, 7 * MS), PLACEMENT_MOVE);
     assert_int_equal(b->on->multiprocessors, 32);
     assert_int_equal(view(b, 8 * MS).held_ns, 7 * MS - 1);
 }
@@ -231,21 +231,21 @@ static void test_a_partition_that_can_not_be_made_is_asked_for_again(void **stat
     struct partition *to;
     char why[SHARE_WHY];
     enter(a, 1);
-    assert_int_equal(place_update(&places, &a->place, 0, 5000, why, sizeof why), 0);
-    assert_ptr_equal(places_to_make(&places, &atoms), &a->place);
-    assert_null(places_to_make(&places, &atoms));
-    places_made(&places, &a->place, NULL);
-    assert_int_equal(enter(a, 2), PLACE_STAY);
-    assert_int_equal(place_settle(&places, &a->place, &to), PLACE_HOLD);
+    assert_int_equal(placement_update(&places, &a->place, 0, 5000, why, sizeof why), 0);
+    assert_ptr_equal(placements_to_make(&places, &atoms), &a->place);
+    assert_null(placements_to_make(&places, &atoms));
+    placements_made(&places, &a->place, NULL);
+    assert_int_equal(enter(a, 2), PLACEMENT_STAY);
+    assert_int_equal(placement_apply(&places, &a->place, &to), PLACEMENT_HOLD);
     /* Made at last, but for what is not wanted any more. */
-    assert_ptr_equal(places_to_make(&places, &atoms), &a->place);
+    assert_ptr_equal(placements_to_make(&places, &atoms), &a->place);
     struct partition *made;
     assert_int_equal(partition_get(&partitions, &atoms, &made), 0);
-    assert_int_equal(place_update(&places, &a->place, 0, 2500, why, sizeof why), 0);
-    places_made(&places, &a->place, made);
+    assert_int_equal(placement_update(&places, &a->place, 0, 2500, why, sizeof why), 0);
+    placements_made(&places, &a->place, made);
     assert_int_equal(made->clients, 0);
-    assert_int_equal(enter(a, 3), PLACE_STAY);
-    assert_int_equal(place_settle(&places, &a->place, &to), PLACE_STAY);
+    assert_int_equal(enter(a, 3), PLACEMENT_STAY);
+    assert_int_equal(placement_apply(&places, &a->place, &to), PLACEMENT_STAY);
     assert_int_equal(a->on->multiprocessors, 16);
 }
 
@@ -258,9 +258,9 @@ static uint32_t draw(uint32_t below)
 }
 
 /* Nobody is ever let on atoms that somebody else with work calls its own. */
-static void check_entered(int i, enum place_answer said, int step)
+static void check_entered(int i, enum placement_answer said, int step)
 {
-    if (said == PLACE_HOLD)
+    if (said == PLACEMENT_HOLD)
         return;
     for (int other = 0; other < CLIENTS; other++)
         if (other != i && runners[other].place.share.present && runners[other].place.working &&
@@ -275,20 +275,20 @@ static void test_any_mix_keeps_the_promises(void **state)
     uint64_t now = MS;
     for (int step = 0; step < 200000; step++) {
         int i = (int)draw(CLIENTS);
-        struct place *place = &runners[i].place;
+        struct placement *place = &runners[i].place;
         uint32_t limit = draw(3) ? 1 + draw(PLAN_WHOLE) : PLAN_WHOLE;
         uint32_t request = draw(2) ? draw(limit / 3 + 1) : 0;
         uint32_t what = draw(20);
         now += draw(2 * MS);
-        places_tick(&places, now);
+        placements_tick(&places, now);
         if (!place->share.present) {
-            place_add(&places, place, request, limit, why, sizeof why);
+            placement_add(&places, place, request, limit, why, sizeof why);
         } else if (what == 0) {
             leave(&runners[i]);
         } else if (what == 1) {
-            place_update(&places, place, request, limit, why, sizeof why);
+            placement_update(&places, place, request, limit, why, sizeof why);
         } else if (what < 6) {
-            place_quiet(&places, place, now);
+            placement_idle(&places, place, now);
         } else {
             check_entered(i, enter(&runners[i], now), step);
         }
@@ -303,14 +303,14 @@ static void test_any_mix_keeps_the_promises(void **state)
             make_all();
         }
     for (int i = 0; i < CLIENTS; i++) {
-        struct place *place = &runners[i].place;
+        struct placement *place = &runners[i].place;
         if (!place->share.present)
             continue;
         if (share_set_empty(&place->share.now)) {
-            assert_int_equal(enter(&runners[i], now), PLACE_HOLD);
+            assert_int_equal(enter(&runners[i], now), PLACEMENT_HOLD);
             continue;
         }
-        assert_int_not_equal(enter(&runners[i], now), PLACE_HOLD);
+        assert_int_not_equal(enter(&runners[i], now), PLACEMENT_HOLD);
         assert_memory_equal(&runners[i].on->atoms, &place->share.now, sizeof place->share.now);
     }
 }

@@ -15,7 +15,7 @@
 
 static uint32_t line_of(const char *text)
 {
-    return unread_declaration(text, strlen(text));
+    return ptx_scan_declaration(text, strlen(text));
 }
 
 static void test_instructions_and_pointers_declare_nothing(void **state)

@@ -9,10 +9,10 @@
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 
-static uint64_t sum(const uint64_t waits[WAIT_BUCKETS])
+static uint64_t sum(const uint64_t waits[QUEUE_LATENCY_BUCKETS])
 {
     uint64_t all = 0;
-    for (uint32_t i = 0; i < WAIT_BUCKETS; i++)
+    for (uint32_t i = 0; i < QUEUE_LATENCY_BUCKETS; i++)
         all += waits[i];
     return all;
 }
@@ -20,26 +20,28 @@ static uint64_t sum(const uint64_t waits[WAIT_BUCKETS])
 static void test_buckets_are_powers_of_two_of_microseconds(void **state)
 {
     (void)state;
-    assert_int_equal(wait_bucket(0), 0);
-    assert_int_equal(wait_bucket(1999), 0);
-    assert_int_equal(wait_bucket(2 * US), 1);
-    assert_int_equal(wait_bucket(4 * US - 1), 1);
-    assert_int_equal(wait_bucket(4 * US), 2);
-    assert_int_equal(wait_bucket(1024 * US), 10);
-    assert_int_equal(wait_bucket((US << 31) - 1), 30);
-    assert_int_equal(wait_bucket(US << 31), 31);
-    assert_int_equal(wait_bucket(UINT64_MAX), 31);
+    assert_int_equal(queue_latency_bucket(0), 0);
+    assert_int_equal(queue_latency_bucket(1999), 0);
+    assert_int_equal(queue_latency_bucket(2 * US), 1);
+    assert_int_equal(queue_latency_bucket(4 * US - 1), 1);
+    assert_int_equal(queue_latency_bucket(4 * US), 2);
+    assert_int_equal(queue_latency_bucket(1024 * US), 10);
+    assert_int_equal(queue_latency_bucket((US << 31) - 1), 30);
+    assert_int_equal(queue_latency_bucket(US << 31), 31);
+    assert_int_equal(queue_latency_bucket(UINT64_MAX), 31);
 }
 
 static void test_what_is_served_when_it_is_found_has_not_waited(void **state)
 {
     (void)state;
-    struct wait wait = {0};
-    uint64_t waits[WAIT_BUCKETS] = {0};
-    wait_rung(&wait, 7, 10 * MS);
-    wait_served(&wait, waits, 100, 5, 7, 90 * MS); /* the clock may be late: it was one visit */
+    struct queue_latency wait = {0};
+    uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0};
+    queue_latency_rung(&wait, 7, 10 * MS);
+    queue_latency_served(&wait, waits, 100, 5, 7,
+                         90 * MS); /* the clock may be late: it was one visit */
     assert_int_equal(waits[0], 5);
-    wait_served(&wait, waits, 105, 3, 8, 95 * MS); /* came without a doorbell, at once served */
+    queue_latency_served(&wait, waits, 105, 3, 8,
+                         95 * MS); /* came without a doorbell, at once served */
     assert_int_equal(waits[0], 8);
     assert_int_equal(sum(waits), 8);
 }
@@ -47,35 +49,35 @@ static void test_what_is_served_when_it_is_found_has_not_waited(void **state)
 static void test_what_is_left_behind_waits_from_then(void **state)
 {
     (void)state;
-    struct wait wait = {0};
-    uint64_t waits[WAIT_BUCKETS] = {0};
+    struct queue_latency wait = {0};
+    uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0};
     uint32_t base = UINT32_MAX - 4; /* values run over */
-    wait_rung(&wait, 1, 1 * MS);
-    wait_left(&wait, base + 10, 2 * MS);
-    wait_left(&wait, base + 10, 3 * MS); /* nothing new */
-    wait_left(&wait, base + 12, 4 * MS);
-    wait_served(&wait, waits, base, 4, 2, 6 * MS);
-    assert_int_equal(waits[wait_bucket(5 * MS)], 4); /* since it rang */
-    wait_served(&wait, waits, base + 4, 8, 3, 70 * MS);
-    assert_int_equal(waits[wait_bucket(69 * MS)], 6 + 2);
+    queue_latency_rung(&wait, 1, 1 * MS);
+    queue_latency_left(&wait, base + 10, 2 * MS);
+    queue_latency_left(&wait, base + 10, 3 * MS); /* nothing new */
+    queue_latency_left(&wait, base + 12, 4 * MS);
+    queue_latency_served(&wait, waits, base, 4, 2, 6 * MS);
+    assert_int_equal(waits[queue_latency_bucket(5 * MS)], 4); /* since it rang */
+    queue_latency_served(&wait, waits, base + 4, 8, 3, 70 * MS);
+    assert_int_equal(waits[queue_latency_bucket(69 * MS)], 6 + 2);
     assert_int_equal(sum(waits), 12);
-    wait_served(&wait, waits, base + 12, 1, 4, 80 * MS);
+    queue_latency_served(&wait, waits, base + 12, 1, 4, 80 * MS);
     assert_int_equal(waits[0], 1);
 }
 
 static void test_who_could_not_be_looked_at_waits_from_its_doorbell(void **state)
 {
     (void)state;
-    struct wait wait = {0};
-    uint64_t waits[WAIT_BUCKETS] = {0};
-    wait_rung(&wait, 1, 1 * MS);
-    wait_rung(&wait, 2, 30 * MS);
-    wait_served(&wait, waits, 0, 3, 3, 65 * MS);
-    assert_int_equal(waits[wait_bucket(64 * MS)], 1);
-    assert_int_equal(waits[wait_bucket(32 * MS)], 2);
-    wait_rung(&wait, 4, 70 * MS);
-    wait_anew(&wait, 5, 90 * MS); /* another ring had held it */
-    wait_served(&wait, waits, 3, 2, 5, 99 * MS);
+    struct queue_latency wait = {0};
+    uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0};
+    queue_latency_rung(&wait, 1, 1 * MS);
+    queue_latency_rung(&wait, 2, 30 * MS);
+    queue_latency_served(&wait, waits, 0, 3, 3, 65 * MS);
+    assert_int_equal(waits[queue_latency_bucket(64 * MS)], 1);
+    assert_int_equal(waits[queue_latency_bucket(32 * MS)], 2);
+    queue_latency_rung(&wait, 4, 70 * MS);
+    queue_latency_restart(&wait, 5, 90 * MS); /* another ring had held it */
+    queue_latency_served(&wait, waits, 3, 2, 5, 99 * MS);
     assert_int_equal(waits[0], 2);
 }
 
@@ -91,8 +93,8 @@ static uint32_t chance(uint32_t below)
 static int compare_rings(uint32_t visits, uint64_t longest, uint64_t *far, uint64_t *all)
 {
     static uint64_t first_seen[1 << 16];
-    struct wait wait = {0};
-    uint64_t waits[WAIT_BUCKETS] = {0}, truth[WAIT_BUCKETS] = {0};
+    struct queue_latency wait = {0};
+    uint64_t waits[QUEUE_LATENCY_BUCKETS] = {0}, truth[QUEUE_LATENCY_BUCKETS] = {0};
     uint32_t head = 0, tail = 0;
     uint64_t now = MS;
     for (uint32_t visit = 1; visit <= visits; visit++) {
@@ -104,20 +106,20 @@ static int compare_rings(uint32_t visits, uint64_t longest, uint64_t *far, uint6
         for (uint32_t i = 0; i < pushed; i++)
             first_seen[tail++] = now;
         if (empty && pushed)
-            wait_rung(&wait, visit, now);
+            queue_latency_rung(&wait, visit, now);
         uint32_t done = chance(3) ? 0 : chance(40);
         done = done < tail - head ? done : tail - head;
         if (done)
-            wait_served(&wait, waits, head, done, visit, now);
+            queue_latency_served(&wait, waits, head, done, visit, now);
         for (uint32_t i = 0; i < done; i++)
-            truth[wait_bucket(now - first_seen[head++])]++;
+            truth[queue_latency_bucket(now - first_seen[head++])]++;
         if (head != tail)
-            wait_left(&wait, tail, now);
+            queue_latency_left(&wait, tail, now);
     }
     assert_int_equal(sum(waits), head);
     /* How many would have to move to another bucket, and how far. */
     int64_t carried = 0;
-    for (uint32_t i = 0; i < WAIT_BUCKETS; i++) {
+    for (uint32_t i = 0; i < QUEUE_LATENCY_BUCKETS; i++) {
         carried += (int64_t)waits[i] - (int64_t)truth[i];
         *far += (uint64_t)(carried < 0 ? -carried : carried);
     }
@@ -182,7 +184,7 @@ static void test_commands_behind_a_full_window_wait(void **state)
     assert_int_equal(sum(usage->waits), served + 700);
     /* All that was held back waited for so long; half is what the last ones are taken to. */
     uint64_t late = 0;
-    for (uint32_t i = wait_bucket(least / 2); i < WAIT_BUCKETS; i++)
+    for (uint32_t i = queue_latency_bucket(least / 2); i < QUEUE_LATENCY_BUCKETS; i++)
         late += usage->waits[i];
     assert_true(late >= served + 700 - early - 10);
     peer_detach(peer);

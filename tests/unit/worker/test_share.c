@@ -42,7 +42,7 @@ static void hold(void)
 static void keep(uint32_t most)
 {
     pthread_mutex_lock(&harness.worker.partitions.lock);
-    harness.worker.partitions.kept_most = most;
+    harness.worker.partitions.kept_max = most;
     pthread_mutex_unlock(&harness.worker.partitions.lock);
 }
 

@@ -206,9 +206,9 @@ static void test_threads_write_at_once_and_a_stop_waits_for_them(void **state)
 struct actor {
     struct client client;
     struct partition partition;
-    struct stream stream;
+    struct client_stream stream;
     struct pool_stream on;
-    uint64_t twin;
+    uint64_t shadow;
 };
 
 static void actor_open(struct actor *actor, uint32_t number)
@@ -220,7 +220,7 @@ static void actor_open(struct actor *actor, uint32_t number)
     actor->on.partition = &actor->partition;
     actor->stream.client = &actor->client;
     actor->stream.index = 9;
-    actor->stream.twin = &actor->twin;
+    actor->stream.shadow = &actor->shadow;
     actor->stream.bound = &actor->on;
 }
 
@@ -234,7 +234,7 @@ static void run(struct account *account, struct actor *actor, uint64_t from, uin
     actor->stream.ring.value += commands;
     account_end(account, &actor->stream, actor->stream.ring.value);
     if (over)
-        actor->twin = actor->stream.ring.value;
+        actor->shadow = actor->stream.ring.value;
 }
 
 static void test_spans_are_as_long_as_the_device_says_and_do_not_overlap(void **state)

@@ -22,16 +22,16 @@ static struct client *make_client(struct peer *peer, uint32_t number)
     char why[256];
     assert_int_equal(shm_create(&peer->rings, "rings", ring_memory_bytes(STREAMS)), 0);
     assert_int_equal(shm_create(&peer->status, "status", ring_status_bytes(STREAMS)), 0);
-    assert_int_equal(shm_create(&peer->twins, "twins", 4096), 0);
+    assert_int_equal(shm_create(&peer->shadows, "shadows", 4096), 0);
     peer->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    int fds[4] = {dup(peer->rings.fd), dup(peer->status.fd), dup(peer->twins.fd),
+    int fds[4] = {dup(peer->rings.fd), dup(peer->status.fd), dup(peer->shadows.fd),
                   dup(peer->doorbell)};
     assert_int_equal(client_create(&client, &worker->device, number, &attach, fds, why, sizeof why),
                      0);
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
     assert_int_equal(gate_add(&worker->gate, client, &limits, NULL, why, sizeof why), 0);
     assert_int_equal(
-        place_add(&worker->places, &client->place, 0, PROTO_PERCENT_WHOLE, why, sizeof why), 0);
+        placement_add(&worker->places, &client->place, 0, PROTO_PERCENT_WHOLE, why, sizeof why), 0);
     assert_int_equal(control_share_make_partitions(worker), 0);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
                        peer->marks[0], 0);
@@ -41,7 +41,7 @@ static struct client *make_client(struct peer *peer, uint32_t number)
     return client;
 }
 
-static void ignore_place(void *context, struct place *place)
+static void ignore_place(void *context, struct placement *place)
 {
     (void)context;
     (void)place;
@@ -56,16 +56,16 @@ static int setup(void **state)
 {
     (void)state;
     char why[300];
-    const struct places_notice notice = {ignore_place, ignore, NULL};
+    const struct placement_events notice = {ignore_place, ignore, NULL};
     fake_reset();
     harness.driver = fake_driver();
     worker = calloc(1, sizeof *worker);
     wake_open(&worker->wake);
-    assert_int_equal(device_open(&worker->device, &harness.driver, 0, DEVICE_BASE, HOST_BASE,
-                                 ARENA_USED, why, sizeof why),
+    assert_int_equal(gpu_open(&worker->device, &harness.driver, 0, DEVICE_BASE, HOST_BASE,
+                              ARENA_USED, why, sizeof why),
                      0);
     assert_int_equal(partitions_open(&worker->partitions, &worker->device, why, sizeof why), 0);
-    assert_int_equal(places_open(&worker->places, &worker->partitions, &notice), 0);
+    assert_int_equal(placements_open(&worker->places, &worker->partitions, &notice), 0);
     stream_pool_open(&worker->pool, &worker->device);
     gate_open(&worker->gate);
     assert_int_equal(account_open(&worker->account, &harness.driver, &worker->partitions), CUDA_OK);
@@ -90,12 +90,12 @@ static int teardown(void **state)
         for (uint32_t s = 0; s < STREAMS; s++)
             stream_pool_unbind(&worker->pool, &clients[i]->streams[s]);
         while (clients[i]->objects.range_count)
-            assert_int_equal(memory_unmap(clients[i], clients[i]->objects.ranges[0].start,
-                                          clients[i]->objects.ranges[0].end -
-                                              clients[i]->objects.ranges[0].start,
-                                          &why),
+            assert_int_equal(client_memory_unmap(clients[i], clients[i]->objects.ranges[0].start,
+                                                 clients[i]->objects.ranges[0].end -
+                                                     clients[i]->objects.ranges[0].start,
+                                                 &why),
                              0);
-        place_remove(&worker->places, &clients[i]->place);
+        placement_remove(&worker->places, &clients[i]->place);
         client_state_set(clients[i], CLIENT_LEAVING);
         client_state_set(clients[i], CLIENT_LEFT);
         client_destroy(clients[i]);
@@ -104,10 +104,10 @@ static int teardown(void **state)
     command_close(&worker->submitter.command);
     account_close(&worker->account);
     stream_pool_close(&worker->pool);
-    places_close(&worker->places);
+    placements_close(&worker->places);
     gate_close(&worker->gate);
     partitions_close(&worker->partitions);
-    device_close(&worker->device);
+    gpu_close(&worker->device);
     free(worker);
     assert_int_equal(fake.live_streams, 0);
     assert_int_equal(fake.live_events, 0);
@@ -151,7 +151,7 @@ static void test_large_copies_use_the_turn_up(void **state)
     int fd;
     uint64_t bytes = UINT64_C(32) << 20;
     uint64_t base = clients[0]->control.device_base;
-    assert_int_equal(memory_map(clients[0], base, 2 * bytes, &fd, &why), 0);
+    assert_int_equal(client_memory_map(clients[0], base, 2 * bytes, &fd, &why), 0);
     close(fd);
     struct proto_command_copy copy = {
         .opcode = PROTO_COMMAND_COPY, .destination = base, .source = base + bytes, .count = bytes};
@@ -204,15 +204,16 @@ static void test_who_shuts_the_gate_by_coming_is_not_named(void **state)
     struct scheduler_limits lower = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE, .level = 1};
     char why[SCHEDULER_WHY];
     pthread_mutex_init(&coming.lock, NULL);
-    assert_null(gate_named(&worker->gate));
+    assert_null(gate_next_runnable(&worker->gate));
     assert_int_equal(gate_add(&worker->gate, &coming, &lower, NULL, why, sizeof why), 0);
-    struct client *first = gate_named(&worker->gate), *second = gate_named(&worker->gate);
+    struct client *first = gate_next_runnable(&worker->gate),
+                  *second = gate_next_runnable(&worker->gate);
     assert_true((first == clients[0] && second == clients[1]) ||
                 (first == clients[1] && second == clients[0]));
-    assert_null(gate_named(&worker->gate));
+    assert_null(gate_next_runnable(&worker->gate));
     gate_remove(&worker->gate, &coming);
     pthread_mutex_destroy(&coming.lock);
-    while ((first = gate_named(&worker->gate)))
+    while ((first = gate_next_runnable(&worker->gate)))
         assert_true(first == clients[0] || first == clients[1]);
 }
 
@@ -233,11 +234,12 @@ static void test_a_batch_ends_with_a_completion(void **state)
     assert_int_equal(on->count, 2 * 4);
     assert_int_equal(on->queue[0].op.write_value.value64, 132);
     assert_int_equal(on->queue[1].op.write_value.value64, 132);
-    /* The client's word first: a sleeper that is woken when the twin moves must find it reached. */
+    /* The client's word first: a sleeper that is woken when the shadow moves must find it reached.
+     */
     assert_int_equal(on->queue[0].op.write_value.address,
-                     stream_status_address(&clients[0]->streams[0]));
+                     client_stream_status_address(&clients[0]->streams[0]));
     assert_int_equal(on->queue[1].op.write_value.address,
-                     stream_twin_address(&clients[0]->streams[0]));
+                     client_stream_shadow_address(&clients[0]->streams[0]));
     assert_int_equal(on->queue[7].op.write_value.value64, 200);
 }
 
