@@ -10,6 +10,7 @@
 #include "common/timeline.h"
 #include "server/worker/control_trace.h"
 #include "server/worker/stream_priority.h"
+#include "server/worker/client_partition.h"
 
 int control_share_answer(const struct request *request, const struct client *client)
 {
@@ -44,7 +45,7 @@ static uint32_t apply_placement(struct worker *worker, struct client *client)
     pthread_mutex_lock(&client->lock);
     enum placement_answer said = placement_apply(&worker->places, &client->place, &to);
     if (said == PLACEMENT_MOVE)
-        worker_move_client(worker, client, to);
+        client_partition_move(worker, client, to);
     pthread_mutex_unlock(&client->lock);
     return said == PLACEMENT_HOLD && error ? error : 0;
 }

@@ -8,6 +8,7 @@
 #include "common/timeline.h"
 #include "server/worker/trace.h"
 #include "server/worker/reply.h"
+#include "server/worker/client_partition.h"
 
 void control_trace_mode(struct worker *worker, uint32_t mode)
 {
@@ -22,7 +23,7 @@ static void write_shares(struct worker *worker)
     for (uint32_t i = 0; i < worker->client_count; i++) {
         struct client *client = worker->clients[i];
         pthread_mutex_lock(&client->lock);
-        worker_trace_share(worker, client);
+        client_partition_trace(worker, client);
         pthread_mutex_unlock(&client->lock);
     }
 }
@@ -35,7 +36,7 @@ static void write_held(struct worker *worker)
         struct placement_view view;
         placement_view(&worker->places, &worker->clients[i]->place, now, &view);
         if (view.held_since)
-            worker_trace_held(worker, worker->clients[i], view.held_since, now);
+            client_partition_trace_held(worker, worker->clients[i], view.held_since, now);
     }
 }
 

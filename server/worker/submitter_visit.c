@@ -9,6 +9,7 @@
 #include "common/timeline.h"
 #include "server/worker/submitter.h"
 #include "server/worker/worker.h"
+#include "server/worker/client_partition.h"
 
 #define LINGER_PAUSES 12 /* roughly the time in which a client pushes three launches */
 /* A blocked ring is looked at no more often: each look costs its producer a miss. */
@@ -355,9 +356,9 @@ static bool take_place(struct submitter *submitter, struct client *client)
     enum placement_answer said =
         placement_enter(&worker->places, &client->place, &to, submitter->now);
     if (said == PLACEMENT_MOVE)
-        worker_move_client(worker, client, to);
+        client_partition_move(worker, client, to);
     if (held && said != PLACEMENT_HOLD)
-        worker_trace_held(worker, client, held, submitter->now);
+        client_partition_trace_held(worker, client, held, submitter->now);
     return said != PLACEMENT_HOLD;
 }
 

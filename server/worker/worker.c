@@ -49,41 +49,6 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
     wake_control(&worker->wake);
 }
 
-void worker_trace_share(struct worker *worker, const struct client *client)
-{
-    const struct partition *partition = client->shared.partition;
-    if (!partition || !trace_is_on(&worker->trace))
-        return;
-    uint64_t now = timeline_now();
-    struct proto_trace_record record = {.kind = TRACE_SHARE,
-                                        .client = client->number,
-                                        .value = partition->multiprocessors,
-                                        .from = now,
-                                        .to = now};
-    memcpy(record.atoms, partition->atoms.bits, sizeof record.atoms);
-    trace_add(&worker->trace, &record);
-}
-
-void worker_trace_held(struct worker *worker, const struct client *client, uint64_t from,
-                       uint64_t to)
-{
-    struct proto_trace_record record = {.kind = TRACE_HOLD,
-                                        .client = client->number,
-                                        .value = TRACE_HELD_THREADS,
-                                        .from = from,
-                                        .to = to};
-    trace_add(&worker->trace, &record);
-}
-
-void worker_move_client(struct worker *worker, struct client *client, struct partition *to)
-{
-    struct partition *old = client->shared.partition;
-    client->shared.partition = to;
-    worker_trace_share(worker, client);
-    if (old && partition_put(&worker->partitions, old))
-        wake_control(&worker->wake);
-}
-
 int worker_add_client(struct worker *worker, struct client *client)
 {
     int error = 0;

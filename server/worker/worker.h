@@ -83,14 +83,6 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during);
 /* Ends every client's connection and wakes all their threads. */
 void worker_end_clients(struct worker *worker, uint32_t error);
 
-/* Writes down where the client's work runs, if a trace is on. Under client->lock. */
-void worker_trace_share(struct worker *worker, const struct client *client);
-/* Likewise that it waited for multiprocessors. */
-void worker_trace_held(struct worker *worker, const struct client *client, uint64_t from,
-                       uint64_t to);
-/* The client's streams belong into this partition from now on, which it has. Under its lock. */
-void worker_move_client(struct worker *worker, struct client *client, struct partition *to);
-
 /* Control thread. 0, or -ENOMEM and the client is not in the table. */
 int worker_add_client(struct worker *worker, struct client *client);
 void worker_remove_client(struct worker *worker, struct client *client);
