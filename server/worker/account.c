@@ -339,8 +339,8 @@ static void sweep_edges(struct account *account, struct edge *edges, uint32_t ed
         runner->weight += edges[e].begins ? weight : -weight;
     }
     for (uint32_t i = 0; i < count; i++)
-        __atomic_fetch_add(&runners[i].client->usage.gpu_nanoseconds,
-                           (uint64_t)(runners[i].earned + 0.5), __ATOMIC_RELAXED);
+        atomic_fetch_add_explicit(&runners[i].client->usage.gpu_nanoseconds,
+                                  (uint64_t)(runners[i].earned + 0.5), memory_order_relaxed);
 }
 
 static void settle_spans(struct account *account, double horizon)

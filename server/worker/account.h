@@ -23,6 +23,7 @@
 #define GPUSHARE_SERVER_WORKER_ACCOUNT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "common/cuda_driver.h"
@@ -40,7 +41,7 @@ struct account_client {
     uint64_t launches;
     uint64_t copies;
     uint64_t copied_bytes;
-    uint64_t gpu_nanoseconds; /* atomic; counted by account_collect */
+    _Atomic uint64_t gpu_nanoseconds; /* counted by account_collect */
     uint64_t waits[QUEUE_LATENCY_BUCKETS];
     uint32_t spans; /* that it has; under account->lock */
 };

@@ -8,12 +8,20 @@
 
 uint64_t client_stream_reached(const struct client_stream *stream)
 {
+    /* In memory that the device writes, so no _Atomic. Acquired: what the work wrote into host
+     * memory is seen with it. */
     return __atomic_load_n(stream->shadow, __ATOMIC_ACQUIRE);
+}
+
+void client_stream_set_reached(struct client_stream *stream, uint64_t value)
+{
+    /* Released: another device's worker that acquires it sees what was done before. */
+    __atomic_store_n(stream->shadow, value, __ATOMIC_RELEASE);
 }
 
 uint64_t client_stream_written(const struct client_stream *stream)
 {
-    return __atomic_load_n(&stream->written, __ATOMIC_ACQUIRE);
+    return atomic_load_explicit(&stream->written, memory_order_acquire);
 }
 
 uint64_t client_stream_pushed(const struct client_stream *stream)
@@ -96,8 +104,8 @@ struct client_stream *client_stream_open(struct client *client, int32_t priority
             continue;
         uint64_t value = stream->ring.value;
         ring_consumer_open(&stream->ring, stream->ring.ring, value);
-        __atomic_store_n(stream->shadow, value, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&stream->written, value, __ATOMIC_SEQ_CST);
+        client_stream_set_reached(stream, value);
+        atomic_store(&stream->written, value);
         stream->woken = value;
         stream->latency = (struct queue_latency){0};
         stream->watched = false;

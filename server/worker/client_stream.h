@@ -9,6 +9,7 @@
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_STREAM_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_STREAM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,11 +39,11 @@ struct client_stream {
     int32_t wish;     /* the priority that its client asked for */
     int32_t priority; /* what it has, as the driver numbers them */
     struct ring_consumer ring;
-    uint64_t *shadow; /* what the device has reached; private to the server */
-    uint64_t written; /* value that the device was last told to write; atomic */
-    uint64_t limit;   /* of a closing stream: its last value */
-    uint64_t woken;   /* completer: the shadow when the sleepers were last woken */
-    bool watched;     /* somebody sleeps on the timeline: the completer looks often */
+    uint64_t *shadow;         /* what the device has reached; private to the server */
+    _Atomic uint64_t written; /* value that the device was last told to write */
+    uint64_t limit;           /* of a closing stream: its last value */
+    uint64_t woken;           /* completer: the shadow when the sleepers were last woken */
+    bool watched;             /* somebody sleeps on the timeline: the completer looks often */
     struct stream_dependencies blocked_on;
     struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */
     struct client_stream *next_user; /* of the same pool_stream */
@@ -55,7 +56,11 @@ struct client_stream {
 /* Timeline value up to which the device has come. */
 uint64_t client_stream_reached(const struct client_stream *stream);
 
-/* Timeline value up to which the submitter was told to write. */
+/* The server's own word for it: where the timeline of a new user of the stream begins, or that
+ * nothing more will be reached. */
+void client_stream_set_reached(struct client_stream *stream, uint64_t value);
+
+/* Timeline value up to which the device was told to write. */
 uint64_t client_stream_written(const struct client_stream *stream);
 
 /* Value of the last descriptor that the client has pushed; never more than a ring ahead. */

@@ -397,7 +397,7 @@ int command_complete(struct command *command, struct client_stream *stream)
                          .address = client_stream_shadow_address(stream),
                          .value64 = value}},
     };
-    __atomic_store_n(&stream->written, value, __ATOMIC_SEQ_CST);
+    atomic_store(&stream->written, value);
     cuda_result result = command->cuda->cuStreamBatchMemOp(stream->bound->handle, 2, writes, 0);
     if (result == CUDA_OK)
         return 0;

@@ -179,8 +179,7 @@ static void rest_until_woken(struct completer *completer, enum wake_rest how, ui
     struct wake *wake = &completer->worker->wake;
     uint32_t seen = wake_completer_rests(wake, how);
     struct completer_look look = completer_look(completer);
-    bool stay = look.urgent || (look.in_use && how == WAKE_ASLEEP) ||
-                __atomic_load_n(&completer->stop, __ATOMIC_SEQ_CST);
+    bool stay = look.urgent || (look.in_use && how == WAKE_ASLEEP) || atomic_load(&completer->stop);
     if (!stay)
         wake_completer_pause(wake, seen, nanoseconds);
     wake_completer_up(wake);
@@ -191,7 +190,7 @@ static void watch_timelines(struct completer *completer)
     uint64_t since = timeline_now();
     uint64_t pause = 0;
     uint32_t idle_ticks = 0;
-    while (!__atomic_load_n(&completer->stop, __ATOMIC_RELAXED)) {
+    while (!atomic_load_explicit(&completer->stop, memory_order_relaxed)) {
         struct completer_look look = completer_look(completer);
         uint64_t now = timeline_now();
         if (look.in_use || look.urgent)
@@ -249,7 +248,7 @@ void completer_stop(struct completer *completer)
 {
     if (!completer->running)
         return;
-    __atomic_store_n(&completer->stop, 1, __ATOMIC_SEQ_CST);
+    atomic_store(&completer->stop, 1);
     wake_completer_always(&completer->worker->wake);
     pthread_join(completer->thread, NULL);
     completer->running = false;

@@ -14,6 +14,7 @@
 #define GPUSHARE_SERVER_WORKER_COMPLETER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,7 +26,7 @@ struct completer {
     struct worker *worker;
     pthread_t thread;
     bool running;
-    uint32_t stop;              /* atomic */
+    _Atomic uint32_t stop;
     uint64_t checked;           /* when the device was last asked whether it lives, ns */
     const uint32_t *wakes[256]; /* words whose sleepers are to be woken */
     uint32_t wake_count;

@@ -160,7 +160,7 @@ static int serve_messages(struct worker *worker, struct channel_message *message
     for (;;) {
         if (poll(polled, 2, control_share_finish(worker) ? PLACES_MS : -1) < 0 && errno != EINTR)
             return -errno;
-        if (__atomic_load_n(&worker->failed, __ATOMIC_SEQ_CST))
+        if (atomic_load(&worker->failed))
             return CONTROL_CONTEXT_LOST;
         int error = 0;
         if (polled[1].revents & POLLIN) {
@@ -169,7 +169,7 @@ static int serve_messages(struct worker *worker, struct channel_message *message
         }
         if (!error && polled[0].revents & (POLLIN | POLLHUP | POLLERR))
             error = serve_channel(worker, message);
-        if (__atomic_load_n(&worker->failed, __ATOMIC_SEQ_CST))
+        if (atomic_load(&worker->failed))
             return CONTROL_CONTEXT_LOST;
         if (error == -EPIPE || error == -ECONNRESET)
             return CONTROL_SUPERVISOR_GONE;

@@ -98,7 +98,8 @@ void control_client_used(struct worker *worker, struct client *client,
     used->launches = client->usage.launches;
     used->copies = client->usage.copies;
     used->copied_bytes = client->usage.copied_bytes;
-    used->gpu_nanoseconds = __atomic_load_n(&client->usage.gpu_nanoseconds, __ATOMIC_RELAXED);
+    used->gpu_nanoseconds =
+        atomic_load_explicit(&client->usage.gpu_nanoseconds, memory_order_relaxed);
     memcpy(used->waits, client->usage.waits, sizeof used->waits);
     used->in_flight = client_in_flight(client);
     for (uint32_t i = 0; i < client->stream_count; i++)
@@ -174,8 +175,9 @@ void control_client_drop(struct worker *worker, struct client *client)
     stream_priority_assign(worker);
     for (uint32_t i = 0; i < client->stream_count; i++) {
         stream_pool_unbind(&worker->pool, &client->streams[i]);
-        /* Nothing more will ever be reached: who waits for it on another device must not hang. */
-        __atomic_store_n(client->streams[i].shadow, UINT64_MAX, __ATOMIC_RELEASE);
+        /* Nothing more will ever be reached: a client's ring on another device that waits for it
+         * must not hang. */
+        client_stream_set_reached(&client->streams[i], UINT64_MAX);
     }
     account_forget(&worker->account, client);
     stream_pool_forget(&worker->pool, client);
@@ -209,7 +211,7 @@ bool control_client_drop_all(struct worker *worker)
     loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);
     while (!all_quiet(worker)) {
-        if (timeline_now() > end || __atomic_load_n(&worker->failed, __ATOMIC_SEQ_CST))
+        if (timeline_now() > end || atomic_load(&worker->failed))
             return false;
         usleep(1000);
     }

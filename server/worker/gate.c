@@ -23,7 +23,9 @@ static uint32_t least_of(uint32_t a, uint32_t b)
 
 static bool is_open(const struct gate *gate)
 {
-    return __atomic_load_n(&gate->open, __ATOMIC_RELAXED);
+    /* Relaxed: gate_enter looks again under the lock, and shut_gate takes every client's lock,
+     * under which an open gate is believed in. */
+    return atomic_load_explicit(&gate->open, memory_order_relaxed);
 }
 
 /* ---- runnable clients ---- */
@@ -35,9 +37,9 @@ static void set_hold(struct gate *gate, struct gate_client *at, enum scheduler_h
     gate->watch.changes += at->hold != hold;
     at->hold = hold;
     if (waits && !waited)
-        __atomic_fetch_add(&gate->waiters, 1, __ATOMIC_SEQ_CST);
+        atomic_fetch_add(&gate->waiters, 1);
     else if (waited && !waits)
-        __atomic_fetch_sub(&gate->waiters, 1, __ATOMIC_SEQ_CST);
+        atomic_fetch_sub(&gate->waiters, 1);
 }
 
 static void mark_runnable(struct gate *gate, struct gate_client *at)
@@ -112,8 +114,8 @@ static void apply_decisions(struct gate *gate, uint64_t now)
         next = scheduler_next_event(&gate->scheduler, now);
         look_for_ending(gate, now);
     }
-    __atomic_store_n(&gate->has_ending, gate->ending != NULL, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&gate->next, gate->runnable_first ? 0 : next, __ATOMIC_SEQ_CST);
+    atomic_store(&gate->has_ending, gate->ending != NULL);
+    atomic_store(&gate->next, gate->runnable_first ? 0 : next);
     if (gate_trace_wanted(&gate->watch))
         gate_trace_look(gate, now);
 }
@@ -150,7 +152,7 @@ static void count_in_flight(struct gate *gate, struct client *client, uint64_t n
     struct gate_client *at = &client->gate;
     struct scheduler_client *scheduled = &at->scheduled;
     uint32_t in_flight = client->shared.in_flight = client_in_flight(client);
-    scheduled->borrows = __atomic_load_n(&client->place.borrows, __ATOMIC_RELAXED);
+    scheduled->borrows = atomic_load_explicit(&client->place.borrows, memory_order_relaxed);
     learn_pace(at, at->submitted - in_flight, in_flight, now);
     set_windows(gate, at);
     if (in_flight > scheduled->in_flight)
@@ -295,7 +297,7 @@ void gate_note_done(struct gate *gate, struct client *client)
 
 static void charge_client(struct gate *gate, struct gate_client *at, uint64_t now)
 {
-    uint64_t total = __atomic_load_n(&at->client->usage.gpu_nanoseconds, __ATOMIC_RELAXED);
+    uint64_t total = atomic_load_explicit(&at->client->usage.gpu_nanoseconds, memory_order_relaxed);
     if (total > at->charged_gpu)
         scheduler_charge(&gate->scheduler, &at->scheduled, total - at->charged_gpu, now);
     at->charged_gpu = total;
@@ -346,7 +348,7 @@ static void shut_gate(struct gate *gate)
 {
     if (!is_open(gate))
         return;
-    __atomic_store_n(&gate->open, 0, __ATOMIC_SEQ_CST);
+    atomic_store(&gate->open, 0);
     /* Who submits still believing in an open gate does so under its client's lock. */
     for (struct gate_client *at = gate->first; at; at = at->next) {
         pthread_mutex_lock(&at->client->lock);
@@ -372,7 +374,7 @@ static void reopen_gate(struct gate *gate, const struct gate_client *newcomer)
     for (struct gate_client *at = gate->first; at && open; at = at->next)
         scheduler_idle(&gate->scheduler, &at->scheduled, now);
     mark_all_runnable(gate, newcomer);
-    __atomic_store_n(&gate->open, open, __ATOMIC_SEQ_CST);
+    atomic_store(&gate->open, open);
     apply_decisions(gate, now);
     pthread_mutex_unlock(&gate->lock);
 }

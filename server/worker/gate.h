@@ -22,6 +22,7 @@
 #define GPUSHARE_SERVER_WORKER_GATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -60,11 +61,11 @@ struct gate {
     struct scheduler scheduler;
     struct gate_client *first;
     struct gate_client *runnable_first, *runnable_last;
-    struct gate_client *ending; /* see gate_find_ending; or NULL */
-    uint32_t has_ending;        /* atomic: there is one */
-    uint32_t waiters;           /* atomic: clients that wait for others' work to end */
-    uint32_t open;              /* atomic */
-    uint64_t next;              /* atomic, ns */
+    struct gate_client *ending;  /* see gate_find_ending; or NULL */
+    _Atomic uint32_t has_ending; /* there is one */
+    _Atomic uint32_t waiters;    /* clients that wait for others' work to end */
+    _Atomic uint32_t open;
+    _Atomic uint64_t next; /* ns */
     struct gate_trace watch;
 };
 
@@ -128,17 +129,17 @@ void gate_read_usage(struct gate *gate, struct client *client, struct proto_work
 /* Whether a lease, or room for lower levels, is waited for: ends of work are to be seen at once. */
 static inline bool gate_has_waiters(const struct gate *gate)
 {
-    return __atomic_load_n(&gate->waiters, __ATOMIC_SEQ_CST) != 0;
+    return atomic_load(&gate->waiters) != 0;
 }
 /* Whether to ask gate_find_ending. */
 static inline bool gate_has_ending(const struct gate *gate)
 {
-    return __atomic_load_n(&gate->has_ending, __ATOMIC_RELAXED);
+    return atomic_load_explicit(&gate->has_ending, memory_order_relaxed);
 }
 /* When gate_next_runnable is to be called; 0: now. SCHEDULER_NEVER. */
 static inline uint64_t gate_next(const struct gate *gate)
 {
-    return __atomic_load_n(&gate->next, __ATOMIC_SEQ_CST);
+    return atomic_load(&gate->next);
 }
 
 #endif

@@ -87,15 +87,15 @@ static void leave_idle(struct placements *places, struct placement *place)
 static void find_steady(struct placement *place)
 {
     bool steady = place->settled && place->working && !place->idle && !place->held_since;
-    __atomic_store_n(&place->steady, steady, __ATOMIC_RELAXED);
+    atomic_store_explicit(&place->steady, steady, memory_order_relaxed);
 }
 
 static void find_borrowed(struct placements *places, struct placement *place)
 {
     struct share_set both = place->share.now;
     share_set_join(&both, &place->at);
-    __atomic_store_n(&place->borrows, share_borrows(&places->share, &place->share, &both),
-                     __ATOMIC_RELAXED);
+    atomic_store_explicit(&place->borrows, share_borrows(&places->share, &place->share, &both),
+                          memory_order_relaxed);
 }
 
 static void drop_next(struct placements *places, struct placement *place)
@@ -275,7 +275,9 @@ static enum placement_answer find_answer(struct placements *places, struct place
 enum placement_answer placement_enter(struct placements *places, struct placement *place,
                                       struct partition **to, uint64_t now)
 {
-    if (__atomic_load_n(&place->steady, __ATOMIC_RELAXED))
+    /* Relaxed: it changes under the lock, and a visit that still sees the old value is one that
+     * came a moment earlier. */
+    if (atomic_load_explicit(&place->steady, memory_order_relaxed))
         return PLACEMENT_STAY;
     pthread_mutex_lock(&places->lock);
     take_back(places, place);

@@ -23,6 +23,7 @@
 #define GPUSHARE_SERVER_WORKER_PLACEMENT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,9 +46,8 @@ struct placement {
     bool working, idle, making;
     uint64_t idle_since;
     struct placement *idle_next, *idle_previous, *make_next;
-    /* Atomic: */
-    uint32_t steady;  /* it has work, and is settled: nothing to do for placement_enter */
-    uint32_t borrows; /* it is on atoms that another client calls its own */
+    _Atomic uint32_t steady;  /* it has work, and is settled: nothing to do for placement_enter */
+    _Atomic uint32_t borrows; /* it is on atoms that another client calls its own */
 };
 
 /* Called under the lock; they must not call placement.h again. */

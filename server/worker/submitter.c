@@ -197,8 +197,7 @@ static void sleep_until_rung(struct submitter *submitter)
     struct wake *wake = &submitter->worker->wake;
     uint64_t until = gate_next(&submitter->worker->gate);
     /* Asked once the others can see that it rests; see wake.h. */
-    bool rest = wake_submitter_rests(wake, until) &&
-                !__atomic_load_n(&submitter->stop, __ATOMIC_SEQ_CST) &&
+    bool rest = wake_submitter_rests(wake, until) && !atomic_load(&submitter->stop) &&
                 gate_next(&submitter->worker->gate) >= until;
     if (rest && until != SCHEDULER_NEVER)
         wait_until(submitter, until);
@@ -240,7 +239,7 @@ static void serve_clients(struct submitter *submitter)
     bool awaits = false;
     uint32_t spins = 0;
     uint64_t last_work = submitter->now = timeline_now();
-    while (!__atomic_load_n(&submitter->stop, __ATOMIC_RELAXED)) {
+    while (!atomic_load_explicit(&submitter->stop, memory_order_relaxed)) {
         if (wake_submitter_taken(wake))
             look_at_marked(submitter);
         if (gate_next(gate) <= submitter->now)
@@ -317,7 +316,7 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, cha
 void submitter_stop(struct submitter *submitter)
 {
     if (submitter->running) {
-        __atomic_store_n(&submitter->stop, 1, __ATOMIC_SEQ_CST);
+        atomic_store(&submitter->stop, 1);
         wake_submitter(&submitter->worker->wake);
         pthread_join(submitter->thread, NULL);
         submitter->running = false;

@@ -14,6 +14,7 @@
 #define GPUSHARE_SERVER_WORKER_SUBMITTER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,7 +33,7 @@ struct submitter {
     pthread_t thread;
     bool running;
     int epoll;
-    uint32_t stop; /* atomic */
+    _Atomic uint32_t stop;
     uint64_t spin_ns;
     uint64_t now;       /* a time not long ago */
     uint32_t unclocked; /* commands submitted since */

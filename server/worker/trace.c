@@ -51,7 +51,7 @@ int trace_start(struct trace *trace, int fd, uint64_t bytes, const struct trace_
         .atom_multiprocessors = device->atom_multiprocessors,
         .remainder = device->remainder,
     };
-    __atomic_store_n(&trace->on, 1, __ATOMIC_SEQ_CST);
+    atomic_store(&trace->on, 1);
     return 0;
 }
 
@@ -59,10 +59,10 @@ void trace_stop(struct trace *trace)
 {
     if (!trace->memory.base)
         return;
-    __atomic_store_n(&trace->on, 0, __ATOMIC_SEQ_CST);
+    atomic_store(&trace->on, 0);
     /* Who announced itself before that sees it still on, and is soon done; who comes after sees it
      * off. */
-    while (__atomic_load_n(&trace->writers, __ATOMIC_SEQ_CST))
+    while (atomic_load(&trace->writers))
         sched_yield();
     __atomic_store_n(&header_of(trace)->ended, timeline_now(), __ATOMIC_RELEASE);
     shm_release(&trace->memory);
@@ -90,8 +90,8 @@ void trace_add(struct trace *trace, const struct proto_trace_record *record)
 {
     if (!trace_is_on(trace))
         return;
-    __atomic_fetch_add(&trace->writers, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&trace->on, __ATOMIC_SEQ_CST))
+    atomic_fetch_add(&trace->writers, 1);
+    if (atomic_load(&trace->on))
         write_down(trace, record);
-    __atomic_fetch_sub(&trace->writers, 1, __ATOMIC_SEQ_CST);
+    atomic_fetch_sub(&trace->writers, 1);
 }

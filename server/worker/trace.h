@@ -12,6 +12,7 @@
 #ifndef GPUSHARE_SERVER_WORKER_TRACE_H
 #define GPUSHARE_SERVER_WORKER_TRACE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,8 +28,8 @@ enum trace_kind {
 };
 
 struct trace {
-    uint32_t on;      /* atomic */
-    uint32_t writers; /* atomic: threads that are, or may be, at the memory */
+    _Atomic uint32_t on;
+    _Atomic uint32_t writers; /* threads that are, or may be, at the memory */
     struct shm memory;
     uint64_t capacity; /* records */
     uint64_t started;
@@ -58,7 +59,7 @@ void trace_stop(struct trace *trace);
 /* Whether records are wanted at all. NULL: never. */
 static inline bool trace_is_on(const struct trace *trace)
 {
-    return trace && __atomic_load_n(&trace->on, __ATOMIC_RELAXED);
+    return trace && atomic_load_explicit(&trace->on, memory_order_relaxed);
 }
 
 /* Adds a record, its kind set; does nothing when off. */

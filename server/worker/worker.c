@@ -35,8 +35,7 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
     uint32_t error = error_from_cuda((int)result);
     if (!error)
         error = PROTO_ERROR_UNKNOWN;
-    if (!__atomic_compare_exchange_n(&worker->failed, &none, error, false, __ATOMIC_SEQ_CST,
-                                     __ATOMIC_SEQ_CST))
+    if (!atomic_compare_exchange_strong(&worker->failed, &none, error))
         return;
     struct proto_worker_fault fault = {.error = error};
     const char *name = cuda_error_name(result);

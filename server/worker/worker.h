@@ -13,6 +13,7 @@
 #define GPUSHARE_SERVER_WORKER_WORKER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -51,7 +52,7 @@ struct worker {
     struct loader loader, clearer;
     uint32_t placement_error; /* control thread: why the last partition could not be made */
     int channel;              /* to the supervisor; the caller's */
-    uint32_t failed;          /* atomic: error number once the context is lost */
+    _Atomic uint32_t failed;  /* error number once the context is lost */
 };
 
 /* ---- worker_life.c ---- */
