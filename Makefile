@@ -50,7 +50,7 @@ $(BUILD)/generated/protocol.h $(BUILD)/generated/protocol.c &: schemas/protocol.
 # ---- components: folder -> archive ---------------------------------------
 COMMON_SRC     := $(wildcard common/*.c)
 SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c server/supervisor/*/*.c))
-WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c))
+WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c server/worker/*/*.c))
 SCHEDULER_SRC  := $(wildcard server/scheduler/*.c)
 # NAME_MACHINE.c is compiled for that machine alone.
 MACHINES       := x86_64 aarch64

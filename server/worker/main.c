@@ -11,8 +11,8 @@
 
 #include "common/channel.h"
 #include "common/log.h"
-#include "server/worker/control.h"
-#include "server/worker/control_client.h"
+#include "server/worker/control/control.h"
+#include "server/worker/control/control_client.h"
 #include "server/worker/device_list.h"
 #include "server/worker/worker.h"
 

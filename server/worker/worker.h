@@ -17,16 +17,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/worker/client.h"
-#include "server/worker/code_memory.h"
-#include "server/worker/completer.h"
+#include "server/worker/client/client.h"
+#include "server/worker/code/code_memory.h"
+#include "server/worker/run/completer.h"
 #include "server/worker/gpu.h"
-#include "server/worker/gate.h"
-#include "server/worker/loader.h"
-#include "server/worker/partition.h"
-#include "server/worker/placement.h"
-#include "server/worker/stream_pool.h"
-#include "server/worker/submitter.h"
+#include "server/worker/sharing/gate.h"
+#include "server/worker/code/loader.h"
+#include "server/worker/sharing/partition.h"
+#include "server/worker/sharing/placement.h"
+#include "server/worker/sharing/stream_pool.h"
+#include "server/worker/run/submitter.h"
 #include "server/worker/trace.h"
 #include "server/worker/wake.h"
 

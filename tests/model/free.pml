@@ -10,10 +10,10 @@
  * order. The control thread handles the free and the client's end.
  *
  * Mirrors client/engine/stream.c:stream_push, common/ring.c:ring_publish,
- * common/ring.c:ring_consume, server/worker/control_memory.c:unmap_range,
- * server/worker/retire.c:retire_request (every ring's tail is noted, under
- * the client's lock), server/worker/retire.c:retire_covers (which copies may
- * still name the memory) and server/worker/retire.c:retire_ready (the device
+ * common/ring.c:ring_consume, server/worker/control/control_memory.c:unmap_range,
+ * server/worker/client/retire.c:retire_request (every ring's tail is noted, under
+ * the client's lock), server/worker/client/retire.c:retire_covers (which copies may
+ * still name the memory) and server/worker/client/retire.c:retire_ready (the device
  * has reached every value noted; of a client that is gone, every value submitted).
  *
  * Proved: nothing touches the memory once it is unmapped (or reused, which is the

@@ -9,9 +9,9 @@
  * Mirrors common/timeline.c:timeline_wait_prepare, common/timeline.c:timeline_wait,
  * common/timeline.c:timeline_wait_done, common/timeline.c:timeline_fail,
  * common/doorbell.c:doorbell_ring (its bit alone; the sleep handshake is
- * doorbell.pml's), client/engine/stream.c:stream_push, server/worker/submitter_visit.c:mark_watched,
- * server/worker/command.c:command_complete, server/worker/completer.c:completer_look,
- * server/worker/wake.c:wake_completer and server/worker/completer.c:rest_until_woken.
+ * doorbell.pml's), client/engine/stream.c:stream_push, server/worker/run/submitter_visit.c:mark_watched,
+ * server/worker/run/command.c:command_complete, server/worker/run/completer.c:completer_look,
+ * server/worker/wake.c:wake_completer and server/worker/run/completer.c:rest_until_woken.
  *
  * Proved: a waiter returns only when its value is reached or the fault word is set,
  * and never sleeps for good after either. The waiter's sleep is bounded in the

@@ -8,7 +8,7 @@ import re
 import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
-SUPERVISOR = "server/supervisor/"
+SUPERVISOR, WORKER = "server/supervisor/", "server/worker/"
 # What each folder may include of the others, and all that the scheduler may include of the system.
 MAY_INCLUDE = {
     "common": (),
@@ -22,7 +22,14 @@ MAY_INCLUDE = {
     "server/supervisor": ("common", SUPERVISOR + "loop", SUPERVISOR + "config", SUPERVISOR + "account", SUPERVISOR + "device",
                           SUPERVISOR + "session"),
     "server/supervisor/admin": ("common", "server/supervisor", SUPERVISOR + "loop", SUPERVISOR + "config", SUPERVISOR + "account"),
-    "server/worker": ("common", "server/scheduler"),
+    "server/worker/client": ("common", "server/worker", WORKER + "sharing"),
+    "server/worker/code": ("common", "server/worker", WORKER + "client"),
+    "server/worker/sharing": ("common", "server/scheduler", "server/worker", WORKER + "client"),
+    "server/worker/run": ("common", "server/scheduler", "server/worker", WORKER + "client", WORKER + "code", WORKER + "sharing"),
+    "server/worker/control": ("common", "server/scheduler", "server/worker", WORKER + "client", WORKER + "code",
+                              WORKER + "sharing", WORKER + "run"),
+    "server/worker": ("common", "server/scheduler", WORKER + "client", WORKER + "code", WORKER + "sharing", WORKER + "run",
+                      WORKER + "control"),
     "server/softgpu": ("common",),
     "client": ("common", "client/session", "client/engine"),
     "client/session": ("common", "client"),
@@ -34,9 +41,6 @@ FLOOR = ("common/list.h", "common/util.h")
 # What the administrator decided may be read anywhere in the supervisor, and its main stands on everything.
 SETTINGS, MAIN = "server/supervisor/settings.h", "server/supervisor/main.c"
 PURE = {"errno.h", "inttypes.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "string.h"}
-FOLDERS = ("common", "server/worker", "server/scheduler", "server/softgpu", "client", "client/session",
-           "client/engine", "client/tools") + \
-          tuple(folder for folder in MAY_INCLUDE if folder.startswith("server/supervisor"))
 
 
 def page():
@@ -53,7 +57,7 @@ def section(folder):
 class Rooms(unittest.TestCase):
     def test_every_source_is_named_in_its_folders_table(self):
         anywhere = set(re.findall(r"`(\w+)`", page()))
-        for folder in FOLDERS:
+        for folder in MAY_INCLUDE:
             here = set(re.findall(r"`(\w+)`", section(folder)))
             self.assertTrue(here, "no table for " + folder)
             for path in glob.glob(os.path.join(ROOT, folder, "*.[ch]")):

@@ -13,8 +13,8 @@
 #include <poll.h>
 
 #include "common/arena.h"
-#include "server/worker/control.h"
-#include "server/worker/control_client.h"
+#include "server/worker/control/control.h"
+#include "server/worker/control/control_client.h"
 #include "server/worker/worker.h"
 
 #define DEVICE_BASE  ARENA_DEVICE_BASE

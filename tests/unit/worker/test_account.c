@@ -3,9 +3,9 @@
 /* GPU time: each moment split equally among the clients on the same multiprocessors. */
 #include "tests/unit/worker/fake.h"
 
-#include "server/worker/account.h"
-#include "server/worker/client.h"
-#include "server/worker/stream_pool.h"
+#include "server/worker/sharing/account.h"
+#include "server/worker/client/client.h"
+#include "server/worker/sharing/stream_pool.h"
 
 #define MS UINT64_C(1000000)
 

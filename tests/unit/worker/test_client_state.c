@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "server/worker/client.h"
+#include "server/worker/client/client.h"
 
 static bool is_reached(enum client_state from, enum client_state to)
 {

@@ -17,8 +17,8 @@
 #include "common/error.h"
 #include "common/fatbin.h"
 #include "protocol.h"
-#include "server/worker/cubin.h"
-#include "server/worker/code_image.h"
+#include "server/worker/code/cubin.h"
+#include "server/worker/code/code_image.h"
 
 static struct code_image image;
 static char why[300];

@@ -3,7 +3,7 @@
 /* The device's split, and partitions that are kept for the next time. */
 #include "tests/unit/worker/fake.h"
 
-#include "server/worker/partition.h"
+#include "server/worker/sharing/partition.h"
 
 static struct cuda_driver driver;
 static struct gpu device;

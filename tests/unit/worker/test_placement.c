@@ -4,8 +4,8 @@
 #include "tests/unit/worker/fake.h"
 
 #include "server/scheduler/plan.h"
-#include "server/worker/partition.h"
-#include "server/worker/placement.h"
+#include "server/worker/sharing/partition.h"
+#include "server/worker/sharing/placement.h"
 
 enum { MS = 1000000, CLIENTS = 12 };
 

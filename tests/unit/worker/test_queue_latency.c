@@ -4,7 +4,7 @@
 /* How long commands waited, against an oracle that knows when each was first seen. */
 #include "tests/unit/worker/harness.h"
 
-#include "server/worker/queue_latency.h"
+#include "server/worker/client/queue_latency.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "protocol.h"
-#include "server/worker/rewrite.h"
-#include "server/worker/symbols.h"
+#include "server/worker/code/rewrite.h"
+#include "server/worker/code/symbols.h"
 
 #define BASE UINT64_C(0x200000000000) /* 35184372088832 */
 #define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -3,8 +3,8 @@
 /* What is written down of what ran when, read back from the memory as any reader would. */
 #include "tests/unit/worker/harness.h"
 
-#include "server/worker/account.h"
-#include "server/worker/stream_pool.h"
+#include "server/worker/sharing/account.h"
+#include "server/worker/sharing/stream_pool.h"
 #include "server/worker/trace.h"
 
 #define MS UINT64_C(1000000)

@@ -3,8 +3,8 @@
 /* Deficit round robin, turn by turn: no threads, the test calls each visit itself. */
 #include "tests/unit/worker/harness.h"
 
-#include "server/worker/control_share.h"
-#include "server/worker/client_memory.h"
+#include "server/worker/control/control_share.h"
+#include "server/worker/client/client_memory.h"
 
 static struct worker *worker;
 static struct peer *peers[2];

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/client/client.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+
+/* The device writes into it, at the address it gives. */
+static cuda_result register_shm(const struct gpu *device, const struct shm *shm, uint64_t *address)
+{
+    const struct cuda_driver *cuda = device->cuda;
+    cuda_result result = cuda->cuMemHostRegister(
+        shm->base, shm->bytes, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
+    if (result != CUDA_OK)
+        return result;
+    cuda_device_ptr there = 0;
+    result = cuda->cuMemHostGetDevicePointer(&there, shm->base, 0);
+    if (result != CUDA_OK) {
+        cuda->cuMemHostUnregister(shm->base);
+        return result;
+    }
+    *address = there;
+    return CUDA_OK;
+}
+
+static int adopt_memories(struct client *client, const int fds[4])
+{
+    uint32_t streams = client->stream_count;
+    int error = shm_adopt(&client->rings, fds[0], ring_memory_bytes(streams), true);
+    if (error < 0)
+        return error;
+    error = shm_adopt(&client->status, fds[1], ring_status_bytes(streams), true);
+    if (error < 0)
+        return error;
+    return shm_adopt(&client->shadows, fds[2], ring_twin_bytes(streams), true);
+}
+
+static void close_unadopted(const struct client *client, const int fds[4])
+{
+    const struct shm *memories[3] = {&client->rings, &client->status, &client->shadows};
+    for (int i = 0; i < 3; i++)
+        if (memories[i]->fd < 0)
+            close(fds[i]);
+}
+
+static void release_memories(struct client *client)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    if (client->shadows_device)
+        cuda->cuMemHostUnregister(client->shadows.base);
+    if (client->status_device)
+        cuda->cuMemHostUnregister(client->status.base);
+    shm_release(&client->shadows);
+    shm_release(&client->status);
+    shm_release(&client->rings);
+    if (client->doorbell >= 0)
+        close(client->doorbell);
+    free(client->streams);
+    free(client);
+}
+
+static void prepare_streams(struct client *client)
+{
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        struct client_stream *stream = &client->streams[i];
+        stream->client = client;
+        stream->index = i;
+        stream->shadow = (uint64_t *)client->shadows.base + i;
+        stream->ring.ring = ring_at(client->rings.base, client->status.base, i);
+    }
+}
+
+uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
+                       const struct proto_worker_attach *attach, const int fds[4], char *why,
+                       size_t why_size)
+{
+    struct client *client = calloc(1, sizeof *client);
+    struct client_stream *streams = calloc(attach->streams, sizeof *streams);
+    if (!client || !streams) {
+        snprintf(why, why_size, "no memory for the client's tables");
+        free(streams);
+        free(client);
+        for (int i = 0; i < 4; i++)
+            close(fds[i]);
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    client->number = number;
+    memcpy(client->name, attach->name, sizeof client->name);
+    client->name[sizeof client->name - 1] = 0;
+    client->device = device;
+    client->control.device_base = attach->device_base;
+    client->control.window_bytes = attach->window_bytes;
+    client->control.priority = attach->priority;
+    client->shared.priority_first = device->info.priority_greatest;
+    client->shared.priority_last = device->info.priority_least;
+    client->stream_count = attach->streams;
+    client->streams = streams;
+    client->rings = client->status = client->shadows = SHM_NONE;
+    client->doorbell = fds[3];
+    client->shared.frees_end = &client->shared.frees;
+
+    uint32_t error = 0;
+    int adopted = adopt_memories(client, fds);
+    if (adopted < 0) {
+        snprintf(why, why_size, "the client's shared memory can't be used: %s",
+                 adopted == -EBADF ? "not sealed, or too small" : strerror(-adopted));
+        error = error_from_errno(adopted);
+        close_unadopted(client, fds);
+        release_memories(client);
+        return error;
+    }
+    cuda_result result = register_shm(device, &client->status, &client->status_device);
+    if (result == CUDA_OK)
+        result = register_shm(device, &client->shadows, &client->shadows_device);
+    if (result != CUDA_OK) {
+        snprintf(why, why_size, "registering the client's timelines: %s",
+                 cuda_error_sentence(result));
+        error = error_from_cuda((int)result);
+        release_memories(client);
+        return error;
+    }
+    pthread_mutex_init(&client->lock, NULL);
+    prepare_streams(client);
+    client_stream_open(client, 0);
+    *out = client;
+    return 0;
+}
+
+void client_destroy(struct client *client)
+{
+    assert((client_state(client) == CLIENT_ATTACHING || client_state(client) == CLIENT_LEFT) &&
+           "other threads know the client");
+    assert(client->objects.range_count == 0 && "memory of the client is left");
+    assert(client->control.modules == NULL && "a module of the client is left");
+    assert(client->objects.event_live == 0 && "an event of the client is left");
+    assert(client->shared.frees == NULL && "a request of the client is left");
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        assert(client->streams[i].bound == NULL && "a stream of the client is bound");
+    for (uint32_t i = 0; i < client->objects.link_count; i++)
+        shm_release(&client->objects.links[i].shadows);
+    free(client->objects.links);
+    free(client->objects.functions);
+    free(client->objects.events);
+    free(client->objects.ranges);
+    pthread_mutex_destroy(&client->lock);
+    release_memories(client);
+}
+
+void client_event_forget(struct client *client, uint32_t handle)
+{
+    pthread_mutex_lock(&client->lock);
+    cuda_event gone = client->objects.events[handle - 1].handle;
+    client->objects.events[handle - 1] = (struct event){.handle = NULL};
+    client->objects.event_live--;
+    pthread_mutex_unlock(&client->lock);
+    client->device->cuda->cuEventDestroy(gone);
+}
+
+bool client_is_quiet(const struct client *client)
+{
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        if (client_stream_reached(&client->streams[i]) < client_stream_written(&client->streams[i]))
+            return false;
+    return true;
+}
+
+uint32_t client_in_flight(const struct client *client)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = bits_next(client->shared.busy, 0, client->stream_count);
+         i < client->stream_count; i = bits_next(client->shared.busy, i + 1, client->stream_count))
+        sum += client->streams[i].ring.value - client_stream_reached(&client->streams[i]);
+    return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
+}

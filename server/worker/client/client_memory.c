@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/client/client_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/shm.h"
+
+/* Pinning takes about a millisecond for each megabyte of small pages, and drivers refuse very long
+ * ranges: in steps, so that no single call is long. */
+#define REGISTER_STEP (UINT64_C(64) << 20)
+#define HOST_SEALS    (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* ---- the table ---- */
+
+/* Index of the first range that ends after the address. */
+static size_t first_after(const struct client *client, uint64_t address)
+{
+    size_t low = 0, high = client->objects.range_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (client->objects.ranges[middle].end > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Asked before anything is mapped; added after, so that no command names it too early. Only the
+ * control thread changes the table in between. */
+static int range_is_free(const struct client *client, uint64_t address, uint64_t count)
+{
+    uint64_t end;
+    if (count == 0 || __builtin_add_overflow(address, count, &end))
+        return -EINVAL;
+    size_t at = first_after(client, address);
+    return at < client->objects.range_count && client->objects.ranges[at].start < end ? -EEXIST : 0;
+}
+
+int client_memory_range_add(struct client *client, uint64_t address, uint64_t count,
+                            enum range_kind kind, const struct client_module *module)
+{
+    int error = range_is_free(client, address, count);
+    if (error < 0)
+        return error;
+    size_t at = first_after(client, address);
+    if (client->objects.range_count == client->objects.range_room) {
+        size_t room = client->objects.range_room ? client->objects.range_room * 2 : 16;
+        struct range *ranges = realloc(client->objects.ranges, room * sizeof *ranges);
+        if (!ranges)
+            return -ENOMEM;
+        client->objects.ranges = ranges;
+        client->objects.range_room = room;
+    }
+    memmove(&client->objects.ranges[at + 1], &client->objects.ranges[at],
+            (client->objects.range_count - at) * sizeof *client->objects.ranges);
+    client->objects.ranges[at] =
+        (struct range){.start = address, .end = address + count, .kind = kind, .module = module};
+    client->objects.range_count++;
+    return 0;
+}
+
+struct range *client_memory_range_exact(struct client *client, uint64_t address, uint64_t count,
+                                        enum range_kind kind)
+{
+    size_t at = first_after(client, address);
+    if (at == client->objects.range_count)
+        return NULL;
+    struct range *range = &client->objects.ranges[at];
+    bool same = range->start == address && range->end - range->start == count;
+    return same && range->kind == kind ? range : NULL;
+}
+
+void client_memory_range_remove(struct client *client, struct range *range)
+{
+    size_t at = (size_t)(range - client->objects.ranges);
+    client->objects.range_count--;
+    memmove(range, range + 1, (client->objects.range_count - at) * sizeof *range);
+}
+
+const struct range *client_memory_range_find(const struct client *client, uint64_t address,
+                                             uint64_t count)
+{
+    size_t at = first_after(client, address);
+    if (at == client->objects.range_count)
+        return NULL;
+    const struct range *range = &client->objects.ranges[at];
+    if (address < range->start || count > range->end - address)
+        return NULL;
+    return range;
+}
+
+static int range_add_locked(struct client *client, uint64_t address, uint64_t count,
+                            enum range_kind kind)
+{
+    pthread_mutex_lock(&client->lock);
+    int error = client_memory_range_add(client, address, count, kind, NULL);
+    pthread_mutex_unlock(&client->lock);
+    return error;
+}
+
+/* Returns whether there was such a range. */
+static bool range_remove_locked(struct client *client, uint64_t address, uint64_t count,
+                                enum range_kind kind)
+{
+    pthread_mutex_lock(&client->lock);
+    struct range *range = client_memory_range_exact(client, address, count, kind);
+    if (range)
+        client_memory_range_remove(client, range);
+    pthread_mutex_unlock(&client->lock);
+    return range != NULL;
+}
+
+static uint32_t refuse_range(struct refusal *why, int error, uint64_t address, uint64_t count)
+{
+    return refusal_say(
+        why, error == -EEXIST ? PROTO_ERROR_INVALID_VALUE : error_from_errno(error),
+        "0x%llx and %llu bytes: %s", (unsigned long long)address, (unsigned long long)count,
+        error == -EEXIST ? "something of the client is there already" : strerror(-error));
+}
+
+static bool is_inside(uint64_t address, uint64_t count, uint64_t base, uint64_t bytes)
+{
+    return address >= base && address - base <= bytes && count <= bytes - (address - base);
+}
+
+/* ---- device memory ---- */
+
+static cuda_result create_and_map(const struct gpu *device, uint64_t address, uint64_t count,
+                                  int *fd)
+{
+    const struct cuda_driver *cuda = device->cuda;
+    cuda_mem_allocation_prop prop = {
+        .type = CUDA_MEM_ALLOCATION_PINNED,
+        .requested_handle_types = CUDA_MEM_HANDLE_POSIX_FD,
+        .location = {.type = CUDA_MEM_LOCATION_DEVICE, .id = device->handle},
+    };
+    cuda_mem_access_desc access = {.location = prop.location, .flags = CUDA_MEM_ACCESS_READWRITE};
+    cuda_mem_handle handle;
+    cuda_result result = cuda->cuMemCreate(&handle, count, &prop, 0);
+    if (result != CUDA_OK)
+        return result;
+    *fd = -1;
+    result = cuda->cuMemExportToShareableHandle(fd, handle, CUDA_MEM_HANDLE_POSIX_FD, 0);
+    if (result != CUDA_OK)
+        goto release;
+    result = cuda->cuMemMap(address, count, 0, handle, 0);
+    if (result != CUDA_OK)
+        goto close_fd;
+    result = cuda->cuMemSetAccess(address, count, &access, 1);
+    if (result != CUDA_OK)
+        goto unmap;
+    /* The mapping and the descriptor keep the memory; the handle is not needed any more. */
+    cuda->cuMemRelease(handle);
+    return CUDA_OK;
+
+unmap:
+    cuda->cuMemUnmap(address, count);
+close_fd:
+    close(*fd);
+    *fd = -1;
+release:
+    cuda->cuMemRelease(handle);
+    return result;
+}
+
+uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
+                           struct refusal *why)
+{
+    const struct gpu *device = client->device;
+    if (!is_inside(address, count, client->control.device_base, client->control.window_bytes) ||
+        address % device->granularity || count % device->granularity)
+        return refusal_say(
+            why, PROTO_ERROR_INVALID_VALUE,
+            "0x%llx and %llu bytes are not whole granules of the client's device window",
+            (unsigned long long)address, (unsigned long long)count);
+    int error = range_is_free(client, address, count);
+    if (error < 0)
+        return refuse_range(why, error, address, count);
+    cuda_result result = create_and_map(device, address, count, fd);
+    if (result != CUDA_OK)
+        return refusal_from_cuda(why, "making device memory", result);
+    error = range_add_locked(client, address, count, RANGE_DEVICE);
+    if (error == 0)
+        return 0;
+    device->cuda->cuMemUnmap(address, count);
+    close(*fd);
+    *fd = -1;
+    return refuse_range(why, error, address, count);
+}
+
+uint32_t client_memory_clear(const struct client *client, uint64_t address, uint64_t count,
+                             struct refusal *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    cuda_result result = cuda->cuMemsetD8(address, 0, count);
+    /* The clients' streams don't wait for it by themselves. */
+    if (result == CUDA_OK)
+        result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
+    return result == CUDA_OK ? 0 : refusal_from_cuda(why, "clearing device memory", result);
+}
+
+uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t count,
+                             struct refusal *why)
+{
+    /* Covers no command. */
+    static const struct retirement stuck = {.kind = RETIRE_DEVICE};
+    pthread_mutex_lock(&client->lock);
+    struct range *range = client_memory_range_exact(client, address, count, RANGE_DEVICE);
+    /* No command may name it while it goes, nor if it can't go. */
+    if (range)
+        range->dying = &stuck;
+    pthread_mutex_unlock(&client->lock);
+    if (!range)
+        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE,
+                           "nothing of the client is mapped at 0x%llx",
+                           (unsigned long long)address);
+    cuda_result result = client->device->cuda->cuMemUnmap(address, count);
+    if (result != CUDA_OK)
+        return refusal_from_cuda(why, "unmapping device memory", result);
+    range_remove_locked(client, address, count, RANGE_DEVICE);
+    return 0;
+}
+
+void client_memory_forget(struct client *client, uint64_t address, uint64_t count)
+{
+    range_remove_locked(client, address, count, RANGE_DEVICE);
+}
+
+/* ---- host buffers ---- */
+
+static void unregister_steps(const struct gpu *device, uint64_t address, uint64_t count)
+{
+    for (uint64_t done = 0; done < count; done += REGISTER_STEP)
+        device->cuda->cuMemHostUnregister((void *)(uintptr_t)(address + done));
+}
+
+static cuda_result register_steps(const struct gpu *device, uint64_t address, uint64_t count)
+{
+    const struct cuda_driver *cuda = device->cuda;
+    uint64_t done = 0;
+    while (done < count) {
+        uint64_t step = count - done < REGISTER_STEP ? count - done : REGISTER_STEP;
+        void *start = (void *)(uintptr_t)(address + done);
+        cuda_device_ptr there = 0;
+        cuda_result result = cuda->cuMemHostRegister(
+            start, step, CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP);
+        if (result != CUDA_OK) {
+            unregister_steps(device, address, done);
+            return result;
+        }
+        done += step;
+        result = cuda->cuMemHostGetDevicePointer(&there, start, 0);
+        if (result == CUDA_OK && there != (uint64_t)(uintptr_t)start)
+            result = CUDA_ERR_NOT_SUPPORTED;
+        if (result != CUDA_OK) {
+            unregister_steps(device, address, done);
+            return result;
+        }
+    }
+    return CUDA_OK;
+}
+
+static uint32_t check_host_fd(int fd, uint64_t count, struct refusal *why)
+{
+    struct stat status;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & HOST_SEALS) != HOST_SEALS)
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "the host buffer is not a sealed memfd");
+    if (fstat(fd, &status) < 0 || status.st_size < 0 || (uint64_t)status.st_size < count)
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE,
+                           "the host buffer is smaller than what is to be mapped");
+    return 0;
+}
+
+/* The arena stays ours: a hole in it could be taken by any library's mmap. */
+static int reserve_again(uint64_t address, uint64_t count)
+{
+    void *base = mmap((void *)(uintptr_t)address, count, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return base == MAP_FAILED ? -errno : 0;
+}
+
+uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,
+                                struct refusal *why)
+{
+    struct gpu *device = client->device;
+    uint32_t error = check_host_fd(fd, count, why);
+    int result = 0;
+    if (error)
+        goto close_fd;
+    if (!is_inside(address, count, device->host_base, device->arena_bytes) || address % 4096 ||
+        count % 4096) {
+        error = refusal_say(why, PROTO_ERROR_INVALID_VALUE,
+                            "0x%llx and %llu bytes are not whole pages of the host arena",
+                            (unsigned long long)address, (unsigned long long)count);
+        goto close_fd;
+    }
+    result = range_is_free(client, address, count);
+    if (result == 0)
+        result = gpu_host_take(device, address, count);
+    if (result < 0) {
+        error = refuse_range(why, result, address, count);
+        goto close_fd;
+    }
+    result = shm_map_at(fd, address, count, true);
+    if (result < 0) {
+        error = refuse_range(why, result, address, count);
+        goto give_back;
+    }
+    cuda_result registered = register_steps(device, address, count);
+    if (registered != CUDA_OK) {
+        error = refusal_from_cuda(why, "registering the host buffer", registered);
+        goto unmap;
+    }
+    result = range_add_locked(client, address, count, RANGE_HOST);
+    if (result < 0) {
+        unregister_steps(device, address, count);
+        error = refuse_range(why, result, address, count);
+        goto unmap;
+    }
+    close(fd);
+    return 0;
+
+unmap:
+    reserve_again(address, count);
+give_back:
+    gpu_host_return(device, address);
+close_fd:
+    close(fd);
+    return error;
+}
+
+uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
+                                  struct refusal *why)
+{
+    if (!range_remove_locked(client, address, count, RANGE_HOST))
+        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE,
+                           "no host buffer of the client is mapped at 0x%llx",
+                           (unsigned long long)address);
+    unregister_steps(client->device, address, count);
+    int result = reserve_again(address, count);
+    gpu_host_return(client->device, address);
+    if (result < 0)
+        return refusal_say(why, error_from_errno(result), "giving the host buffer back: %s",
+                           strerror(-result));
+    return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/client/client_state.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "server/worker/client/client.h"
+
+#define TO(state) (1u << CLIENT_##state)
+/* From any state that is served: what a detaching client was doing does not matter. */
+#define LEAVE TO(LEAVING)
+/* What a visit finds. */
+#define VISITED (TO(IDLE) | TO(READY) | TO(FULL) | TO(HELD) | TO(VIOLATED))
+
+static const struct {
+    const char *name;
+    uint32_t next; /* a bit a state */
+} states[CLIENT_STATES] = {
+    [CLIENT_ATTACHING] = {"attaching", TO(ASLEEP)},
+    [CLIENT_ASLEEP] = {"asleep", TO(IDLE) | TO(READY) | LEAVE},
+    [CLIENT_IDLE] = {"idle", VISITED | TO(ASLEEP) | LEAVE},
+    [CLIENT_READY] = {"ready", VISITED | LEAVE},
+    [CLIENT_FULL] = {"full", VISITED | TO(PARKED) | LEAVE},
+    /* To ASLEEP also when the scan set has no memory for it; and so from HELD. */
+    [CLIENT_PARKED] = {"parked", TO(ASLEEP) | TO(IDLE) | TO(READY) | TO(FULL) | LEAVE},
+    [CLIENT_HELD] = {"held", TO(ASLEEP) | TO(IDLE) | TO(READY) | LEAVE},
+    [CLIENT_VIOLATED] = {"violated", TO(REPORTED) | LEAVE},
+    [CLIENT_REPORTED] = {"reported", LEAVE},
+    [CLIENT_LEAVING] = {"leaving", TO(LEFT)},
+    [CLIENT_LEFT] = {"left", 0},
+};
+
+bool client_state_follows(enum client_state from, enum client_state to)
+{
+    return states[from].next >> to & 1;
+}
+
+const char *client_state_name(enum client_state state)
+{
+    return states[state].name;
+}
+
+void client_state_set(struct client *client, enum client_state to)
+{
+    enum client_state from = client_state(client);
+    if (from == to)
+        return;
+    if (!client_state_follows(from, to)) {
+        log_error("client %u: from %s to %s, which is no step of its state", client->number,
+                  states[from].name, states[to].name);
+        abort();
+    }
+    /* Released, so that a thread which sees the state without the lock sees what led to it. */
+    atomic_store_explicit(&client->shared.state, to, memory_order_release);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/client/client_stream.h"
+
+#include <stddef.h>
+
+#include "server/worker/client/client.h"
+
+uint64_t client_stream_reached(const struct client_stream *stream)
+{
+    /* In memory that the device writes, so no _Atomic. Acquired: what the work wrote into host
+     * memory is seen with it. */
+    return __atomic_load_n(stream->shadow, __ATOMIC_ACQUIRE);
+}
+
+void client_stream_set_reached(struct client_stream *stream, uint64_t value)
+{
+    /* Released: another device's worker that acquires it sees what was done before. */
+    __atomic_store_n(stream->shadow, value, __ATOMIC_RELEASE);
+}
+
+uint64_t client_stream_written(const struct client_stream *stream)
+{
+    return atomic_load_explicit(&stream->written, memory_order_acquire);
+}
+
+uint64_t client_stream_pushed(const struct client_stream *stream)
+{
+    return ring_pushed(&stream->ring);
+}
+
+uint64_t client_stream_status_address(const struct client_stream *stream)
+{
+    return stream->client->status_device + PROTO_STATUS_FIRST +
+           stream->index * sizeof(struct proto_stream_status) +
+           offsetof(struct proto_stream_status, completed);
+}
+
+uint64_t client_stream_shadow_address(const struct client_stream *stream)
+{
+    return stream->client->shadows_device + stream->index * sizeof(uint64_t);
+}
+
+bool client_stream_has_ended(const struct client_stream *stream)
+{
+    if (stream->state != STREAM_CLOSING)
+        return false;
+    uint64_t limit = stream->limit;
+    if (!client_state_is_served(client_state(stream->client)) &&
+        limit > client_stream_written(stream))
+        limit = client_stream_written(stream);
+    return client_stream_reached(stream) >= limit;
+}
+
+void client_stream_report(struct client_stream *stream, uint32_t error)
+{
+    struct proto_stream_status *status = stream->ring.ring.status;
+    __atomic_store_n(&status->error, error, __ATOMIC_RELAXED);
+    /* Released after the number, so that who sees the count grow sees which error it was. */
+    __atomic_fetch_add(&status->error_count, 1, __ATOMIC_RELEASE);
+}
+
+bool client_stream_may_go_on(const struct client_stream *stream)
+{
+    const struct client *client = stream->client;
+    for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
+        const struct proto_dependency *on = &stream->blocked_on.on[i];
+        uint64_t there;
+        if (on->link)
+            there = __atomic_load_n((uint64_t *)client->objects.links[on->link - 1].shadows.base +
+                                        on->stream,
+                                    __ATOMIC_ACQUIRE);
+        else
+            there = client->streams[on->stream].ring.value;
+        if (there < on->value)
+            return false;
+    }
+    return true;
+}
+
+static int32_t clamp_priority(const struct client *client, int32_t wish)
+{
+    /* Greater priorities are smaller numbers. */
+    if (wish > client->shared.priority_last)
+        return client->shared.priority_last;
+    return wish < client->shared.priority_first ? client->shared.priority_first : wish;
+}
+
+void client_stream_set_range(struct client *client, int32_t first, int32_t last)
+{
+    client->shared.priority_first = first;
+    client->shared.priority_last = last;
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        struct client_stream *stream = &client->streams[i];
+        stream->priority = clamp_priority(client, stream->wish);
+    }
+}
+
+struct client_stream *client_stream_open(struct client *client, int32_t priority)
+{
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        struct client_stream *stream = &client->streams[i];
+        if (stream->state != STREAM_FREE)
+            continue;
+        uint64_t value = stream->ring.value;
+        ring_consumer_open(&stream->ring, stream->ring.ring, value);
+        client_stream_set_reached(stream, value);
+        atomic_store(&stream->written, value);
+        stream->woken = value;
+        stream->latency = (struct queue_latency){0};
+        stream->watched = false;
+        stream->wish = priority;
+        stream->priority = clamp_priority(client, priority);
+        stream->state = STREAM_OPEN;
+        return stream;
+    }
+    return NULL;
+}
+
+void client_stream_close(struct client *client, struct client_stream *stream)
+{
+    stream->limit = client_stream_pushed(stream);
+    stream->state = STREAM_CLOSING;
+    client->shared.closing_count++;
+    client_signal_completer(client);
+}
+
+struct client_stream *client_stream_find(struct client *client, uint32_t index)
+{
+    if (index >= client->stream_count || client->streams[index].state == STREAM_FREE)
+        return NULL;
+    return &client->streams[index];
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/client/queue_latency.h"
+
+#include <stdbool.h>
+
+uint32_t queue_latency_bucket(uint64_t nanoseconds)
+{
+    uint64_t us = nanoseconds / 1000;
+    if (us < 2)
+        return 0;
+    uint32_t log = 63 - (uint32_t)__builtin_clzll(us);
+    return log < QUEUE_LATENCY_BUCKETS ? log : QUEUE_LATENCY_BUCKETS - 1;
+}
+
+/* Values run freely over 32 bits; a ring is far shorter than half of that. */
+static bool is_behind(uint32_t value, uint32_t mark)
+{
+    return (int32_t)(value - mark) > 0;
+}
+
+static void drop_mark(struct queue_latency *wait, uint32_t at)
+{
+    wait->count--;
+    for (uint32_t i = at; i < wait->count; i++) {
+        wait->value[i] = wait->value[i + 1];
+        wait->seen[i] = wait->seen[i + 1];
+    }
+}
+
+/* The two that are closest in time, so that the others stay evenly apart. */
+static void merge_two(struct queue_latency *wait)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i + 1 < wait->count; i++)
+        if (wait->seen[i + 1] - wait->seen[i] < wait->seen[best + 1] - wait->seen[best])
+            best = i;
+    wait->seen[best + 1] = wait->seen[best] + (wait->seen[best + 1] - wait->seen[best]) / 2;
+    drop_mark(wait, best);
+}
+
+void queue_latency_left(struct queue_latency *wait, uint32_t value, uint64_t now)
+{
+    uint32_t count = wait->count;
+    uint64_t looked = wait->looked;
+    wait->looked = now;
+    if (count && !is_behind(value, wait->value[count - 1]))
+        return;
+    /* So soon after the last one that a mark of its own would be lost again. */
+    if (count && now - wait->seen[count - 1] <= (now - wait->seen[0]) / (4 * QUEUE_LATENCY_MARKS)) {
+        wait->value[count - 1] = value;
+        return;
+    }
+    /* What was rung for waits from then on. */
+    uint64_t seen = !count && wait->rung && wait->rung < now ? wait->rung : now;
+    if (count && looked < now)
+        seen = looked + (now - looked) / 2;
+    if (count == QUEUE_LATENCY_MARKS)
+        merge_two(wait);
+    wait->value[wait->count] = value;
+    wait->seen[wait->count++] = seen;
+}
+
+static uint64_t time_since(uint64_t since, uint64_t now)
+{
+    return now > since ? now - since : 0;
+}
+
+void queue_latency_served_late(struct queue_latency *wait, uint64_t waits[QUEUE_LATENCY_BUCKETS],
+                               uint32_t from, uint32_t count, uint64_t now)
+{
+    uint32_t end = from + count;
+    uint64_t last = wait->count ? wait->looked : wait->rung;
+    /* One at least was there when the doorbell was found rung. */
+    if (!wait->count) {
+        waits[queue_latency_bucket(time_since(last, now))]++;
+        from++;
+    }
+    while (wait->count && from != end) {
+        uint32_t upto = is_behind(end, wait->value[0]) ? wait->value[0] : end;
+        if (is_behind(upto, from)) {
+            waits[queue_latency_bucket(time_since(wait->seen[0], now))] += upto - from;
+            from = upto;
+        }
+        if (is_behind(wait->value[0], from))
+            return;
+        drop_mark(wait, 0);
+    }
+    waits[queue_latency_bucket(time_since(last, now) / 2)] += end - from;
+}

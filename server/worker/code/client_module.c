@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/code/client_module.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "server/worker/code/cubin.h"
+#include "server/worker/code/code_image.h"
+#include "server/worker/client/client_memory.h"
+#include "server/worker/code/rewrite.h"
+#include "server/worker/code/symbols.h"
+
+#define COMPILER_LOG 4096
+/* Bytes of tree for each of an ordinary PTX text. */
+#define TREE_ORDINARY 16
+
+struct named_function {
+    struct named_function *next;
+    uint32_t handle;
+    char name[];
+};
+
+struct client_module {
+    struct client_module *next;
+    uint32_t number;
+    struct code_image image;
+    struct symbols *symbols; /* NULL until loaded, or if the image is no PTX */
+    cuda_module handle;      /* NULL until loaded */
+    struct code_memory *code_memory;
+    uint64_t kept; /* bytes of it */
+    const struct retirement *dying;
+    struct named_function *functions;
+    bool busy;
+};
+
+struct client_module *client_module_find(struct client *client, uint32_t number)
+{
+    struct client_module *module = client->control.modules;
+    while (module && module->number != number)
+        module = module->next;
+    return module;
+}
+
+uint32_t client_module_number(const struct client_module *module)
+{
+    return module->number;
+}
+
+const struct retirement *client_module_dying(const struct client_module *module)
+{
+    return module->dying;
+}
+
+void client_module_mark_dying(struct client *client, struct client_module *module,
+                              const struct retirement *request)
+{
+    module->dying = request;
+    for (size_t i = 0; i < client->objects.range_count; i++)
+        if (client->objects.ranges[i].kind == RANGE_VARIABLE &&
+            client->objects.ranges[i].module == module)
+            client->objects.ranges[i].dying = request;
+}
+
+static void say_what_stays(const struct client *client, const struct client_module *module,
+                           const struct rewrite *rewrite)
+{
+    const char *stays = rewrite_first_that_stays(rewrite);
+    if (rewrite_unread(rewrite))
+        log_notice("client %u, module %u: its PTX is left to the driver's compiler: %s",
+                   client->number, module->number, rewrite_unread(rewrite));
+    else if (stays)
+        log_notice("client %u, module %u: variable %s stays with the driver: %s", client->number,
+                   module->number, stays, rewrite_why_stays(rewrite, stays));
+}
+
+bool client_module_is_busy(const struct client_module *module)
+{
+    return module->busy;
+}
+
+void client_module_set_busy(struct client_module *module, bool busy)
+{
+    module->busy = busy;
+}
+
+bool client_module_is_loadable(const struct client_module *module)
+{
+    return !module->busy && !module->handle && module->image.kind != CODE_IMAGE_NONE;
+}
+
+uint32_t client_module_new(struct client *client, uint32_t number, struct code_memory *code_memory,
+                           struct client_module **out, struct refusal *why)
+{
+    if (client_module_find(client, number))
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "module %u exists already", number);
+    struct client_module *module = *out = calloc(1, sizeof *module);
+    if (!module)
+        return refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
+    module->number = number;
+    module->code_memory = code_memory;
+    module->next = client->control.modules;
+    client->control.modules = module;
+    return 0;
+}
+
+/* The image and, if it is PTX, its text read, within what one load may have. The caller ends with
+ * end_reading. */
+static uint32_t begin_reading(const struct client *client, struct client_module *module,
+                              struct rewrite **rewrite, struct refusal *why)
+{
+    const struct proto_device_info *info = &client->device->info;
+    size_t max = module->code_memory->load;
+    *rewrite = NULL;
+    uint32_t error =
+        code_image_unpack(&module->image, info->compute_major * 10 + info->compute_minor, max,
+                          why->text, sizeof why->text);
+    if (error || module->image.kind != CODE_IMAGE_PTX)
+        return error;
+    return rewrite_open(rewrite, (const char *)module->image.bytes, module->image.count,
+                        max - code_image_memory(&module->image), why->text, sizeof why->text);
+}
+
+static void end_reading(struct client_module *module, struct rewrite *rewrite)
+{
+    rewrite_close(rewrite);
+    code_image_pack(&module->image);
+}
+
+uint32_t client_module_inspect(const struct client *client, struct client_module *module, int fd,
+                               uint64_t count, struct proto_worker_module_needs *needs,
+                               struct refusal *why)
+{
+    struct rewrite *rewrite;
+    *needs = (struct proto_worker_module_needs){0};
+    uint32_t error = code_image_open(&module->image, fd, count, why->text, sizeof why->text);
+    if (error)
+        return error;
+    error = begin_reading(client, module, &rewrite, why);
+    if (!error && rewrite) {
+        needs->global_bytes = rewrite_global_bytes(rewrite);
+        needs->resident_bytes = rewrite_resident_bytes(rewrite);
+        say_what_stays(client, module, rewrite);
+    } else if (!error) {
+        needs->resident_bytes = cubin_variable_bytes(module->image.bytes, module->image.count);
+    }
+    end_reading(module, rewrite);
+    return error;
+}
+
+/* The first line of the compiler's log that says anything, on one line. */
+static void first_words(char *to, size_t size, const char *log)
+{
+    size_t used = 0;
+    while (*log == '\n' || *log == ' ')
+        log++;
+    for (; *log && used + 1 < size; log++)
+        to[used++] = *log == '\n' || *log == '\t' ? ' ' : *log;
+    while (used && to[used - 1] == ' ')
+        used--;
+    to[used] = 0;
+}
+
+static uint32_t load_code(struct client *client, struct client_module *module, const void *code,
+                          struct refusal *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    char log[COMPILER_LOG] = "";
+    cuda_jit_option options[] = {CUDA_JIT_ERROR_LOG_BUFFER, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)sizeof log};
+    cuda_result result = cuda->cuModuleLoadDataEx(&module->handle, code, 2, options, values);
+    if (result == CUDA_OK)
+        return 0;
+    module->handle = NULL;
+    log[sizeof log - 1] = 0;
+    char words[320];
+    first_words(words, sizeof words, log);
+    return refusal_say(why, error_from_cuda((int)result), "%s%s%s", cuda_error_sentence(result),
+                       words[0] ? ": " : "", words);
+}
+
+/* Zeroes and initial values into the memory that the variables have moved to. */
+static cuda_result write_variables(const struct cuda_driver *cuda, const struct rewrite *rewrite,
+                                   uint64_t base)
+{
+    uint64_t bytes = rewrite_global_bytes(rewrite);
+    if (bytes == 0)
+        return CUDA_OK;
+    cuda_result result = cuda->cuMemsetD8(base, 0, bytes);
+    uint32_t next = 0;
+    uint64_t address;
+    uint8_t *values;
+    size_t count;
+    while (result == CUDA_OK && rewrite_initial(rewrite, &next, &address, &values, &count)) {
+        result = values ? cuda->cuMemcpyHtoD(address, values, count) : CUDA_ERR_OUT_OF_MEMORY;
+        free(values);
+    }
+    /* Neither call promises to be done when it returns, and clients' streams don't wait for them.
+     */
+    if (result == CUDA_OK)
+        result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
+    return result;
+}
+
+static bool is_place(struct client *client, uint64_t base, uint64_t bytes)
+{
+    if (bytes == 0)
+        return true;
+    pthread_mutex_lock(&client->lock);
+    const struct range *range = client_memory_range_find(client, base, bytes);
+    bool ours = range && range->kind == RANGE_DEVICE && !range->dying;
+    pthread_mutex_unlock(&client->lock);
+    return ours && base % REWRITE_ALIGN == 0;
+}
+
+/*
+ * What a loaded module takes of this process's memory. The driver's own part nobody says: of PTX
+ * the software GPU keeps a tree like ours and what it made of that; of a cubin any driver keeps
+ * about a copy. Of a text that was not understood we take the size of an ordinary tree.
+ */
+static uint64_t kept_bytes(const struct client *client, const struct client_module *module,
+                           const struct rewrite *rewrite)
+{
+    if (!rewrite)
+        return module->image.count +
+               (client->device->cuda->cuFuncGetParamInfo ? 0 : code_image_memory(&module->image));
+    uint64_t tree = rewrite_tree_bytes(rewrite);
+    return symbols_bytes(module->symbols) + 2 * (tree ? tree : TREE_ORDINARY * module->image.count);
+}
+
+static uint32_t charge_kept(struct client *client, struct client_module *module,
+                            const struct rewrite *rewrite, struct refusal *why)
+{
+    uint64_t kept = kept_bytes(client, module, rewrite);
+    uint32_t error = code_memory_charge(module->code_memory, &client->kept_bytes, kept, why);
+    if (!error)
+        module->kept = kept;
+    return error;
+}
+
+static uint32_t load_rewritten(struct client *client, struct client_module *module,
+                               struct rewrite *rewrite, uint64_t base, struct refusal *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    uint64_t bytes = rewrite_global_bytes(rewrite);
+    if (!is_place(client, base, bytes))
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE,
+                           "0x%llx is no place for %llu bytes of variables",
+                           (unsigned long long)base, (unsigned long long)bytes);
+    char *text = NULL;
+    uint32_t error = rewrite_place(rewrite, base, &text, why->text, sizeof why->text);
+    if (error)
+        return error;
+    module->symbols = rewrite_symbols(rewrite);
+    error = module->symbols
+                ? charge_kept(client, module, rewrite, why)
+                : refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
+    if (!error)
+        error = load_code(client, module, text, why);
+    free(text);
+    if (error)
+        return error;
+    cuda_result written = write_variables(cuda, rewrite, base);
+    if (written == CUDA_OK)
+        return 0;
+    return refusal_from_cuda(why, "writing the variables' initial values", written);
+}
+
+static void unload_code(struct client *client, struct client_module *module)
+{
+    if (module->handle)
+        client->device->cuda->cuModuleUnload(module->handle);
+    module->handle = NULL;
+    symbols_free(module->symbols);
+    module->symbols = NULL;
+    code_memory_refund(module->code_memory, &client->kept_bytes, module->kept);
+    module->kept = 0;
+}
+
+static uint32_t load_read(struct client *client, struct client_module *module,
+                          struct rewrite *rewrite, uint64_t global_base, struct refusal *why)
+{
+    uint32_t error;
+    if (rewrite)
+        error = load_rewritten(client, module, rewrite, global_base, why);
+    else if (!(error = charge_kept(client, module, NULL, why)))
+        error = load_code(client, module, module->image.bytes, why);
+    if (error)
+        unload_code(client, module);
+    return error;
+}
+
+uint32_t client_module_load(struct client *client, struct client_module *module,
+                            uint64_t global_base, uint32_t *functions, struct refusal *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    struct rewrite *rewrite;
+    uint32_t error = begin_reading(client, module, &rewrite, why);
+    if (!error)
+        error = load_read(client, module, rewrite, global_base, why);
+    /* Without the driver's word a cubin has to be asked for its kernels' parameters. */
+    bool wanted = !error && !rewrite && !cuda->cuFuncGetParamInfo;
+    if (!wanted)
+        end_reading(module, rewrite);
+    if (error)
+        return error;
+    if (!wanted)
+        code_image_release(&module->image);
+    unsigned count = 0;
+    if (!cuda->cuModuleGetFunctionCount ||
+        cuda->cuModuleGetFunctionCount(&count, module->handle) != CUDA_OK)
+        count = module->symbols ? symbols_kernel_count(module->symbols) : 0;
+    *functions = count;
+    return 0;
+}
+
+static void forget_names(struct client *client, struct client_module *module)
+{
+    while (module->functions) {
+        struct named_function *gone = module->functions;
+        module->functions = gone->next;
+        client->objects.functions[gone->handle - 1] = (struct function){.module = NULL};
+        if (gone->handle - 1 < client->objects.function_hint)
+            client->objects.function_hint = gone->handle - 1;
+        free(gone);
+    }
+    for (size_t i = client->objects.range_count; i-- > 0;)
+        if (client->objects.ranges[i].kind == RANGE_VARIABLE &&
+            client->objects.ranges[i].module == module)
+            client_memory_range_remove(client, &client->objects.ranges[i]);
+}
+
+void client_module_destroy(struct client *client, struct client_module *module)
+{
+    pthread_mutex_lock(&client->lock);
+    forget_names(client, module);
+    pthread_mutex_unlock(&client->lock);
+    struct client_module **link = &client->control.modules;
+    while (*link != module)
+        link = &(*link)->next;
+    *link = module->next;
+    unload_code(client, module);
+    code_image_release(&module->image);
+    free(module);
+}
+
+void client_module_destroy_all(struct client *client)
+{
+    while (client->control.modules)
+        client_module_destroy(client, client->control.modules);
+}
+
+/* ---- kernels ---- */
+
+static uint32_t attribute(const struct cuda_driver *cuda, cuda_function function,
+                          cuda_function_attribute which)
+{
+    int value = 0;
+    if (cuda->cuFuncGetAttribute(&value, which, function) != CUDA_OK || value < 0)
+        return 0;
+    return (uint32_t)value;
+}
+
+/* What the code itself says, for drivers that don't. */
+static bool layout_in_code(const struct client_module *module, const char *name, uint32_t *layout,
+                           uint32_t *count, uint64_t *end)
+{
+    if (module->symbols)
+        return symbols_kernel(module->symbols, name, layout, count, end);
+    return cubin_layout(module->image.bytes, module->image.count, name, layout, count, end) == 0;
+}
+
+/* Offsets and sizes of the parameters: the driver's word, or the code's. */
+static uint32_t read_layout(const struct cuda_driver *cuda, const struct client_module *module,
+                            cuda_function function, const char *name,
+                            struct proto_function_info *info, uint32_t *layout, struct refusal *why)
+{
+    uint64_t end = 0;
+    uint32_t count = 0;
+    if (cuda->cuFuncGetParamInfo) {
+        size_t offset = 0, size = 0;
+        while (count < PROTO_PARAMETER_COUNT_MAX &&
+               cuda->cuFuncGetParamInfo(function, count, &offset, &size) == CUDA_OK) {
+            layout[2 * count] = (uint32_t)offset;
+            layout[2 * count + 1] = (uint32_t)size;
+            count++;
+            if (offset + size > end)
+                end = offset + size;
+        }
+    } else if (!layout_in_code(module, name, layout, &count, &end)) {
+        return refusal_say(why, PROTO_ERROR_NOT_SUPPORTED,
+                           "neither the driver (CUDA 12.4 and newer can) nor the image says which "
+                           "parameters %s has",
+                           name);
+    }
+    if (end > PROTO_PARAMETERS_MAX)
+        return refusal_say(why, PROTO_ERROR_INVALID_IMAGE, "kernel %s has %llu bytes of parameters",
+                           name, (unsigned long long)end);
+    info->parameters = count;
+    info->parameter_bytes = (uint32_t)end;
+    return 0;
+}
+
+/* A free slot, taken by the caller; UINT32_MAX if there is none and no memory, or no more may be.
+ */
+static uint32_t find_slot(struct client *client)
+{
+    for (uint32_t i = client->objects.function_hint; i < client->objects.function_count; i++)
+        if (!client->objects.functions[i].module)
+            return client->objects.function_hint = i;
+    uint32_t room = client->objects.function_count ? client->objects.function_count * 2 : 16;
+    if (room > CLIENT_FUNCTIONS_MAX)
+        return UINT32_MAX;
+    struct function *functions = realloc(client->objects.functions, room * sizeof *functions);
+    if (!functions)
+        return UINT32_MAX;
+    memset(functions + client->objects.function_count, 0,
+           (room - client->objects.function_count) * sizeof *functions);
+    uint32_t slot = client->objects.function_count;
+    client->objects.functions = functions;
+    client->objects.function_count = room;
+    return client->objects.function_hint = slot;
+}
+
+static uint32_t add_function(struct client *client, struct client_module *module, const char *name,
+                             const struct function *function, uint32_t *handle)
+{
+    struct named_function *named = malloc(sizeof *named + strlen(name) + 1);
+    if (!named)
+        return PROTO_ERROR_SERVER_RESOURCES;
+    pthread_mutex_lock(&client->lock);
+    uint32_t slot = find_slot(client);
+    if (slot != UINT32_MAX)
+        client->objects.functions[slot] = *function;
+    pthread_mutex_unlock(&client->lock);
+    if (slot == UINT32_MAX) {
+        free(named);
+        return client->objects.function_count == CLIENT_FUNCTIONS_MAX
+                   ? PROTO_ERROR_TOO_MANY_OBJECTS
+                   : PROTO_ERROR_SERVER_RESOURCES;
+    }
+    strcpy(named->name, name);
+    named->handle = slot + 1;
+    named->next = module->functions;
+    module->functions = named;
+    *handle = named->handle;
+    return 0;
+}
+
+/* A loaded module that is not on its way out. */
+static uint32_t find_usable(struct client *client, uint32_t number, struct client_module **module,
+                            struct refusal *why)
+{
+    *module = client_module_find(client, number);
+    if (!*module || (*module)->busy || !(*module)->handle || (*module)->dying)
+        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u", number);
+    return 0;
+}
+
+/* Names come from a client: no NUL inside, and room for one behind. */
+static uint32_t copy_name(char *to, size_t size, const char *name, size_t length,
+                          struct refusal *why)
+{
+    if (length == 0 || length >= size || memchr(name, 0, length))
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE,
+                           "a name must have 1 to %zu bytes, none of "
+                           "them zero",
+                           size - 1);
+    memcpy(to, name, length);
+    to[length] = 0;
+    return 0;
+}
+
+uint32_t client_module_function(struct client *client, uint32_t number, const char *name,
+                                size_t length, struct proto_function_info *info, uint32_t *layout,
+                                struct refusal *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    char text[PROTO_NAME_MAX + 1];
+    struct client_module *module;
+    uint32_t error = find_usable(client, number, &module, why);
+    if (!error)
+        error = copy_name(text, sizeof text, name, length, why);
+    if (error)
+        return error;
+    struct function function = {.module = module};
+    cuda_result result = cuda->cuModuleGetFunction(&function.handle, module->handle, text);
+    if (result == CUDA_ERR_NOT_FOUND)
+        return refusal_say(
+            why, PROTO_ERROR_NOT_FOUND,
+            "module %u has no kernel '%.200s': the name must be as in the image, where "
+            "kernels without extern \"C\" have mangled names",
+            number, text);
+    if (result != CUDA_OK)
+        return refusal_from_cuda(why, "looking a kernel up", result);
+    error = read_layout(cuda, module, function.handle, text, info, layout, why);
+    if (error)
+        return error;
+    info->block_threads = attribute(cuda, function.handle, CUDA_FUNC_MAX_THREADS_PER_BLOCK);
+    info->shared_bytes = attribute(cuda, function.handle, CUDA_FUNC_SHARED_SIZE_BYTES);
+    info->local_bytes = attribute(cuda, function.handle, CUDA_FUNC_LOCAL_SIZE_BYTES);
+    info->constant_bytes = attribute(cuda, function.handle, CUDA_FUNC_CONST_SIZE_BYTES);
+    info->registers = attribute(cuda, function.handle, CUDA_FUNC_NUM_REGS);
+    info->ptx_version = attribute(cuda, function.handle, CUDA_FUNC_PTX_VERSION);
+    info->binary_version = attribute(cuda, function.handle, CUDA_FUNC_BINARY_VERSION);
+    function.parameter_bytes = info->parameter_bytes;
+    function.block_threads = info->block_threads;
+    function.dynamic_bytes =
+        attribute(cuda, function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    for (struct named_function *known = module->functions; known; known = known->next)
+        if (strcmp(known->name, text) == 0) {
+            info->function = known->handle;
+            return 0;
+        }
+    error = add_function(client, module, text, &function, &info->function);
+    if (error == PROTO_ERROR_TOO_MANY_OBJECTS)
+        return refusal_say(why, error,
+                           "the client has looked up %d kernels, as many as it may: "
+                           "unload modules",
+                           CLIENT_FUNCTIONS_MAX);
+    return error ? refusal_say(why, error, "no memory for a kernel's handle") : 0;
+}
+
+static uint32_t usable_function(struct client *client, uint32_t handle, struct function *function,
+                                struct refusal *why)
+{
+    uint32_t index = handle - 1;
+    if (index >= client->objects.function_count || !client->objects.functions[index].module ||
+        client->objects.functions[index].module->dying)
+        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE, "there is no kernel %u", handle);
+    *function = client->objects.functions[index];
+    return 0;
+}
+
+uint32_t client_module_function_set(struct client *client, uint32_t handle, uint32_t value,
+                                    struct refusal *why)
+{
+    const struct cuda_driver *cuda = client->device->cuda;
+    struct function function = {0};
+    uint32_t error = usable_function(client, handle, &function, why);
+    if (error)
+        return error;
+    if (value > INT32_MAX)
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "%u bytes of shared memory are too many",
+                           value);
+    cuda_result result = cuda->cuFuncSetAttribute(
+        function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)value);
+    if (result != CUDA_OK)
+        return refusal_from_cuda(why, "setting a kernel's shared memory", result);
+    pthread_mutex_lock(&client->lock);
+    client->objects.functions[handle - 1].dynamic_bytes = value;
+    pthread_mutex_unlock(&client->lock);
+    return 0;
+}
+
+uint32_t client_module_occupancy(struct client *client, const struct proto_occupancy_get *request,
+                                 uint32_t *blocks, struct refusal *why)
+{
+    struct function function = {0};
+    uint32_t error = usable_function(client, request->function, &function, why);
+    if (error)
+        return error;
+    if (request->block_threads > INT32_MAX)
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "%u threads are too many for a block",
+                           request->block_threads);
+    int count = 0;
+    cuda_result result = client->device->cuda->cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        &count, function.handle, (int)request->block_threads, request->shared_bytes);
+    if (result != CUDA_OK)
+        return refusal_from_cuda(why, "asking for a kernel's occupancy", result);
+    *blocks = count < 0 ? 0 : (uint32_t)count;
+    return 0;
+}
+
+/* ---- variables ---- */
+
+uint32_t client_module_global(struct client *client, uint32_t number, const char *name,
+                              size_t length, uint64_t *address, uint64_t *count,
+                              struct refusal *why)
+{
+    char text[PROTO_NAME_MAX + 1];
+    struct client_module *module;
+    uint32_t error = find_usable(client, number, &module, why);
+    if (!error)
+        error = copy_name(text, sizeof text, name, length, why);
+    if (error)
+        return error;
+    if (module->symbols && symbols_variable(module->symbols, text, address, count))
+        return 0;
+    cuda_device_ptr there = 0;
+    size_t bytes = 0;
+    cuda_result result =
+        client->device->cuda->cuModuleGetGlobal(&there, &bytes, module->handle, text);
+    if (result == CUDA_ERR_NOT_FOUND)
+        return refusal_say(why, PROTO_ERROR_NOT_FOUND, "module %u has no variable '%.200s'", number,
+                           text);
+    if (result != CUDA_OK)
+        return refusal_from_cuda(why, "looking a variable up", result);
+    *address = there;
+    *count = bytes;
+    pthread_mutex_lock(&client->lock);
+    int added = client_memory_range_find(client, there, bytes) || bytes == 0
+                    ? 0
+                    : client_memory_range_add(client, there, bytes, RANGE_VARIABLE, module);
+    pthread_mutex_unlock(&client->lock);
+    if (added < 0)
+        return refusal_say(why, error_from_errno(added), "the variable's memory can't be used: %s",
+                           strerror(-added));
+    return 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/code/code_memory.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "common/units.h"
+#include "protocol.h"
+
+enum { MACHINE_PART = 4, CLIENT_PART = 4 };
+
+void code_memory_open(struct code_memory *code_memory, uint64_t bytes)
+{
+    if (!bytes)
+        bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / MACHINE_PART;
+    *code_memory = (struct code_memory){.load = bytes / 2 / CODE_MEMORY_LOADS,
+                                        .max = bytes / 2,
+                                        .client_max = bytes / 2 / CLIENT_PART};
+    pthread_mutex_init(&code_memory->lock, NULL);
+}
+
+void code_memory_close(struct code_memory *code_memory)
+{
+    assert(code_memory->kept == 0);
+    pthread_mutex_destroy(&code_memory->lock);
+}
+
+static uint32_t refuse_charge(struct refusal *why, const char *whose, uint64_t wanted,
+                              uint64_t used, uint64_t max, const char *remedy)
+{
+    char texts[3][UNITS_TEXT];
+    return refusal_say(
+        why, PROTO_ERROR_SERVER_RESOURCES,
+        "%s may take %s of the server's memory, of which %s are in use, and this one "
+        "needs %s: %s, or give gpushared a larger --image-memory",
+        whose, units_format_bytes(max, texts[0]), units_format_bytes(used, texts[1]),
+        units_format_bytes(wanted, texts[2]), remedy);
+}
+
+uint32_t code_memory_charge(struct code_memory *code_memory, uint64_t *client, uint64_t bytes,
+                            struct refusal *why)
+{
+    pthread_mutex_lock(&code_memory->lock);
+    uint64_t kept = code_memory->kept, own = *client;
+    bool client_may = bytes <= code_memory->client_max - own,
+         all_may = bytes <= code_memory->max - kept;
+    if (client_may && all_may) {
+        code_memory->kept += bytes;
+        *client += bytes;
+    }
+    pthread_mutex_unlock(&code_memory->lock);
+    if (!client_may)
+        return refuse_charge(why, "the modules of one client", bytes, own, code_memory->client_max,
+                             "unload modules");
+    if (!all_may)
+        return refuse_charge(why, "the modules of all clients", bytes, kept, code_memory->max,
+                             "wait until others unload theirs");
+    return 0;
+}
+
+void code_memory_refund(struct code_memory *code_memory, uint64_t *client, uint64_t bytes)
+{
+    pthread_mutex_lock(&code_memory->lock);
+    assert(bytes <= *client && bytes <= code_memory->kept);
+    *client -= bytes;
+    code_memory->kept -= bytes;
+    pthread_mutex_unlock(&code_memory->lock);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/code/loader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "server/worker/client/client_memory.h"
+#include "server/worker/worker.h"
+
+static const struct {
+    const char *name; /* of the threads, at most 15 letters */
+    unsigned threads;
+} loaders[] = {
+    [LOADER_MODULES] = {"loader", CODE_MEMORY_LOADS},
+    [LOADER_MEMORY] = {"clearer", 1},
+};
+
+static void append_job(struct loader_job **end, struct loader_job *job)
+{
+    while (*end)
+        end = &(*end)->next;
+    job->next = NULL;
+    *end = job;
+}
+
+static bool is_working(const struct loader *loader, const struct client *client)
+{
+    for (unsigned i = 0; i < CODE_MEMORY_LOADS; i++)
+        if (loader->working[i] == client)
+            return true;
+    return false;
+}
+
+/* Of the client that was served longest ago and has none at work; of one client, in order. Under
+ * the lock. */
+static struct loader_job *take_next(struct loader *loader)
+{
+    enum loader_which which = loader->which;
+    struct loader_job **best = NULL;
+    for (struct loader_job **at = &loader->queued; *at; at = &(*at)->next)
+        if (!is_working(loader, (*at)->client) &&
+            (!best || (*at)->client->loader_turns[which] < (*best)->client->loader_turns[which]))
+            best = at;
+    if (!best)
+        return NULL;
+    struct loader_job *job = *best;
+    *best = job->next;
+    job->client->loader_turns[which] = ++loader->turn;
+    return job;
+}
+
+static void carry_out(struct loader_job *job)
+{
+    if (job->kind == LOADER_CLEAR)
+        job->error = client_memory_clear(job->client, job->address, job->count, &job->why);
+    else if (job->kind == LOADER_INSPECT)
+        job->error = client_module_inspect(job->client, job->module, job->fd, job->count,
+                                           &job->needs, &job->why);
+    else
+        job->error = client_module_load(job->client, job->module, job->global_base, &job->functions,
+                                        &job->why);
+}
+
+static void *loader_main(void *argument)
+{
+    struct loader *loader = argument;
+    cuda_result entered = gpu_enter(&loader->worker->device);
+    if (entered != CUDA_OK)
+        worker_fail(loader->worker, entered, "entering the context");
+    pthread_mutex_lock(&loader->lock);
+    unsigned self = loader->started++;
+    while (!loader->stop) {
+        struct loader_job *job = take_next(loader);
+        if (!job) {
+            pthread_cond_wait(&loader->more, &loader->lock);
+            continue;
+        }
+        loader->working[self] = job->client;
+        pthread_mutex_unlock(&loader->lock);
+        carry_out(job);
+        pthread_mutex_lock(&loader->lock);
+        loader->working[self] = NULL;
+        if (loader->queued) /* perhaps by this client */
+            pthread_cond_signal(&loader->more);
+        append_job(&loader->done, job);
+        wake_control(&loader->worker->wake);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return NULL;
+}
+
+uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_which which,
+                      char *why, size_t why_size)
+{
+    *loader = (struct loader){.worker = worker, .which = which};
+    pthread_mutex_init(&loader->lock, NULL);
+    pthread_cond_init(&loader->more, NULL);
+    for (unsigned i = 0; i < loaders[which].threads; i++) {
+        int error = pthread_create(&loader->threads[i], NULL, loader_main, loader);
+        if (error) {
+            loader_stop(loader);
+            snprintf(why, why_size, "the %s thread: %s", loaders[which].name, strerror(error));
+            return PROTO_ERROR_SERVER_RESOURCES;
+        }
+        loader->thread_count++;
+        pthread_setname_np(loader->threads[i], loaders[which].name);
+    }
+    return 0;
+}
+
+static void drop_job(struct loader_job *job)
+{
+    if (job->module)
+        client_module_set_busy(job->module, false);
+    job->client->control.loading--;
+    if (job->fd >= 0)
+        close(job->fd);
+    free(job);
+}
+
+static void drop_jobs(struct loader_job *job)
+{
+    for (struct loader_job *next; job; job = next) {
+        next = job->next;
+        drop_job(job);
+    }
+}
+
+void loader_stop(struct loader *loader)
+{
+    if (!loader->worker)
+        return;
+    pthread_mutex_lock(&loader->lock);
+    loader->stop = true;
+    pthread_cond_broadcast(&loader->more);
+    pthread_mutex_unlock(&loader->lock);
+    for (unsigned i = 0; i < loader->thread_count; i++)
+        pthread_join(loader->threads[i], NULL);
+    loader->worker = NULL;
+    drop_jobs(loader->queued);
+    drop_jobs(loader->done);
+    loader->queued = loader->done = NULL;
+    pthread_cond_destroy(&loader->more);
+    pthread_mutex_destroy(&loader->lock);
+}
+
+void loader_submit(struct loader *loader, struct loader_job *job)
+{
+    job->client->control.loading++;
+    if (job->module)
+        client_module_set_busy(job->module, true);
+    pthread_mutex_lock(&loader->lock);
+    append_job(&loader->queued, job);
+    pthread_cond_signal(&loader->more);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+struct loader_job *loader_collect(struct loader *loader)
+{
+    pthread_mutex_lock(&loader->lock);
+    struct loader_job *job = loader->done;
+    if (job)
+        loader->done = job->next;
+    pthread_mutex_unlock(&loader->lock);
+    if (!job)
+        return NULL;
+    if (job->module)
+        client_module_set_busy(job->module, false);
+    job->client->control.loading--;
+    return job;
+}
+
+void loader_forget(struct loader *loader, struct client *client)
+{
+    pthread_mutex_lock(&loader->lock);
+    for (struct loader_job **at = &loader->queued; *at;) {
+        struct loader_job *job = *at;
+        if (job->client != client) {
+            at = &job->next;
+            continue;
+        }
+        *at = job->next;
+        drop_job(job);
+    }
+    pthread_mutex_unlock(&loader->lock);
+}

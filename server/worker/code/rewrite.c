@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/code/rewrite.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/ptx.h"
+#include "common/units.h"
+#include "protocol.h"
+#include "server/worker/code/text_edit.h"
+#include "server/worker/code/symbols.h"
+#include "server/worker/code/ptx_scan.h"
+
+/* What becomes of one .global variable. */
+struct placed {
+    const struct ptx_variable *variable;
+    const char *stays; /* why, or NULL: it moves */
+    uint64_t offset;   /* from the base */
+};
+
+struct rewrite {
+    struct ptx_module *tree; /* NULL: not understood */
+    struct ptx_error unread;
+    const char *text;
+    size_t length;
+    struct placed *placed;
+    uint32_t count;
+    struct placed **by_id; /* variable->id -> its entry, or NULL */
+    uint64_t bytes, base;
+    size_t used, max; /* bytes of memory, the tree's included */
+    bool exceeded;    /* more than most were needed */
+};
+
+/* Zeroed; counted, and given back to the count by whoever frees it. */
+static void *allocate_counted(struct rewrite *rewrite, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > rewrite->max - rewrite->used) {
+        rewrite->exceeded = true;
+        return NULL;
+    }
+    rewrite->used += bytes;
+    return calloc(count, size);
+}
+
+static struct placed *placed_of(const struct rewrite *rewrite, const struct ptx_variable *variable)
+{
+    return variable ? rewrite->by_id[variable->id] : NULL;
+}
+
+static bool variable_moves(const struct rewrite *rewrite, const struct ptx_variable *variable)
+{
+    const struct placed *placed = placed_of(rewrite, variable);
+    return placed && !placed->stays;
+}
+
+/* ---- which variables move ---- */
+
+static const char *why_by_itself(const struct ptx_variable *variable)
+{
+    if (variable->type == PTX_TEXREF || variable->type == PTX_SAMPLERREF ||
+        variable->type == PTX_SURFREF)
+        return "it is a texture, sampler or surface";
+    if (variable->linkage == PTX_LINK_EXTERN)
+        return "it is defined in another module";
+    if (variable->redeclared)
+        return "it is declared more than once";
+    if (variable->managed)
+        return "it is managed memory";
+    if (variable->bytes == 0)
+        return "its size is not known";
+    if (variable->align > REWRITE_ALIGN)
+        return "it needs a larger alignment than client memory has";
+    for (uint32_t i = 0; i < variable->initialiser_count; i++)
+        if (variable->initialisers[i].function)
+            return "its initial value holds the address of a function";
+    return NULL;
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '$';
+}
+
+/* ---- what debugging sections name: the tree does not hold it ---- */
+
+static const char *bare_name(const struct placed *placed)
+{
+    const char *name = placed->variable->name;
+    return *name == '%' ? name + 1 : name;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(bare_name(*(struct placed *const *)a), bare_name(*(struct placed *const *)b));
+}
+
+/* The first of those with this name, or `count`. */
+static uint32_t first_named(struct placed *const *sorted, uint32_t count, const char *word,
+                            size_t length)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (strncmp(bare_name(sorted[middle]), word, length) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < count && strncmp(bare_name(sorted[low]), word, length) == 0 &&
+                 bare_name(sorted[low])[length] == '\0';
+    return found ? low : count;
+}
+
+static void keep_what_text_names(const char *at, const char *end, struct placed *const *sorted,
+                                 uint32_t count)
+{
+    static const char named[] = "debugging information names it";
+    while (at < end) {
+        const char *word = at;
+        while (at < end && is_word(*at))
+            at++;
+        size_t length = (size_t)(at - word);
+        uint32_t i = length ? first_named(sorted, count, word, length) : count;
+        /* Whoever was found before is not walked through again. */
+        for (; i < count && sorted[i]->stays != named &&
+               strncmp(bare_name(sorted[i]), word, length) == 0 && !bare_name(sorted[i])[length];
+             i++)
+            sorted[i]->stays = named;
+        at += at < end;
+    }
+}
+
+static bool keep_what_sections_name(struct rewrite *rewrite)
+{
+    const char *section = memmem(rewrite->text, rewrite->length, ".section", 8);
+    if (!section || !rewrite->count)
+        return true;
+    /* Twice: sorting may copy it. */
+    struct placed **sorted = allocate_counted(rewrite, rewrite->count, 2 * sizeof(struct placed *));
+    if (!sorted)
+        return false;
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        sorted[i] = &rewrite->placed[i];
+    qsort(sorted, rewrite->count, sizeof(struct placed *), by_name);
+    keep_what_text_names(section + 8, rewrite->text + rewrite->length, sorted, rewrite->count);
+    free(sorted);
+    return true;
+}
+
+/* ---- who stays because of others ---- */
+
+/*
+ * Variables whose initial values hold addresses of others, and the others: the
+ * driver alone knows where what stays lies, and only once it is loaded. So who is
+ * joined with one that stays, stays. A text may chain very many of them: each is
+ * visited once.
+ */
+struct join {
+    uint32_t other; /* id */
+    uint32_t next;  /* index + 1 */
+    bool holds;     /* this one's value holds the other's address */
+};
+
+struct joins {
+    struct join *all;
+    uint32_t *first; /* by id: index + 1 */
+    uint32_t *todo;  /* ids of those that stay and whose neighbours were not visited */
+    uint8_t *seen;   /* by id */
+    uint32_t count, waiting;
+};
+
+enum { SEEN = 1, SEEN_STATEMENT = 2 };
+
+static void mark_staying(struct joins *joins, uint32_t id)
+{
+    if (joins->seen[id] & SEEN)
+        return;
+    joins->seen[id] |= SEEN;
+    joins->todo[joins->waiting++] = id;
+}
+
+static void join_one(struct joins *joins, uint32_t from, uint32_t to, bool holds)
+{
+    joins->all[joins->count] = (struct join){to, joins->first[from], holds};
+    joins->first[from] = ++joins->count;
+}
+
+static void join_variable(const struct rewrite *rewrite, struct joins *joins,
+                          const struct ptx_variable *variable)
+{
+    for (uint32_t i = 0; i < variable->initialiser_count; i++) {
+        const struct ptx_variable *other = variable->initialisers[i].variable;
+        if (!other)
+            continue;
+        join_one(joins, variable->id, other->id, true);
+        join_one(joins, other->id, variable->id, false);
+        if (!variable_moves(rewrite, variable))
+            mark_staying(joins, variable->id);
+        if (!variable_moves(rewrite, other))
+            mark_staying(joins, other->id);
+    }
+}
+
+static uint64_t count_joins(const struct ptx_variable *const *variables, uint32_t count)
+{
+    uint64_t joins = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < variables[i]->initialiser_count; k++)
+            joins += variables[i]->initialisers[k].variable ? 2 : 0;
+    return joins;
+}
+
+static bool joins_open(struct joins *joins, struct rewrite *rewrite)
+{
+    const struct ptx_module *tree = rewrite->tree;
+    uint64_t max = count_joins(tree->variables, tree->variable_count);
+    for (uint32_t f = 0; f < tree->function_count; f++)
+        max += count_joins(tree->functions[f]->variables, tree->functions[f]->variable_count);
+    if (max >= UINT32_MAX)
+        return false;
+    size_t ids = (size_t)tree->variable_ids + 1;
+    joins->all = allocate_counted(rewrite, max + 1, sizeof *joins->all);
+    joins->first = allocate_counted(rewrite, ids, sizeof *joins->first);
+    joins->todo = allocate_counted(rewrite, ids, sizeof *joins->todo);
+    joins->seen = allocate_counted(rewrite, ids, 1);
+    if (!joins->all || !joins->first || !joins->todo || !joins->seen)
+        return false;
+    for (uint32_t i = 0; i < tree->variable_count; i++)
+        join_variable(rewrite, joins, tree->variables[i]);
+    for (uint32_t f = 0; f < tree->function_count; f++)
+        for (uint32_t i = 0; i < tree->functions[f]->variable_count; i++)
+            join_variable(rewrite, joins, tree->functions[f]->variables[i]);
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (rewrite->placed[i].stays)
+            mark_staying(joins, rewrite->placed[i].variable->id);
+    return true;
+}
+
+static void keep_in_place(struct joins *joins, struct placed *placed, const char *why)
+{
+    if (!placed || placed->stays)
+        return;
+    placed->stays = why;
+    mark_staying(joins, placed->variable->id);
+}
+
+/* All of a statement go or stay, and they stand next to each other in the table. */
+static void keep_statement(struct rewrite *rewrite, struct joins *joins, struct placed *placed)
+{
+    uint32_t start = placed->variable->start;
+    const struct placed *end = rewrite->placed + rewrite->count;
+    if (joins->seen[placed->variable->id] & SEEN_STATEMENT)
+        return;
+    while (placed > rewrite->placed && placed[-1].variable->start == start)
+        placed--;
+    for (; placed < end && placed->variable->start == start; placed++) {
+        joins->seen[placed->variable->id] |= SEEN_STATEMENT;
+        keep_in_place(joins, placed, "one declared by the same statement stays");
+    }
+}
+
+static void keep_the_joined(struct rewrite *rewrite, struct joins *joins)
+{
+    while (joins->waiting) {
+        uint32_t id = joins->todo[--joins->waiting];
+        struct placed *placed = rewrite->by_id[id];
+        for (uint32_t i = joins->first[id]; i; i = joins->all[i - 1].next)
+            keep_in_place(joins, rewrite->by_id[joins->all[i - 1].other],
+                          joins->all[i - 1].holds
+                              ? "the initial value of one that stays holds its address"
+                              : "its initial value holds the address of one that stays");
+        if (placed)
+            keep_statement(rewrite, joins, placed);
+    }
+}
+
+static bool decide_moves(struct rewrite *rewrite)
+{
+    struct joins joins = {0};
+    size_t used = rewrite->used;
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        rewrite->placed[i].stays = why_by_itself(rewrite->placed[i].variable);
+    bool decided = keep_what_sections_name(rewrite) && joins_open(&joins, rewrite);
+    if (decided)
+        keep_the_joined(rewrite, &joins);
+    free(joins.all);
+    free(joins.first);
+    free(joins.todo);
+    free(joins.seen);
+    rewrite->used = used;
+    return decided;
+}
+
+static bool lay_out(struct rewrite *rewrite)
+{
+    for (uint32_t i = 0; i < rewrite->count; i++) {
+        struct placed *placed = &rewrite->placed[i];
+        if (placed->stays)
+            continue;
+        uint64_t align = placed->variable->align ? placed->variable->align : 1;
+        uint64_t at = (rewrite->bytes + align - 1) & ~(align - 1);
+        if (at < rewrite->bytes ||
+            __builtin_add_overflow(at, placed->variable->bytes, &rewrite->bytes))
+            return false;
+        placed->offset = at;
+    }
+    return rewrite->bytes <= UINT64_MAX / 4;
+}
+
+static void add_variable(struct rewrite *rewrite, const struct ptx_variable *variable)
+{
+    if (variable->space != PTX_SPACE_GLOBAL)
+        return;
+    rewrite->placed[rewrite->count++].variable = variable;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    uint32_t one = ((const struct placed *)a)->variable->name_start;
+    uint32_t other = ((const struct placed *)b)->variable->name_start;
+    return one < other ? -1 : one > other;
+}
+
+static void collect_variables(struct rewrite *rewrite)
+{
+    const struct ptx_module *tree = rewrite->tree;
+    for (uint32_t i = 0; i < tree->variable_count; i++)
+        add_variable(rewrite, tree->variables[i]);
+    for (uint32_t f = 0; f < tree->function_count; f++)
+        for (uint32_t i = 0; i < tree->functions[f]->variable_count; i++)
+            add_variable(rewrite, tree->functions[f]->variables[i]);
+    /* As they stand in the text: those of one statement next to each other. */
+    qsort(rewrite->placed, rewrite->count, sizeof *rewrite->placed, by_place);
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        rewrite->by_id[rewrite->placed[i].variable->id] = &rewrite->placed[i];
+}
+
+static uint32_t no_memory(char *why, size_t why_size)
+{
+    snprintf(why, why_size, "no memory for a module");
+    return PROTO_ERROR_SERVER_RESOURCES;
+}
+
+static uint32_t refuse_text(const struct rewrite *rewrite, bool exceeded, char *why,
+                            size_t why_size)
+{
+    char max[UNITS_TEXT];
+    if (!exceeded)
+        return no_memory(why, why_size);
+    snprintf(why, why_size,
+             "the module's PTX (%zu bytes) needs more than %s of the server's memory to be read, "
+             "which is what one load may have: split it, compile it to a cubin, or give gpushared "
+             "a larger --image-memory",
+             rewrite->length, units_format_bytes(rewrite->max, max));
+    return PROTO_ERROR_SERVER_RESOURCES;
+}
+
+/* 0, or -ENOMEM. */
+static int read_text(struct rewrite *rewrite)
+{
+    int result = ptx_read_within(rewrite->text, rewrite->length, rewrite->max - rewrite->used,
+                                 &rewrite->tree, &rewrite->unread);
+    if (result < 0) {
+        rewrite->tree = NULL;
+        rewrite->exceeded = result == -E2BIG;
+        return result == -EINVAL ? 0 : -ENOMEM;
+    }
+    rewrite->used += rewrite->tree->memory;
+    size_t ids = (size_t)rewrite->tree->variable_ids + 1;
+    rewrite->placed = allocate_counted(rewrite, ids, sizeof *rewrite->placed);
+    rewrite->by_id = allocate_counted(rewrite, ids, sizeof(struct placed *));
+    if (!rewrite->placed || !rewrite->by_id)
+        return -ENOMEM;
+    collect_variables(rewrite);
+    return decide_moves(rewrite) ? 0 : -ENOMEM;
+}
+
+uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, size_t max, char *why,
+                      size_t why_size)
+{
+    struct rewrite *rewrite = calloc(1, sizeof *rewrite);
+    *out = NULL;
+    if (!rewrite)
+        return no_memory(why, why_size);
+    rewrite->text = text;
+    rewrite->length = length;
+    rewrite->max = max;
+    uint32_t error = 0, line = 0;
+    if (read_text(rewrite) < 0) {
+        error = refuse_text(rewrite, rewrite->exceeded, why, why_size);
+    } else if (!rewrite->tree && (line = ptx_scan_declaration(text, length))) {
+        snprintf(
+            why, why_size,
+            "%s: this PTX can't be read, and in line %u it may declare variables, whose memory "
+            "could not be charged: correct it, or compile it to a cubin",
+            rewrite->unread.text, line);
+        error = PROTO_ERROR_INVALID_PTX;
+    } else if (!lay_out(rewrite)) {
+        snprintf(why, why_size, "the module's variables are larger than any memory");
+        error = PROTO_ERROR_OUT_OF_MEMORY;
+    }
+    if (error)
+        rewrite_close(rewrite);
+    else
+        *out = rewrite;
+    return error;
+}
+
+void rewrite_close(struct rewrite *rewrite)
+{
+    if (!rewrite)
+        return;
+    if (rewrite->tree)
+        ptx_destroy(rewrite->tree);
+    free(rewrite->placed);
+    free(rewrite->by_id);
+    free(rewrite);
+}
+
+const char *rewrite_unread(const struct rewrite *rewrite)
+{
+    return rewrite->tree ? NULL : rewrite->unread.text;
+}
+
+uint64_t rewrite_global_bytes(const struct rewrite *rewrite)
+{
+    return rewrite->bytes;
+}
+
+uint64_t rewrite_resident_bytes(const struct rewrite *rewrite)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (rewrite->placed[i].stays &&
+            __builtin_add_overflow(bytes, rewrite->placed[i].variable->bytes, &bytes))
+            return UINT64_MAX;
+    return bytes;
+}
+
+/* ---- the new text ---- */
+
+static uint64_t address_of(const struct rewrite *rewrite, const struct ptx_variable *variable)
+{
+    return rewrite->base + placed_of(rewrite, variable)->offset;
+}
+
+/* Only mov takes a 64-bit address as it is; for all else registers hold them. */
+struct uses {
+    const struct rewrite *rewrite;
+    struct text_edit *edit;
+    const char *prefix; /* of the registers' names; no other name begins so */
+    uint32_t registers; /* used in this function */
+};
+
+static void use_operand(struct uses *uses, const struct ptx_instruction *instruction,
+                        const struct ptx_operand *operand)
+{
+    char text[128];
+    for (uint32_t i = 0; i < operand->count; i++)
+        use_operand(uses, instruction, &operand->items[i]);
+    if (operand->kind != PTX_OPERAND_VARIABLE || !variable_moves(uses->rewrite, operand->variable))
+        return;
+    uint64_t address = address_of(uses->rewrite, operand->variable);
+    if (strcmp(instruction->opcode, "mov") == 0) {
+        snprintf(text, sizeof text, "%llu",
+                 (unsigned long long)(address + (uint64_t)operand->addend));
+        text_edit_replace(uses->edit, operand->start, operand->end, text);
+        return;
+    }
+    snprintf(text, sizeof text, "mov.u64 %s%u, %llu; ", uses->prefix, uses->registers,
+             (unsigned long long)address);
+    text_edit_replace(uses->edit, instruction->start, instruction->start, text);
+    snprintf(text, sizeof text, "%s%u", uses->prefix, uses->registers);
+    text_edit_replace(uses->edit, operand->symbol_start, operand->symbol_end, text);
+    uses->registers++;
+}
+
+static void use_in_function(struct uses *uses, const struct ptx_function *function)
+{
+    char text[128];
+    uses->registers = 0;
+    for (uint32_t i = 0; i < function->instruction_count; i++) {
+        const struct ptx_instruction *instruction = &function->instructions[i];
+        for (uint32_t o = 0; o < instruction->operand_count; o++)
+            use_operand(uses, instruction, &instruction->operands[o]);
+    }
+    if (uses->registers == 0)
+        return;
+    snprintf(text, sizeof text, " .reg .b64 %s<%u>; ", uses->prefix, uses->registers);
+    text_edit_replace(uses->edit, function->body_start, function->body_start, text);
+}
+
+/* The declaration goes; its lines stay. */
+static void remove_declaration(struct text_edit *edit, const struct rewrite *rewrite,
+                               const struct ptx_variable *variable)
+{
+    size_t lines = 0;
+    for (uint32_t at = variable->start; at < variable->end; at++)
+        lines += rewrite->text[at] == '\n';
+    char *blank = malloc(lines + 1);
+    if (!blank) {
+        edit->failed = true;
+        return;
+    }
+    memset(blank, '\n', lines);
+    blank[lines] = 0;
+    text_edit_replace(edit, variable->start, variable->end, blank);
+    free(blank);
+}
+
+static void choose_prefix(const struct rewrite *rewrite, char *prefix, size_t size)
+{
+    for (unsigned n = 0;; n++) {
+        int length = snprintf(prefix, size, "%%gpushare%u_", n);
+        if (!memmem(rewrite->text, rewrite->length, prefix, (size_t)length))
+            return;
+    }
+}
+
+uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, char *why,
+                       size_t why_size)
+{
+    struct text_edit edit;
+    char prefix[32];
+    struct uses uses = {.rewrite = rewrite, .edit = &edit, .prefix = prefix};
+    text_edit_open(&edit, rewrite->text, rewrite->length, rewrite->max - rewrite->used);
+    rewrite->base = base;
+    choose_prefix(rewrite, prefix, sizeof prefix);
+    for (uint32_t i = 0; i < rewrite->count; i++) {
+        const struct ptx_variable *variable = rewrite->placed[i].variable;
+        bool first = i == 0 || rewrite->placed[i - 1].variable->start != variable->start;
+        if (!rewrite->placed[i].stays && first)
+            remove_declaration(&edit, rewrite, variable);
+    }
+    for (uint32_t f = 0; rewrite->bytes && f < rewrite->tree->function_count; f++)
+        if (rewrite->tree->functions[f]->defined)
+            use_in_function(&uses, rewrite->tree->functions[f]);
+    *text = text_edit_finish(&edit);
+    rewrite->text = NULL;
+    if (*text)
+        return 0;
+    return refuse_text(rewrite, edit.exceeded, why, why_size);
+}
+
+/* ---- initial contents ---- */
+
+static uint64_t initial_value(const struct rewrite *rewrite, const struct ptx_initialiser *from)
+{
+    uint64_t value = from->value;
+    if (from->variable)
+        value += address_of(rewrite, from->variable);
+    if (from->mask)
+        value = (value & from->mask) >> __builtin_ctzll(from->mask);
+    return value;
+}
+
+bool rewrite_initial(const struct rewrite *rewrite, uint32_t *next, uint64_t *address,
+                     uint8_t **bytes, size_t *count)
+{
+    while (*next < rewrite->count) {
+        const struct placed *placed = &rewrite->placed[(*next)++];
+        const struct ptx_variable *variable = placed->variable;
+        if (placed->stays || variable->initialiser_count == 0)
+            continue;
+        const struct ptx_initialiser *last =
+            &variable->initialisers[variable->initialiser_count - 1];
+        *count = last->offset + last->bytes;
+        *address = rewrite->base + placed->offset;
+        *bytes = calloc(1, *count);
+        for (uint32_t i = 0; *bytes && i < variable->initialiser_count; i++) {
+            const struct ptx_initialiser *from = &variable->initialisers[i];
+            uint64_t value = initial_value(rewrite, from);
+            if (from->bytes <= sizeof value && from->offset + from->bytes <= *count)
+                memcpy(*bytes + from->offset, &value, from->bytes);
+        }
+        return true;
+    }
+    return false;
+}
+
+/* ---- questions ---- */
+
+static bool is_kernel(const struct ptx_function *function)
+{
+    return function->entry && function->defined &&
+           function->param_count <= PROTO_PARAMETER_COUNT_MAX;
+}
+
+static void add_kernel(struct symbols *symbols, const struct ptx_function *function)
+{
+    uint32_t pairs[2 * PROTO_PARAMETER_COUNT_MAX];
+    for (uint32_t i = 0; i < function->param_count; i++) {
+        pairs[2 * i] = (uint32_t)ptx_param_offset(function, i);
+        pairs[2 * i + 1] = (uint32_t)function->params[i]->bytes;
+    }
+    symbols_add_kernel(symbols, function->name, pairs, function->param_count,
+                       ptx_param_offset(function, function->param_count));
+}
+
+static bool is_found_by_name(const struct placed *placed)
+{
+    return !placed->stays && !placed->variable->in_function;
+}
+
+struct symbols *rewrite_symbols(const struct rewrite *rewrite)
+{
+    uint32_t functions = rewrite->tree ? rewrite->tree->function_count : 0;
+    struct symbols_room room = {0};
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (is_found_by_name(&rewrite->placed[i]))
+            symbols_room_variable(&room, rewrite->placed[i].variable->name);
+    for (uint32_t i = 0; i < functions; i++)
+        if (is_kernel(rewrite->tree->functions[i]))
+            symbols_room_kernel(&room, rewrite->tree->functions[i]->name,
+                                rewrite->tree->functions[i]->param_count);
+    struct symbols *symbols = symbols_create(&room);
+    if (!symbols)
+        return NULL;
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (is_found_by_name(&rewrite->placed[i]))
+            symbols_add_variable(symbols, rewrite->placed[i].variable->name,
+                                 rewrite->base + rewrite->placed[i].offset,
+                                 rewrite->placed[i].variable->bytes);
+    for (uint32_t i = 0; i < functions; i++)
+        if (is_kernel(rewrite->tree->functions[i]))
+            add_kernel(symbols, rewrite->tree->functions[i]);
+    symbols_sort(symbols);
+    return symbols;
+}
+
+size_t rewrite_tree_bytes(const struct rewrite *rewrite)
+{
+    return rewrite->tree ? rewrite->tree->memory : 0;
+}
+
+static const struct placed *find_placed(const struct rewrite *rewrite, const char *name)
+{
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (!rewrite->placed[i].variable->in_function &&
+            strcmp(rewrite->placed[i].variable->name, name) == 0)
+            return &rewrite->placed[i];
+    return NULL;
+}
+
+const char *rewrite_why_stays(const struct rewrite *rewrite, const char *name)
+{
+    const struct placed *placed = find_placed(rewrite, name);
+    return placed ? placed->stays : NULL;
+}
+
+const char *rewrite_first_that_stays(const struct rewrite *rewrite)
+{
+    for (uint32_t i = 0; i < rewrite->count; i++)
+        if (rewrite->placed[i].stays)
+            return rewrite->placed[i].variable->name;
+    return NULL;
+}

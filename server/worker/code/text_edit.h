@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * text_edit: replaces pieces of a text by others, collected first in any order.
+ *
+ * Pieces may not overlap. Insertions (empty pieces) at one place come out in the
+ * order in which they were added, before a piece that begins there.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_CODE_TEXT_EDIT_H
+#define GPUSHARE_SERVER_WORKER_CODE_TEXT_EDIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct text_edit_piece {
+    uint32_t start, end;
+    uint32_t order;
+    char *text;
+};
+
+struct text_edit {
+    const char *text;
+    size_t length;
+    struct text_edit_piece *pieces;
+    uint32_t count, room;
+    size_t used, max; /* bytes of memory */
+    bool failed;      /* memory was short, or more than most: text_edit_finish returns NULL */
+    bool exceeded;    /* the latter */
+};
+
+/* text stays the caller's, and has to live until text_edit_finish. most: bytes of memory that
+ * pieces and new text may take together. */
+void text_edit_open(struct text_edit *edit, const char *text, size_t length, size_t max);
+/* [start, end) of the old text, in bytes; the new piece is copied. */
+void text_edit_replace(struct text_edit *edit, uint32_t start, uint32_t end, const char *text);
+
+/* The new text, malloc'ed and NUL-terminated; NULL without memory, or if pieces overlap. Frees the
+ * pieces. */
+char *text_edit_finish(struct text_edit *edit);
+
+#endif

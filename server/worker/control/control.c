@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/control/control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "server/worker/control/control_client.h"
+#include "server/worker/control/control_retire.h"
+#include "server/worker/control/control_memory.h"
+#include "server/worker/control/control_module.h"
+#include "server/worker/control/control_share.h"
+#include "server/worker/control/control_stream.h"
+#include "server/worker/control/control_trace.h"
+#include "server/worker/control/reply.h"
+
+/* ---- what had to wait ---- */
+
+static int progress_client(struct worker *worker, struct client *client)
+{
+    struct proto_worker_misbehaved misbehaved = {0};
+    bool tell = false, gone;
+    pthread_mutex_lock(&client->lock);
+    if (client_state(client) == CLIENT_VIOLATED) {
+        client_state_set(client, CLIENT_REPORTED);
+        tell = true;
+        misbehaved.error = client->shared.violation;
+        memcpy(misbehaved.text, client->shared.violation_text, sizeof misbehaved.text);
+    }
+    pthread_mutex_unlock(&client->lock);
+    if (tell) {
+        log_warning("%s", misbehaved.text);
+        int error = reply_send(worker, PROTO_WORKER_MISBEHAVED, 0, client->number, &misbehaved);
+        if (error < 0)
+            return error;
+    }
+    int error = control_retire_finish(worker, client);
+    if (error < 0)
+        return error;
+    control_stream_finish(worker, client);
+    pthread_mutex_lock(&client->lock);
+    gone = client_state(client) == CLIENT_LEFT && !client->control.loading &&
+           !client->shared.frees && client_is_quiet(client);
+    pthread_mutex_unlock(&client->lock);
+    if (!gone)
+        return 0;
+    uint32_t number = client->number, serial = client->control.detach_serial;
+    struct proto_worker_usage used;
+    control_client_used(worker, client, &used);
+    control_client_drop(worker, client);
+    return reply_send(worker, PROTO_WORKER_USAGE, serial, number, &used);
+}
+
+int control_progress(struct worker *worker)
+{
+    int collected = control_module_finish(worker);
+    if (collected < 0)
+        return collected;
+    for (uint32_t i = worker->client_count; i-- > 0;) {
+        int error = progress_client(worker, worker->clients[i]);
+        if (error < 0)
+            return error;
+    }
+    return 0;
+}
+
+/* ---- which message ---- */
+
+static const struct {
+    uint16_t opcode;
+    int (*handle)(struct request *request);
+} handlers[] = {
+    {PROTO_WORKER_WINDOW, control_client_window},
+    {PROTO_WORKER_DETACH, control_client_detach},
+    {PROTO_WORKER_LIMITS, control_share_change},
+    {PROTO_WORKER_MAP, control_memory_map},
+    {PROTO_WORKER_UNMAP, control_memory_unmap},
+    {PROTO_WORKER_QUIESCE, control_memory_quiesce},
+    {PROTO_WORKER_HOST_MAP, control_memory_host_map},
+    {PROTO_WORKER_HOST_UNMAP, control_memory_host_unmap},
+    {PROTO_WORKER_LINK, control_client_link},
+    {PROTO_WORKER_MODULE_INSPECT, control_module_inspect},
+    {PROTO_WORKER_MODULE_LOAD, control_module_load},
+    {PROTO_WORKER_USAGE_QUERY, control_client_usage},
+    {PROTO_MODULE_UNLOAD, control_module_unload},
+    {PROTO_FUNCTION_GET, control_function_get},
+    {PROTO_FUNCTION_SET, control_function_set},
+    {PROTO_GLOBAL_GET, control_global_get},
+    {PROTO_OCCUPANCY_GET, control_occupancy_get},
+    {PROTO_STREAM_CREATE, control_stream_create},
+    {PROTO_STREAM_DESTROY, control_stream_destroy},
+    {PROTO_EVENT_CREATE, control_event_create},
+    {PROTO_EVENT_DESTROY, control_event_destroy},
+    {PROTO_EVENT_ELAPSED, control_event_elapsed},
+};
+
+int control_handle(struct worker *worker, struct channel_message *message)
+{
+    struct request request = {
+        .worker = worker,
+        .message = message,
+        .body = message->body,
+        .serial = message->header.serial,
+        .number = message->header.client,
+    };
+    if (message->header.opcode == PROTO_WORKER_ATTACH)
+        return control_client_attach(&request);
+    if (message->header.opcode == PROTO_WORKER_SCHEDULE)
+        return control_share_schedule(&request);
+    if (message->header.opcode == PROTO_WORKER_TRACE_START)
+        return control_trace_start(worker, message);
+    if (message->header.opcode == PROTO_WORKER_TRACE_STOP)
+        return control_trace_stop(worker, message);
+    request.client = worker_find_client(worker, request.number);
+    if (!request.client || (client_state_is_leaving(client_state(request.client)) &&
+                            message->header.opcode != PROTO_WORKER_DETACH))
+        return request_refuse(&request, PROTO_ERROR_INVALID_HANDLE, "there is no such client");
+    for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
+        if (handlers[i].opcode == message->header.opcode)
+            return handlers[i].handle(&request);
+    return request_refuse(&request, PROTO_ERROR_PROTOCOL_VIOLATION,
+                          "a message that a worker does not take");
+}
+
+/* ---- the channel ---- */
+
+/* Returns 0 to go on. */
+static int serve_channel(struct worker *worker, struct channel_message *message)
+{
+    int error = channel_receive(worker->channel, PROTO_PEER_WORKER, PROTO_PEER_SUPERVISOR, message);
+    if (error == CHANNEL_EMPTY)
+        return 0;
+    if (error == CHANNEL_CLOSED)
+        return CONTROL_SUPERVISOR_GONE;
+    if (error == -EPROTO) {
+        log_error("the supervisor sent what the protocol does not allow: %s", message->why);
+        return channel_send_failed(worker->channel, message->header.serial, message->header.client,
+                                   PROTO_ERROR_PROTOCOL_VIOLATION, "%s", message->why);
+    }
+    if (error < 0)
+        return error;
+    error = control_handle(worker, message);
+    channel_close_fds(message);
+    return error;
+}
+
+/* How often it looks whether a partition that nobody has is drained, or one can be made now. */
+#define PLACES_MS 10
+
+static int serve_messages(struct worker *worker, struct channel_message *message)
+{
+    struct pollfd polled[2] = {{.fd = worker->channel, .events = POLLIN},
+                               {.fd = worker->wake.control_event, .events = POLLIN}};
+    for (;;) {
+        if (poll(polled, 2, control_share_finish(worker) ? PLACES_MS : -1) < 0 && errno != EINTR)
+            return -errno;
+        if (atomic_load(&worker->failed))
+            return CONTROL_CONTEXT_LOST;
+        int error = 0;
+        if (polled[1].revents & POLLIN) {
+            wake_control_taken(&worker->wake);
+            error = control_progress(worker);
+        }
+        if (!error && polled[0].revents & (POLLIN | POLLHUP | POLLERR))
+            error = serve_channel(worker, message);
+        if (atomic_load(&worker->failed))
+            return CONTROL_CONTEXT_LOST;
+        if (error == -EPIPE || error == -ECONNRESET)
+            return CONTROL_SUPERVISOR_GONE;
+        if (error)
+            return error;
+    }
+}
+
+int control_serve(struct worker *worker)
+{
+    struct channel_message *message = malloc(sizeof *message);
+    if (!message)
+        return -ENOMEM;
+    int result = reply_send(worker, PROTO_DEVICE_INFO, 0, 0, &worker->device.info);
+    if (result == 0)
+        result = serve_messages(worker, message);
+    free(message);
+    if (result != CONTROL_CONTEXT_LOST)
+        worker_end_clients(worker, PROTO_ERROR_CONNECTION_LOST);
+    return result;
+}

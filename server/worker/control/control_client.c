@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/control/control_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/timeline.h"
+#include "server/worker/control/control_share.h"
+#include "server/worker/control/control_stream.h"
+#include "server/worker/sharing/stream_priority.h"
+#include "server/worker/client/client_memory.h"
+#include "server/worker/code/client_module.h"
+
+/* Shows a client to the other threads. 0 or -errno. */
+static int show_client(struct worker *worker, struct client *client)
+{
+    int error = worker_add_client(worker, client);
+    stream_priority_assign(worker);
+    if (error == 0)
+        error = submitter_add(&worker->submitter, client);
+    if (error == 0)
+        return 0;
+    worker_remove_client(worker, client);
+    stream_priority_assign(worker);
+    return error;
+}
+
+int control_client_attach(struct request *request)
+{
+    struct worker *worker = request->worker;
+    const struct proto_worker_attach *wanted = request->body;
+    char why[SHARE_WHY];
+    if (worker_find_client(worker, request->number))
+        return request_refuse(request, PROTO_ERROR_INVALID_VALUE,
+                              "a client with this number exists");
+    int fds[4];
+    for (unsigned i = 0; i < 4; i++)
+        fds[i] = channel_take_fd(request->message, i);
+    struct client *client = NULL;
+    uint32_t error =
+        client_create(&client, &worker->device, request->number, wanted, fds, why, sizeof why);
+    if (error)
+        return request_refuse(request, error, why);
+    error = control_share_take(worker, client, wanted, why, sizeof why);
+    if (!error) {
+        int shown = show_client(worker, client);
+        if (shown == 0)
+            return control_share_answer(request, client);
+        snprintf(why, sizeof why, "attaching: %s", strerror(-shown));
+        error = error_from_errno(shown);
+        control_share_give_back(worker, client);
+    }
+    client_destroy(client);
+    return request_refuse(request, error, why);
+}
+
+int control_client_window(struct request *request)
+{
+    const struct proto_worker_window *moved = request->body;
+    struct client *client = request->client;
+    if (client->objects.range_count)
+        return request_refuse(request, PROTO_ERROR_INVALID_VALUE, "the client owns memory already");
+    client->control.device_base = moved->device_base;
+    client->control.window_bytes = moved->window_bytes;
+    return request_done(request);
+}
+
+int control_client_detach(struct request *request)
+{
+    struct client *client = request->client;
+    if (client_state_is_leaving(client_state(client)))
+        return request_refuse(request, PROTO_ERROR_INVALID_HANDLE,
+                              "the client is being detached already");
+    client->control.detach_serial = request->serial;
+    submitter_drop(&request->worker->submitter, client);
+    loader_forget(&request->worker->loader, client);
+    loader_forget(&request->worker->clearer, client);
+    wake_completer(&request->worker->wake, true);
+    return 0;
+}
+
+void control_client_used(struct worker *worker, struct client *client,
+                         struct proto_worker_usage *used)
+{
+    struct placement_view view;
+    placement_view(&worker->places, &client->place, timeline_now(), &view);
+    *used = (struct proto_worker_usage){.multiprocessors = view.multiprocessors,
+                                        .throttled_threads = view.held_ns};
+    account_collect(&worker->account);
+    gate_charge_usage(&worker->gate);
+    gate_read_usage(&worker->gate, client, used);
+    pthread_mutex_lock(&client->lock);
+    used->launches = client->usage.launches;
+    used->copies = client->usage.copies;
+    used->copied_bytes = client->usage.copied_bytes;
+    used->gpu_nanoseconds =
+        atomic_load_explicit(&client->usage.gpu_nanoseconds, memory_order_relaxed);
+    memcpy(used->waits, client->usage.waits, sizeof used->waits);
+    used->in_flight = client_in_flight(client);
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        used->streams += client->streams[i].state != STREAM_FREE;
+    pthread_mutex_unlock(&client->lock);
+    used->shared_queues = stream_pool_shared(&worker->pool, client);
+}
+
+int control_client_usage(struct request *request)
+{
+    struct proto_worker_usage used;
+    control_client_used(request->worker, request->client, &used);
+    return request_answer(request, PROTO_WORKER_USAGE, &used);
+}
+
+int control_client_link(struct request *request)
+{
+    const struct proto_worker_link *wanted = request->body;
+    struct client *client = request->client;
+    struct link link = {.shadows = SHM_NONE, .streams = wanted->streams};
+    int fd = channel_take_fd(request->message, 0);
+    if (client->objects.link_count == CLIENT_LINKS_MAX) {
+        close(fd);
+        return request_refuse(request, PROTO_ERROR_TOO_MANY_OBJECTS,
+                              "the client has as many links as it may have");
+    }
+    int adopted = shm_adopt(&link.shadows, fd, wanted->streams * sizeof(uint64_t), false);
+    if (adopted < 0) {
+        close(fd);
+        return request_refuse(request, error_from_errno(adopted),
+                              "the linked timelines can't be used");
+    }
+    /* The mapping is enough, and descriptors are what this process runs out of first. */
+    close(link.shadows.fd);
+    link.shadows.fd = -1;
+    pthread_mutex_lock(&client->lock);
+    struct link *links =
+        realloc(client->objects.links, (client->objects.link_count + 1) * sizeof *links);
+    if (links) {
+        client->objects.links = links;
+        links[client->objects.link_count++] = link;
+    }
+    struct proto_linked linked = {.link = client->objects.link_count};
+    pthread_mutex_unlock(&client->lock);
+    if (!links) {
+        shm_release(&link.shadows);
+        return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for a link");
+    }
+    return request_answer(request, PROTO_LINKED, &linked);
+}
+
+/* ---- its end ---- */
+
+static void free_all_memory(struct client *client)
+{
+    struct refusal why;
+    while (client->objects.range_count) {
+        struct range range = client->objects.ranges[client->objects.range_count - 1];
+        uint64_t count = range.end - range.start;
+        if (range.kind == RANGE_DEVICE && client_memory_unmap(client, range.start, count, &why)) {
+            log_error("client %u: %s: 0x%llx is lost until this worker ends", client->number,
+                      why.text, (unsigned long long)range.start);
+            client_memory_forget(client, range.start, count);
+        } else if (range.kind != RANGE_DEVICE) {
+            client_memory_host_unmap(client, range.start, count, &why);
+        }
+    }
+}
+
+void control_client_drop(struct worker *worker, struct client *client)
+{
+    worker_remove_client(worker, client);
+    stream_priority_assign(worker);
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        stream_pool_unbind(&worker->pool, &client->streams[i]);
+        /* Nothing more will ever be reached: a client's ring on another device that waits for it
+         * must not hang. */
+        client_stream_set_reached(&client->streams[i], UINT64_MAX);
+    }
+    account_forget(&worker->account, client);
+    stream_pool_forget(&worker->pool, client);
+    while (client->shared.frees) {
+        struct retirement *request = client->shared.frees;
+        client->shared.frees = request->next;
+        free(request);
+    }
+    client->shared.frees_end = &client->shared.frees;
+    client_module_destroy_all(client); /* with its variables' ranges */
+    free_all_memory(client);
+    for (uint32_t i = 0; i < client->objects.event_count; i++)
+        if (client->objects.events[i].handle)
+            client_event_forget(client, i + 1);
+    control_share_give_back(worker, client);
+    client_destroy(client);
+}
+
+static bool all_quiet(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->client_count; i++)
+        if (!client_is_quiet(worker->clients[i]))
+            return false;
+    return true;
+}
+
+bool control_client_drop_all(struct worker *worker)
+{
+    uint64_t end = timeline_now() + 1000000000u;
+    loader_stop(&worker->loader);
+    loader_stop(&worker->clearer);
+    submitter_stop(&worker->submitter);
+    while (!all_quiet(worker)) {
+        if (timeline_now() > end || atomic_load(&worker->failed))
+            return false;
+        usleep(1000);
+    }
+    completer_stop(&worker->completer);
+    while (worker->client_count) {
+        struct client *client = worker->clients[worker->client_count - 1];
+        /* The submitter has ended: its step is taken here. */
+        pthread_mutex_lock(&client->lock);
+        if (client_state(client) != CLIENT_LEFT) {
+            client_state_set(client, CLIENT_LEAVING);
+            client_state_set(client, CLIENT_LEFT);
+        }
+        pthread_mutex_unlock(&client->lock);
+        control_client_drop(worker, client);
+    }
+    return true;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * control_memory: the messages about a client's device memory and host buffers, and
+ * about when its work is done. Control thread. Each returns 0, or -errno if no answer
+ * can be sent; new memory is answered for when it has been cleared.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_MEMORY_H
+#define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_MEMORY_H
+
+#include "server/worker/control/request.h"
+
+int control_memory_map(struct request *request);
+int control_memory_unmap(struct request *request);
+int control_memory_host_map(struct request *request);
+int control_memory_host_unmap(struct request *request);
+int control_memory_quiesce(struct request *request);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/control/control_retire.h"
+
+#include <stdlib.h>
+
+#include "server/worker/client/client_memory.h"
+#include "server/worker/code/client_module.h"
+#include "server/worker/control/reply.h"
+
+static uint32_t carry_out(struct client *client, const struct retirement *request,
+                          struct refusal *why)
+{
+    switch (request->kind) {
+    case RETIRE_NOTHING:
+        return 0;
+    case RETIRE_DEVICE:
+        return client_memory_unmap(client, request->address, request->count, why);
+    case RETIRE_HOST:
+        return client_memory_host_unmap(client, request->address, request->count, why);
+    case RETIRE_MODULE:
+        client_module_destroy(client, client_module_find(client, request->handle));
+        return 0;
+    case RETIRE_EVENT:
+        client_event_forget(client, request->handle);
+        return 0;
+    }
+    return PROTO_ERROR_UNKNOWN;
+}
+
+int control_retire_finish(struct worker *worker, struct client *client)
+{
+    for (;;) {
+        pthread_mutex_lock(&client->lock);
+        struct retirement *request = retire_take(client);
+        pthread_mutex_unlock(&client->lock);
+        if (!request)
+            return 0;
+        struct refusal why = {""};
+        uint32_t refused = carry_out(client, request, &why);
+        uint32_t serial = request->serial;
+        free(request);
+        int error = 0;
+        if (refused)
+            error = reply_refuse(worker, serial, client->number, refused, why.text);
+        else if (serial)
+            error = reply_send(worker, PROTO_DONE, serial, client->number, NULL);
+        if (error < 0)
+            return error;
+    }
+}
+
+int control_retire_answer(const struct request *request, const struct retirement *asked)
+{
+    if (!asked)
+        return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
+    wake_completer(&request->worker->wake, true);
+    return control_retire_finish(request->worker, request->client);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/control/control_share.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/timeline.h"
+#include "server/worker/control/control_trace.h"
+#include "server/worker/sharing/stream_priority.h"
+#include "server/worker/sharing/client_partition.h"
+
+int control_share_answer(const struct request *request, const struct client *client)
+{
+    struct worker *worker = request->worker;
+    struct placement_view view;
+    placement_view(&worker->places, &client->place, timeline_now(), &view);
+    struct proto_worker_attached attached = {
+        .multiprocessors = view.most,
+        .partitioned = worker->partitions.supported,
+    };
+    _Static_assert(sizeof attached.atoms == sizeof view.atoms.bits, "the same atoms");
+    memcpy(attached.atoms, view.atoms.bits, sizeof attached.atoms);
+    return request_answer(request, PROTO_WORKER_ATTACHED, &attached);
+}
+
+/* Where multiprocessors can't be divided, their limit holds as a part of the device's time. */
+static struct scheduler_limits time_limits(const struct worker *worker, uint32_t threads,
+                                           uint32_t time_request, uint32_t time_limit,
+                                           uint32_t priority)
+{
+    return (struct scheduler_limits){.request = time_request,
+                                     .limit = time_limit,
+                                     .duty = worker->partitions.supported ? PLAN_WHOLE : threads,
+                                     .level = priority};
+}
+
+/* Puts a client where it belongs now, if there is room for it. */
+static uint32_t apply_placement(struct worker *worker, struct client *client)
+{
+    struct partition *to;
+    uint32_t error = control_share_make_partitions(worker);
+    pthread_mutex_lock(&client->lock);
+    enum placement_answer said = placement_apply(&worker->places, &client->place, &to);
+    if (said == PLACEMENT_MOVE)
+        client_partition_move(worker, client, to);
+    pthread_mutex_unlock(&client->lock);
+    return said == PLACEMENT_HOLD && error ? error : 0;
+}
+
+uint32_t control_share_take(struct worker *worker, struct client *client,
+                            const struct proto_worker_attach *wanted, char *why, size_t why_size)
+{
+    struct scheduler_limits time =
+        time_limits(worker, wanted->thread_percentage, wanted->time_request, wanted->time_limit,
+                    wanted->priority);
+    struct placement_view view;
+    if (placement_add(&worker->places, &client->place, wanted->thread_request,
+                      wanted->thread_percentage, why, why_size))
+        return PROTO_ERROR_INVALID_VALUE;
+    placement_view(&worker->places, &client->place, timeline_now(), &view);
+    if (gate_add(&worker->gate, client, &time, &view.atoms, why, why_size)) {
+        placement_remove(&worker->places, &client->place);
+        return PROTO_ERROR_INVALID_VALUE;
+    }
+    gate_set_owner(&worker->gate, client, wanted->owner);
+    /* Others' work may have moved it while the gate did not know it. */
+    placement_notify(&worker->places, &client->place);
+    uint32_t error = apply_placement(worker, client);
+    if (error) {
+        snprintf(why, why_size, "no partition could be made");
+        control_share_give_back(worker, client);
+    }
+    return error;
+}
+
+void control_share_give_back(struct worker *worker, struct client *client)
+{
+    gate_remove(&worker->gate, client);
+    placement_remove(&worker->places, &client->place);
+    worker_reschedule(worker);
+    if (client->shared.partition)
+        partition_put(&worker->partitions, client->shared.partition);
+    client->shared.partition = NULL;
+}
+
+static uint32_t change_limits(struct worker *worker, struct client *client,
+                              const struct proto_worker_limits *wanted, char *why, size_t why_size)
+{
+    /* Only this thread changes what was asked. */
+    struct scheduler_limits old_time = client->gate.scheduled.limits;
+    uint32_t old_request = client->place.share.request, old_limit = client->place.share.limit;
+    struct scheduler_limits time =
+        time_limits(worker, wanted->thread_percentage, wanted->time_request, wanted->time_limit,
+                    wanted->priority);
+    char unused[SHARE_WHY];
+    if (placement_update(&worker->places, &client->place, wanted->thread_request,
+                         wanted->thread_percentage, why, why_size))
+        return PROTO_ERROR_INVALID_VALUE;
+    uint32_t error = PROTO_ERROR_INVALID_VALUE;
+    if (gate_set_limits(&worker->gate, client, &time, why, why_size) == 0) {
+        error = apply_placement(worker, client);
+        if (error) {
+            gate_set_limits(&worker->gate, client, &old_time, unused, sizeof unused);
+            snprintf(why, why_size, "no partition could be made");
+        }
+    }
+    if (error) {
+        placement_update(&worker->places, &client->place, old_request, old_limit, unused,
+                         sizeof unused);
+        apply_placement(worker, client);
+        return error;
+    }
+    client->control.priority = wanted->priority;
+    stream_priority_assign(worker);
+    return 0;
+}
+
+int control_share_change(struct request *request)
+{
+    char why[SCHEDULER_WHY];
+    uint32_t error =
+        change_limits(request->worker, request->client, request->body, why, sizeof why);
+    worker_reschedule(request->worker);
+    return error ? request_refuse(request, error, why)
+                 : control_share_answer(request, request->client);
+}
+
+int control_share_schedule(struct request *request)
+{
+    struct worker *worker = request->worker;
+    const struct proto_worker_schedule *wanted = request->body;
+    struct scheduler_settings settings;
+    char why[SCHEDULER_WHY];
+    scheduler_defaults(&settings);
+    settings.mode = (enum scheduler_mode)wanted->mode;
+    settings.precision = wanted->precision;
+    settings.lease_ns = wanted->lease;
+    settings.quantum_ns = wanted->quantum;
+    int refused = gate_set_schedule(&worker->gate, &settings, why, sizeof why);
+    worker_reschedule(worker);
+    if (!refused)
+        control_trace_mode(worker, wanted->mode);
+    return refused ? request_refuse(request, PROTO_ERROR_INVALID_VALUE, why)
+                   : request_done(request);
+}
+
+/* ---- partitions ---- */
+
+uint32_t control_share_make_partitions(struct worker *worker)
+{
+    struct share_set atoms;
+    struct placement *place;
+    while ((place = placements_to_make(&worker->places, &atoms))) {
+        struct client *client = (struct client *)((char *)place - offsetof(struct client, place));
+        struct partition *partition;
+        uint32_t error = partition_get(&worker->partitions, &atoms, &partition);
+        if (error) {
+            placements_made(&worker->places, place, NULL);
+            return error;
+        }
+        /* Made here so that the submitter need not; if it can't be made the submitter shares one.
+         */
+        cuda_result made =
+            stream_pool_prepare(&worker->pool, partition, client->streams[0].priority);
+        if (cuda_error_is_sticky(made))
+            worker_fail(worker, made, "making a stream");
+        placements_made(&worker->places, place, partition);
+    }
+    return 0;
+}
+
+/* Rings keep their CUstream when their work is done, for the next time. */
+static void leave_old_partitions(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        pthread_mutex_lock(&client->lock);
+        stream_pool_leave(&worker->pool, client);
+        pthread_mutex_unlock(&client->lock);
+    }
+}
+
+/* Returns whether there are more than should be kept. */
+static bool drop_unused(struct worker *worker)
+{
+    struct partition *partition;
+    while ((partition = partition_take_unused(&worker->partitions))) {
+        if (!stream_pool_drained(&worker->pool, partition))
+            leave_old_partitions(worker);
+        if (!stream_pool_drained(&worker->pool, partition)) {
+            partition_return(&worker->partitions, partition);
+            return true;
+        }
+        stream_pool_drop(&worker->pool, partition);
+        partition_destroy(&worker->partitions, partition);
+    }
+    return false;
+}
+
+bool control_share_finish(struct worker *worker)
+{
+    uint32_t error = control_share_make_partitions(worker);
+    if (error && error != worker->placement_error)
+        log_warning("device %u: a client can't be put on other multiprocessors yet: %s",
+                    worker->device.info.device, error_sentence(error));
+    worker->placement_error = error;
+    return drop_unused(worker) || error;
+}

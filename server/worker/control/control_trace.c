@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/control/control_trace.h"
+
+#include <errno.h>
+
+#include "common/error.h"
+#include "common/timeline.h"
+#include "server/worker/trace.h"
+#include "server/worker/control/reply.h"
+#include "server/worker/sharing/client_partition.h"
+
+void control_trace_mode(struct worker *worker, uint32_t mode)
+{
+    uint64_t now = timeline_now();
+    struct proto_trace_record record = {.kind = TRACE_MODE, .value = mode, .from = now, .to = now};
+    trace_add(&worker->trace, &record);
+}
+
+/* Where everybody is as it begins. */
+static void write_shares(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        pthread_mutex_lock(&client->lock);
+        client_partition_trace(worker, client);
+        pthread_mutex_unlock(&client->lock);
+    }
+}
+
+/* Who still waits for multiprocessors as it ends. */
+static void write_held(struct worker *worker)
+{
+    uint64_t now = timeline_now();
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct placement_view view;
+        placement_view(&worker->places, &worker->clients[i]->place, now, &view);
+        if (view.held_since)
+            client_partition_trace_held(worker, worker->clients[i], view.held_since, now);
+    }
+}
+
+int control_trace_start(struct worker *worker, struct channel_message *message)
+{
+    const struct proto_worker_trace_start *wanted = message->body;
+    const struct partitions *partitions = &worker->partitions;
+    struct trace_device device = {
+        .mode = worker->gate.scheduler.settings.mode, /* changed by this thread alone */
+        .atoms = partitions->count,
+        .atom_multiprocessors = partitions->atom_size,
+        .remainder = partitions->remainder,
+    };
+    account_trace_begin(&worker->account);
+    int started = trace_start(&worker->trace, channel_take_fd(message, 0), wanted->count, &device);
+    if (started < 0)
+        return reply_refuse(worker, message->header.serial, 0,
+                            started == -EBADF || started == -EINVAL ? PROTO_ERROR_INVALID_VALUE
+                                                                    : error_from_errno(started),
+                            "the memory for a trace can't be used");
+    gate_trace_started(&worker->gate);
+    write_shares(worker);
+    return reply_send(worker, PROTO_DONE, message->header.serial, 0, NULL);
+}
+
+int control_trace_stop(struct worker *worker, const struct channel_message *message)
+{
+    gate_trace_stopping(&worker->gate);
+    write_held(worker);
+    account_trace_end(&worker->account);
+    trace_stop(&worker->trace);
+    return reply_send(worker, PROTO_DONE, message->header.serial, 0, NULL);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/control/reply.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "common/channel.h"
+#include "common/error.h"
+
+int reply_send_with(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
+                    const void *body, const void *tail, size_t tail_bytes, const int *fds,
+                    unsigned fd_count)
+{
+    for (;;) {
+        int error = channel_send(worker->channel, opcode, serial, client, body, tail, tail_bytes,
+                                 fds, fd_count);
+        if (error != -EAGAIN)
+            return error;
+        struct pollfd room = {.fd = worker->channel, .events = POLLOUT};
+        if (poll(&room, 1, -1) < 0 && errno != EINTR)
+            return -errno;
+    }
+}
+
+int reply_send(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
+               const void *body)
+{
+    return reply_send_with(worker, opcode, serial, client, body, NULL, 0, NULL, 0);
+}
+
+int reply_refuse(struct worker *worker, uint32_t serial, uint32_t client, uint32_t error,
+                 const char *text)
+{
+    struct proto_failed failed = {.error = error ? error : PROTO_ERROR_UNKNOWN};
+    /* A driver call of this thread may be the first to learn that the context is lost. "unknown"
+     * also stands for results that the error table lacks, so it proves nothing. */
+    if (error != PROTO_ERROR_UNKNOWN && cuda_error_is_sticky((cuda_result)error))
+        worker_fail(worker, (cuda_result)error, "a request");
+    strncpy(failed.text, text, sizeof failed.text - 1);
+    /* The text may quote a client; the receiver would refuse control characters. */
+    for (char *c = failed.text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return reply_send(worker, PROTO_FAILED, serial, client, &failed);
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/run/command.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "server/worker/client/client_memory.h"
+#include "server/worker/code/client_module.h"
+#include "server/worker/sharing/stream_pool.h"
+
+cuda_result command_open(struct command *command, const struct gpu *device, struct account *account)
+{
+    *command = (struct command){.cuda = device->cuda, .account = account};
+    for (size_t i = 0; i < sizeof command->order / sizeof *command->order; i++) {
+        cuda_result result =
+            device->cuda->cuEventCreate(&command->order[i], CUDA_EVENT_DISABLE_TIMING);
+        if (result != CUDA_OK) {
+            command_close(command);
+            return result;
+        }
+    }
+    return CUDA_OK;
+}
+
+void command_close(struct command *command)
+{
+    for (size_t i = 0; i < sizeof command->order / sizeof *command->order; i++) {
+        if (command->order[i])
+            command->cuda->cuEventDestroy(command->order[i]);
+        command->order[i] = NULL;
+    }
+}
+
+cuda_event command_event(struct command *command)
+{
+    return command->order[command->order_next++ % (sizeof command->order / sizeof *command->order)];
+}
+
+__attribute__((format(printf, 3, 4))) static int
+note_violation(struct client_stream *stream, uint32_t error, const char *format, ...)
+{
+    struct client *client = stream->client;
+    char what[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    client->shared.violation = error;
+    snprintf(client->shared.violation_text, sizeof client->shared.violation_text,
+             "client %u, stream %u, command %llu: %s", client->number, stream->index,
+             (unsigned long long)stream->ring.value + 1, what);
+    return COMMAND_VIOLATION;
+}
+
+/* A result of the driver: nothing, the stream's own misfortune, or the end of the context. */
+static int settle_result(struct command *command, struct client_stream *stream, cuda_result result,
+                         const char *during)
+{
+    if (result == CUDA_OK)
+        return 0;
+    if (cuda_error_is_sticky(result)) {
+        command->fatal = result;
+        command->during = during;
+        return COMMAND_FATAL;
+    }
+    client_stream_report(stream, error_from_cuda((int)result));
+    return 0;
+}
+
+/* Whether an object that may be on its way out can still be named by this command. */
+static bool is_alive(const struct retirement *dying, const struct client_stream *stream)
+{
+    return !dying || retire_covers(dying, stream->index, stream->ring.value + 1);
+}
+
+/* Before the batch's first command that makes the device work. */
+static void begin_work(struct command *command, struct client_stream *stream)
+{
+    if (!stream->span)
+        account_begin(command->account, stream);
+}
+
+/* ---- launch ---- */
+
+static int run_launch(struct command *command, struct client_stream *stream,
+                      const struct proto_command_launch *launch)
+{
+    struct client *client = stream->client;
+    uint32_t index = launch->function - 1;
+    if (index >= client->objects.function_count || !client->objects.functions[index].module ||
+        !is_alive(client_module_dying(client->objects.functions[index].module), stream))
+        return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
+                              "launch.function: %u is no kernel of this client", launch->function);
+    const struct function *function = &client->objects.functions[index];
+    uint32_t threads = (uint32_t)launch->block[0] * launch->block[1] * launch->block[2];
+    if (threads > function->block_threads)
+        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
+                              "launch.block: %u threads, but the kernel takes at most %u", threads,
+                              function->block_threads);
+    if (launch->parameter_bytes != function->parameter_bytes)
+        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
+                              "launch.parameter_bytes: %u, but the kernel has %u",
+                              launch->parameter_bytes, function->parameter_bytes);
+    if (launch->shared_bytes > function->dynamic_bytes)
+        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
+                              "launch.shared_bytes: %u, but the kernel may have at most %u",
+                              launch->shared_bytes, function->dynamic_bytes);
+    size_t bytes = launch->parameter_bytes;
+    const void *parameters = launch->inline_parameters;
+    if (bytes > PROTO_PARAMETERS_INLINE) {
+        if (!ring_arena_copy(&stream->ring, launch->parameter_offset, (uint32_t)bytes,
+                             command->parameters))
+            return note_violation(
+                stream, PROTO_ERROR_INVALID_VALUE,
+                "launch.parameter_offset: %u and %zu bytes leave the ring's arena",
+                launch->parameter_offset, bytes);
+        parameters = command->parameters;
+    }
+    void *extra[] = {CUDA_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)parameters,
+                     CUDA_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CUDA_LAUNCH_PARAM_END};
+    begin_work(command, stream);
+    cuda_result result = command->cuda->cuLaunchKernel(
+        function->handle, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
+        launch->block[1], launch->block[2], launch->shared_bytes, stream->bound->handle, NULL,
+        bytes ? extra : NULL);
+    client->usage.launches++;
+    return settle_result(command, stream, result, "a launch");
+}
+
+/* ---- copies and fills ---- */
+
+/* A copy takes as much of its client's turn as the launches that fit into its time. */
+#define BYTES_A_COMMAND (UINT64_C(256) << 10)
+#define WEIGHT_MAX      1024
+
+static void add_weight(struct command *command, uint64_t bytes)
+{
+    uint64_t weight = bytes / BYTES_A_COMMAND;
+    command->weight += weight > WEIGHT_MAX ? WEIGHT_MAX : (uint32_t)weight;
+}
+
+static bool range_alive(const struct client_stream *stream, uint64_t address, uint64_t count)
+{
+    const struct range *range = client_memory_range_find(stream->client, address, count);
+    return range && is_alive(range->dying, stream);
+}
+
+static int run_copy(struct command *command, struct client_stream *stream,
+                    const struct proto_command_copy *copy)
+{
+    if (copy->count == 0)
+        return 0;
+    if (!range_alive(stream, copy->destination, copy->count))
+        return note_violation(
+            stream, PROTO_ERROR_INVALID_HANDLE,
+            "copy.destination: 0x%llx and %llu bytes are not memory of this client",
+            (unsigned long long)copy->destination, (unsigned long long)copy->count);
+    if (!range_alive(stream, copy->source, copy->count))
+        return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
+                              "copy.source: 0x%llx and %llu bytes are not memory of this client",
+                              (unsigned long long)copy->source, (unsigned long long)copy->count);
+    /* Both lie in memory, so neither sum overflows. */
+    if (copy->source < copy->destination + copy->count &&
+        copy->destination < copy->source + copy->count)
+        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
+                              "copy: 0x%llx and 0x%llx overlap within %llu bytes",
+                              (unsigned long long)copy->destination,
+                              (unsigned long long)copy->source, (unsigned long long)copy->count);
+    begin_work(command, stream);
+    stream->client->usage.copies++;
+    stream->client->usage.copied_bytes += copy->count;
+    add_weight(command, copy->count);
+    cuda_result result = command->cuda->cuMemcpyAsync(copy->destination, copy->source, copy->count,
+                                                      stream->bound->handle);
+    return settle_result(command, stream, result, "a copy");
+}
+
+static int run_fill(struct command *command, struct client_stream *stream,
+                    const struct proto_command_fill *fill)
+{
+    const struct cuda_driver *cuda = command->cuda;
+    uint64_t bytes;
+    if (fill->width != 1 && fill->width != 2 && fill->width != 4)
+        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
+                              "fill.width: %u is neither 1, 2 nor 4", fill->width);
+    if (fill->destination % fill->width)
+        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
+                              "fill.destination: 0x%llx is not a multiple of the width %u",
+                              (unsigned long long)fill->destination, fill->width);
+    if (fill->count == 0)
+        return 0;
+    if (__builtin_mul_overflow(fill->count, (uint64_t)fill->width, &bytes) ||
+        !range_alive(stream, fill->destination, bytes))
+        return note_violation(
+            stream, PROTO_ERROR_INVALID_HANDLE,
+            "fill.destination: 0x%llx and %llu elements of %u bytes are not memory of "
+            "this client",
+            (unsigned long long)fill->destination, (unsigned long long)fill->count, fill->width);
+    begin_work(command, stream);
+    stream->client->usage.copies++;
+    stream->client->usage.copied_bytes += bytes;
+    add_weight(command, bytes);
+    cuda_stream on = stream->bound->handle;
+    cuda_result result;
+    if (fill->width == 1)
+        result =
+            cuda->cuMemsetD8Async(fill->destination, (unsigned char)fill->value, fill->count, on);
+    else if (fill->width == 2)
+        result =
+            cuda->cuMemsetD16Async(fill->destination, (unsigned short)fill->value, fill->count, on);
+    else
+        result = cuda->cuMemsetD32Async(fill->destination, fill->value, fill->count, on);
+    return settle_result(command, stream, result, "a fill");
+}
+
+/* ---- waits ---- */
+
+/* Whether stream `to` can be reached from `from` over what held rings wait for. */
+static bool waits_for(const struct client *client, uint32_t from, uint32_t to, uint64_t *seen,
+                      uint32_t *stack)
+{
+    uint32_t depth = 0;
+    stack[depth++] = from;
+    while (depth) {
+        uint32_t at = stack[--depth];
+        if (at == to)
+            return true;
+        if (bits_test(seen, at) || !bits_test(client->shared.blocked_rings, at))
+            continue;
+        bits_set(seen, at);
+        const struct stream_dependencies *hold = &client->streams[at].blocked_on;
+        for (uint32_t i = 0; i < hold->count; i++) {
+            const struct proto_dependency *on = &hold->on[i];
+            if (!on->link && client->streams[on->stream].ring.value < on->value)
+                stack[depth++] = on->stream;
+        }
+    }
+    return false;
+}
+
+static int check_dependency(struct client_stream *stream, uint32_t i,
+                            const struct proto_dependency *on)
+{
+    struct client *client = stream->client;
+    if (on->link) {
+        if (on->link > client->objects.link_count)
+            return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
+                                  "wait.link%u: there is no link %u", i, on->link);
+        if (on->stream >= client->objects.links[on->link - 1].streams)
+            return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
+                                  "wait.stream%u: link %u has no stream %u", i, on->link,
+                                  on->stream);
+        return 0;
+    }
+    if (on->stream >= client->stream_count)
+        return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
+                              "wait.stream%u: %u is no stream of this client", i, on->stream);
+    const struct client_stream *source = &client->streams[on->stream];
+    bool never = source->state == STREAM_FREE
+                     ? on->value > source->ring.value
+                     : source->state == STREAM_CLOSING && on->value > source->limit;
+    if (never)
+        return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
+                              "wait.value%u: stream %u is destroyed and will never reach %llu", i,
+                              on->stream, (unsigned long long)on->value);
+    if (source == stream && on->value > stream->ring.value)
+        return note_violation(stream, PROTO_ERROR_DEPENDENCY_CIRCLE,
+                              "wait.value%u: the stream waits for its own value %llu", i,
+                              (unsigned long long)on->value);
+    return 0;
+}
+
+static int check_circle(struct client_stream *stream)
+{
+    struct client *client = stream->client;
+    for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
+        const struct proto_dependency *on = &stream->blocked_on.on[i];
+        uint64_t seen[CLIENT_STREAM_WORDS] = {0};
+        /* Each stream is expanded once and pushes at most three. */
+        uint32_t stack[3 * PROTO_STREAMS_MAX + 1];
+        if (on->link || client->streams[on->stream].ring.value >= on->value)
+            continue;
+        if (waits_for(client, on->stream, stream->index, seen, stack))
+            return note_violation(stream, PROTO_ERROR_DEPENDENCY_CIRCLE,
+                                  "wait: streams %u and %u wait for each other", stream->index,
+                                  on->stream);
+    }
+    return 0;
+}
+
+/* On the device: stream waits for what has been handed to the source's CUstream. */
+static cuda_result order_after(struct command *command, struct client_stream *stream,
+                               const struct client_stream *source)
+{
+    cuda_event event = command_event(command);
+    cuda_result result = command->cuda->cuEventRecord(event, source->bound->handle);
+    if (result == CUDA_OK)
+        result = command->cuda->cuStreamWaitEvent(stream->bound->handle, event, 0);
+    return result;
+}
+
+static void read_dependencies(struct stream_dependencies *hold,
+                              const struct proto_command_wait *wait)
+{
+    hold->count = wait->count;
+    hold->on[0] = (struct proto_dependency){wait->stream0, wait->link0, wait->value0};
+    hold->on[1] = (struct proto_dependency){wait->stream1, wait->link1, wait->value1};
+    hold->on[2] = (struct proto_dependency){wait->stream2, wait->link2, wait->value2};
+}
+
+static int run_wait(struct command *command, struct client_stream *stream,
+                    const struct proto_command_wait *wait)
+{
+    struct client *client = stream->client;
+    read_dependencies(&stream->blocked_on, wait);
+    for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
+        int checked = check_dependency(stream, i, &stream->blocked_on.on[i]);
+        if (checked)
+            return checked;
+    }
+    if (!client_stream_may_go_on(stream)) {
+        int circle = check_circle(stream);
+        return circle ? circle : COMMAND_BLOCKED;
+    }
+    for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
+        const struct proto_dependency *on = &stream->blocked_on.on[i];
+        const struct client_stream *source = &client->streams[on->link ? 0 : on->stream];
+        if (on->link || source == stream || client_stream_reached(source) >= on->value)
+            continue;
+        if (!source->bound || source->bound == stream->bound)
+            continue; /* one CUstream keeps the order by itself */
+        cuda_result result = order_after(command, stream, source);
+        if (result != CUDA_OK) {
+            /* Going on without the order would be a wrong result: the context is given up. */
+            command->fatal = result;
+            command->during = "ordering two streams";
+            return COMMAND_FATAL;
+        }
+    }
+    return 0;
+}
+
+/* ---- the rest ---- */
+
+static int run_event_record(struct command *command, struct client_stream *stream,
+                            const struct proto_command_event_record *record)
+{
+    struct client *client = stream->client;
+    uint32_t index = record->event - 1;
+    if (index >= client->objects.event_count || !client->objects.events[index].handle ||
+        !is_alive(client->objects.events[index].dying, stream))
+        return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
+                              "event_record.event: %u is no event of this client", record->event);
+    client->objects.events[index].recorded = true;
+    cuda_result result =
+        command->cuda->cuEventRecord(client->objects.events[index].handle, stream->bound->handle);
+    return settle_result(command, stream, result, "recording an event");
+}
+
+int command_run(struct command *command, struct client_stream *stream,
+                const struct ring_descriptor *descriptor)
+{
+    const char *wrong = proto_command_check(descriptor->bytes);
+    if (wrong)
+        return note_violation(stream, PROTO_ERROR_PROTOCOL_VIOLATION, "%s", wrong);
+    switch (*(const uint16_t *)descriptor->bytes) {
+    case PROTO_COMMAND_LAUNCH:
+        return run_launch(command, stream, (const void *)descriptor->bytes);
+    case PROTO_COMMAND_COPY:
+        return run_copy(command, stream, (const void *)descriptor->bytes);
+    case PROTO_COMMAND_FILL:
+        return run_fill(command, stream, (const void *)descriptor->bytes);
+    case PROTO_COMMAND_WAIT:
+        return run_wait(command, stream, (const void *)descriptor->bytes);
+    case PROTO_COMMAND_EVENT_RECORD:
+        return run_event_record(command, stream, (const void *)descriptor->bytes);
+    case PROTO_COMMAND_NOP:
+    default: /* proto_command_check knows no others */
+        return 0;
+    }
+}
+
+int command_complete(struct command *command, struct client_stream *stream)
+{
+    uint64_t value = stream->ring.value;
+    if (stream->span)
+        account_end(command->account, stream, value);
+    /* The client's word first: who sees the private shadow move may wake sleepers on the other. */
+    cuda_mem_op_params writes[2] = {
+        {.write_value = {.operation = CUDA_MEM_OP_WRITE_VALUE_64,
+                         .address = client_stream_status_address(stream),
+                         .value64 = value}},
+        {.write_value = {.operation = CUDA_MEM_OP_WRITE_VALUE_64,
+                         .address = client_stream_shadow_address(stream),
+                         .value64 = value}},
+    };
+    atomic_store(&stream->written, value);
+    cuda_result result = command->cuda->cuStreamBatchMemOp(stream->bound->handle, 2, writes, 0);
+    if (result == CUDA_OK)
+        return 0;
+    /* Without its completion nobody would ever wake: whatever the reason, the context is given up.
+     */
+    command->fatal = result;
+    command->during = "writing a completion";
+    return COMMAND_FATAL;
+}

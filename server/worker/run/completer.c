@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/run/completer.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/timeline.h"
+#include "server/worker/worker.h"
+
+#define YIELD_NS       5000    /* first looks follow each other at once, but let others run */
+#define PAUSE_FIRST_NS 20000   /* about what a sleep costs anyway */
+#define PAUSE_MAX_NS   500000  /* no sleeper is woken later than this */
+#define PAUSE_MIN_NS   30000   /* where the device idles until then */
+#define TICK_NS        5000000 /* how often a busy device is asked whether it lives */
+#define TICKS_MAX      4       /* ticks without work before it goes to sleep */
+
+static void wake_all(struct completer *completer)
+{
+    for (uint32_t i = 0; i < completer->wake_count; i++)
+        timeline_wake(completer->wakes[i]);
+    completer->wake_count = 0;
+}
+
+static void wake_later(struct completer *completer, const struct client_stream *stream)
+{
+    if (completer->wake_count == sizeof completer->wakes / sizeof *completer->wakes)
+        wake_all(completer);
+    completer->wakes[completer->wake_count++] = timeline_word(stream->ring.ring.status);
+}
+
+static void look_at_stream(struct completer *completer, struct client_stream *stream,
+                           struct completer_look *look)
+{
+    struct client *client = stream->client;
+    uint64_t reached = client_stream_reached(stream);
+    bool done = reached >= client_stream_written(stream);
+    if (reached != stream->woken)
+        look->progress = true;
+    /* When all is done sleepers are woken whatever they were woken for before: one may have
+     * announced itself since. It looks, and if it waits for more, its ring's next batch finds it.
+     */
+    if (stream->watched && (done || reached != stream->woken))
+        wake_later(completer, stream);
+    stream->woken = reached;
+    if (!done)
+        return;
+    bits_clear(client->shared.busy, stream->index);
+    if (stream->watched) {
+        stream->watched = false;
+        client->shared.watched_count--;
+    }
+}
+
+static bool any_closed(const struct client *client)
+{
+    for (uint32_t i = 0; client->shared.closing_count && i < client->stream_count; i++)
+        if (client_stream_has_ended(&client->streams[i]))
+            return true;
+    return false;
+}
+
+static bool any_linked_hold_over(const struct client *client)
+{
+    for (uint32_t i = bits_next(client->shared.blocked_rings, 0, client->stream_count);
+         client->shared.linked_count && i < client->stream_count;
+         i = bits_next(client->shared.blocked_rings, i + 1, client->stream_count))
+        if (client_stream_may_go_on(&client->streams[i]))
+            return true;
+    return false;
+}
+
+/* Things that go on in another thread once the device has come far enough. */
+static void look_at_waits(struct client *client, struct completer_look *look, bool *control,
+                          bool *submitter)
+{
+    bool leaving = client_state_is_leaving(client_state(client));
+    if (client_state_is_full(client_state(client)) &&
+        client_in_flight(client) <= client->gate.go_on_at) {
+        client_state_set(client,
+                         client_state(client) == CLIENT_FULL ? CLIENT_READY : CLIENT_ASLEEP);
+        client_signal_submitter(client);
+        *submitter = true;
+    }
+    if (any_linked_hold_over(client)) {
+        client_signal_submitter(client);
+        *submitter = true;
+    }
+    if (retire_any_ready(client) || any_closed(client) || (leaving && client_is_quiet(client)))
+        *control = true;
+    look->urgent |= client->shared.watched_count || client_state_is_full(client_state(client)) ||
+                    client->shared.linked_count || client->shared.frees ||
+                    client->shared.closing_count || leaving;
+}
+
+static void look_at_client(struct completer *completer, struct client *client,
+                           struct completer_look *look, bool *control, bool *submitter)
+{
+    struct completer_look own = {0};
+    pthread_mutex_lock(&client->lock);
+    bool busy = false;
+    for (uint32_t i = bits_next(client->shared.busy, 0, client->stream_count);
+         i < client->stream_count;
+         i = bits_next(client->shared.busy, i + 1, client->stream_count)) {
+        look_at_stream(completer, &client->streams[i], &own);
+        busy |= bits_test(client->shared.busy, i);
+    }
+    struct gate *gate = &completer->worker->gate;
+    if (own.progress)
+        gate_note_done(gate, client);
+    own.patience = PAUSE_MAX_NS;
+    if (client_state_is_full(client_state(client)) && client->gate.go_on_ns / 2 < own.patience)
+        own.patience = client->gate.go_on_ns / 2;
+    if (busy && gate_has_waiters(gate)) {
+        own.patience = 0;
+        own.urgent = true;
+    }
+    look_at_waits(client, &own, control, submitter);
+    if (!busy && bits_next(client->shared.ready, 0, client->stream_count) == client->stream_count)
+        placement_idle(&completer->worker->places, &client->place, timeline_now());
+    own.in_use = busy;
+    if (!busy && !own.urgent)
+        atomic_store(&client->signals.completer, 0);
+    pthread_mutex_unlock(&client->lock);
+    look->urgent |= own.urgent;
+    look->in_use |= own.in_use;
+    look->progress |= own.progress;
+    if (own.patience < look->patience)
+        look->patience = own.patience;
+}
+
+struct completer_look completer_look(struct completer *completer)
+{
+    struct worker *worker = completer->worker;
+    struct completer_look look = {.patience = PAUSE_MAX_NS};
+    bool control = false, submitter = false;
+    pthread_mutex_lock(&worker->clients_lock);
+    for (uint32_t i = 0; i < worker->client_count; i++)
+        if (atomic_load(&worker->clients[i]->signals.completer))
+            look_at_client(completer, worker->clients[i], &look, &control, &submitter);
+    /* The words belong to clients that only leave the table under this lock. */
+    wake_all(completer);
+    pthread_mutex_unlock(&worker->clients_lock);
+    if (control)
+        wake_control(&worker->wake);
+    if (submitter)
+        wake_submitter(&worker->wake);
+    if (look.progress)
+        worker_reschedule(worker);
+    return look;
+}
+
+static void tick_device(struct completer *completer, uint64_t now, bool in_use)
+{
+    struct worker *worker = completer->worker;
+    if (now - completer->checked < TICK_NS)
+        return;
+    completer->checked = now;
+    account_collect(&worker->account);
+    gate_charge_usage(&worker->gate);
+    placements_tick(&worker->places, now);
+    worker_reschedule(worker);
+    if (!in_use)
+        return;
+    cuda_result result = stream_pool_query(&worker->pool);
+    if (cuda_error_is_sticky(result))
+        worker_fail(worker, result, "work on the device");
+}
+
+/* Announces how it is going to rest, then looks once more, so that work which comes in between is
+ * either seen here or rings. */
+static void rest_until_woken(struct completer *completer, enum wake_rest how, uint64_t nanoseconds)
+{
+    struct wake *wake = &completer->worker->wake;
+    uint32_t seen = wake_completer_rests(wake, how);
+    struct completer_look look = completer_look(completer);
+    bool stay = look.urgent || (look.in_use && how == WAKE_ASLEEP) || atomic_load(&completer->stop);
+    if (!stay)
+        wake_completer_pause(wake, seen, nanoseconds);
+    wake_completer_up(wake);
+}
+
+static void watch_timelines(struct completer *completer)
+{
+    uint64_t since = timeline_now();
+    uint64_t pause = 0;
+    uint32_t idle_ticks = 0;
+    while (!atomic_load_explicit(&completer->stop, memory_order_relaxed)) {
+        struct completer_look look = completer_look(completer);
+        uint64_t now = timeline_now();
+        if (look.in_use || look.urgent)
+            idle_ticks = 0;
+        tick_device(completer, now, look.in_use);
+        if (look.progress) {
+            since = now;
+            pause = 0;
+        }
+        if (!look.urgent) {
+            bool asleep = !look.in_use && ++idle_ticks > TICKS_MAX;
+            rest_until_woken(completer, asleep ? WAKE_ASLEEP : WAKE_TICKING, asleep ? 0 : TICK_NS);
+            since = timeline_now();
+            pause = 0;
+        } else if (now - since < YIELD_NS) {
+            sched_yield();
+        } else {
+            pause = pause ? pause + pause / 2 : PAUSE_FIRST_NS;
+            if (pause > look.patience)
+                pause = look.patience > PAUSE_MIN_NS ? look.patience : PAUSE_MIN_NS;
+            struct timespec time = {.tv_nsec = (long)pause};
+            nanosleep(&time, NULL);
+        }
+    }
+}
+
+static void *completer_main(void *argument)
+{
+    struct completer *completer = argument;
+    /* The default slack of 50 us would more than double the first pauses. */
+    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+    cuda_result result = gpu_enter(&completer->worker->device);
+    if (result != CUDA_OK)
+        worker_fail(completer->worker, result, "entering the context");
+    else
+        watch_timelines(completer);
+    return NULL;
+}
+
+uint32_t completer_start(struct completer *completer, struct worker *worker, char *why,
+                         size_t why_size)
+{
+    *completer = (struct completer){.worker = worker};
+    int error = pthread_create(&completer->thread, NULL, completer_main, completer);
+    if (error) {
+        snprintf(why, why_size, "the completer thread: %s", strerror(error));
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    completer->running = true;
+    pthread_setname_np(completer->thread, "completer");
+    return 0;
+}
+
+void completer_stop(struct completer *completer)
+{
+    if (!completer->running)
+        return;
+    atomic_store(&completer->stop, 1);
+    wake_completer_always(&completer->worker->wake);
+    pthread_join(completer->thread, NULL);
+    completer->running = false;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/run/submitter.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "common/cpu.h"
+#include "common/doorbell.h"
+#include "common/timeline.h"
+#include "server/worker/worker.h"
+
+/* How long an idle submitter, and an idle client in its scan set, is kept awake: longer than the
+ * gap between two synchronous launches, far shorter than anything that would show as load. */
+#define SPIN_NS        50000
+#define SPINS_A_LOOK   32 /* between two looks at the clock */
+#define EVENTS_A_SLEEP 64
+#define FULL_ROUNDS    16
+
+/* ---- the scan set ---- */
+
+/* Without memory the client stays out. */
+static bool scan_set_add(struct submitter *submitter, struct client *client)
+{
+    if (submitter->scanned_count == submitter->scanned_room) {
+        uint32_t room = submitter->scanned_room ? submitter->scanned_room * 2 : 64;
+        struct client **active = realloc(submitter->scanned, room * sizeof *active);
+        if (!active)
+            return false;
+        submitter->scanned = active;
+        submitter->scanned_room = room;
+    }
+    client->submit.worked = false;
+    client->submit.last_work = submitter->now;
+    submitter->scanned[submitter->scanned_count++] = client;
+    return true;
+}
+
+static void scan_set_remove(struct submitter *submitter, uint32_t at)
+{
+    submitter->scanned[at] = submitter->scanned[--submitter->scanned_count];
+}
+
+/* A served client is in the scan set from now on, in this state. Under its lock. */
+static void scan_client(struct submitter *submitter, struct client *client, enum client_state to)
+{
+    struct proto_client_header *header = ring_client_header(client->rings.base);
+    if (!client_state_is_scanned(client_state(client))) {
+        /* Without memory it stays asleep; the next ring of its doorbell tries again. */
+        if (!scan_set_add(submitter, client)) {
+            doorbell_prepare_sleep(header);
+            client_state_set(client, CLIENT_ASLEEP);
+            return;
+        }
+        doorbell_cancel_sleep(header);
+    }
+    client_state_set(client, to);
+}
+
+/* The doorbell of a client outside the scan set was rung. What its rings hold is found by the next
+ * visit, but what is known of them stays true. */
+static void hear_doorbell(struct submitter *submitter, struct client *client)
+{
+    static const enum client_state heard[CLIENT_STATES] = {
+        [CLIENT_ASLEEP] = CLIENT_IDLE,
+        [CLIENT_PARKED] = CLIENT_FULL,
+        [CLIENT_HELD] = CLIENT_READY,
+    };
+    pthread_mutex_lock(&client->lock);
+    enum client_state to = heard[client_state(client)];
+    if (to)
+        scan_client(submitter, client, to);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* Whatever kept the client from going on may be over. */
+static void look_again(struct submitter *submitter, struct client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    if (client_state_is_served(client_state(client))) {
+        bool ready = submitter_find_ready(submitter, client);
+        scan_client(submitter, client, ready ? CLIENT_READY : CLIENT_IDLE);
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* Looks without a pause for the end of a lease's last work; true: there is one. */
+static bool await_lease(struct submitter *submitter)
+{
+    struct gate *gate = &submitter->worker->gate;
+    struct client *client = gate_find_ending(gate);
+    if (!client)
+        return false;
+    pthread_mutex_lock(&client->lock);
+    gate_note_done(gate, client);
+    pthread_mutex_unlock(&client->lock);
+    return true;
+}
+
+/* Clients that the gate has named. */
+static void look_at_named(struct submitter *submitter)
+{
+    struct client *client;
+    while ((client = gate_next_runnable(&submitter->worker->gate)))
+        look_again(submitter, client);
+}
+
+/* A client that is being detached: from now on nobody here knows it. */
+static void drop_client(struct submitter *submitter, struct client *client)
+{
+    for (uint32_t at = submitter->scanned_count; at-- > 0;)
+        if (submitter->scanned[at] == client)
+            scan_set_remove(submitter, at);
+    gate_drop(&submitter->worker->gate, client);
+    pthread_mutex_lock(&client->lock);
+    client_state_set(client, CLIENT_LEFT);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* Clients that the other threads have marked, or want dropped. */
+static void look_at_marked(struct submitter *submitter)
+{
+    struct worker *worker = submitter->worker;
+    bool left = false;
+    pthread_mutex_lock(&worker->clients_lock);
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        if (client_state(client) == CLIENT_LEAVING) {
+            drop_client(submitter, client);
+            left = true;
+        } else if (atomic_exchange(&client->signals.submitter, 0)) {
+            look_again(submitter, client);
+        }
+    }
+    pthread_mutex_unlock(&worker->clients_lock);
+    if (left)
+        wake_control(&worker->wake);
+}
+
+/* Takes a client out of the scan set unless it has something to do. Returns whether it did. */
+static bool retire_client(struct submitter *submitter, struct client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    bool full = client_state(client) == CLIENT_FULL;
+    /* The doorbell refuses if a ring was rung meanwhile. */
+    bool retired = (full || client_state(client) == CLIENT_IDLE) &&
+                   doorbell_prepare_sleep(ring_client_header(client->rings.base));
+    if (retired)
+        client_state_set(client, full ? CLIENT_PARKED : CLIENT_ASLEEP);
+    pthread_mutex_unlock(&client->lock);
+    if (retired && full)
+        wake_completer(&submitter->worker->wake, true);
+    return retired;
+}
+
+/*
+ * Clients that have not rung for a while leave the scan set. One with more to do leaves it only if
+ * it has as much in flight as it may have: then the completer marks it when it may go on.
+ */
+static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
+{
+    for (uint32_t i = submitter->scanned_count; i-- > 0;) {
+        struct client *client = submitter->scanned[i];
+        if (client->submit.worked) {
+            client->submit.worked = false;
+            client->submit.last_work = submitter->now;
+        }
+        if (submitter->now - client->submit.last_work < idle_ns ||
+            client_state(client) == CLIENT_READY)
+            continue;
+        if (retire_client(submitter, client))
+            scan_set_remove(submitter, i);
+    }
+}
+
+/* Until a descriptor of the set is ready, or the time has come: to the nanosecond, which epoll_wait
+ * can't. */
+static void wait_until(struct submitter *submitter, uint64_t until)
+{
+    struct pollfd set = {.fd = submitter->epoll, .events = POLLIN};
+    uint64_t now = timeline_now();
+    uint64_t left = until > now ? until - now : 0;
+    struct timespec limit = {.tv_sec = (time_t)(left / 1000000000u),
+                             .tv_nsec = (long)(left % 1000000000u)};
+    ppoll(&set, 1, until == SCHEDULER_NEVER ? NULL : &limit, NULL);
+}
+
+static void sleep_until_rung(struct submitter *submitter)
+{
+    struct epoll_event events[EVENTS_A_SLEEP];
+    struct wake *wake = &submitter->worker->wake;
+    uint64_t until = gate_next(&submitter->worker->gate);
+    /* Asked once the others can see that it rests; see wake.h. */
+    bool rest = wake_submitter_rests(wake, until) && !atomic_load(&submitter->stop) &&
+                gate_next(&submitter->worker->gate) >= until;
+    if (rest && until != SCHEDULER_NEVER)
+        wait_until(submitter, until);
+    bool wait = rest && until == SCHEDULER_NEVER;
+    int count = epoll_wait(submitter->epoll, events, EVENTS_A_SLEEP, wait ? -1 : 0);
+    wake_submitter_up(wake);
+    submitter->now = timeline_now();
+    for (int i = 0; i < count; i++)
+        if (events[i].data.ptr)
+            hear_doorbell(submitter, events[i].data.ptr);
+}
+
+static bool visit_all(struct submitter *submitter)
+{
+    bool moved = false;
+    for (uint32_t i = 0; i < submitter->scanned_count;) {
+        struct client *client = submitter->scanned[i];
+        /* A full client is asked now and then: what it waits for takes longer than this. */
+        if (client_state(client) == CLIENT_FULL && ++submitter->rounds % FULL_ROUNDS) {
+            i++;
+            continue;
+        }
+        bool worked = submitter_visit(submitter, client);
+        client->submit.worked |= worked;
+        moved |= worked;
+        /* Held: its doorbell stays silent, since nothing that it rings could let it go on. */
+        if (client_state_is_scanned(client_state(client)))
+            i++;
+        else
+            scan_set_remove(submitter, i);
+    }
+    return moved;
+}
+
+static void serve_clients(struct submitter *submitter)
+{
+    const struct gate *gate = &submitter->worker->gate;
+    struct wake *wake = &submitter->worker->wake;
+    bool awaits = false;
+    uint32_t spins = 0;
+    uint64_t last_work = submitter->now = timeline_now();
+    while (!atomic_load_explicit(&submitter->stop, memory_order_relaxed)) {
+        if (wake_submitter_taken(wake))
+            look_at_marked(submitter);
+        if (gate_next(gate) <= submitter->now)
+            look_at_named(submitter);
+        awaits = submitter->spin_ns && gate_has_ending(gate) && await_lease(submitter);
+        bool moved = visit_all(submitter);
+        if (moved)
+            last_work = submitter->now;
+        else
+            cpu_pause();
+        if (++spins % SPINS_A_LOOK && (moved || submitter->spin_ns))
+            continue;
+        submitter->now = timeline_now();
+        if (moved)
+            last_work = submitter->now;
+        retire_idle(submitter, moved ? SPIN_NS : submitter->spin_ns);
+        if (moved || submitter->now - last_work < submitter->spin_ns)
+            continue;
+        if (submitter->scanned_count == 0 && !awaits)
+            sleep_until_rung(submitter);
+        last_work = submitter->now;
+    }
+}
+
+static void *submitter_main(void *argument)
+{
+    struct submitter *submitter = argument;
+    /* Leases end to the microsecond; the default slack is 50. */
+    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+    cuda_result result = gpu_enter(&submitter->worker->device);
+    if (result != CUDA_OK)
+        worker_fail(submitter->worker, result, "entering the context");
+    else
+        serve_clients(submitter);
+    return NULL;
+}
+
+/* ---- for the other threads ---- */
+
+/* Spinning takes a processor from whoever it waits for, unless there is another one. */
+static uint64_t spin_allowed(void)
+{
+    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
+}
+
+uint32_t submitter_start(struct submitter *submitter, struct worker *worker, char *why,
+                         size_t why_size)
+{
+    memset(submitter, 0, offsetof(struct submitter, command));
+    submitter->worker = worker;
+    submitter->spin_ns = spin_allowed();
+    submitter->epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event own = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
+    if (submitter->epoll < 0 || wake_submitter_open(&worker->wake) < 0 ||
+        epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, worker->wake.submitter_event, &own) < 0) {
+        snprintf(why, why_size, "the submitter's doorbell: %s", strerror(errno));
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    cuda_result result = command_open(&submitter->command, &worker->device, &worker->account);
+    if (result != CUDA_OK) {
+        snprintf(why, why_size, "making events: %s", cuda_error_sentence(result));
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    int error = pthread_create(&submitter->thread, NULL, submitter_main, submitter);
+    if (error) {
+        snprintf(why, why_size, "the submitter thread: %s", strerror(error));
+        return PROTO_ERROR_SERVER_RESOURCES;
+    }
+    submitter->running = true;
+    pthread_setname_np(submitter->thread, "submitter");
+    return 0;
+}
+
+void submitter_stop(struct submitter *submitter)
+{
+    if (submitter->running) {
+        atomic_store(&submitter->stop, 1);
+        wake_submitter(&submitter->worker->wake);
+        pthread_join(submitter->thread, NULL);
+        submitter->running = false;
+    }
+    if (submitter->command.cuda)
+        command_close(&submitter->command);
+    if (submitter->epoll >= 0)
+        close(submitter->epoll);
+    submitter->epoll = -1;
+    if (submitter->worker)
+        wake_submitter_close(&submitter->worker->wake);
+    free(submitter->scanned);
+    submitter->scanned = NULL;
+}
+
+int submitter_add(struct submitter *submitter, struct client *client)
+{
+    /* Asleep from the start: the first ring of the doorbell makes it active. */
+    doorbell_prepare_sleep(ring_client_header(client->rings.base));
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = client};
+    if (epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, client->doorbell, &event) < 0)
+        return -errno;
+    pthread_mutex_lock(&client->lock);
+    client_state_set(client, CLIENT_ASLEEP);
+    pthread_mutex_unlock(&client->lock);
+    /* What was rung before that is looked at once. */
+    client_signal_submitter(client);
+    wake_submitter(&submitter->worker->wake);
+    return 0;
+}
+
+void submitter_drop(struct submitter *submitter, struct client *client)
+{
+    epoll_ctl(submitter->epoll, EPOLL_CTL_DEL, client->doorbell, NULL);
+    /* Its doorbell is out of the epoll set by now: once the submitter has dropped the client and it
+     * is freed, no event of it can be left. */
+    pthread_mutex_lock(&client->lock);
+    client_state_set(client, CLIENT_LEAVING);
+    client_signal_completer(client);
+    pthread_mutex_unlock(&client->lock);
+    wake_submitter(&submitter->worker->wake);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* One client's turn: its doorbells, its rings, batch by batch. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/cpu.h"
+#include "common/doorbell.h"
+#include "common/timeline.h"
+#include "server/worker/run/submitter.h"
+#include "server/worker/worker.h"
+#include "server/worker/sharing/client_partition.h"
+
+#define LINGER_PAUSES 12 /* roughly the time in which a client pushes three launches */
+/* A blocked ring is looked at no more often: each look costs its producer a miss. */
+#define WAIT_LOOK_NS 50000
+
+/* ---- one ring ---- */
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Under the client's lock. */
+static void stop_reading(struct client *client)
+{
+    client_state_set(client, CLIENT_VIOLATED);
+    memset(client->shared.ready, 0, sizeof client->shared.ready);
+    memset(client->shared.blocked_rings, 0, sizeof client->shared.blocked_rings);
+    client->shared.blocked_count = client->shared.linked_count = 0;
+}
+
+static int tail_lies(struct client_stream *stream)
+{
+    struct client *client = stream->client;
+    client->shared.violation = PROTO_ERROR_PROTOCOL_VIOLATION;
+    snprintf(client->shared.violation_text, sizeof client->shared.violation_text,
+             "client %u, stream %u: ring_header.tail is more than a ring ahead, or went back",
+             client->number, stream->index);
+    return COMMAND_VIOLATION;
+}
+
+static bool waits_for_link(const struct client_stream *stream)
+{
+    for (uint32_t i = 0; i < stream->blocked_on.count; i++)
+        if (stream->blocked_on.on[i].link)
+            return true;
+    return false;
+}
+
+static void block_ring(struct submitter *submitter, struct client_stream *stream)
+{
+    struct client *client = stream->client;
+    bits_set(client->shared.blocked_rings, stream->index);
+    client->shared.blocked_count++;
+    if (!waits_for_link(stream))
+        return;
+    client->shared.linked_count++;
+    client_signal_completer(client);
+    wake_completer(&submitter->worker->wake, true);
+}
+
+static void unblock_ring(struct client_stream *stream)
+{
+    struct client *client = stream->client;
+    bits_clear(client->shared.blocked_rings, stream->index);
+    client->shared.blocked_count--;
+    if (waits_for_link(stream))
+        client->shared.linked_count--;
+}
+
+static void mark_busy(struct submitter *submitter, struct client_stream *stream)
+{
+    struct client *client = stream->client;
+    bits_set(client->shared.busy, stream->index);
+    /* Relaxed: it is taken down under the client's lock, which this thread holds. */
+    if (!atomic_load_explicit(&client->signals.completer, memory_order_relaxed)) {
+        client_signal_completer(client);
+        wake_completer(&submitter->worker->wake, gate_has_waiters(&submitter->worker->gate));
+    }
+}
+
+/* Sleepers on the stream's timeline: from now on the completer looks often. */
+static void mark_watched(struct submitter *submitter, struct client_stream *stream)
+{
+    struct client *client = stream->client;
+    if (!timeline_is_watched(stream->ring.ring.header))
+        return;
+    if (!stream->watched) {
+        stream->watched = true;
+        client->shared.watched_count++;
+    }
+    bits_set(client->shared.busy, stream->index);
+    client_signal_completer(client);
+    /* The device was faster than this thread: waking the completer for it would cost the sleeper
+     * another 50 us. */
+    if (client_stream_reached(stream) >= client_stream_written(stream))
+        timeline_wake(timeline_word(stream->ring.ring.status));
+    wake_completer(&submitter->worker->wake, true);
+}
+
+/* Runs descriptors worth up to `most` commands; *done says how many. Returns 0 or what command_run
+ * returned. */
+static int run_some(struct submitter *submitter, struct client_stream *stream, uint32_t max,
+                    uint32_t *done)
+{
+    struct ring_descriptor descriptor;
+    uint32_t before = submitter->command.weight;
+    int result = 0;
+    *done = 0;
+    while (*done + submitter->command.weight - before < max && !result) {
+        ring_peek(&stream->ring, &descriptor);
+        result = command_run(&submitter->command, stream, &descriptor);
+        if (result)
+            break;
+        ring_advance(&stream->ring);
+        ++*done;
+    }
+    return result;
+}
+
+static uint32_t descriptors_allowed(const struct client_stream *stream, uint32_t max)
+{
+    if (stream->state != STREAM_CLOSING)
+        return max;
+    uint64_t left = stream->limit - stream->ring.value;
+    return left < max ? (uint32_t)left : max;
+}
+
+static int bind_stream(struct submitter *submitter, struct client_stream *stream)
+{
+    struct stream_pool *pool = &submitter->worker->pool;
+    bool in_flight = client_stream_reached(stream) < client_stream_written(stream);
+    if (in_flight && stream_pool_fits(stream))
+        return 0;
+    cuda_result bound = in_flight
+                            ? stream_pool_move(pool, stream, command_event(&submitter->command))
+                            : stream_pool_bind(pool, stream);
+    /* A ring that can't be moved yet goes on where it is, and tries again with its next batch. */
+    if (bound == CUDA_OK || (in_flight && !cuda_error_is_sticky(bound)))
+        return 0;
+    submitter->command.fatal = bound;
+    submitter->command.during = "making a stream";
+    return COMMAND_FATAL;
+}
+
+/* One batch of a ring, and the completion behind it. Batches of commands that take long are short:
+ * only with its completion is seen that anything of a batch is done. */
+static int serve_batch(struct submitter *submitter, struct client_stream *stream, uint32_t max,
+                       uint32_t *done)
+{
+    uint32_t now = 0;
+    uint32_t batch = least_of(stream->client->gate.batch, SUBMITTER_BATCH);
+    int result = bind_stream(submitter, stream);
+    if (!result)
+        result = run_some(submitter, stream, least_of(max, batch), &now);
+    *done += now;
+    if (result == COMMAND_FATAL || now == 0)
+        return result;
+    mark_busy(submitter, stream);
+    return command_complete(&submitter->command, stream) ? COMMAND_FATAL : result;
+}
+
+/* Looks away from the ring: each look takes the line that its producer writes away from it. */
+static void pause_briefly(void)
+{
+    for (int i = 0; i < LINGER_PAUSES; i++)
+        cpu_pause();
+}
+
+/* The clock is read for a batch's worth of commands, and only where it matters how late it is. */
+static void count_waits(struct submitter *submitter, struct client_stream *stream, uint32_t from,
+                        uint32_t done, bool left)
+{
+    struct queue_latency *wait = &stream->latency;
+    submitter->unclocked += done;
+    if (submitter->unclocked >= SUBMITTER_BATCH && (left || wait->count)) {
+        submitter->now = timeline_now();
+        submitter->unclocked = 0;
+    }
+    if (done)
+        queue_latency_served(wait, stream->client->usage.waits, from, done, submitter->visits,
+                             submitter->now);
+    if (left)
+        queue_latency_left(wait, stream->ring.tail, submitter->now);
+}
+
+/* Nothing of the client may be submitted now: what this ring has waits. */
+static void count_held(struct submitter *submitter, struct client_stream *stream)
+{
+    if (submitter->now < WAIT_LOOK_NS ||
+        !queue_latency_looked_before(&stream->latency, submitter->now - WAIT_LOOK_NS))
+        return;
+    submitter->now = timeline_now();
+    if (ring_ready(&stream->ring) > 0) /* a tail that lies is found when it is served */
+        queue_latency_left(&stream->latency, stream->ring.tail, submitter->now);
+}
+
+/*
+ * Batches of a ring until it is empty or `most` commands are done. A producer that
+ * pushes faster than single batches are served is given a moment to push several,
+ * unless somebody else waits for the submitter: then batches grow by themselves.
+ */
+static int serve_ring(struct submitter *submitter, struct client_stream *stream, uint32_t max,
+                      uint32_t *done, bool alone)
+{
+    int result = 0, ready = ring_ready(&stream->ring);
+    uint32_t from = stream->ring.head;
+    *done = 0;
+    submitter->command.weight = 0;
+    while (!result && ready > 0) {
+        uint32_t left = max - least_of(max, *done + submitter->command.weight);
+        left = descriptors_allowed(stream, least_of(left, (uint32_t)ready));
+        if (left == 0)
+            break;
+        bool streaming = ready > 1;
+        result = serve_batch(submitter, stream, left, done);
+        if (result == COMMAND_FATAL || result == COMMAND_VIOLATION)
+            return result;
+        if (!alone || !streaming)
+            break;
+        pause_briefly();
+        ready = ring_ready(&stream->ring);
+    }
+    if (ready >= 0 && *done)
+        ready = ring_consume(&stream->ring);
+    if (ready < 0)
+        return tail_lies(stream);
+    count_waits(submitter, stream, from, *done, ready > 0);
+    mark_watched(submitter, stream);
+    if (result == COMMAND_BLOCKED)
+        block_ring(submitter, stream);
+    return 0;
+}
+
+/* ---- one client ---- */
+
+static void ring_found(struct submitter *submitter, struct client_stream *stream)
+{
+    bits_set(stream->client->shared.ready, stream->index);
+    queue_latency_rung(&stream->latency, submitter->visits, submitter->now);
+}
+
+static void take_doorbells(struct submitter *submitter, struct client *client)
+{
+    struct proto_client_header *header = ring_client_header(client->rings.base);
+    uint64_t bits;
+    /* Bounded, for a client could ring on and on. */
+    for (int i = 0; i < CLIENT_STREAM_WORDS; i++) {
+        int word = doorbell_take(header, client->stream_count, &bits);
+        if (word < 0)
+            return;
+        while (bits) {
+            uint32_t index = (uint32_t)word * 64 + (uint32_t)__builtin_ctzll(bits);
+            bits &= bits - 1;
+            struct client_stream *stream = client_stream_find(client, index);
+            if (!stream)
+                continue;
+            if (bits_test(client->shared.blocked_rings, index))
+                mark_watched(submitter, stream);
+            else
+                ring_found(submitter, stream);
+        }
+    }
+}
+
+static void unblock_rings(struct submitter *submitter, struct client *client)
+{
+    uint32_t count = client->stream_count;
+    for (uint32_t i = bits_next(client->shared.blocked_rings, 0, count); i < count;
+         i = bits_next(client->shared.blocked_rings, i + 1, count)) {
+        if (!client_stream_may_go_on(&client->streams[i]))
+            continue;
+        unblock_ring(&client->streams[i]);
+        /* It waited for another ring until now, and not for the submitter. */
+        queue_latency_restart(&client->streams[i].latency, submitter->visits, submitter->now);
+        bits_set(client->shared.ready, i);
+    }
+}
+
+static uint32_t next_ready(struct client *client)
+{
+    uint32_t count = client->stream_count;
+    uint32_t next = bits_next(client->shared.ready, client->submit.cursor + 1, count);
+    return next < count ? next : bits_next(client->shared.ready, 0, count);
+}
+
+/* How much of the client's room one ring gets: all have something to do. */
+static uint32_t part_of(const struct client *client, uint32_t room)
+{
+    uint32_t rings = 0;
+    for (uint32_t i = 0; i < (client->stream_count + 63) / 64; i++)
+        rings += (uint32_t)__builtin_popcountll(client->shared.ready[i]);
+    return rings && rings < room ? room / rings : 1;
+}
+
+/* Serves rings until the client's turn is over. Returns 0 or COMMAND_FATAL. *end: what the client
+ * is if it has more to do. */
+static int serve_client(struct submitter *submitter, struct client *client, bool *moved,
+                        enum client_state *end)
+{
+    struct gate *gate = &submitter->worker->gate;
+    uint32_t room = 0;
+    bool held = false;
+    *end = CLIENT_READY;
+    client->submit.deficit += SUBMITTER_QUANTUM;
+    if (client->submit.deficit > SUBMITTER_QUANTUM)
+        client->submit.deficit = SUBMITTER_QUANTUM;
+    while (client->submit.deficit > 0) {
+        uint32_t index = next_ready(client);
+        if (index == client->stream_count)
+            break;
+        if (room == 0)
+            room = gate_enter(gate, client, (uint32_t)client->submit.deficit, &held);
+        if (room == 0) {
+            *end = held ? CLIENT_HELD : CLIENT_FULL;
+            count_held(submitter, &client->streams[index]);
+            break;
+        }
+        client->submit.cursor = index;
+        struct client_stream *stream = &client->streams[index];
+        /* Rings of one client take turns too, batch by batch. */
+        bool alone = next_ready(client) == index && submitter->scanned_count <= 1;
+        uint32_t max =
+            least_of((uint32_t)client->submit.deficit, alone ? SUBMITTER_QUANTUM : SUBMITTER_BATCH);
+        uint32_t done;
+        max = least_of(max, alone ? room : part_of(client, room));
+        int result = serve_ring(submitter, stream, max, &done, alone);
+        client->submit.deficit -= (int32_t)(done + submitter->command.weight);
+        client->shared.in_flight += done;
+        client->gate.submitted += done;
+        room -= done;
+        *moved |= done > 0;
+        if (result == COMMAND_FATAL)
+            return result;
+        if (result == COMMAND_VIOLATION) {
+            stop_reading(client);
+            break;
+        }
+        if (bits_test(client->shared.blocked_rings, index) || done == 0 ||
+            stream->ring.tail == stream->ring.head || descriptors_allowed(stream, 1) == 0)
+            bits_clear(client->shared.ready, index);
+        if (done && client->shared.blocked_count)
+            unblock_rings(submitter, client);
+    }
+    return 0;
+}
+
+/* Goes where the client may run now. False: nowhere; whoever makes room marks it. */
+static bool take_place(struct submitter *submitter, struct client *client)
+{
+    struct worker *worker = submitter->worker;
+    struct partition *to;
+    uint64_t held = client->place.held_since; /* only this thread changes it */
+    enum placement_answer said =
+        placement_enter(&worker->places, &client->place, &to, submitter->now);
+    if (said == PLACEMENT_MOVE)
+        client_partition_move(worker, client, to);
+    if (held && said != PLACEMENT_HOLD)
+        client_partition_trace_held(worker, client, held, submitter->now);
+    return said != PLACEMENT_HOLD;
+}
+
+static bool any_ready(const struct client *client)
+{
+    return bits_next(client->shared.ready, 0, client->stream_count) < client->stream_count;
+}
+
+/* Nothing was submitted, so the completer will never notice that this client is idle: the placement
+ * is told here. */
+static void note_idle(struct submitter *submitter, struct client *client)
+{
+    placement_idle(&submitter->worker->places, &client->place, submitter->now);
+    wake_completer(&submitter->worker->wake, false);
+}
+
+bool submitter_find_ready(struct submitter *submitter, struct client *client)
+{
+    unblock_rings(submitter, client);
+    return any_ready(client);
+}
+
+/* What the visit found: the client's state and its part of the device follow. Under its lock. */
+static void end_visit(struct submitter *submitter, struct client *client, enum client_state end,
+                      bool room)
+{
+    bool violated = client_state(client) == CLIENT_VIOLATED;
+    bool more = !violated && any_ready(client);
+    gate_leave(&submitter->worker->gate, client, more && room);
+    if (!violated)
+        client_state_set(client, more ? end : CLIENT_IDLE);
+    if (!more && !atomic_load(&client->signals.completer))
+        note_idle(submitter, client);
+}
+
+bool submitter_visit(struct submitter *submitter, struct client *client)
+{
+    struct worker *worker = submitter->worker;
+    if (client_state(client) == CLIENT_IDLE &&
+        !doorbell_pending(ring_client_header(client->rings.base)))
+        return false;
+    int result = 0;
+    bool moved = false, room = true;
+    enum client_state end = CLIENT_READY;
+    submitter->visits++;
+    pthread_mutex_lock(&client->lock);
+    /* It may have begun to leave since it was last looked at. */
+    if (!client_state_is_served(client_state(client))) {
+        pthread_mutex_unlock(&client->lock);
+        return false;
+    }
+    take_doorbells(submitter, client);
+    if (any_ready(client)) {
+        room = take_place(submitter, client);
+        if (room)
+            result = serve_client(submitter, client, &moved, &end);
+        else
+            end = CLIENT_HELD;
+    }
+    end_visit(submitter, client, end, room);
+    end = client_state(client);
+    pthread_mutex_unlock(&client->lock);
+    if (result == COMMAND_FATAL)
+        worker_fail(worker, submitter->command.fatal, submitter->command.during);
+    if (end == CLIENT_VIOLATED)
+        wake_control(&worker->wake);
+    if (end == CLIENT_HELD)
+        wake_completer(&worker->wake, true);
+    /* A client that has spent its turn goes on in the next round. */
+    return moved || end == CLIENT_READY || end == CLIENT_HELD;
+}

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/sharing/gate.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "common/timeline.h"
+#include "server/worker/client/client.h"
+
+/* The end of a lease's last work is polled for when it is so near: a sleep and a wake-up cost a
+ * good part of that. */
+#define AWAIT_NS 200000
+/* What is done is seen when a batch is done: so much of it at once, and no more. */
+#define BATCH_NS      250000
+#define PACE_COMMANDS 8
+#define PACE_NS       1000000
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool is_open(const struct gate *gate)
+{
+    /* Relaxed: gate_enter looks again under the lock, and shut_gate takes every client's lock,
+     * under which an open gate is believed in. */
+    return atomic_load_explicit(&gate->open, memory_order_relaxed);
+}
+
+/* ---- runnable clients ---- */
+
+static void set_hold(struct gate *gate, struct gate_client *at, enum scheduler_hold hold)
+{
+    bool waited = at->hold == SCHEDULER_HOLD_LEASE || at->hold == SCHEDULER_HOLD_PRIORITY;
+    bool waits = hold == SCHEDULER_HOLD_LEASE || hold == SCHEDULER_HOLD_PRIORITY;
+    gate->watch.changes += at->hold != hold;
+    at->hold = hold;
+    if (waits && !waited)
+        atomic_fetch_add(&gate->waiters, 1);
+    else if (waited && !waits)
+        atomic_fetch_sub(&gate->waiters, 1);
+}
+
+static void mark_runnable(struct gate *gate, struct gate_client *at)
+{
+    set_hold(gate, at, SCHEDULER_HOLDS);
+    if (at->runnable || at->dropped)
+        return;
+    at->runnable = true;
+    at->runnable_next = NULL;
+    *(gate->runnable_last ? &gate->runnable_last->runnable_next : &gate->runnable_first) = at;
+    gate->runnable_last = at;
+}
+
+static struct gate_client *take_runnable(struct gate *gate)
+{
+    struct gate_client *at = gate->runnable_first;
+    if (!at)
+        return NULL;
+    gate->runnable_first = at->runnable_next;
+    if (!gate->runnable_first)
+        gate->runnable_last = NULL;
+    at->runnable = false;
+    return at;
+}
+
+static void forget_runnable(struct gate *gate, const struct gate_client *gone)
+{
+    struct gate_client *kept = gate->runnable_first;
+    gate->runnable_first = gate->runnable_last = NULL;
+    while (kept) {
+        struct gate_client *next = kept->runnable_next;
+        kept->runnable = false;
+        if (kept != gone)
+            mark_runnable(gate, kept);
+        kept = next;
+    }
+}
+
+static struct gate_client *gate_client_of(struct scheduler_client *scheduled)
+{
+    return (struct gate_client *)(void *)((char *)scheduled -
+                                          offsetof(struct gate_client, scheduled));
+}
+
+/* A lease that is over and whose last work is about to end. */
+static void look_for_ending(struct gate *gate, uint64_t now)
+{
+    for (uint32_t i = 0; i < gate->scheduler.lane_count && !gate->ending; i++) {
+        const struct scheduler_lane *lane = &gate->scheduler.lanes[i];
+        if (!lane->closing || lane->wants_count == 0)
+            continue;
+        uint64_t left = lane->in_flight * lane->holder->mean_ns;
+        if (left < AWAIT_NS && !gate_client_of(lane->holder)->dropped &&
+            now < lane->lease_ends + 2 * AWAIT_NS)
+            gate->ending = gate_client_of(lane->holder);
+    }
+}
+
+/* After whatever was told: the scheduler's names, and when to look next. */
+static void apply_decisions(struct gate *gate, uint64_t now)
+{
+    uint64_t next = SCHEDULER_NEVER;
+    gate->ending = NULL;
+    if (!is_open(gate)) {
+        struct scheduler_client *named;
+        while ((named = scheduler_decide(&gate->scheduler, now))) {
+            mark_runnable(gate, gate_client_of(named));
+            /* The next of the lower levels is named when this one has taken its place. */
+            if (named->low_turn)
+                break;
+        }
+        next = scheduler_next_event(&gate->scheduler, now);
+        look_for_ending(gate, now);
+    }
+    atomic_store(&gate->has_ending, gate->ending != NULL);
+    atomic_store(&gate->next, gate->runnable_first ? 0 : next);
+    if (gate_trace_wanted(&gate->watch))
+        gate_trace_look(gate, now);
+}
+
+/* ---- what is in flight ---- */
+
+/* When one sees that work is done is a matter of luck: over several commands, or over a long one,
+ * that evens out. */
+static void learn_pace(struct gate_client *at, uint64_t completed, uint32_t in_flight, uint64_t now)
+{
+    struct scheduler_client *scheduled = &at->scheduled;
+    uint64_t done = completed - at->completed, span = now - at->since;
+    if (at->since_exact && in_flight && done < PACE_COMMANDS && (done == 0 || span < PACE_NS))
+        return;
+    /* With nothing left it ended some time ago: its pace is that or better. */
+    bool better = scheduled->mean_ns == 0 || span / (done ? done : 1) < scheduled->mean_ns;
+    if (done && at->since_exact && (in_flight || better))
+        scheduler_pace(scheduled, done < UINT32_MAX ? (uint32_t)done : UINT32_MAX, span);
+    at->completed = completed;
+    at->since = now;
+    at->since_exact = in_flight > 0;
+}
+
+static void set_windows(const struct gate *gate, struct gate_client *at)
+{
+    at->window = scheduler_window(&gate->scheduler.settings, &at->scheduled);
+    uint64_t batch = at->scheduled.mean_ns ? BATCH_NS / at->scheduled.mean_ns : at->window / 4;
+    at->batch = batch < 1 ? 1 : batch < at->window ? (uint32_t)batch : at->window;
+}
+
+/* Under both locks. The scheduler is told what happened since it was last told. */
+static void count_in_flight(struct gate *gate, struct client *client, uint64_t now)
+{
+    struct gate_client *at = &client->gate;
+    struct scheduler_client *scheduled = &at->scheduled;
+    uint32_t in_flight = client->shared.in_flight = client_in_flight(client);
+    scheduled->borrows = atomic_load_explicit(&client->place.borrows, memory_order_relaxed);
+    learn_pace(at, at->submitted - in_flight, in_flight, now);
+    set_windows(gate, at);
+    if (in_flight > scheduled->in_flight)
+        scheduler_submitted(&gate->scheduler, scheduled, in_flight - scheduled->in_flight, now);
+    else if (in_flight < scheduled->in_flight)
+        scheduler_done(&gate->scheduler, scheduled, scheduled->in_flight - in_flight, now);
+}
+
+static uint32_t rings_with_work(const struct client *client)
+{
+    uint32_t rings = 0;
+    for (uint32_t i = 0; i < (client->stream_count + 63) / 64; i++)
+        rings += (uint32_t)__builtin_popcountll(client->shared.ready[i] | client->shared.busy[i]);
+    return rings;
+}
+
+/* ---- the submitter ---- */
+
+/* Under the client's lock and the gate's. */
+static uint32_t find_resume_point(struct client *client)
+{
+    struct gate_client *at = &client->gate;
+    at->go_on_at = client->shared.in_flight / 2;
+    at->go_on_ns = at->go_on_at * at->scheduled.mean_ns;
+    return 0;
+}
+
+static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t max)
+{
+    struct gate_client *at = &client->gate;
+    if (client->shared.in_flight + max > at->window) {
+        pthread_mutex_lock(&gate->lock);
+        at->scheduled.rings = rings_with_work(client);
+        count_in_flight(gate, client, timeline_now());
+        at->since_exact = true; /* it is about to submit */
+        if (client->shared.in_flight >= at->window)
+            find_resume_point(client);
+        pthread_mutex_unlock(&gate->lock);
+    }
+    return client->shared.in_flight < at->window
+               ? least_of(at->window - client->shared.in_flight, max)
+               : 0;
+}
+
+static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t max, bool *held)
+{
+    struct gate_client *at = &client->gate;
+    struct scheduler_client *scheduled = &at->scheduled;
+    uint64_t now = timeline_now();
+    scheduled->rings = rings_with_work(client);
+    count_in_flight(gate, client, now);
+    at->since_exact = true;
+    scheduler_wants(&gate->scheduler, scheduled, now);
+    struct scheduler_answer answer = scheduler_may_submit(&gate->scheduler, scheduled, now);
+    uint32_t room = least_of(answer.room, max);
+    enum scheduler_hold hold = answer.room ? SCHEDULER_HOLDS : answer.hold;
+    *held = hold != SCHEDULER_HOLDS;
+    set_hold(gate, at, hold);
+    /* Told at once: else a lease could pass on while its client's work is on its way. */
+    scheduler_submitted(&gate->scheduler, scheduled, room, now);
+    apply_decisions(gate, now);
+    return room ? room : find_resume_point(client);
+}
+
+uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t max, bool *held)
+{
+    *held = false;
+    if (is_open(gate))
+        return room_while_open(gate, client, max);
+    pthread_mutex_lock(&gate->lock);
+    /* It may have been opened meanwhile; then it is not to be asked. */
+    bool open = is_open(gate);
+    uint32_t room = open ? 0 : ask_scheduler(gate, client, max, held);
+    pthread_mutex_unlock(&gate->lock);
+    return open ? room_while_open(gate, client, max) : room;
+}
+
+void gate_leave(struct gate *gate, struct client *client, bool more)
+{
+    if (is_open(gate))
+        return;
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    count_in_flight(gate, client, now);
+    if (!more) {
+        scheduler_idle(&gate->scheduler, &client->gate.scheduled, now);
+        set_hold(gate, &client->gate, SCHEDULER_HOLDS);
+    }
+    apply_decisions(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+struct client *gate_next_runnable(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    struct gate_client *at = take_runnable(gate);
+    if (!at) {
+        apply_decisions(gate, timeline_now());
+        at = take_runnable(gate);
+    }
+    if (at && !gate->runnable_first)
+        apply_decisions(gate, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+    return at ? at->client : NULL;
+}
+
+struct client *gate_find_ending(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    struct gate_client *at = gate->ending;
+    bool there = at && !at->dropped;
+    pthread_mutex_unlock(&gate->lock);
+    return there ? at->client : NULL;
+}
+
+void gate_drop(struct gate *gate, struct client *client)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    struct gate_client *at = &client->gate;
+    if (at->runnable)
+        forget_runnable(gate, at);
+    at->dropped = true;
+    if (at->added) {
+        scheduler_idle(&gate->scheduler, &at->scheduled, now);
+        set_hold(gate, at, SCHEDULER_HOLDS);
+        apply_decisions(gate, now);
+    }
+    pthread_mutex_unlock(&gate->lock);
+}
+
+/* ---- any thread ---- */
+
+void gate_note_done(struct gate *gate, struct client *client)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    count_in_flight(gate, client, now);
+    apply_decisions(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+static void charge_client(struct gate *gate, struct gate_client *at, uint64_t now)
+{
+    uint64_t total = atomic_load_explicit(&at->client->usage.gpu_nanoseconds, memory_order_relaxed);
+    if (total > at->charged_gpu)
+        scheduler_charge(&gate->scheduler, &at->scheduled, total - at->charged_gpu, now);
+    at->charged_gpu = total;
+}
+
+void gate_charge_usage(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    for (struct gate_client *at = gate->first; at; at = at->next)
+        charge_client(gate, at, now);
+    apply_decisions(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_read_usage(struct gate *gate, struct client *client, struct proto_worker_usage *usage)
+{
+    const struct scheduler_client *scheduled = &client->gate.scheduled;
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    usage->charged = scheduler_charged(&gate->scheduler, scheduled, now);
+    usage->leases = scheduled->leases;
+    usage->throttled_lease =
+        scheduler_throttled(&gate->scheduler, scheduled, SCHEDULER_HOLD_LEASE, now);
+    usage->throttled_duty =
+        scheduler_throttled(&gate->scheduler, scheduled, SCHEDULER_HOLD_DUTY, now);
+    usage->throttled_priority =
+        scheduler_throttled(&gate->scheduler, scheduled, SCHEDULER_HOLD_PRIORITY, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+/* ---- the control thread ---- */
+
+static bool may_be_open(const struct gate *gate)
+{
+    if (gate->scheduler.settings.mode != SCHEDULER_CONCURRENT)
+        return false;
+    const struct gate_client *first = gate->first;
+    for (const struct gate_client *at = first; at; at = at->next)
+        if (at->scheduled.limits.duty != PLAN_WHOLE ||
+            at->scheduled.limits.level != first->scheduled.limits.level)
+            return false;
+    return true;
+}
+
+/* From here on everybody asks; what is in flight already is told. */
+static void shut_gate(struct gate *gate)
+{
+    if (!is_open(gate))
+        return;
+    atomic_store(&gate->open, 0);
+    /* Who submits still believing in an open gate does so under its client's lock. */
+    for (struct gate_client *at = gate->first; at; at = at->next) {
+        pthread_mutex_lock(&at->client->lock);
+        gate_note_done(gate, at->client);
+        pthread_mutex_unlock(&at->client->lock);
+    }
+}
+
+/* Under the lock: everybody looks anew, but for one that the submitter doesn't know yet. */
+static void mark_all_runnable(struct gate *gate, const struct gate_client *newcomer)
+{
+    for (struct gate_client *at = gate->first; at; at = at->next)
+        if (at != newcomer)
+            mark_runnable(gate, at);
+}
+
+/* Opens it if it may be. newcomer: see name_all; or NULL. */
+static void reopen_gate(struct gate *gate, const struct gate_client *newcomer)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    bool open = may_be_open(gate);
+    for (struct gate_client *at = gate->first; at && open; at = at->next)
+        scheduler_idle(&gate->scheduler, &at->scheduled, now);
+    mark_all_runnable(gate, newcomer);
+    atomic_store(&gate->open, open);
+    apply_decisions(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_open(struct gate *gate)
+{
+    struct scheduler_settings settings;
+    memset(gate, 0, sizeof *gate);
+    pthread_mutex_init(&gate->lock, NULL);
+    scheduler_defaults(&settings);
+    scheduler_open(&gate->scheduler, &settings, timeline_now());
+    gate->open = 1;
+    gate->next = SCHEDULER_NEVER;
+}
+
+void gate_trace_started(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate_trace_begin(gate, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_trace_stopping(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate_trace_end(gate, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_close(struct gate *gate)
+{
+    pthread_mutex_destroy(&gate->lock);
+}
+
+int gate_set_schedule(struct gate *gate, const struct scheduler_settings *settings, char *why,
+                      size_t why_size)
+{
+    shut_gate(gate);
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    int result = scheduler_set(&gate->scheduler, settings, now, why, why_size);
+    if (gate_trace_wanted(&gate->watch))
+        gate_trace_look(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+    reopen_gate(gate, NULL);
+    return result;
+}
+
+int gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
+             const struct share_set *atoms, char *why, size_t why_size)
+{
+    struct gate_client *at = &client->gate;
+    memset(at, 0, sizeof *at);
+    at->client = client;
+    at->hold = at->traced_hold = SCHEDULER_HOLDS;
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = at->since = timeline_now();
+    int result = scheduler_add(&gate->scheduler, &at->scheduled, limits, atoms, now, why, why_size);
+    if (result == 0) {
+        at->added = true;
+        set_windows(gate, at);
+        at->next = gate->first;
+        gate->first = at;
+    }
+    bool open = may_be_open(gate);
+    apply_decisions(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+    if (!open && is_open(gate)) {
+        shut_gate(gate);
+        /* Its attaching may fail still, and then it is freed at once. */
+        reopen_gate(gate, at);
+    }
+    return result;
+}
+
+void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner)
+{
+    pthread_mutex_lock(&gate->lock);
+    scheduler_own(&gate->scheduler, &client->gate.scheduled, owner, timeline_now());
+    pthread_mutex_unlock(&gate->lock);
+}
+
+int gate_set_limits(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
+                    char *why, size_t why_size)
+{
+    shut_gate(gate);
+    pthread_mutex_lock(&gate->lock);
+    int result = scheduler_update(&gate->scheduler, &client->gate.scheduled, limits, timeline_now(),
+                                  why, why_size);
+    pthread_mutex_unlock(&gate->lock);
+    reopen_gate(gate, NULL);
+    return result;
+}
+
+void gate_set_atoms(struct gate *gate, struct client *client, const struct share_set *atoms)
+{
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    if (client->gate.added && !share_set_empty(atoms)) {
+        scheduler_place(&gate->scheduler, &client->gate.scheduled, atoms, now);
+        apply_decisions(gate, now);
+    }
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void gate_remove(struct gate *gate, struct client *client)
+{
+    struct gate_client *at = &client->gate;
+    if (!at->added)
+        return;
+    pthread_mutex_lock(&gate->lock);
+    uint64_t now = timeline_now();
+    struct gate_client **link = &gate->first;
+    while (*link != at)
+        link = &(*link)->next;
+    *link = at->next;
+    if (at->runnable)
+        forget_runnable(gate, at);
+    set_hold(gate, at, SCHEDULER_HOLDS);
+    gate_trace_forget(gate, at, now);
+    charge_client(gate, at, now); /* else who leaves at once has had it for nothing */
+    scheduler_remove(&gate->scheduler, &at->scheduled, now);
+    at->added = false;
+    bool open = may_be_open(gate);
+    apply_decisions(gate, now);
+    pthread_mutex_unlock(&gate->lock);
+    if (open && !is_open(gate))
+        reopen_gate(gate, NULL);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/sharing/partition.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+
+static uint32_t note_unsupported(struct partitions *partitions, const char *why)
+{
+    snprintf(partitions->why, sizeof partitions->why, "%s", why);
+    free(partitions->atoms);
+    partitions->atoms = NULL;
+    partitions->supported = false;
+    partitions->count = 1;
+    partitions->remainder = 0;
+    partitions->atom_size = partitions->total = partitions->device->info.multiprocessors;
+    return 0;
+}
+
+/* Asks whether the remainder may stand in one description with atoms of the split. */
+static bool remainder_joins(const struct partitions *partitions)
+{
+    cuda_dev_resource both[2] = {partitions->atoms[0], partitions->atoms[partitions->count - 1]};
+    cuda_resource_desc description;
+    return partitions->device->cuda->cuDevResourceGenerateDesc(&description, both, 2) == CUDA_OK;
+}
+
+static cuda_result split_device(struct partitions *partitions)
+{
+    const struct cuda_driver *cuda = partitions->device->cuda;
+    unsigned least = partitions->whole.sm.min_partition_size;
+    unsigned groups = 0;
+    if (least == 0)
+        least = 1;
+    cuda_result result =
+        cuda->cuDevSmResourceSplitByCount(NULL, &groups, &partitions->whole, NULL, 0, least);
+    if (result != CUDA_OK)
+        return result;
+    if (groups == 0 || groups >= SHARE_ATOMS_MAX)
+        return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
+    partitions->atoms = calloc(groups + 1, sizeof *partitions->atoms);
+    if (!partitions->atoms)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    cuda_dev_resource rest;
+    memset(&rest, 0, sizeof rest);
+    result = cuda->cuDevSmResourceSplitByCount(partitions->atoms, &groups, &partitions->whole,
+                                               &rest, 0, least);
+    if (result != CUDA_OK)
+        return result;
+    partitions->count = groups;
+    partitions->atom_size = partitions->atoms[0].sm.sm_count;
+    if (rest.type == CUDA_RESOURCE_SM && rest.sm.sm_count) {
+        partitions->atoms[partitions->count++] = rest;
+        partitions->remainder = rest.sm.sm_count;
+        if (!remainder_joins(partitions)) {
+            partitions->remainder = 0;
+            partitions->count--;
+        }
+    }
+    return CUDA_OK;
+}
+
+uint32_t partitions_open(struct partitions *partitions, const struct gpu *device, char *why,
+                         size_t why_size)
+{
+    *partitions = (struct partitions){.device = device, .kept_max = PARTITIONS_KEPT};
+    pthread_mutex_init(&partitions->lock, NULL);
+    if (!cuda_driver_has_green_contexts(device->cuda))
+        return note_unsupported(partitions,
+                                "the driver has no green contexts (CUDA 12.5 and newer do)");
+    cuda_result result =
+        device->cuda->cuDeviceGetDevResource(device->handle, &partitions->whole, CUDA_RESOURCE_SM);
+    if (result == CUDA_ERR_NOT_SUPPORTED)
+        return note_unsupported(partitions, "the device can't be divided into groups of "
+                                            "multiprocessors");
+    if (result == CUDA_OK) {
+        partitions->total = partitions->whole.sm.sm_count;
+        result = split_device(partitions);
+    }
+    if (result != CUDA_OK) {
+        snprintf(why, why_size, "dividing the multiprocessors: %s", cuda_error_sentence(result));
+        partitions_close(partitions);
+        return error_from_cuda((int)result);
+    }
+    partitions->supported = true;
+    return 0;
+}
+
+void partitions_close(struct partitions *partitions)
+{
+    if (!partitions->device)
+        return;
+    while (partitions->list) {
+        struct partition *gone = partitions->list;
+        partitions->list = gone->next;
+        partition_destroy(partitions, gone);
+    }
+    free(partitions->atoms);
+    partitions->atoms = NULL;
+    pthread_mutex_destroy(&partitions->lock);
+    partitions->device = NULL;
+}
+
+static uint32_t create_green(struct partitions *partitions, struct partition *partition)
+{
+    const struct cuda_driver *cuda = partitions->device->cuda;
+    cuda_dev_resource chosen[SHARE_ATOMS_MAX];
+    cuda_resource_desc description;
+    unsigned count = 0;
+    if (partition->whole)
+        chosen[count++] = partitions->whole;
+    for (uint32_t i = 0; !partition->whole && i < partitions->count; i++)
+        if (share_set_has(&partition->atoms, i))
+            chosen[count++] = partitions->atoms[i];
+    cuda_result result = cuda->cuDevResourceGenerateDesc(&description, chosen, count);
+    if (result == CUDA_OK)
+        result = cuda->cuGreenCtxCreate(&partition->green, description, partitions->device->handle,
+                                        CUDA_GREEN_CTX_DEFAULT_STREAM);
+    return error_from_cuda((int)result);
+}
+
+static uint32_t multiprocessors_of(const struct partitions *partitions,
+                                   const struct share_set *atoms)
+{
+    uint32_t count = share_set_count(atoms);
+    if (partitions->remainder && share_set_has(atoms, partitions->count - 1))
+        return (count - 1) * partitions->atom_size + partitions->remainder;
+    return count * partitions->atom_size;
+}
+
+/* Nobody else adds to the list, so what was not there a moment ago is not there now. */
+static uint32_t make_partition(struct partitions *partitions, const struct share_set *atoms,
+                               struct partition **out)
+{
+    struct partition *made = calloc(1, sizeof *made);
+    if (!made)
+        return PROTO_ERROR_SERVER_RESOURCES;
+    made->atoms = *atoms;
+    made->whole = share_set_count(atoms) == partitions->count;
+    made->multiprocessors = made->whole ? partitions->total : multiprocessors_of(partitions, atoms);
+    made->clients = 1;
+    uint32_t error = partitions->supported ? create_green(partitions, made) : 0;
+    if (error) {
+        free(made);
+        return error;
+    }
+    pthread_mutex_lock(&partitions->lock);
+    made->next = partitions->list;
+    partitions->list = made;
+    pthread_mutex_unlock(&partitions->lock);
+    *out = made;
+    return 0;
+}
+
+struct partition *partition_find(struct partitions *partitions, const struct share_set *atoms)
+{
+    pthread_mutex_lock(&partitions->lock);
+    struct partition *found = partitions->list;
+    while (found && !share_set_same(&found->atoms, atoms))
+        found = found->next;
+    if (found && found->clients++ == 0)
+        partitions->kept--;
+    pthread_mutex_unlock(&partitions->lock);
+    return found;
+}
+
+uint32_t partition_get(struct partitions *partitions, const struct share_set *atoms,
+                       struct partition **partition)
+{
+    *partition = partition_find(partitions, atoms);
+    return *partition ? 0 : make_partition(partitions, atoms, partition);
+}
+
+bool partition_put(struct partitions *partitions, struct partition *partition)
+{
+    pthread_mutex_lock(&partitions->lock);
+    partition->put = ++partitions->puts;
+    if (--partition->clients == 0)
+        partitions->kept++;
+    bool too_many = partitions->kept > partitions->kept_max;
+    pthread_mutex_unlock(&partitions->lock);
+    return too_many;
+}
+
+struct partition *partition_take_unused(struct partitions *partitions)
+{
+    struct partition **oldest = NULL, *taken = NULL;
+    pthread_mutex_lock(&partitions->lock);
+    for (struct partition **link = &partitions->list;
+         partitions->kept > partitions->kept_max && *link; link = &(*link)->next)
+        if ((*link)->clients == 0 && (!oldest || (*link)->put < (*oldest)->put))
+            oldest = link;
+    if (oldest) {
+        taken = *oldest;
+        *oldest = taken->next;
+        partitions->kept--;
+    }
+    pthread_mutex_unlock(&partitions->lock);
+    return taken;
+}
+
+void partition_return(struct partitions *partitions, struct partition *partition)
+{
+    pthread_mutex_lock(&partitions->lock);
+    partition->next = partitions->list;
+    partitions->list = partition;
+    partitions->kept++;
+    pthread_mutex_unlock(&partitions->lock);
+}
+
+void partition_destroy(struct partitions *partitions, struct partition *partition)
+{
+    if (partition->green)
+        partitions->device->cuda->cuGreenCtxDestroy(partition->green);
+    free(partition);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * partition: a set of the device's multiprocessors that clients' streams run on.
+ *
+ * The multiprocessors are split once into the smallest groups the driver allows, the
+ * atoms; what is left over is the last atom. A partition is a set of atoms as a green
+ * context, shared by the clients that have the same set. The set of all of them is the
+ * unsplit device, as a green context too: work in the primary context's own streams
+ * would run on everybody's multiprocessors. Green contexts are never made current.
+ * Which atoms a client gets is not decided here (server/scheduler/share.h).
+ *
+ * Partitions that no client has any more are kept, so that atoms which are lent and taken
+ * back again and again cost no call of the driver; beyond PARTITIONS_KEPT of them the one
+ * that was longest unused is to be dropped.
+ *
+ * Where the driver lacks green contexts there is one atom, the whole device, and
+ * limits hold as duty cycles (gate.h); partitions.why says why.
+ *
+ * partition_find and partition_put: any thread, short. The others, which call the driver:
+ * the control thread.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_SHARING_PARTITION_H
+#define GPUSHARE_SERVER_WORKER_SHARING_PARTITION_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/scheduler/share.h"
+#include "server/worker/gpu.h"
+
+enum { PARTITIONS_KEPT = 64 };
+
+struct partition {
+    struct partition *next;
+    struct share_set atoms;
+    uint32_t multiprocessors;
+    uint32_t clients;     /* that have it; under the lock */
+    uint64_t put;         /* orders those that nobody has by when they were last had; likewise */
+    bool whole;           /* the unsplit device */
+    cuda_green_ctx green; /* NULL where the driver offers none */
+};
+
+struct partitions {
+    const struct gpu *device;
+    bool supported;
+    char why[160];            /* why not supported */
+    cuda_dev_resource whole;  /* the unsplit device */
+    cuda_dev_resource *atoms; /* count of them */
+    uint32_t count;           /* atoms, the remainder included */
+    uint32_t atom_size;       /* multiprocessors of an atom; of the remainder: fewer */
+    uint32_t remainder;       /* multiprocessors of the last atom if it is the remainder, else 0 */
+    uint32_t total;           /* multiprocessors of the device */
+    uint32_t kept_max;        /* PARTITIONS_KEPT */
+    pthread_mutex_t lock;     /* of the list; never held across a driver call */
+    struct partition *list;
+    uint32_t kept; /* of the list: that no client has */
+    uint64_t puts;
+};
+
+/* Splits the device. Lack of support is no error; any other failure is: its number, and why. */
+uint32_t partitions_open(struct partitions *partitions, const struct gpu *device, char *why,
+                         size_t why_size);
+/* Idempotent. */
+void partitions_close(struct partitions *partitions);
+
+/* The partition of a set if there is one, else NULL. The caller has it until partition_put. */
+struct partition *partition_find(struct partitions *partitions, const struct share_set *atoms);
+
+/* The same, made where there is none: 0 or an error number. The set must not be empty. */
+uint32_t partition_get(struct partitions *partitions, const struct share_set *atoms,
+                       struct partition **partition);
+
+/* One client less has it. Returns whether partition_take_unused has something now. */
+bool partition_put(struct partitions *partitions, struct partition *partition);
+
+/*
+ * Takes the partition that was longest unused out of the pool if more are kept than should be;
+ * else NULL. The caller drops it with its CUstreams once its work is done, with
+ * partition_destroy; or gives it back with partition_return.
+ */
+struct partition *partition_take_unused(struct partitions *partitions);
+void partition_return(struct partitions *partitions, struct partition *partition);
+void partition_destroy(struct partitions *partitions, struct partition *partition);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/worker/sharing/placement.h"
+
+#include <assert.h>
+#include <string.h>
+
+static struct placement *placement_of(struct share_client *client)
+{
+    return (struct placement *)((char *)client - offsetof(struct placement, share));
+}
+
+int placements_open(struct placements *places, struct partitions *partitions,
+                    const struct placement_events *notice)
+{
+    struct share share;
+    /* share.h counts whole atoms; the remainder lies behind them. */
+    int result = share_open(&share, partitions->count - (partitions->remainder ? 1 : 0),
+                            partitions->atom_size, partitions->remainder);
+    if (result)
+        return result;
+    *places = (struct placements){.share = share, .partitions = partitions, .notice = *notice};
+    pthread_mutex_init(&places->lock, NULL);
+    return 0;
+}
+
+void placements_close(struct placements *places)
+{
+    if (!places->partitions)
+        return;
+    assert(!places->share.first && "a client is left");
+    pthread_mutex_destroy(&places->lock);
+    places->partitions = NULL;
+}
+
+/* ---- queues ---- */
+
+static void queue_make(struct placements *places, struct placement *place)
+{
+    if (place->making)
+        return;
+    place->making = true;
+    place->make_next = NULL;
+    *(places->make_last ? &places->make_last->make_next : &places->make_first) = place;
+    places->make_last = place;
+    places->notice.to_make(places->notice.context);
+}
+
+static void forget_make(struct placements *places, struct placement *place)
+{
+    struct placement *before = NULL, *at = places->make_first;
+    if (!place->making)
+        return;
+    for (; at != place; at = at->make_next)
+        before = at;
+    *(before ? &before->make_next : &places->make_first) = place->make_next;
+    if (places->make_last == place)
+        places->make_last = before;
+    place->making = false;
+}
+
+struct placement *placements_to_make(struct placements *places, struct share_set *atoms)
+{
+    pthread_mutex_lock(&places->lock);
+    struct placement *place = places->make_first;
+    if (place) {
+        forget_make(places, place);
+        *atoms = place->share.now;
+    }
+    pthread_mutex_unlock(&places->lock);
+    return place;
+}
+
+static void leave_idle(struct placements *places, struct placement *place)
+{
+    if (!place->idle)
+        return;
+    *(place->idle_next ? &place->idle_next->idle_previous : &places->idle_last) =
+        place->idle_previous;
+    *(place->idle_previous ? &place->idle_previous->idle_next : &places->idle_first) =
+        place->idle_next;
+    place->idle = false;
+}
+
+/* ---- from decisions to partitions ---- */
+
+static void find_steady(struct placement *place)
+{
+    bool steady = place->settled && place->working && !place->idle && !place->held_since;
+    atomic_store_explicit(&place->steady, steady, memory_order_relaxed);
+}
+
+static void find_borrowed(struct placements *places, struct placement *place)
+{
+    struct share_set both = place->share.now;
+    share_set_join(&both, &place->at);
+    atomic_store_explicit(&place->borrows, share_borrows(&places->share, &place->share, &both),
+                          memory_order_relaxed);
+}
+
+static void drop_next(struct placements *places, struct placement *place)
+{
+    if (place->next)
+        partition_put(places->partitions, place->next);
+    place->next = NULL;
+}
+
+/* The atoms of a place are others now. */
+static void aim_placement(struct placements *places, struct placement *place)
+{
+    bool nowhere = share_set_empty(&place->share.now);
+    drop_next(places, place);
+    forget_make(places, place);
+    place->settled = !nowhere && share_set_same(&place->share.now, &place->at);
+    if (!place->settled && !nowhere) {
+        place->next = partition_find(places->partitions, &place->share.now);
+        if (!place->next)
+            queue_make(places, place);
+    }
+    find_steady(place);
+    find_borrowed(places, place);
+    places->notice.changed(places->notice.context, place);
+}
+
+static void aim_named(struct placements *places)
+{
+    struct share_client *client;
+    while ((client = share_named(&places->share)))
+        aim_placement(places, placement_of(client));
+}
+
+/* Own atoms changed hands: who was on them without moving may borrow now, or no more. */
+static void find_all_borrowed(struct placements *places)
+{
+    for (struct share_client *client = places->share.first; client; client = client->next)
+        find_borrowed(places, placement_of(client));
+}
+
+void placements_made(struct placements *places, struct placement *place,
+                     struct partition *partition)
+{
+    pthread_mutex_lock(&places->lock);
+    bool wanted =
+        !place->next && !place->settled && !place->making && !share_set_empty(&place->share.now);
+    if (!partition) {
+        if (wanted)
+            queue_make(places, place);
+    } else if (wanted && share_set_same(&partition->atoms, &place->share.now)) {
+        place->next = partition;
+        places->notice.changed(places->notice.context, place);
+    } else {
+        partition_put(places->partitions, partition);
+    }
+    pthread_mutex_unlock(&places->lock);
+}
+
+/* ---- clients ---- */
+
+int placement_add(struct placements *places, struct placement *place, uint32_t request,
+                  uint32_t limit, char *why, size_t why_size)
+{
+    pthread_mutex_lock(&places->lock);
+    int result = share_add(&places->share, &place->share, request, limit, why, why_size);
+    if (result == 0) {
+        aim_named(places);
+        find_all_borrowed(places);
+    }
+    pthread_mutex_unlock(&places->lock);
+    return result;
+}
+
+int placement_update(struct placements *places, struct placement *place, uint32_t request,
+                     uint32_t limit, char *why, size_t why_size)
+{
+    pthread_mutex_lock(&places->lock);
+    int result = share_update(&places->share, &place->share, request, limit, why, why_size);
+    if (result == 0) {
+        aim_named(places);
+        find_all_borrowed(places);
+    }
+    pthread_mutex_unlock(&places->lock);
+    return result;
+}
+
+void placement_notify(struct placements *places, struct placement *place)
+{
+    pthread_mutex_lock(&places->lock);
+    places->notice.changed(places->notice.context, place);
+    pthread_mutex_unlock(&places->lock);
+}
+
+void placement_remove(struct placements *places, struct placement *place)
+{
+    pthread_mutex_lock(&places->lock);
+    if (place->share.present) {
+        share_remove(&places->share, &place->share);
+        leave_idle(places, place);
+        forget_make(places, place);
+        drop_next(places, place);
+        aim_named(places);
+        find_all_borrowed(places);
+    }
+    pthread_mutex_unlock(&places->lock);
+}
+
+void placement_idle(struct placements *places, struct placement *place, uint64_t now)
+{
+    pthread_mutex_lock(&places->lock);
+    if (place->working && !place->idle) {
+        place->idle = true;
+        place->idle_since = now;
+        place->idle_next = NULL;
+        place->idle_previous = places->idle_last;
+        *(places->idle_last ? &places->idle_last->idle_next : &places->idle_first) = place;
+        places->idle_last = place;
+        find_steady(place);
+    }
+    pthread_mutex_unlock(&places->lock);
+}
+
+uint64_t placements_tick(struct placements *places, uint64_t now)
+{
+    uint64_t next = PLACEMENT_NEVER;
+    struct placement *place;
+    pthread_mutex_lock(&places->lock);
+    while (next == PLACEMENT_NEVER && (place = places->idle_first)) {
+        if (now < place->idle_since + PLACEMENT_LINGER_NS) {
+            next = place->idle_since + PLACEMENT_LINGER_NS;
+            continue;
+        }
+        leave_idle(places, place);
+        place->working = false;
+        share_idle(&places->share, &place->share);
+        aim_named(places);
+    }
+    pthread_mutex_unlock(&places->lock);
+    return next;
+}
+
+static void take_back(struct placements *places, struct placement *place)
+{
+    leave_idle(places, place);
+    if (place->working)
+        return;
+    place->working = true;
+    share_wants(&places->share, &place->share);
+    aim_named(places);
+}
+
+static bool take_next_partition(struct placements *places, struct placement *place,
+                                struct partition **to)
+{
+    if (!place->next)
+        return false;
+    *to = place->next;
+    place->next = NULL;
+    place->at = (*to)->atoms;
+    place->settled = true;
+    find_borrowed(places, place);
+    return true;
+}
+
+static enum placement_answer find_answer(struct placements *places, struct placement *place,
+                                         struct partition **to)
+{
+    if (place->settled)
+        return PLACEMENT_STAY;
+    if (take_next_partition(places, place, to))
+        return PLACEMENT_MOVE;
+    bool somewhere = !share_set_empty(&place->share.now) && !share_set_empty(&place->at);
+    return somewhere && share_may_use(&places->share, &place->share, &place->at) ? PLACEMENT_STAY
+                                                                                 : PLACEMENT_HOLD;
+}
+
+enum placement_answer placement_enter(struct placements *places, struct placement *place,
+                                      struct partition **to, uint64_t now)
+{
+    /* Relaxed: it changes under the lock, and a visit that still sees the old value is one that
+     * came a moment earlier. */
+    if (atomic_load_explicit(&place->steady, memory_order_relaxed))
+        return PLACEMENT_STAY;
+    pthread_mutex_lock(&places->lock);
+    take_back(places, place);
+    enum placement_answer said = find_answer(places, place, to);
+    if (said == PLACEMENT_HOLD && !place->held_since)
+        place->held_since = now;
+    if (said != PLACEMENT_HOLD && place->held_since) {
+        place->held_ns += now - place->held_since;
+        place->held_since = 0;
+    }
+    find_steady(place);
+    pthread_mutex_unlock(&places->lock);
+    return said;
+}
+
+enum placement_answer placement_apply(struct placements *places, struct placement *place,
+                                      struct partition **to)
+{
+    pthread_mutex_lock(&places->lock);
+    enum placement_answer said = place->settled                           ? PLACEMENT_STAY
+                                 : take_next_partition(places, place, to) ? PLACEMENT_MOVE
+                                                                          : PLACEMENT_HOLD;
+    find_steady(place);
+    pthread_mutex_unlock(&places->lock);
+    return said;
+}
+
+void placement_view(struct placements *places, const struct placement *place, uint64_t now,
+                    struct placement_view *view)
+{
+    pthread_mutex_lock(&places->lock);
+    const struct share *share = &places->share;
+    /* A remainder that the driver does not let join other atoms is counted with the whole alone. */
+    uint32_t has = share_multiprocessors(share, &place->share.now);
+    uint32_t most = share_most(share, &place->share);
+    *view = (struct placement_view){
+        .multiprocessors = has == share->total ? places->partitions->total : has,
+        .most = most == share->total ? places->partitions->total : most,
+        .atoms = place->share.now,
+        .held_since = place->held_since,
+        .held_ns = place->held_ns + (place->held_since ? now - place->held_since : 0),
+    };
+    pthread_mutex_unlock(&places->lock);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * stream_pool: the CUstreams of the device, lent to rings while these have work.
+ *
+ * The device has at most 32 hardware queues; streams beyond share them, and then
+ * one client's work waits for another's. So a ring is bound to a CUstream of its
+ * client's partition and its own priority only while work of it is in flight, and
+ * different clients share one last.
+ *
+ * Any thread; the pool has a lock of its own, taken when a ring is bound or
+ * unbound, not for each command.
+ */
+#ifndef GPUSHARE_SERVER_WORKER_SHARING_STREAM_POOL_H
+#define GPUSHARE_SERVER_WORKER_SHARING_STREAM_POOL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/worker/client/client.h"
+
+enum { STREAM_POOL_QUEUES = 32 };
+
+/* Work of a ring that was bound to another CUstream while this was in flight. */
+struct pool_leaver {
+    struct pool_leaver *next;
+    const struct client_stream *stream;
+    uint64_t value; /* of its timeline: then nothing of it is left here */
+};
+
+struct pool_stream {
+    cuda_stream handle;
+    struct partition *partition;
+    int32_t priority;
+    struct client_stream *users;
+    uint32_t user_count;
+    struct pool_leaver *leavers;
+};
+
+struct stream_pool {
+    const struct gpu *device;
+    pthread_mutex_t lock;
+    struct pool_stream **streams;
+    uint32_t count, room;
+    uint32_t looked_at; /* by stream_pool_query */
+};
+
+void stream_pool_open(struct stream_pool *pool, const struct gpu *device);
+/* All streams must be unbound. */
+void stream_pool_close(struct stream_pool *pool);
+
+/* Makes sure that the partition has a CUstream of this priority, off the submitter's path. */
+cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,
+                                int32_t priority);
+
+/*
+ * Submitter: binds a ring that has no work in flight. A binding that is still there
+ * is kept unless it shares with another client and need not, or the client's share
+ * has changed. Afterwards stream->bound->handle is its CUstream.
+ */
+cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream);
+
+/* Whether a bound ring is where its client's share and its priority want it. */
+bool stream_pool_fits(const struct client_stream *stream);
+
+/*
+ * Submitter: binds a ring with work in flight to another CUstream that fits; what
+ * follows there waits, on the device, for what is in flight. On failure it stays
+ * where it was.
+ */
+cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *stream,
+                             cuda_event event);
+
+/*
+ * Unbinds the rings of a client that are not where they belong and have nothing in
+ * flight. Under the client's lock. Returns whether others are left.
+ */
+bool stream_pool_leave(struct stream_pool *pool, struct client *client);
+
+/* The client is about to go; nothing of it is in flight. */
+void stream_pool_forget(struct stream_pool *pool, const struct client *client);
+
+/* Whether no ring is bound to a CUstream of the partition and none of them has work left. */
+bool stream_pool_drained(struct stream_pool *pool, const struct partition *partition);
+
+/* The ring's work is done. Idempotent. */
+void stream_pool_unbind(struct stream_pool *pool, struct client_stream *stream);
+
+/* Destroys the CUstreams of a partition that nobody has any more and that has drained. */
+void stream_pool_drop(struct stream_pool *pool, const struct partition *partition);
+
+/* How many of the client's busy streams share a CUstream with another client's busy one. */
+uint32_t stream_pool_shared(struct stream_pool *pool, const struct client *client);
+
+/* Asks the driver about one CUstream with work in flight, another one each time: CUDA_OK, or
+ * CUDA_ERR_NOT_READY, or what is wrong with the device. */
+cuda_result stream_pool_query(struct stream_pool *pool);
+
+#endif
