@@ -60,8 +60,8 @@ void trace_stop(struct trace *trace)
     if (!trace->memory.base)
         return;
     atomic_store(&trace->on, 0);
-    /* Who announced itself before that sees it still on, and is soon done; who comes after sees it
-     * off. */
+    /* A thread that announced itself before that sees the trace still on, and is soon done; one
+     * that comes later sees it off. */
     while (atomic_load(&trace->writers))
         sched_yield();
     __atomic_store_n(&header_of(trace)->ended, timeline_now(), __ATOMIC_RELEASE);

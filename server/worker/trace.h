@@ -4,10 +4,10 @@
  * trace: what ran when, written into memory that the supervisor made (protocol.xml:
  * trace_header, trace_record).
  *
- * Any thread adds records, without a lock; who finds no room counts that. Off, a call
+ * Any thread adds records, without a lock; a record that finds no room is counted. Off, a call
  * costs one load. trace_start and trace_stop: control thread. Times are nanoseconds
- * of CLOCK_MONOTONIC (timeline_now). What ended before the trace began is left out,
- * what began before it is cut there.
+ * of CLOCK_MONOTONIC (timeline_now). A record that ended before the trace began is left
+ * out, one that began before it is cut there.
  */
 #ifndef GPUSHARE_SERVER_WORKER_TRACE_H
 #define GPUSHARE_SERVER_WORKER_TRACE_H
@@ -38,7 +38,7 @@ struct trace {
 /* Why a client was held; the gate's reasons come first, as enum scheduler_hold numbers them. */
 enum { TRACE_HELD_THREADS = 3 };
 
-/* What its header says of the device: mode, atoms, atom_multiprocessors and remainder. */
+/* The header's fields about the device. */
 struct trace_device {
     uint32_t mode, atoms, atom_multiprocessors, remainder;
 };

@@ -100,7 +100,7 @@ bool wake_submitter_rests(struct wake *wake, uint64_t until)
 {
     atomic_store(&wake->submitter_until, until);
     atomic_store(&wake->submitter_asleep, 1);
-    /* Looked at after the flag is up: who notes something later writes the eventfd. */
+    /* Looked at after the flag is up: a thread that notes something later writes the eventfd. */
     return !atomic_load(&wake->submitter_noted);
 }
 

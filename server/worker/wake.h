@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the completer does; see completer.h. */
+/* How the completer rests; see completer.h. */
 enum wake_rest { WAKE_POLLING, WAKE_TICKING, WAKE_ASLEEP };
 
 struct wake {
@@ -87,7 +87,7 @@ uint32_t wake_completer_rests(struct wake *wake, enum wake_rest how);
 void wake_completer_pause(struct wake *wake, uint32_t seen, uint64_t nanoseconds);
 void wake_completer_up(struct wake *wake);
 
-/* ---- whoever ends a thread ---- */
+/* ---- a thread that ends the completer ---- */
 
 void wake_completer_always(struct wake *wake);
 

@@ -7,7 +7,7 @@
  *   loader     reads and compiles modules, slower than all else
  *   clearer    clears new device memory, which waits for its turn on the device
  *   submitter  reads the clients' rings and hands their work to the device
- *   completer  watches what the device has reached; wakes who sleeps
+ *   completer  watches how far the device has come; wakes sleeping clients
  */
 #ifndef GPUSHARE_SERVER_WORKER_WORKER_H
 #define GPUSHARE_SERVER_WORKER_WORKER_H

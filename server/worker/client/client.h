@@ -86,8 +86,8 @@ struct client_shared {
     char violation_text[sizeof((struct proto_worker_misbehaved){0}.text)];
 };
 
-/* What its commands may name. The control thread alone changes it, under client->lock, and so looks
- * at it without; the others look under the lock. */
+/* The objects that its commands may name. The control thread alone changes it, under client->lock,
+ * and so looks at it without; the others look under the lock. */
 struct client_objects {
     struct function *functions;
     uint32_t function_count;
@@ -117,8 +117,8 @@ struct client_submit {
     uint64_t last_work; /* ns */
 };
 
-/* What threads leave for one another, whatever locks they hold: no state, which is changed under
- * the lock alone, but messages. */
+/* Messages between threads, left under whatever locks they hold. The state is no such message: it
+ * is changed under the client's lock alone. */
 struct client_signals {
     _Atomic uint32_t completer; /* 1: the completer has to look at this client */
     _Atomic uint32_t submitter; /* 1: the submitter has to look at this client */

@@ -26,7 +26,7 @@ uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t cou
 
 /*
  * Zeroes what was mapped, and waits until that is done: no driver promises that a new handle
- * holds nothing of whoever had the memory before. Any one thread with the context.
+ * holds nothing of the memory's last user. Any one thread with the context.
  */
 uint32_t client_memory_clear(const struct client *client, uint64_t address, uint64_t count,
                              struct refusal *why);

@@ -11,7 +11,7 @@
 #define TO(state) (1u << CLIENT_##state)
 /* From any state that is served: what a detaching client was doing does not matter. */
 #define LEAVE TO(LEAVING)
-/* What a visit finds. */
+/* The states that a visit may leave. */
 #define VISITED (TO(IDLE) | TO(READY) | TO(FULL) | TO(HELD) | TO(VIOLATED))
 
 static const struct {

@@ -56,7 +56,8 @@ void client_stream_report(struct client_stream *stream, uint32_t error)
 {
     struct proto_stream_status *status = stream->ring.ring.status;
     __atomic_store_n(&status->error, error, __ATOMIC_RELAXED);
-    /* Released after the number, so that who sees the count grow sees which error it was. */
+    /* Released after the number, so that a client that sees the count grow sees which error it was.
+     */
     __atomic_fetch_add(&status->error_count, 1, __ATOMIC_RELEASE);
 }
 

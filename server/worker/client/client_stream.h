@@ -26,7 +26,7 @@ enum stream_state {
     STREAM_CLOSING, /* destroyed by the client; up to `limit` is still carried out */
 };
 
-/* What a blocked ring waits for. */
+/* The timeline values that a blocked ring waits for. */
 struct stream_dependencies {
     uint32_t count;
     struct proto_dependency on[3];
@@ -89,7 +89,7 @@ void client_stream_set_range(struct client *client, int32_t first, int32_t last)
  * the client was granted. NULL if all are taken. */
 struct client_stream *client_stream_open(struct client *client, int32_t priority);
 
-/* What is in its ring now is still carried out; then it is free again. */
+/* The commands in its ring are still carried out; then the stream is free again. */
 void client_stream_close(struct client *client, struct client_stream *stream);
 
 /* Stream `index` if it is open (or closing), else NULL. */

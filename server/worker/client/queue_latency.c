@@ -51,7 +51,7 @@ void queue_latency_left(struct queue_latency *wait, uint32_t value, uint64_t now
         wait->value[count - 1] = value;
         return;
     }
-    /* What was rung for waits from then on. */
+    /* Commands that the doorbell was rung for wait from then on. */
     uint64_t seen = !count && wait->rung && wait->rung < now ? wait->rung : now;
     if (count && looked < now)
         seen = looked + (now - looked) / 2;

@@ -4,12 +4,12 @@
  * queue_latency: how long commands wait in a ring, from when the submitter could first see them
  * until they are handed to the device; counted by powers of two of microseconds.
  *
- * No clock is read for a command. What is served in the visit that found it has not
- * waited. What a visit leaves behind is marked: up to here, seen at this time. A ring has
- * few marks; when they are used up the two closest ones become one, of a time between them. What
- * came between two looks, or since the last one, is taken to have come in the middle of
- * that time. So a wait is right to about a factor of two, and short ones to the
- * resolution of the submitter's idea of the time, some tens of microseconds.
+ * No clock is read for a command. A command that is served in the visit that found it has not
+ * waited. A visit that leaves commands behind sets a mark: commands up to here were seen at this
+ * time. A ring has few marks; when they are used up the two closest ones become one, of a time
+ * between them. Commands that came between two looks, or since the last one, are taken to have come
+ * in the middle of that time. So a wait is right to about a factor of two, and a short one to the
+ * resolution of the submitter's clock, some tens of microseconds.
  *
  * Why marks and not one timestamp a batch: when a command came is known only from looks at the
  * ring's tail, and one ring may be looked at thousands of times before what it held is served. The
@@ -70,7 +70,7 @@ static inline void queue_latency_served(struct queue_latency *wait,
     wait->rung = 0;
 }
 
-/* What is in the ring now waits from now on: it could not have been handed over before. */
+/* The commands in the ring wait from now on: they could not have been handed over before. */
 static inline void queue_latency_restart(struct queue_latency *wait, uint32_t visit, uint64_t now)
 {
     wait->count = 0;

@@ -217,9 +217,10 @@ static bool is_place(struct client *client, uint64_t base, uint64_t bytes)
 }
 
 /*
- * What a loaded module takes of this process's memory. The driver's own part nobody says: of PTX
- * the software GPU keeps a tree like ours and what it made of that; of a cubin any driver keeps
- * about a copy. Of a text that was not understood we take the size of an ordinary tree.
+ * What a loaded module takes of this process's memory. The driver does not say what it takes
+ * itself: of PTX the software GPU keeps a tree like ours and what it made of that; of a cubin any
+ * driver keeps about a copy. Of a text that was not understood we take the size of an ordinary
+ * tree.
  */
 static uint64_t kept_bytes(const struct client *client, const struct client_module *module,
                            const struct rewrite *rewrite)
@@ -364,7 +365,7 @@ static uint32_t attribute(const struct cuda_driver *cuda, cuda_function function
     return (uint32_t)value;
 }
 
-/* What the code itself says, for drivers that don't. */
+/* As the code itself says, for drivers that do not. */
 static bool layout_in_code(const struct client_module *module, const char *name, uint32_t *layout,
                            uint32_t *count, uint64_t *end)
 {

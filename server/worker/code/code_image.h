@@ -5,7 +5,7 @@
  * fitting entry is taken.
  *
  * The file is mapped, not copied: it is sealed, nobody can change it any more, and its
- * bytes count against its client's limit already. What a fatbin's entry unpacks to is
+ * bytes count against its client's limit already. The unpacked entry of a fatbin is
  * there only between code_image_unpack and code_image_pack.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CODE_CODE_IMAGE_H

@@ -32,7 +32,7 @@ struct loader_job {
     uint64_t address; /* LOADER_CLEAR */
     uint64_t count;
     uint64_t global_base; /* LOADER_LOAD */
-    /* What came of it: */
+    /* The result: */
     uint32_t error; /* 0, or why says more */
     struct proto_worker_module_needs needs;
     uint32_t functions;

@@ -7,7 +7,7 @@
 
 #include "common/ptx_token.h"
 
-/* What stands where: PTX's words alone, without its grammar. */
+/* A walk over PTX's words, without its grammar. */
 struct scan {
     const char *text;
     struct ptx_token before; /* the token before this one */

@@ -15,7 +15,7 @@
 #include "server/worker/code/symbols.h"
 #include "server/worker/code/ptx_scan.h"
 
-/* What becomes of one .global variable. */
+/* One .global variable, and what the rewriting does with it. */
 struct placed {
     const struct ptx_variable *variable;
     const char *stays; /* why, or NULL: it moves */
@@ -35,7 +35,7 @@ struct rewrite {
     bool exceeded;    /* more than most were needed */
 };
 
-/* Zeroed; counted, and given back to the count by whoever frees it. */
+/* Zeroed and counted; the caller that frees it takes it off the count. */
 static void *allocate_counted(struct rewrite *rewrite, size_t count, size_t size)
 {
     size_t bytes;
@@ -127,7 +127,7 @@ static void keep_what_text_names(const char *at, const char *end, struct placed 
             at++;
         size_t length = (size_t)(at - word);
         uint32_t i = length ? first_named(sorted, count, word, length) : count;
-        /* Whoever was found before is not walked through again. */
+        /* A variable that was found before is not looked at again. */
         for (; i < count && sorted[i]->stays != named &&
                strncmp(bare_name(sorted[i]), word, length) == 0 && !bare_name(sorted[i])[length];
              i++)
@@ -153,13 +153,13 @@ static bool keep_what_sections_name(struct rewrite *rewrite)
     return true;
 }
 
-/* ---- who stays because of others ---- */
+/* ---- variables that stay because others do ---- */
 
 /*
- * Variables whose initial values hold addresses of others, and the others: the
- * driver alone knows where what stays lies, and only once it is loaded. So who is
- * joined with one that stays, stays. A text may chain very many of them: each is
- * visited once.
+ * Variables whose initial values hold addresses of others are joined with these. Only the driver
+ * knows where a variable that stays lies, and only once it is loaded; so every variable that is
+ * joined with one that stays has to stay too. A text may chain very many of them: each is visited
+ * once.
  */
 struct join {
     uint32_t other; /* id */

@@ -6,7 +6,7 @@
  * Their declarations go, their uses become absolute addresses, and the caller
  * writes their initial contents (addresses of one another included) there. Every
  * line stays the line it was, so that the compiler's messages fit the client's
- * text. What can't be moved stays a variable of the module, and
+ * text. A variable that can't be moved stays the module's, and
  * rewrite_why_stays() says why. .const variables always stay.
  *
  * One thread.
@@ -33,7 +33,7 @@ uint32_t rewrite_open(struct rewrite **rewrite, const char *text, size_t length,
                       char *why, size_t why_size);
 void rewrite_close(struct rewrite *rewrite); /* NULL allowed */
 
-/* What the reader did not understand, or NULL. */
+/* The reader's words for the part that it did not understand, or NULL. */
 const char *rewrite_unread(const struct rewrite *rewrite);
 
 /* Bytes that the moved variables need. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What malloc takes for a short piece beside its text. */
+/* The bytes that malloc takes for a short piece beside its text. */
 #define PIECE_BYTES 32
 
 void text_edit_open(struct text_edit *edit, const char *text, size_t length, size_t max)

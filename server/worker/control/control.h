@@ -24,7 +24,8 @@ int control_serve(struct worker *worker);
 /* One message, already received. 0; -errno if no answer can be sent. For tests too. */
 int control_handle(struct worker *worker, struct channel_message *message);
 
-/* What became ready meanwhile: frees, closed streams, departures, violations to tell. */
+/* Carries out everything that became ready meanwhile: frees, closed streams, departures,
+ * violations to report. */
 int control_progress(struct worker *worker);
 
 #endif

@@ -17,7 +17,7 @@ int control_client_usage(struct request *request);
 /* Answered by control_progress when nothing of the client is left. */
 int control_client_detach(struct request *request);
 
-/* What the client has used so far; takes its lock. */
+/* How much the client has used so far. Takes its lock. */
 void control_client_used(struct worker *worker, struct client *client,
                          struct proto_worker_usage *used);
 

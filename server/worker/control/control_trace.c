@@ -17,7 +17,7 @@ void control_trace_mode(struct worker *worker, uint32_t mode)
     trace_add(&worker->trace, &record);
 }
 
-/* Where everybody is as it begins. */
+/* Where each client runs as the trace begins. */
 static void write_shares(struct worker *worker)
 {
     for (uint32_t i = 0; i < worker->client_count; i++) {
@@ -28,7 +28,7 @@ static void write_shares(struct worker *worker)
     }
 }
 
-/* Who still waits for multiprocessors as it ends. */
+/* Clients that still wait for multiprocessors as it ends. */
 static void write_held(struct worker *worker)
 {
     uint64_t now = timeline_now();

@@ -388,7 +388,8 @@ int command_complete(struct command *command, struct client_stream *stream)
     uint64_t value = stream->ring.value;
     if (stream->span)
         account_end(command->account, stream, value);
-    /* The client's word first: who sees the private shadow move may wake sleepers on the other. */
+    /* The client's word first: a thread that sees the private shadow move may wake sleepers on the
+     * client's. */
     cuda_mem_op_params writes[2] = {
         {.write_value = {.operation = CUDA_MEM_OP_WRITE_VALUE_64,
                          .address = client_stream_status_address(stream),

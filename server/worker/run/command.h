@@ -21,7 +21,7 @@ enum {
     COMMAND_FATAL = 3,     /* the device context is lost: command->fatal, command->during */
 };
 
-/* What carrying out needs; one a submitter. */
+/* The memory and events that carrying out needs; one a submitter. */
 struct command {
     const struct cuda_driver *cuda;
     struct account *account;

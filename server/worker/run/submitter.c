@@ -63,8 +63,8 @@ static void scan_client(struct submitter *submitter, struct client *client, enum
     client_state_set(client, to);
 }
 
-/* The doorbell of a client outside the scan set was rung. What its rings hold is found by the next
- * visit, but what is known of them stays true. */
+/* The doorbell of a client outside the scan set was rung. The next visit finds what its rings
+ * hold; until then what was known of them stays true. */
 static void hear_doorbell(struct submitter *submitter, struct client *client)
 {
     static const enum client_state heard[CLIENT_STATES] = {
@@ -279,7 +279,7 @@ static void *submitter_main(void *argument)
 
 /* ---- for the other threads ---- */
 
-/* Spinning takes a processor from whoever it waits for, unless there is another one. */
+/* Spinning takes a processor from the client that it waits for, unless there is another one. */
 static uint64_t spin_allowed(void)
 {
     return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
@@ -342,7 +342,7 @@ int submitter_add(struct submitter *submitter, struct client *client)
     pthread_mutex_lock(&client->lock);
     client_state_set(client, CLIENT_ASLEEP);
     pthread_mutex_unlock(&client->lock);
-    /* What was rung before that is looked at once. */
+    /* Rings that were rung before that are looked at now. */
     client_signal_submitter(client);
     wake_submitter(&submitter->worker->wake);
     return 0;

@@ -347,7 +347,8 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
     return 0;
 }
 
-/* Goes where the client may run now. False: nowhere; whoever makes room marks it. */
+/* Goes where the client may run now. False: nowhere; the placement marks it when
+ * there is room. */
 static bool take_place(struct submitter *submitter, struct client *client)
 {
     struct worker *worker = submitter->worker;
@@ -381,7 +382,7 @@ bool submitter_find_ready(struct submitter *submitter, struct client *client)
     return any_ready(client);
 }
 
-/* What the visit found: the client's state and its part of the device follow. Under its lock. */
+/* Brings the client's state and the gate up to date with what the visit found. Under its lock. */
 static void end_visit(struct submitter *submitter, struct client *client, enum client_state end,
                       bool room)
 {

@@ -11,7 +11,7 @@
 /* The end of a lease's last work is polled for when it is so near: a sleep and a wake-up cost a
  * good part of that. */
 #define AWAIT_NS 200000
-/* What is done is seen when a batch is done: so much of it at once, and no more. */
+/* Work is seen to be done when its batch is done, so a batch lasts no longer than this. */
 #define BATCH_NS      250000
 #define PACE_COMMANDS 8
 #define PACE_NS       1000000
@@ -349,7 +349,7 @@ static void shut_gate(struct gate *gate)
     if (!is_open(gate))
         return;
     atomic_store(&gate->open, 0);
-    /* Who submits still believing in an open gate does so under its client's lock. */
+    /* The submitter may still believe in an open gate, but only under the client's lock. */
     for (struct gate_client *at = gate->first; at; at = at->next) {
         pthread_mutex_lock(&at->client->lock);
         gate_note_done(gate, at->client);
@@ -357,7 +357,7 @@ static void shut_gate(struct gate *gate)
     }
 }
 
-/* Under the lock: everybody looks anew, but for one that the submitter doesn't know yet. */
+/* Under the lock: every client asks again, but for one that the submitter does not know yet. */
 static void mark_all_runnable(struct gate *gate, const struct gate_client *newcomer)
 {
     for (struct gate_client *at = gate->first; at; at = at->next)
@@ -495,7 +495,7 @@ void gate_remove(struct gate *gate, struct client *client)
         forget_runnable(gate, at);
     set_hold(gate, at, SCHEDULER_HOLDS);
     gate_trace_forget(gate, at, now);
-    charge_client(gate, at, now); /* else who leaves at once has had it for nothing */
+    charge_client(gate, at, now); /* else a client that leaves at once has had it for nothing */
     scheduler_remove(&gate->scheduler, &at->scheduled, now);
     at->added = false;
     bool open = may_be_open(gate);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * gate_trace: leases, and who is on hold at the gate, written into a trace.
+ * gate_trace: leases, and the times in which the gate held clients, written into a trace.
  *
  * While a trace is on the gate is looked at after each of its calls, with the time of
  * that call: so a lease in the trace begins and ends when the scheduler says that it
@@ -26,7 +26,7 @@ struct gate_trace {
     uint32_t looked;  /* how many of them have been looked at */
     uint32_t lane_count;
     struct {
-        uint32_t client; /* whose lease it is; 0: nobody's */
+        uint32_t client; /* the lease's holder; 0: there is none */
         uint64_t lease;  /* of the client's, which */
         uint64_t from;
     } lanes[SCHEDULER_LANES];

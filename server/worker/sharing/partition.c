@@ -131,7 +131,7 @@ static uint32_t multiprocessors_of(const struct partitions *partitions,
     return count * partitions->atom_size;
 }
 
-/* Nobody else adds to the list, so what was not there a moment ago is not there now. */
+/* No other thread adds to the list, so a set that was not there a moment ago is not there now. */
 static uint32_t make_partition(struct partitions *partitions, const struct share_set *atoms,
                                struct partition **out)
 {

@@ -129,7 +129,7 @@ static void aim_named(struct placements *places)
         aim_placement(places, placement_of(client));
 }
 
-/* Own atoms changed hands: who was on them without moving may borrow now, or no more. */
+/* Own atoms changed hands: a client that runs on them without moving may borrow now, or no more. */
 static void find_all_borrowed(struct placements *places)
 {
     for (struct share_client *client = places->share.first; client; client = client->next)

@@ -3,10 +3,10 @@
 /*
  * placement: where each client runs now, and where it is to go.
  *
- * server/scheduler/share.h decides which atoms a client may have; this tells it who has
- * work and who has none, finds the partitions that the decisions ask for, and says to the
- * submitter, at a client's next visit, to go on there. What is in flight stays where it
- * is; what follows is ordered behind it by the streams' move.
+ * server/scheduler/share.h decides which atoms a client may have; this tells it which
+ * clients have work, finds the partitions that the decisions ask for, and tells the submitter, at a
+ * client's next visit, to go on there. Work in flight stays where it is; later work is ordered
+ * behind it by the streams' move.
  *
  * A client has no work once it had none, neither in its rings nor in flight, for
  * PLACEMENT_LINGER_NS: said at the first pause, atoms would change hands all the time.
@@ -16,7 +16,7 @@
  * waits, as does a client for which there is no atom at all.
  *
  * Any thread, but for what is said to be the control thread's; there is a lock, never held
- * across a call of the driver. What changes where clients may run is O(clients x atoms);
+ * across a call of the driver. A change of where clients may run is O(clients x atoms);
  * placement_enter takes no lock where nothing changed.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_PLACEMENT_H
@@ -81,14 +81,15 @@ int placement_add(struct placements *places, struct placement *place, uint32_t r
                   uint32_t limit, char *why, size_t why_size);
 int placement_update(struct placements *places, struct placement *place, uint32_t request,
                      uint32_t limit, char *why, size_t why_size);
-/* Control thread: `changed` is called once more, for who could not heed it since placement_add. */
+/* Control thread: `changed` is called once more, for a client that the gate did not know when
+ * placement_add called it. */
 void placement_notify(struct placements *places, struct placement *place);
 /* Control thread: the client goes; nothing of it is in flight. Idempotent. */
 void placement_remove(struct placements *places, struct placement *place);
 
 enum placement_answer {
     PLACEMENT_STAY, /* work may be submitted where it was last */
-    PLACEMENT_MOVE, /* in *to, which the caller has now; who had the old one puts it */
+    PLACEMENT_MOVE, /* in *to, which the caller has now; it puts the old one */
     PLACEMENT_HOLD, /* not now; it is told when that may have changed */
 };
 
@@ -117,7 +118,7 @@ void placements_made(struct placements *places, struct placement *place,
 enum placement_answer placement_apply(struct placements *places, struct placement *place,
                                       struct partition **to);
 
-/* What status shows. */
+/* As status shows it. */
 struct placement_view {
     uint32_t multiprocessors; /* that it has now */
     uint32_t most;            /* that its limit allows */

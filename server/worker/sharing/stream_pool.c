@@ -16,7 +16,7 @@ void stream_pool_open(struct stream_pool *pool, const struct gpu *device)
     pthread_mutex_init(&pool->lock, NULL);
 }
 
-/* Forgets who has nothing left here (or belongs to this client); true if nobody stays. */
+/* Forgets rings that have nothing left here, and those of this client; true if none stays. */
 static bool prune_leavers(struct pool_stream *from, const struct client *client)
 {
     struct pool_leaver **link = &from->leavers;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * stream_priority: which of the device's stream priorities belong to whom.
+ * stream_priority: which of the device's stream priorities belong to which clients.
  *
  * The levels of priority that clients have (and the normal one, 0) divide the device's
  * range: the most urgent level begins at its greatest priority, each level ends before
