@@ -52,13 +52,9 @@ int wake_submitter_open(struct wake *wake)
     return open_event(&wake->submitter_event);
 }
 
-void wake_control_close(struct wake *wake)
+void wake_close(struct wake *wake)
 {
     close_event(&wake->control_event);
-}
-
-void wake_submitter_close(struct wake *wake)
-{
     close_event(&wake->submitter_event);
 }
 

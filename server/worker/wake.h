@@ -37,9 +37,8 @@ void wake_open(struct wake *wake);
 /* Makes the control thread's eventfd, the submitter's. 0 or -errno. */
 int wake_control_open(struct wake *wake);
 int wake_submitter_open(struct wake *wake);
-/* Idempotent. */
-void wake_control_close(struct wake *wake);
-void wake_submitter_close(struct wake *wake);
+/* Once all threads have ended: any of them may write to the others' descriptors. Idempotent. */
+void wake_close(struct wake *wake);
 
 /* ---- any thread ---- */
 

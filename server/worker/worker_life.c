@@ -117,7 +117,7 @@ void worker_stop(struct worker *worker)
     gate_close(&worker->gate);
     partitions_close(&worker->partitions);
     gpu_close(&worker->device);
-    wake_control_close(&worker->wake);
+    wake_close(&worker->wake);
     free(worker->clients);
     worker->clients = NULL;
     pthread_mutex_destroy(&worker->clients_lock);

@@ -326,8 +326,6 @@ void submitter_stop(struct submitter *submitter)
     if (submitter->epoll >= 0)
         close(submitter->epoll);
     submitter->epoll = -1;
-    if (submitter->worker)
-        wake_submitter_close(&submitter->worker->wake);
     free(submitter->scanned);
     submitter->scanned = NULL;
 }
