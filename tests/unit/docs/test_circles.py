@@ -19,8 +19,8 @@ COMPONENTS = [
     ("client", ("client/tools",), 0),
     ("client/tools", (), 0),
     ("server/scheduler", (), 0),
-    ("server/supervisor", (), 19),
-    ("server/worker", (), 14),
+    ("server/supervisor", (), 0),
+    ("server/worker", (), 0),
     ("server/softgpu", (), 18),
 ]
 # NAME_MACHINE.c is compiled for that machine alone.
