@@ -88,7 +88,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(GENERATED_H)
 
 include make/setup.mk
 # The bundle takes along what the other fragments have put into CHECK_DEPS.
-include $(sort $(filter-out make/setup.mk %gpu-bundle.mk,$(wildcard make/*.mk))) $(wildcard make/*gpu-bundle.mk)
+include $(sort $(filter-out make/setup.mk make/gpu-bundle.mk,$(wildcard make/*.mk))) make/gpu-bundle.mk
 
 .PHONY: all help clean
 all: $(ALL) ## build everything into build/
