@@ -3,9 +3,9 @@
 /*
  * extra: driver calls that gpushare does not make and the steps want to try: linking PTX to a
  * cubin, graphs, and the work queues of CUDA 13.1. Declarations are our own, of CUDA 13.0's ABI;
- * tests/unit/common/test_cuda_abi.c holds them to the toolkit's cuda.h where one is installed. The work queue
- * resource is 13.1's, which no header here can confirm: NVIDIA's driver API reference 13.1,
- * "CUdevWorkqueueConfigResource".
+ * tests/unit/common/test_cuda_abi.c holds them to the toolkit's cuda.h where one is installed. The
+ * work queue resource is 13.1's, which no header here can confirm: NVIDIA's driver API
+ * reference 13.1, "CUdevWorkqueueConfigResource".
  */
 #ifndef GPUSHARE_TESTS_GPU_EXTRA_H
 #define GPUSHARE_TESTS_GPU_EXTRA_H

@@ -21,6 +21,8 @@
 #define KERNEL_NS UINT64_C(300000000)
 /* A launch that takes as long has been held up: a busy host delays a thread by less. */
 static const double held_up_ms = 50;
+/* A host that keeps a sleeping thread waiting for so long can't say who held up whom. */
+static const double busy_host_ms = 10;
 enum { OWN, NEIGHBOUR, SPARE, PARTITIONS };
 
 /* What the calls work on; a prepare function fills in what its call needs. */
@@ -72,6 +74,20 @@ static void take_turn(cuda_function nothing, cuda_stream stream)
     } while (result == CUDA_ERR_NOT_READY);
     raise_worst(&neighbour.worst_turn_ns, probe_ns() - began);
     atomic_fetch_add(&neighbour.turns, 1);
+}
+
+/* A thread that does nothing but sleep: what it oversleeps, the host took, and not the driver. */
+static _Atomic uint64_t worst_oversleep_ns;
+
+static void *sleep_until_stopped(void *context)
+{
+    (void)context;
+    while (!atomic_load(&neighbour.stop)) {
+        uint64_t began = probe_ns();
+        probe_sleep_ms(1);
+        raise_worst(&worst_oversleep_ns, probe_ns() - began - 1000000);
+    }
+    return NULL;
 }
 
 static void *launch_until_stopped(void *context)
@@ -430,7 +446,7 @@ static const struct blocking_call {
 };
 
 struct turn {
-    double call_ms, worst_launch_ms, worst_turn_ms;
+    double call_ms, worst_launch_ms, worst_turn_ms, oversleep_ms;
     unsigned long long launches;
     bool kernel_outlived; /* it still ran when the call returned */
 };
@@ -451,6 +467,7 @@ static void run_turn(const struct blocking_call *call, uint64_t kernel_ns, struc
     atomic_store(&neighbour.worst_call_ns, 0);
     atomic_store(&neighbour.worst_turn_ns, 0);
     atomic_store(&neighbour.turns, 0);
+    atomic_store(&worst_oversleep_ns, 0);
     probe_call(call->name);
     uint64_t began = probe_ns();
     cuda_result result = call->call();
@@ -464,6 +481,7 @@ static void run_turn(const struct blocking_call *call, uint64_t kernel_ns, struc
     CU(cu.cuStreamSynchronize(on.partitions[OWN].stream));
     turn->worst_launch_ms = (double)atomic_load(&neighbour.worst_call_ns) / 1e6;
     turn->worst_turn_ms = (double)atomic_load(&neighbour.worst_turn_ns) / 1e6;
+    turn->oversleep_ms = (double)atomic_load(&worst_oversleep_ns) / 1e6;
     if (call->undo() != CUDA_OK)
         probe_die("%s could not be undone", call->name);
 }
@@ -476,11 +494,15 @@ static void judge(const struct blocking_call *call, const struct turn *alone,
     snprintf(assumption, sizeof assumption, "%s-does-not-wait", call->name);
     bool waits = !beside->kernel_outlived && beside->call_ms > alone->call_ms + kernel_ms / 3;
     bool holds_up = beside->worst_launch_ms > held_up_ms || beside->worst_turn_ms > kernel_ms / 2;
-    if (!beside->kernel_outlived && !waits) {
-        probe_unknown(assumption,
-                      "the kernel of %.0f ms ended during the call (%.3f ms, %.3f ms alone): this "
-                      "host is too slow to tell",
-                      kernel_ms, beside->call_ms, alone->call_ms);
+    if ((!beside->kernel_outlived && !waits) ||
+        ((waits || holds_up) && beside->oversleep_ms > busy_host_ms)) {
+        probe_unknown(
+            assumption,
+            "this host is too slow to tell: %.3f ms beside a kernel of %.0f ms, %.3f ms "
+            "alone; a neighbour's worst call %.3f ms; a thread that only sleeps overslept "
+            "by %.3f ms",
+            beside->call_ms, kernel_ms, alone->call_ms, beside->worst_launch_ms,
+            beside->oversleep_ms);
         return;
     }
     probe_judge(
@@ -512,8 +534,9 @@ void step_blocking(const char *argument)
         probe_launch_last(on.partitions[i].stream, 1000);
     CU(cu.cuCtxSynchronize());
 
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, launch_until_stopped, nothing) != 0)
+    pthread_t thread, control;
+    if (pthread_create(&thread, NULL, launch_until_stopped, nothing) != 0 ||
+        pthread_create(&control, NULL, sleep_until_stopped, NULL) != 0)
         probe_die("no thread");
     struct turn alone = {0}, beside = {0};
     if (!call->once)
@@ -522,9 +545,11 @@ void step_blocking(const char *argument)
     run_turn(call, kernel_ns, &beside);
     atomic_store(&neighbour.stop, true);
     pthread_join(thread, NULL);
+    pthread_join(control, NULL);
     probe_measure("alone_ms", alone.call_ms, "ms");
     probe_measure("beside_ms", beside.call_ms, "ms");
     probe_measure("kernel_ms", (double)kernel_ns / 1e6, "ms");
+    probe_measure("worst_oversleep_ms", beside.oversleep_ms, "ms");
     probe_measure("worst_launch_alone_ms", alone.worst_launch_ms, "ms");
     probe_measure("worst_launch_beside_ms", beside.worst_launch_ms, "ms");
     probe_measure("worst_launch_to_end_beside_ms", beside.worst_turn_ms, "ms");

@@ -38,6 +38,20 @@ static void print_log(void)
     fflush(stdout);
 }
 
+/* Of a step that ends before its server: what became of a worker is in the log once the server has
+ * ended, and not always before. */
+static void end_server(void)
+{
+    enum { PATIENCE_MS = 5000, LOOK_MS = 10 };
+    if (!running)
+        return;
+    kill(server_pid(running), SIGTERM);
+    for (int ms = 0; waitpid(server_pid(running), NULL, WNOHANG) == 0 && ms < PATIENCE_MS;
+         ms += LOOK_MS)
+        probe_sleep_ms(LOOK_MS);
+    print_log();
+}
+
 /* A server on this driver, with the settings of the software GPU, or of a driver for
  * tests, that this process was given. */
 static struct server *start_server(const char *setting, const char *other_setting)
@@ -56,7 +70,7 @@ static struct server *start_server(const char *setting, const char *other_settin
     struct server *server = server_start(NULL, env);
     setenv("GPUSHARE_SOCKET", server_socket(server), 1);
     running = server;
-    probe_at_end(print_log);
+    probe_at_end(end_server);
     return server;
 }
 

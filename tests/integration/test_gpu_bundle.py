@@ -79,6 +79,14 @@ class Bundle(unittest.TestCase):
         status, output = self.run_checks("--driver", driver, "--results", "results", *words, *selected, env=env, **options)
         return status, output, self.results()
 
+    def on_a_host_with_time(self, step, **options):
+        """One step that says itself when the host was too busy to tell: asked again then, five times at most."""
+        for _ in range(5):
+            _, output, results = self.only(step, **options)
+            if TOO_SLOW not in results[step]["verdict"]:
+                return results
+        return self.fail(f"five times {TOO_SLOW}: {output}")
+
     def broken(self, how, call):
         library = os.path.join(BUILD, "tests/gpu/broken/libcuda.so.1")
         copy = os.path.join(self.folder, "libcuda.so.1")
@@ -99,14 +107,12 @@ class Bundle(unittest.TestCase):
         self.assertEqual(set(results), first)
         for name, result in results.items():
             with self.subTest(step=name):
-                if name in NOT_TO_BE_HAD:
+                if name in NOT_TO_BE_HAD or TOO_SLOW in result["verdict"]:
                     expected = {"unknown"}
                 elif name in FALSE:
                     expected = {"false"}
                 elif name in TIMED:
                     expected = {"passed", "not met"}
-                elif TOO_SLOW in result["verdict"]:
-                    expected = {"unknown"}
                 else:
                     expected = {"held", "passed", "measured"}
                 self.assertIn(result["outcome"], expected, result["verdict"])
@@ -177,20 +183,24 @@ class Bundle(unittest.TestCase):
             self.assertRegex(file.read(), r"(?m)^64 GiB at 0x1000000000: 8 times elsewhere, first at 0x")
 
     def test_unmapping_that_waits_and_that_does_not(self):
-        _, output, results = self.only("blocks-memory-unmap", env={"SOFTGPU_UNMAP_WAITS": "1"})
-        self.assertEqual(results["blocks-memory-unmap"]["outcome"], "false", output)
+        results = self.on_a_host_with_time("blocks-memory-unmap", env={"SOFTGPU_UNMAP_WAITS": "1"})
+        self.assertEqual(results["blocks-memory-unmap"]["outcome"], "false", results)
         self.assertIn("WAITS", results["blocks-memory-unmap"]["verdict"])
         self.assertGreater(results["blocks-memory-unmap"]["measures"]["beside_ms"]["value"], 100)
         _, output, results = self.only("blocks-memory-unmap")
         if TOO_SLOW not in results["blocks-memory-unmap"]["verdict"]:
             self.assertEqual(results["blocks-memory-unmap"]["outcome"], "held", output)
         # Nothing is deleted.
-        with open(os.path.join(self.folder, "results/blocks-memory-unmap.json.1"), encoding="utf-8") as file:
+        earlier = [n for n in os.listdir(os.path.join(self.folder, "results")) if n.startswith("blocks-memory-unmap.json.")]
+        self.assertTrue(earlier)
+        with open(os.path.join(self.folder, "results", sorted(earlier)[-1]), encoding="utf-8") as file:
             self.assertEqual(json.load(file)["outcome"], "false")
 
     def test_a_call_that_holds_up_launches(self):
         driver, env = self.broken("hold", "cuMemRelease")
-        _, output, results = self.only("blocks-memory-release", "blocks-event-create", driver=driver, env=env)
+        results = self.on_a_host_with_time("blocks-memory-release", driver=driver, env=env)
+        _, output, more = self.only("blocks-event-create", driver=driver, env=env)
+        results.update(more)
         held = results["blocks-memory-release"]
         self.assertEqual(held["outcome"], "false", output)
         self.assertIn("HOLDS UP", held["verdict"])
@@ -237,7 +247,7 @@ class Bundle(unittest.TestCase):
         self.assertEqual(results["gpushare-vector-add"]["outcome"], "failed")
         self.assertEqual(status, 1)
         with open(os.path.join(self.folder, "results/gpushare-vector-add.log"), encoding="utf-8") as file:
-            self.assertRegex(file.read(), r"worker .*signal 6")
+            self.assertRegex(file.read(), r"the worker is lost|worker .*signal 6")
 
     def test_a_driver_that_lacks_a_call(self):
         driver, env = self.broken("lack", "cuStreamBatchMemOp")
