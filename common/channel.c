@@ -69,7 +69,7 @@ static const char *judge(struct channel_message *message, size_t length, int sel
     const struct proto_message_header *header = &message->header;
     if (header->bytes != length)
         return "a message's length is not what its header says";
-    if (header->reserved)
+    if (header->reserved || header->reserved2)
         return "message_header.reserved must be zero";
     const struct proto_message *type = proto_message_find(header->opcode);
     if (!type)
@@ -90,7 +90,9 @@ static const char *judge(struct channel_message *message, size_t length, int sel
 
 int channel_receive(int fd, int self, int sender, struct channel_message *message)
 {
-    _Static_assert(offsetof(struct channel_message, data) % 16 == 0, "bodies are aligned");
+    _Static_assert(offsetof(struct channel_message, data) % 8 == 0 &&
+                       sizeof(struct proto_message_header) % 8 == 0,
+                   "bodies are aligned");
     union {
         char bytes[CMSG_SPACE(sizeof(int) * 32)];
         struct cmsghdr align;
@@ -102,6 +104,7 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
                             .msg_controllen = sizeof control.bytes};
     memset(&message->header, 0, sizeof message->header);
     message->type = NULL;
+    message->length = 0;
     message->fd_count = 0;
     message->why = NULL;
     for (unsigned i = 0; i < PROTO_FDS_MAX; i++)
@@ -122,6 +125,7 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
         channel_close_fds(message);
         return CHANNEL_CLOSED;
     }
+    message->length = (size_t)length;
     if (header.msg_flags & MSG_TRUNC)
         message->why = "a message is longer than any message may be";
     else if ((header.msg_flags & MSG_CTRUNC) || surplus)
@@ -136,7 +140,7 @@ int channel_receive(int fd, int self, int sender, struct channel_message *messag
     return 0;
 }
 
-int channel_send(int fd, uint16_t opcode, uint32_t serial, uint32_t client, const void *body,
+int channel_send(int fd, uint16_t opcode, uint64_t serial, uint32_t client, const void *body,
                  const void *tail, size_t tail_bytes, const int *fds, unsigned fd_count)
 {
     const struct proto_message *type = proto_message_find(opcode);
@@ -175,7 +179,40 @@ int channel_send(int fd, uint16_t opcode, uint32_t serial, uint32_t client, cons
     return sent < 0 ? -errno : 0;
 }
 
-int channel_send_failed(int fd, uint32_t serial, uint32_t client, uint32_t error,
+uint32_t channel_old_hello(const struct channel_message *message)
+{
+    struct proto_hello_of_major_1 hello;
+    if (message->length != sizeof hello)
+        return 0;
+    memcpy(&hello, message->data, sizeof hello);
+    if (hello.bytes != sizeof hello || hello.opcode != PROTO_HELLO || hello.reserved ||
+        hello.client || hello.major != 1)
+        return 0;
+    return hello.serial;
+}
+
+int channel_refuse_old_hello(int fd, uint32_t serial, const char *text)
+{
+    struct proto_failed_of_major_1 failed = {.bytes = sizeof failed,
+                                             .opcode = PROTO_FAILED,
+                                             .serial = serial,
+                                             .error = PROTO_ERROR_PROTOCOL_VERSION};
+    snprintf(failed.text, sizeof failed.text, "%s", text);
+    return send(fd, &failed, sizeof failed, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+bool channel_is_old_refusal(const struct channel_message *message)
+{
+    struct proto_failed_of_major_1 failed;
+    if (message->length != sizeof failed)
+        return false;
+    memcpy(&failed, message->data, sizeof failed);
+    return failed.bytes == sizeof failed &&
+           (failed.opcode == PROTO_FAILED || failed.opcode == PROTO_ENDED) && !failed.reserved &&
+           !failed.client;
+}
+
+int channel_send_failed(int fd, uint64_t serial, uint32_t client, uint32_t error,
                         const char *format, ...)
 {
     struct proto_failed body = {.error = error ? error : PROTO_ERROR_UNKNOWN};

@@ -50,6 +50,15 @@ static bool receive_message(struct session *session)
 {
     struct channel_message *message = session->message;
     int result = channel_receive(session->fd, PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR, message);
+    if (result == -EPROTO && channel_is_old_refusal(message)) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "the server speaks version 1 of the protocol and this library (%s) %u.%u; install "
+                 "the same release of both",
+                 GPUSHARE_VERSION, PROTO_MAJOR, PROTO_MINOR);
+        mark_ended(session, PROTO_ERROR_PROTOCOL_VERSION, text);
+        return false;
+    }
     if (result == -EPROTO) {
         char text[200];
         snprintf(text, sizeof text, "the server broke the protocol: %s", message->why);
@@ -109,9 +118,7 @@ static gpushare_error exchange_messages(struct session *session, const struct se
 {
     if (load_ended(session))
         return report_end(session);
-    uint32_t serial = ++session->serial;
-    if (!serial) /* 0 marks messages that answer no request */
-        serial = ++session->serial;
+    uint64_t serial = ++session->serial;
     int result = channel_send(session->fd, call->request, serial, 0, call->body, call->tail,
                               call->tail_bytes, call->fd, call->fd ? 1 : 0);
     if (result == -EINVAL || result == -ETOOMANYREFS || result == -ENOBUFS || result == -ENOMEM)

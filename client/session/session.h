@@ -21,7 +21,7 @@
 
 struct session {
     int fd; /* -1 when closed; blocking */
-    uint32_t serial;
+    uint64_t serial;
     char path[108]; /* where the server was found */
     uint32_t ended; /* atomic; the error that ended it, 0 while it lives */
     const struct proto_status_header *status; /* NULL before attach; holds the fault word */

@@ -76,7 +76,8 @@ static void every_truncation_of_a_message_ends_only_its_sender(void **state)
     struct {
         struct proto_message_header header;
         struct proto_hello hello;
-    } packet = {{sizeof packet, PROTO_HELLO, 0, 1, 0}, {PROTO_MAJOR, PROTO_MINOR, 0}};
+    } packet = {{.bytes = sizeof packet, .opcode = PROTO_HELLO, .serial = 1},
+                {PROTO_MAJOR, PROTO_MINOR, 0}};
     for (size_t length = 1; length < sizeof packet; length++) {
         struct raw raw;
         raw_connect(&raw, server);
@@ -143,7 +144,8 @@ static void descriptors_where_none_belong_are_closed(void **state)
         struct {
             struct proto_message_header header;
             struct proto_hello hello;
-        } packet = {{sizeof packet, PROTO_HELLO, 0, 1, 0}, {PROTO_MAJOR, PROTO_MINOR, 0}};
+        } packet = {{.bytes = sizeof packet, .opcode = PROTO_HELLO, .serial = 1},
+                    {PROTO_MAJOR, PROTO_MINOR, 0}};
         int fds[64];
         for (unsigned i = 0; i < count; i++)
             fds[i] = eventfd(0, EFD_CLOEXEC);
@@ -358,8 +360,9 @@ static void a_client_that_never_reads_its_answers_loses_its_connection_alone(voi
     struct raw raw;
     raw_attach(&raw, server, PROTO_UNSET);
     struct proto_message_header header = {
-        .bytes = sizeof header, .opcode = PROTO_MEMORY_QUERY, .serial = 1};
+        .bytes = sizeof header, .opcode = PROTO_MEMORY_QUERY, .serial = 1000};
     for (int i = 0; i < 200000; i++) {
+        header.serial++;
         ssize_t sent = send(raw.fd, &header, sizeof header, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno != EAGAIN)
             break;

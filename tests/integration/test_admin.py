@@ -83,7 +83,7 @@ class Commands(WithServer):
     def test_a_client_that_has_only_connected(self):
         client = RawClient(self.server.client)
         try:
-            client.ask("hello", major=1)
+            client.ask("hello", major=client.schema.major)
             rows = [row for row in self.json("clients")["clients"] if row["state"] == "greeted"]
             self.assertTrue(rows)
             self.assertIsNone(rows[0]["memory"])

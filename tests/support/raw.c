@@ -38,7 +38,7 @@ void raw_connect(struct raw *raw, const struct server *server)
 uint32_t raw_ask(struct raw *raw, uint16_t opcode, const void *body, const void *tail,
                  size_t tail_bytes, int fd)
 {
-    uint32_t serial = ++raw->serial;
+    uint64_t serial = ++raw->serial;
     if (channel_send(raw->fd, opcode, serial, 0, body, tail, tail_bytes, fd >= 0 ? &fd : NULL,
                      fd >= 0) < 0)
         return PROTO_ERROR_CONNECTION_LOST;

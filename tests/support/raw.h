@@ -18,7 +18,7 @@
 
 struct raw {
     int fd;
-    uint32_t serial;
+    uint64_t serial;
     struct proto_attached attached;
     int ring_fd, status_fd, eventfd;
     uint8_t *rings, *status;      /* mapped; rings read-write, status read-only */

@@ -9,13 +9,15 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 CODES = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "char": "s"}
-HEADER = "<IHHII"
+HEADER = "<IHHQII"
 
 
 class Schema:
     def __init__(self):
         self.messages, self.names, self.constants, self.errors = {}, {}, {}, {}
-        for node in ElementTree.parse(os.path.join(ROOT, "schemas/protocol.xml")).getroot():
+        protocol = ElementTree.parse(os.path.join(ROOT, "schemas/protocol.xml")).getroot()
+        self.major = int(protocol.get("major"))
+        for node in protocol:
             if node.tag == "message":
                 self.messages[node.get("name")] = node
                 self.names[int(node.get("number"))] = node.get("name")
@@ -36,10 +38,10 @@ class Schema:
             else:
                 body += struct.pack("<" + code, value)
         size = struct.calcsize(HEADER) + len(body)
-        return struct.pack(HEADER, size, int(node.get("number")), 0, serial, 0) + body
+        return struct.pack(HEADER, size, int(node.get("number")), 0, serial, 0, 0) + body
 
     def unpack(self, data):
-        _, number, _, serial, _ = struct.unpack_from(HEADER, data)
+        _, number, _, serial, _, _ = struct.unpack_from(HEADER, data)
         name, offset, values = self.names[number], struct.calcsize(HEADER), {}
         for field in self.messages[name].findall("field"):
             count, code = int(field.get("count", "1")), CODES[field.get("type")]
@@ -83,7 +85,7 @@ class RawClient:
 
     def attach(self, **wishes):
         unset = self.schema.constants["unset"]
-        self.ask("hello", major=1)
+        self.ask("hello", major=self.schema.major)
         return self.ask("attach", **{"memory_limit": unset, "host_memory_limit": unset, **wishes})
 
     def close(self):

@@ -11,29 +11,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "server/supervisor/device/worker_requests.h"
 
 /* A worker that reads nothing for so long is stuck; its clients then find out by their own waits.
  */
 #define SEND_QUEUE_BYTES_MAX (UINT64_C(64) << 20)
 
-/* A serial is the slot in the low bits and its turn above; 0 is never one. */
-#define SLOT_BITS 20
-#define SLOTS_MAX (UINT32_C(1) << SLOT_BITS)
-#define TURN_MASK ((UINT32_C(1) << (32 - SLOT_BITS)) - 1)
-
 /* Messages taken in a row before the loop looks at others again. */
 #define BATCH 64
-
-struct slot {
-    bool taken;
-    uint16_t opcode; /* of the request */
-    uint32_t turn;
-    uint32_t client;
-    uint32_t next_free; /* index + 1 */
-    worker_link_reply *reply;
-    void *context;
-};
 
 struct worker_link {
     uv_poll_t poll;
@@ -42,8 +27,7 @@ struct worker_link {
     bool failed;
     struct send_queue send_queue;
     struct worker_link_events events;
-    struct slot *slots;
-    uint32_t slot_count, free_first, outstanding;
+    struct worker_requests requests;
     struct channel_message message;
 };
 
@@ -89,28 +73,26 @@ static void link_closed(uv_handle_t *handle)
 {
     struct worker_link *link = handle->data;
     close(link->fd);
-    free(link->slots);
+    worker_requests_close(&link->requests);
     free(link);
 }
 
-/* Takes the slot back first: the callback may make the next request. */
-static void slot_end(struct worker_link *link, uint32_t index, const struct worker_answer *answer)
+/* Takes the row away first: the callback may make the next request. */
+static void request_end(struct worker_link *link, struct worker_request_row *row,
+                        const struct worker_answer *answer)
 {
-    struct slot *slot = &link->slots[index];
-    worker_link_reply *reply = slot->reply;
-    void *context = slot->context;
-    slot->taken = false;
-    slot->next_free = link->free_first;
-    link->free_first = index + 1;
-    link->outstanding--;
+    worker_link_reply *reply = row->reply;
+    void *context = row->context;
+    worker_requests_remove(&link->requests, row);
     if (reply)
         reply(context, answer);
 }
 
 /* What came as the answer to a request may be a refusal, or nothing that answers it. */
-static void slot_answer(struct worker_link *link, uint32_t index, struct channel_message *message)
+static void request_answer(struct worker_link *link, struct worker_request_row *row,
+                           struct channel_message *message)
 {
-    const struct proto_message *asked = proto_message_find(link->slots[index].opcode);
+    const struct proto_message *asked = proto_message_find(row->opcode);
     struct worker_answer answer = {.outcome = WORKER_REFUSED, .error = PROTO_ERROR_UNKNOWN};
     struct proto_failed failed;
     char text[160];
@@ -126,7 +108,9 @@ static void slot_answer(struct worker_link *link, uint32_t index, struct channel
                  message->type->name, asked->name);
         answer.text = text;
     }
-    slot_end(link, index, &answer);
+    if (row->opcode == PROTO_WORKER_DETACH)
+        worker_requests_forget(&link->requests, row->client);
+    request_end(link, row, &answer);
 }
 
 void worker_link_close(struct worker_link *link)
@@ -137,10 +121,13 @@ void worker_link_close(struct worker_link *link)
     static const struct worker_answer lost = {.outcome = WORKER_LOST,
                                               .error = PROTO_ERROR_WORKER_LOST,
                                               .text = "the worker ended before it had answered"};
-    for (uint32_t i = 0; i < link->slot_count; i++)
-        if (link->slots[i].taken)
-            slot_end(link, i, &lost);
-    assert(link->outstanding == 0);
+    uint64_t serial = 0;
+    struct worker_request_row *row;
+    while ((row = worker_requests_after(&link->requests, serial))) {
+        serial = row->serial;
+        request_end(link, row, &lost);
+    }
+    assert(link->requests.outstanding == 0);
     send_queue_close(&link->send_queue);
     uv_poll_stop(&link->poll);
     /* The worker sees the end now, not when the loop comes round. */
@@ -152,24 +139,6 @@ void worker_link_finish(struct worker_link *link)
 {
     /* What is queued can still be received after this. */
     shutdown(link->fd, SHUT_RDWR);
-}
-
-static int slots_grow(struct worker_link *link)
-{
-    uint32_t count = link->slot_count ? link->slot_count * 2 : 64;
-    if (count > SLOTS_MAX)
-        return -ENOBUFS;
-    struct slot *slots = realloc(link->slots, count * sizeof *slots);
-    if (!slots)
-        return -ENOMEM;
-    memset(slots + link->slot_count, 0, (count - link->slot_count) * sizeof *slots);
-    for (uint32_t i = count; i-- > link->slot_count;) {
-        slots[i].next_free = link->free_first;
-        link->free_first = i + 1;
-    }
-    link->slots = slots;
-    link->slot_count = count;
-    return 0;
 }
 
 /* The link's callback `lost` follows from the loop: the caller is in the middle of its own work. */
@@ -185,32 +154,21 @@ int worker_link_request(struct worker_link *link, const struct worker_request *r
 {
     if (link->closing || link->failed)
         return -EPIPE;
-    if (!link->free_first) {
-        int result = slots_grow(link);
-        if (result < 0)
-            return link_fail(link, result);
-    }
-    uint32_t index = link->free_first - 1;
-    struct slot *slot = &link->slots[index];
-    uint32_t turn = (slot->turn + 1) & TURN_MASK;
-    turn = turn ? turn : 1;
-    uint32_t serial = turn << SLOT_BITS | index;
-    int result =
-        send_queue_send(&link->send_queue, request->opcode, serial, request->client, request->body,
-                        request->tail, request->tail_bytes, request->fds, request->fd_count);
+    int result = worker_requests_reserve(&link->requests);
+    if (result < 0)
+        return link_fail(link, result);
+    result = send_queue_send(&link->send_queue, request->opcode,
+                             worker_requests_next(&link->requests), request->client, request->body,
+                             request->tail, request->tail_bytes, request->fds, request->fd_count);
     /* What only this request could not get (a descriptor, memory) leaves the link as it was. */
     if (result == -EPIPE || result == -ECONNRESET || result == -ENOBUFS)
         return link_fail(link, result);
     if (result < 0)
         return result;
-    link->free_first = slot->next_free;
-    link->outstanding++;
-    *slot = (struct slot){.taken = true,
-                          .opcode = request->opcode,
-                          .turn = turn,
-                          .client = request->client,
-                          .reply = reply,
-                          .context = context};
+    worker_requests_add(&link->requests, (struct worker_request_row){.client = request->client,
+                                                                     .opcode = request->opcode,
+                                                                     .reply = reply,
+                                                                     .context = context});
     if (result == SEND_QUEUE_QUEUED)
         poll_again(link);
     return 0;
@@ -222,35 +180,44 @@ void worker_link_cancel(struct worker_link *link, uint32_t client)
                                                .error = PROTO_ERROR_CONNECTION_LOST,
                                                .text =
                                                    "the client ended before the worker answered"};
-    /* Callbacks may add requests for other clients and so move the slots: each is looked up anew.
+    /* A callback may add requests for other clients and so move the rows: each is looked up anew.
      */
-    for (uint32_t i = 0; i < link->slot_count; i++)
-        if (link->slots[i].taken && link->slots[i].client == client)
-            slot_end(link, i, &ended);
+    struct worker_request_row *row = worker_requests_after(&link->requests, 0);
+    while (row) {
+        uint64_t serial = row->serial;
+        if (row->client == client && !row->cancelled) {
+            worker_link_reply *reply = row->reply;
+            void *context = row->context;
+            worker_requests_cancel(&link->requests, row);
+            if (reply)
+                reply(context, &ended);
+        }
+        row = worker_requests_after(&link->requests, serial);
+    }
 }
 
 uint32_t worker_link_outstanding(const struct worker_link *link)
 {
-    return link->outstanding;
+    return link->requests.outstanding;
 }
 
-static void message_take(struct worker_link *link)
+/* NULL, or why the worker is not to be believed any more. */
+static const char *message_take(struct worker_link *link)
 {
     struct channel_message *message = &link->message;
-    uint32_t serial = message->header.serial;
+    uint64_t serial = message->header.serial;
     if (serial == 0) {
         link->events.notice(link->events.context, message);
-        return;
+        return NULL;
     }
-    uint32_t index = serial & (SLOTS_MAX - 1);
-    struct slot *slot = index < link->slot_count ? &link->slots[index] : NULL;
-    if (!slot || !slot->taken || slot->turn != serial >> SLOT_BITS ||
-        slot->client != message->header.client) {
-        log_debug("a late answer (%s) of a worker for client %u is dropped", message->type->name,
-                  message->header.client);
-        return;
-    }
-    slot_answer(link, index, message);
+    struct worker_request_row *row = worker_requests_find(&link->requests, serial);
+    if (!row || row->client != message->header.client)
+        return "it answered a request that it was not asked";
+    if (row->cancelled && row->opcode != PROTO_WORKER_DETACH)
+        worker_requests_remove(&link->requests, row);
+    else
+        request_answer(link, row, message);
+    return NULL;
 }
 
 static void link_lost(struct worker_link *link, const char *why)
@@ -286,8 +253,12 @@ static void link_ready(uv_poll_t *poll, int status, int events)
                                                      : strerror(-result));
             return;
         }
-        message_take(link);
+        const char *fault = message_take(link);
         channel_close_fds(&link->message);
+        if (fault) {
+            link_lost(link, fault);
+            return;
+        }
     }
     if (link->closing)
         return;

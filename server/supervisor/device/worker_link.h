@@ -3,10 +3,10 @@
 /*
  * worker_link: requests to one worker and their answers.
  *
- * Every request gets a serial of the link's own and a callback that is called
- * exactly once, with one of four outcomes (enum worker_outcome). A slot is found from
- * the serial at once, and a slot used again has another serial, so a late answer can't
- * meet a stranger.
+ * Every request gets a serial of the link's own, greater than all before it, and a
+ * callback that is called exactly once, with one of four outcomes (enum worker_outcome).
+ * A worker that answers a request which it was not asked, or has answered already, has
+ * broken the protocol: the link is lost.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_WORKER_LINK_H
 #define GPUSHARE_SERVER_SUPERVISOR_DEVICE_WORKER_LINK_H

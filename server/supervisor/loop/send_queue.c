@@ -12,7 +12,8 @@
 
 struct send_queue_message {
     struct send_queue_message *next;
-    uint32_t serial, client;
+    uint64_t serial;
+    uint32_t client;
     uint16_t opcode;
     uint16_t fd_count;
     uint32_t body_bytes, tail_bytes;
@@ -99,7 +100,7 @@ static int message_queue(struct send_queue *queue, const struct send_queue_messa
     return SEND_QUEUE_QUEUED;
 }
 
-int send_queue_send(struct send_queue *queue, uint16_t opcode, uint32_t serial, uint32_t client,
+int send_queue_send(struct send_queue *queue, uint16_t opcode, uint64_t serial, uint32_t client,
                     const void *body, const void *tail, size_t tail_bytes, const int *fds,
                     unsigned fd_count)
 {

@@ -39,7 +39,7 @@ void send_queue_close(struct send_queue *queue);
  * sent; SEND_QUEUE_QUEUED when it waits (then ask for writability); -ENOBUFS when the
  * queue is full; or another -errno.
  */
-int send_queue_send(struct send_queue *queue, uint16_t opcode, uint32_t serial, uint32_t client,
+int send_queue_send(struct send_queue *queue, uint16_t opcode, uint64_t serial, uint32_t client,
                     const void *body, const void *tail, size_t tail_bytes, const int *fds,
                     unsigned fd_count);
 

@@ -239,7 +239,7 @@ int session_attach_grant(const struct session *session, const struct config *con
                             grant);
 }
 
-static void no_room(struct session *session, uint32_t serial)
+static void no_room(struct session *session, uint64_t serial)
 {
     session_refuse(session, serial, PROTO_ERROR_ADDRESS_SPACE_FULL,
                    "no window of %" PRIu64 " MiB is free in the server's address plan: set lower "
@@ -247,7 +247,7 @@ static void no_room(struct session *session, uint32_t serial)
                    session->grant.window_bytes >> 20);
 }
 
-void session_attach_now(struct session *session, uint32_t serial, const struct proto_attach *wish)
+void session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
 {
     struct server *server = session->server;
     struct device *device = &server->devices[wish->device];
@@ -341,7 +341,7 @@ static int take_next(struct session *session)
 
 void session_attach_move(struct session *session, struct channel_message *message)
 {
-    uint32_t serial = message->header.serial;
+    uint64_t serial = message->header.serial;
     if (session->heap.regions || session->buffers.regions || session->module_count ||
         session->shares || session->requests) {
         session_refuse(session, serial, PROTO_ERROR_NOT_PERMITTED,

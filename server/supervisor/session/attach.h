@@ -18,7 +18,7 @@ struct grant;
 session_handler session_attach_move;
 
 /* Attaches, or refuses the client's message with that serial. Its device is ready. */
-void session_attach_now(struct session *session, uint32_t serial, const struct proto_attach *wish);
+void session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish);
 
 /* Gives everything but the connection back. The worker has nothing of the client any more. */
 void session_attach_release(struct session *session);

@@ -30,7 +30,8 @@ static uint32_t module_of(const struct channel_message *message)
 
 void session_forward(struct session *session, struct channel_message *message)
 {
-    uint32_t serial = message->header.serial, module = module_of(message);
+    uint64_t serial = message->header.serial;
+    uint32_t module = module_of(message);
     if (module && !session_module_known(session, module)) {
         session_refuse(session, serial, PROTO_ERROR_INVALID_HANDLE,
                        "module %u is not a module of this client", module);

@@ -358,7 +358,7 @@ void session_host_release(struct session *session)
 }
 
 /* Another attached connection of the same process; refuses the request if there is none. */
-static struct session *companion_find(struct session *session, uint32_t serial, uint32_t number)
+static struct session *companion_find(struct session *session, uint64_t serial, uint32_t number)
 {
     struct session *other;
     LIST_FOR_EACH (other, &session->server->session_list, link)
@@ -382,7 +382,7 @@ static struct host_share *find_share(const struct session *session, uint64_t add
 void session_host_share(struct session *session, struct channel_message *message)
 {
     struct proto_host_share body;
-    uint32_t serial = message->header.serial;
+    uint64_t serial = message->header.serial;
     memcpy(&body, message->body, sizeof body);
     struct session *owner = companion_find(session, serial, body.client);
     if (!owner)
@@ -462,7 +462,7 @@ static void link_answered(void *context, const struct worker_answer *answer)
 void session_host_link(struct session *session, struct channel_message *message)
 {
     struct proto_link body;
-    uint32_t serial = message->header.serial;
+    uint64_t serial = message->header.serial;
     memcpy(&body, message->body, sizeof body);
     struct session *other = companion_find(session, serial, body.client);
     if (!other)

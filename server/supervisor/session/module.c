@@ -264,7 +264,7 @@ static bool charge_all(struct session *session, struct request *request, struct 
 void session_module_load(struct session *session, struct channel_message *message)
 {
     struct proto_module_load body;
-    uint32_t serial = message->header.serial;
+    uint64_t serial = message->header.serial;
     memcpy(&body, message->body, sizeof body);
     if (session->module_count >= SESSION_MODULES_MAX) {
         session_refuse(session, serial, PROTO_ERROR_TOO_MANY_OBJECTS,

@@ -102,7 +102,7 @@ static void send_done(struct session *session, int result)
                      strerror(-result));
 }
 
-void session_answer(struct session *session, uint16_t opcode, uint32_t serial, const void *body,
+void session_answer(struct session *session, uint16_t opcode, uint64_t serial, const void *body,
                     const int *fds, unsigned fd_count)
 {
     if (session->state == SESSION_LEAVING)
@@ -111,7 +111,7 @@ void session_answer(struct session *session, uint16_t opcode, uint32_t serial, c
                                        fd_count));
 }
 
-void session_refuse(struct session *session, uint32_t serial, uint32_t error, const char *format,
+void session_refuse(struct session *session, uint64_t serial, uint32_t error, const char *format,
                     ...)
 {
     struct proto_failed body = {.error = error ? error : PROTO_ERROR_UNKNOWN};
@@ -122,7 +122,7 @@ void session_refuse(struct session *session, uint32_t serial, uint32_t error, co
     session_answer(session, PROTO_FAILED, serial, &body, NULL, 0);
 }
 
-void session_pass(struct session *session, uint32_t serial, const struct worker_answer *answer)
+void session_pass(struct session *session, uint64_t serial, const struct worker_answer *answer)
 {
     const struct channel_message *message = answer->message;
     if (answer->outcome != WORKER_ANSWERED)
@@ -147,7 +147,7 @@ struct request *session_request_own(struct session *session)
     return request;
 }
 
-struct request *session_request(struct session *session, uint32_t serial, uint16_t reply)
+struct request *session_request(struct session *session, uint64_t serial, uint16_t reply)
 {
     struct request *request = session_request_own(session);
     if (!request) {

@@ -39,7 +39,7 @@ struct session;
  */
 struct request {
     struct session *session;
-    uint32_t serial; /* of the client's message */
+    uint64_t serial; /* of the client's message */
     uint16_t reply;  /* opcode of the answer */
     struct want want;
     struct job job;
@@ -82,17 +82,17 @@ bool session_reads(const struct session *session);
 void session_poll(struct session *session);
 
 /* Answers. What the client does not read may mark the session; fds stay the caller's. */
-void session_answer(struct session *session, uint16_t opcode, uint32_t serial, const void *body,
+void session_answer(struct session *session, uint16_t opcode, uint64_t serial, const void *body,
                     const int *fds, unsigned fd_count);
-void session_refuse(struct session *session, uint32_t serial, uint32_t error, const char *format,
+void session_refuse(struct session *session, uint64_t serial, uint32_t error, const char *format,
                     ...) __attribute__((format(printf, 4, 5)));
 /* Passes the worker's answer on, whatever it is. */
-void session_pass(struct session *session, uint32_t serial, const struct worker_answer *answer);
+void session_pass(struct session *session, uint64_t serial, const struct worker_answer *answer);
 
 /* ---- requests under way ---- */
 
 /* NULL: no memory; the client has been refused. */
-struct request *session_request(struct session *session, uint32_t serial, uint16_t reply);
+struct request *session_request(struct session *session, uint64_t serial, uint16_t reply);
 /* One that the client did not make. NULL: no memory. */
 struct request *session_request_own(struct session *session);
 /* Frees it, with what it still holds. */

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -111,17 +113,23 @@ static void deadline_passed(uv_timer_t *timer)
                                                  : "the client said hello and did not attach");
 }
 
+static void version_explain(unsigned major, unsigned minor, char *text, size_t bytes)
+{
+    snprintf(text, bytes,
+             "the client speaks protocol %u.%u and this server (gpushare " GPUSHARE_VERSION
+             ") %u.%u: use the client library of the server's release",
+             major, minor, PROTO_MAJOR, PROTO_MINOR);
+}
+
 static void hello_handle(struct session *session, struct channel_message *message)
 {
     struct proto_hello body;
     memcpy(&body, message->body, sizeof body);
-    uint32_t serial = message->header.serial;
+    uint64_t serial = message->header.serial;
     if (body.major != PROTO_MAJOR) {
-        session_refuse(
-            session, serial, PROTO_ERROR_PROTOCOL_VERSION,
-            "the client speaks protocol %u.%u and this server (gpushare " GPUSHARE_VERSION
-            ") %u.%u: use the client library of the server's release",
-            body.major, body.minor, PROTO_MAJOR, PROTO_MINOR);
+        char text[200];
+        version_explain(body.major, body.minor, text, sizeof text);
+        session_refuse(session, serial, PROTO_ERROR_PROTOCOL_VERSION, "%s", text);
         session_fail(session, PROTO_ERROR_PROTOCOL_VERSION, "protocol %u.%u is not spoken here",
                      body.major, body.minor);
         return;
@@ -170,7 +178,7 @@ static void request_park(struct session *session, const struct channel_message *
 }
 
 /* The device that a message names, or NULL: then it has been refused. */
-static struct device *device_of(struct session *session, uint32_t serial, uint32_t index)
+static struct device *device_of(struct session *session, uint64_t serial, uint32_t index)
 {
     struct server *server = session->server;
     if (index < server->device_count)
@@ -180,7 +188,7 @@ static struct device *device_of(struct session *session, uint32_t serial, uint32
     return NULL;
 }
 
-static void device_describe(struct session *session, uint32_t serial, const struct device *device)
+static void device_describe(struct session *session, uint64_t serial, const struct device *device)
 {
     session_answer(session, PROTO_DEVICE_INFO, serial, &device->info, NULL, 0);
 }
@@ -212,7 +220,7 @@ void session_unpark(struct session *session)
     if (!session->parked.held)
         return;
     struct device *device = &session->server->devices[session->parked.body.device];
-    uint32_t serial = session->parked.serial;
+    uint64_t serial = session->parked.serial;
     if (session->server->attaching_waits && session->parked.opcode == PROTO_ATTACH &&
         device->state == DEVICE_READY)
         return;
@@ -231,6 +239,21 @@ void session_unpark(struct session *session)
 
 /* ---- the connection ---- */
 
+/* So that a request which is sent twice is never carried out twice. */
+static bool serial_is_new(struct session *session, const struct channel_message *message)
+{
+    uint64_t serial = message->header.serial;
+    if (serial > session->last_serial) {
+        session->last_serial = serial;
+        return true;
+    }
+    session_refuse(session, serial, PROTO_ERROR_PROTOCOL_VIOLATION,
+                   "%s came with the serial %" PRIu64 ", which is not greater than %" PRIu64
+                   ", that of the request before it",
+                   message->type->name, serial, session->last_serial);
+    return false;
+}
+
 static void message_dispatch(struct session *session, struct channel_message *message)
 {
     const struct row *row = find_row(message->header.opcode);
@@ -247,8 +270,23 @@ static void message_dispatch(struct session *session, struct channel_message *me
         session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
                      "%s is not allowed in the state '%s' of a connection", message->type->name,
                      session_state_name(session->state));
-    else
+    else if (serial_is_new(session, message))
         row->handler(session, message);
+}
+
+/* A message that breaks the protocol may be the hello of a client from before the header had its
+ * present form: such a client is told in the form that it knows. */
+static void message_refuse(struct session *session, const struct channel_message *message)
+{
+    uint32_t serial = session->state == SESSION_HELLO ? channel_old_hello(message) : 0;
+    if (!serial) {
+        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s", message->why);
+        return;
+    }
+    char text[200];
+    version_explain(1, 0, text, sizeof text);
+    channel_refuse_old_hello(session->fd, serial, text);
+    session_fail(session, PROTO_ERROR_PROTOCOL_VERSION, "protocol 1 is not spoken here");
 }
 
 static void receive_some(struct session *session)
@@ -262,7 +300,7 @@ static void receive_some(struct session *session)
         if (result == CHANNEL_CLOSED)
             session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
         else if (result == -EPROTO)
-            session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s", message->why);
+            message_refuse(session, message);
         else if (result < 0)
             session_fail(session, PROTO_ERROR_CONNECTION_LOST, "receiving failed: %s",
                          strerror(-result));

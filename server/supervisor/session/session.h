@@ -90,12 +90,13 @@ struct session {
     int fd, pidfd;    /* -1: closed */
     struct send_queue send_queue;
 
-    uint32_t requests; /* struct request that exist */
-    bool at_worker;    /* it was told of this client and has not answered worker_detach */
+    uint64_t last_serial; /* of the client's latest request */
+    uint32_t requests;    /* struct request that exist */
+    bool at_worker;       /* it was told of this client and has not answered worker_detach */
 
     struct {
         bool held;
-        uint32_t serial;
+        uint64_t serial;
         uint16_t opcode;
         struct proto_attach body;
     } parked; /* waits for the device to be ready */
@@ -105,7 +106,7 @@ struct session {
     struct proto_worker_attached worker;
     struct proto_worker_limits share; /* asked of the worker last... */
     uint32_t sharing;                 /* ...while so many answers are due */
-    uint32_t attach_serial;
+    uint64_t attach_serial;
 
     struct address_window window;
     struct quota memory, host, fds, images;

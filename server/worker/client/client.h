@@ -106,7 +106,7 @@ struct client_control {
     uint32_t priority;                  /* 0 normal, 1 and above lower */
     struct client_module *modules;
     uint32_t loading; /* jobs that the loaders have of it */
-    uint32_t detach_serial;
+    uint64_t detach_serial;
 };
 
 /* The submitter's own. */

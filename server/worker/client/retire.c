@@ -6,7 +6,7 @@
 
 #include "server/worker/client/client.h"
 
-struct retirement *retire_request(struct client *client, enum retire_kind kind, uint32_t serial)
+struct retirement *retire_request(struct client *client, enum retire_kind kind, uint64_t serial)
 {
     struct retirement *request =
         calloc(1, sizeof *request + client->stream_count * sizeof *request->targets);

@@ -29,7 +29,7 @@ enum retire_kind {
 struct retirement {
     struct retirement *next;
     enum retire_kind kind;
-    uint32_t serial; /* of the request, to answer it; 0: no answer */
+    uint64_t serial; /* of the request, to answer it; 0: no answer */
     uint32_t handle; /* module or event */
     uint64_t address, count;
     uint32_t streams;   /* how many targets */
@@ -41,7 +41,7 @@ struct retirement {
  * frees is marked by the caller (range.dying, event.dying, module.dying), under the
  * same lock, so that no later command can name it. NULL: no memory.
  */
-struct retirement *retire_request(struct client *client, enum retire_kind kind, uint32_t serial);
+struct retirement *retire_request(struct client *client, enum retire_kind kind, uint64_t serial);
 
 /* Whether the device has reached every value that had been issued before the request. */
 bool retire_ready(const struct client *client, const struct retirement *request);

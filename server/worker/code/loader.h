@@ -27,7 +27,7 @@ struct loader_job {
     enum loader_kind kind;
     struct client *client;
     struct client_module *module; /* NULL: LOADER_CLEAR */
-    uint32_t serial;              /* of the request */
+    uint64_t serial;              /* of the request */
     int fd;           /* LOADER_INSPECT: the image; LOADER_CLEAR: the memory; the job's */
     uint64_t address; /* LOADER_CLEAR */
     uint64_t count;

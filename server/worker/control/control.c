@@ -50,7 +50,8 @@ static int progress_client(struct worker *worker, struct client *client)
     pthread_mutex_unlock(&client->lock);
     if (!gone)
         return 0;
-    uint32_t number = client->number, serial = client->control.detach_serial;
+    uint32_t number = client->number;
+    uint64_t serial = client->control.detach_serial;
     struct proto_worker_usage used;
     control_client_used(worker, client, &used);
     control_client_drop(worker, client);

@@ -38,7 +38,7 @@ int control_retire_finish(struct worker *worker, struct client *client)
             return 0;
         struct refusal why = {""};
         uint32_t refused = carry_out(client, request, &why);
-        uint32_t serial = request->serial;
+        uint64_t serial = request->serial;
         free(request);
         int error = 0;
         if (refused)

@@ -9,7 +9,7 @@
 #include "common/channel.h"
 #include "common/error.h"
 
-int reply_send_with(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
+int reply_send_with(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,
                     const void *body, const void *tail, size_t tail_bytes, const int *fds,
                     unsigned fd_count)
 {
@@ -24,13 +24,13 @@ int reply_send_with(struct worker *worker, uint16_t opcode, uint32_t serial, uin
     }
 }
 
-int reply_send(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
+int reply_send(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,
                const void *body)
 {
     return reply_send_with(worker, opcode, serial, client, body, NULL, 0, NULL, 0);
 }
 
-int reply_refuse(struct worker *worker, uint32_t serial, uint32_t client, uint32_t error,
+int reply_refuse(struct worker *worker, uint64_t serial, uint32_t client, uint32_t error,
                  const char *text)
 {
     struct proto_failed failed = {.error = error ? error : PROTO_ERROR_UNKNOWN};

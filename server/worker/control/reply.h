@@ -9,14 +9,14 @@
 #include "server/worker/worker.h"
 
 /* A message without tail and descriptors; waits where the socket is full. 0 or -errno. */
-int reply_send(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
+int reply_send(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,
                const void *body);
 /* The same with what may follow. */
-int reply_send_with(struct worker *worker, uint16_t opcode, uint32_t serial, uint32_t client,
+int reply_send_with(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,
                     const void *body, const void *tail, size_t tail_bytes, const int *fds,
                     unsigned fd_count);
 /* "failed": the error (0: unknown), and a text of which what is not printable is masked. */
-int reply_refuse(struct worker *worker, uint32_t serial, uint32_t client, uint32_t error,
+int reply_refuse(struct worker *worker, uint64_t serial, uint32_t client, uint32_t error,
                  const char *text);
 
 #endif

@@ -17,7 +17,8 @@ struct request {
     struct client *client; /* NULL where it is about none that is there */
     struct channel_message *message;
     const void *body;
-    uint32_t serial, number;
+    uint64_t serial;
+    uint32_t number;
 };
 
 int request_refuse(const struct request *request, uint32_t error, const char *text);

@@ -109,7 +109,7 @@ static void a_message_arrives_whole(void **state)
     assert_int_equal(((const struct proto_function_get *)got.body)->module, 5);
     assert_int_equal(got.tail_bytes, 6);
     assert_memory_equal(got.tail, "kernel", 6);
-    assert_int_equal((uintptr_t)got.body % 16, 0);
+    assert_int_equal((uintptr_t)got.body % 8, 0);
     assert_null(got.why);
 }
 
@@ -440,6 +440,48 @@ static void a_refusal_is_one_clean_sentence(void **state)
     assert_int_equal(strlen(failed->text), sizeof failed->text - 1);
 }
 
+/* A whole packet as a client or a server of major version 1 wrote it. */
+static void peers_of_major_1_are_known_by_their_packets(void **state)
+{
+    (void)state;
+    struct proto_hello_of_major_1 hello = {
+        .bytes = sizeof hello, .opcode = PROTO_HELLO, .serial = 77, .major = 1, .minor = 4};
+    send_raw(&hello, sizeof hello, NULL, 0);
+    refused("does not fit its kind");
+    assert_int_equal(channel_old_hello(&got), 77);
+    assert_false(channel_is_old_refusal(&got));
+    hello.major = 2;
+    send_raw(&hello, sizeof hello, NULL, 0);
+    refused("does not fit its kind");
+    assert_int_equal(channel_old_hello(&got), 0);
+
+    assert_int_equal(channel_refuse_old_hello(pair[0], 77, "use another release"), 0);
+    assert_int_equal(receive_as(PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR), -EPROTO);
+    assert_true(channel_is_old_refusal(&got));
+    assert_int_equal(channel_old_hello(&got), 0);
+    struct proto_failed_of_major_1 *failed = (void *)got.data;
+    assert_int_equal(failed->serial, 77);
+    assert_int_equal(failed->error, PROTO_ERROR_PROTOCOL_VERSION);
+    assert_string_equal(failed->text, "use another release");
+    struct proto_failed_of_major_1 ended = {.bytes = sizeof ended, .opcode = PROTO_ENDED};
+    send_raw(&ended, sizeof ended, NULL, 0);
+    assert_int_equal(receive_as(PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR), -EPROTO);
+    assert_true(channel_is_old_refusal(&got));
+    send_raw(&ended, sizeof ended - 1, NULL, 0);
+    assert_int_equal(receive_as(PROTO_PEER_CLIENT, PROTO_PEER_SUPERVISOR), -EPROTO);
+    assert_false(channel_is_old_refusal(&got));
+}
+
+static void serials_have_64_bits(void **state)
+{
+    (void)state;
+    uint64_t serial = UINT64_C(0x123456789abcdef0);
+    assert_int_equal(channel_send(pair[0], PROTO_MEMORY_QUERY, serial, 0, NULL, NULL, 0, NULL, 0),
+                     0);
+    assert_int_equal(receive_as(PROTO_PEER_SUPERVISOR, PROTO_PEER_CLIENT), 0);
+    assert_true(got.header.serial == serial);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -460,6 +502,8 @@ int main(void)
         CASE(what_may_not_be_sent),
         CASE(a_full_socket_says_so),
         CASE(a_refusal_is_one_clean_sentence),
+        CASE(peers_of_major_1_are_known_by_their_packets),
+        CASE(serials_have_64_bits),
     };
     for (unsigned i = 0; i < PROTO_FDS_MAX; i++)
         got.fds[i] = -1;

@@ -75,7 +75,7 @@ struct fake {
     uint32_t devices;
     bool ready, stopped, unusable;
     int fds_before;
-    uint32_t next_serial;
+    uint64_t next_serial;
     struct channel_message message; /* the latest that a client got */
 };
 
@@ -212,10 +212,26 @@ static inline void fake_answer_map(struct fake_worker *worker,
 }
 
 static inline void fake_answer_free(struct fake_worker *worker,
+                                    const struct channel_message *message);
+
+/* A worker answers nothing about a client after the answer to its detach. */
+static inline void fake_release_client(struct fake_worker *worker, uint32_t client)
+{
+    for (unsigned i = 0; i < worker->held_count; i++) {
+        struct channel_message *held = &worker->held[i];
+        if (held->header.client != client || !held->header.opcode ||
+            held->header.opcode == PROTO_WORKER_DETACH)
+            continue;
+        fake_answer_free(worker, held);
+        held->header.opcode = 0;
+    }
+}
+
+static inline void fake_answer_free(struct fake_worker *worker,
                                     const struct channel_message *message)
 {
     struct proto_worker_unmap body = {0};
-    memcpy(&body, message->data + 16, message->type->bytes);
+    memcpy(&body, message->data + sizeof(struct proto_message_header), message->type->bytes);
     if (message->header.opcode == PROTO_WORKER_UNMAP)
         worker->mapped -= body.count;
     else if (message->header.opcode == PROTO_WORKER_HOST_UNMAP)
@@ -229,6 +245,7 @@ static inline void fake_answer_free(struct fake_worker *worker,
         return;
     }
     struct proto_worker_usage usage = {.launches = 17};
+    fake_release_client(worker, message->header.client);
     worker->shares[message->header.client % FAKE_CLIENTS] = (struct proto_worker_limits){0};
     fake_reply(worker, message, PROTO_WORKER_USAGE, &usage, NULL, 0);
 }
@@ -301,7 +318,7 @@ static inline void fake_answer_attach(struct fake_worker *worker,
                                       const struct channel_message *message)
 {
     struct proto_worker_attach body;
-    memcpy(&body, message->data + 16, sizeof body);
+    memcpy(&body, message->data + sizeof(struct proto_message_header), sizeof body);
     struct proto_worker_limits share = {body.thread_percentage, body.priority, body.thread_request,
                                         body.time_request, body.time_limit};
     worker->attached++;
@@ -312,7 +329,7 @@ static inline void fake_answer_limits(struct fake_worker *worker,
                                       const struct channel_message *message)
 {
     struct proto_worker_limits share;
-    memcpy(&share, message->data + 16, sizeof share);
+    memcpy(&share, message->data + sizeof(struct proto_message_header), sizeof share);
     worker->limits++;
     fake_answer_share(worker, message, &share);
 }
@@ -413,8 +430,10 @@ static inline void fake_release(struct fake_worker *worker)
     worker->hold_frees = worker->hold_detach = false;
     for (unsigned i = 0; i < worker->held_count; i++) {
         /* The copy's body stands in the copy. */
-        worker->held[i].body = worker->held[i].data + 16;
-        fake_answer(worker, &worker->held[i]);
+        worker->held[i].body = worker->held[i].data + sizeof(struct proto_message_header);
+        if (worker->held[i].header.opcode)
+            fake_answer(worker, &worker->held[i]);
+        worker->held[i].header.opcode = 0;
     }
     worker->held_count = 0;
 }
@@ -497,15 +516,15 @@ static inline int fake_connect(struct fake *fake)
     return pair[0];
 }
 
-static inline uint32_t fake_send_fd(struct fake *fake, int fd, uint16_t opcode, const void *body,
+static inline uint64_t fake_send_fd(struct fake *fake, int fd, uint16_t opcode, const void *body,
                                     const int *fds, unsigned fd_count)
 {
-    uint32_t serial = ++fake->next_serial;
+    uint64_t serial = ++fake->next_serial;
     assert_int_equal(channel_send(fd, opcode, serial, 0, body, NULL, 0, fds, fd_count), 0);
     return serial;
 }
 
-static inline uint32_t fake_send(struct fake *fake, int fd, uint16_t opcode, const void *body)
+static inline uint64_t fake_send(struct fake *fake, int fd, uint16_t opcode, const void *body)
 {
     return fake_send_fd(fake, fd, opcode, body, NULL, 0);
 }

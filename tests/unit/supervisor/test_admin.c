@@ -21,7 +21,7 @@ static void ping_and_version(void **state)
     answer = ask("{\"request\":\"version\"}");
     assert_string_equal(json_string_value(json_object_get(answer, "server_version")),
                         GPUSHARE_VERSION);
-    assert_string_equal(json_string_value(json_object_get(answer, "protocol_version")), "1.0");
+    assert_string_equal(json_string_value(json_object_get(answer, "protocol_version")), "2.0");
     json_decref(answer);
 }
 

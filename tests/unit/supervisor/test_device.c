@@ -99,7 +99,7 @@ static void a_worker_says_what_is_wrong_with_its_driver(void **state)
              "import socket, struct, sys\n"
              "text = b'cannot open libcuda.so.1: no such file'\n"
              "body = struct.pack('<I380s', 100, text)\n"
-             "head = struct.pack('<IHHII', 16 + len(body), 117, 0, 0, 0)\n"
+             "head = struct.pack('<IHHQII', 24 + len(body), 117, 0, 0, 0, 0)\n"
              "socket.socket(fileno=3).send(head + body)\n"
              "sys.exit(1)\n",
              1);

@@ -216,7 +216,7 @@ static void who_is_attaching_meanwhile_has_the_new_grant(void **state)
     int early = attach("early");
     fake_worker_expect(&fake, 0, PROTO_WORKER_ATTACH);
     struct channel_message request = worker->message;
-    request.body = request.data + 16;
+    request.body = request.data + sizeof(struct proto_message_header);
     channel_close_fds(&worker->message);
     assert_int_equal(fake_reload_begin(
                          &fake, "clients: {threads: {limit: 20%}, memory: {limit: 4M}}\n", &reload),

@@ -105,13 +105,66 @@ static void another_major_version_is_refused_in_words(void **state)
     int fd = fake_connect(&fake);
     struct proto_hello hello = {.major = PROTO_MAJOR + 1, .minor = 7};
     fake_send(&fake, fd, PROTO_HELLO, &hello);
-    fake_expect_failed(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "2.7");
-    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "2.7");
+    fake_expect_failed(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "3.7");
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "3.7");
     fd = fake_connect(&fake);
     hello = (struct proto_hello){.major = PROTO_MAJOR - 1, .minor = 3};
     fake_send(&fake, fd, PROTO_HELLO, &hello);
-    fake_expect_failed(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "0.3");
-    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "0.3");
+    fake_expect_failed(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "1.3");
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "1.3");
+    fake_close(&fake);
+}
+
+/* Its header is another one; the refusal comes in a packet of its own version. */
+static void a_client_of_major_1_is_told_in_its_own_form(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_connect(&fake);
+    struct proto_hello_of_major_1 hello = {
+        .bytes = sizeof hello, .opcode = PROTO_HELLO, .serial = 1, .major = 1};
+    struct proto_failed_of_major_1 failed;
+    assert_int_equal(send(fd, &hello, sizeof hello, 0), sizeof hello);
+    ssize_t got = -1;
+    FAKE_WAIT(&fake, (got = recv(fd, &failed, sizeof failed, 0)) >= 0);
+    assert_int_equal(got, sizeof failed);
+    assert_int_equal(failed.opcode, PROTO_FAILED);
+    assert_int_equal(failed.serial, 1);
+    assert_int_equal(failed.error, PROTO_ERROR_PROTOCOL_VERSION);
+    assert_non_null(strstr(failed.text, "the client speaks protocol 1.0"));
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VERSION, "protocol 1");
+    /* Once greeted, such a packet is only a broken one. */
+    fd = fake_greet(&fake);
+    assert_int_equal(send(fd, &hello, sizeof hello, 0), sizeof hello);
+    fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "does not fit its kind");
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void a_repeated_serial_is_refused_and_not_carried_out(void **state)
+{
+    (void)state;
+    struct proto_memory_alloc alloc = {.count = MIB};
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    uint64_t large = UINT64_C(1) << 40;
+    channel_send(fd, PROTO_MEMORY_ALLOC, large, 0, &alloc, NULL, 0, NULL, 0);
+    fake_expect(&fake, fd, PROTO_MEMORY_ALLOCATED);
+    assert_true(fake.message.header.serial == large);
+    uint64_t used = fake_first(&fake)->memory.used;
+    const uint64_t stale[] = {large, large - 1, 1};
+    for (int i = 0; i < 3; i++) {
+        channel_send(fd, PROTO_MEMORY_ALLOC, stale[i], 0, &alloc, NULL, 0, NULL, 0);
+        fake_expect_failed(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION,
+                           "not greater than 1099511627776");
+        assert_true(fake.message.header.serial == stale[i]);
+        assert_true(fake_first(&fake)->memory.used == used);
+    }
+    /* The connection goes on. */
+    channel_send(fd, PROTO_MEMORY_QUERY, large + 7, 0, NULL, NULL, 0, NULL, 0);
+    fake_expect(&fake, fd, PROTO_MEMORY_INFO);
+    close(fd);
+    fake_expect_nothing_left(&fake);
     fake_close(&fake);
 }
 
@@ -248,7 +301,7 @@ static void requests_beyond_the_limit_wait_in_the_socket(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     fake.worker[0].automatic = false;
-    uint32_t first = fake.next_serial + 1;
+    uint64_t first = fake.next_serial + 1;
     for (unsigned i = 0; i < SENT; i++)
         fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
     fake_settle(&fake);
@@ -274,24 +327,77 @@ static void answers_come_back_under_their_own_serials(void **state)
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     fake.worker[0].automatic = false;
     static struct channel_message one, two;
-    uint32_t first = fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
-    uint32_t second = fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
+    uint64_t first = fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
+    uint64_t second = fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
     one = *fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
     two = *fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
     struct proto_event_created created = {.event = 22};
     fake_reply(&fake.worker[0], &two, PROTO_EVENT_CREATED, &created, NULL, 0);
     fake_expect(&fake, fd, PROTO_EVENT_CREATED);
     assert_int_equal(fake.message.header.serial, second);
-    /* A second answer to the same question, and one to a question never asked. */
-    fake_reply(&fake.worker[0], &two, PROTO_EVENT_CREATED, &created, NULL, 0);
-    channel_send(fake.worker[0].fd, PROTO_DONE, 0xfffffff0, 1, NULL, NULL, 0, NULL, 0);
-    fake_settle(&fake);
-    assert_int_equal(fake_take(&fake, fd), CHANNEL_EMPTY);
     fake_reply(&fake.worker[0], &one, PROTO_EVENT_CREATED, &created, NULL, 0);
     fake_expect(&fake, fd, PROTO_EVENT_CREATED);
     assert_int_equal(fake.message.header.serial, first);
     fake.worker[0].automatic = true;
     close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+enum { ANSWERED_TWICE, NEVER_ASKED, ANOTHER_CLIENT };
+
+/* The worker is not to be believed any more: its clients are told that it is lost. */
+static void a_wrong_serial_is_the_end_of_its_worker(void **state)
+{
+    (void)state;
+    for (int lie = ANSWERED_TWICE; lie <= ANOTHER_CLIENT; lie++) {
+        struct proto_attached attached;
+        fake_open(&fake, 1, 256 * MIB);
+        int fd = fake_attach(&fake, 0, 0, NULL, &attached);
+        fake.worker[0].automatic = false;
+        fake_send(&fake, fd, PROTO_MEMORY_QUERY, NULL);
+        fake_expect(&fake, fd, PROTO_MEMORY_INFO);
+        struct proto_memory_alloc alloc = {.count = MIB};
+        fake_send(&fake, fd, PROTO_MEMORY_ALLOC, &alloc);
+        struct channel_message *asked = fake_worker_expect(&fake, 0, PROTO_WORKER_MAP);
+        uint64_t serial = asked->header.serial;
+        if (lie == ANSWERED_TWICE)
+            serial--;
+        else if (lie == NEVER_ASKED)
+            serial++;
+        channel_send(fake.worker[0].fd, PROTO_DONE, serial,
+                     lie == ANOTHER_CLIENT ? attached.client + 1 : attached.client, NULL, NULL, 0,
+                     NULL, 0);
+        fake_expect_ended(&fake, fd, PROTO_ERROR_WORKER_LOST,
+                          "it answered a request that it was not asked");
+        fake_expect_nothing_left(&fake);
+        fake_close(&fake);
+    }
+}
+
+/* Answers that cross the end of their client are no lies. */
+static void late_answers_for_a_client_that_ended_are_dropped(void **state)
+{
+    (void)state;
+    static struct channel_message late;
+    fake_open(&fake, 1, 256 * MIB);
+    int other = fake_attach(&fake, 0, 0, NULL, NULL);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake.worker[0].automatic = false;
+    fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
+    late = *fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
+    close(fd);
+    struct channel_message *detach = fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
+    struct proto_event_created created = {.event = 1};
+    struct proto_worker_usage usage = {0};
+    fake_reply(&fake.worker[0], &late, PROTO_EVENT_CREATED, &created, NULL, 0);
+    fake_reply(&fake.worker[0], detach, PROTO_WORKER_USAGE, &usage, NULL, 0);
+    fake.worker[0].automatic = true;
+    FAKE_WAIT(&fake, fake.supervisor->server.sessions == 1);
+    fake_usage(&fake, other);
+    /* After its last word about the client there is nothing left to answer. */
+    fake_reply(&fake.worker[0], &late, PROTO_EVENT_CREATED, &created, NULL, 0);
+    fake_expect_ended(&fake, other, PROTO_ERROR_WORKER_LOST, "it was not asked");
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
 }
@@ -302,9 +408,9 @@ static void who_asks_and_never_reads_is_disconnected(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     struct proto_memory_free wrong = {.address = 1};
-    FAKE_WAIT(&fake,
-              fake.supervisor->server.sessions == 0 ||
-                  channel_send(fd, PROTO_MEMORY_FREE, 1, 0, &wrong, NULL, 0, NULL, 0) == -EPIPE);
+    FAKE_WAIT(&fake, fake.supervisor->server.sessions == 0 ||
+                         channel_send(fd, PROTO_MEMORY_FREE, ++fake.next_serial, 0, &wrong, NULL, 0,
+                                      NULL, 0) == -EPIPE);
     close(fd);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
@@ -477,6 +583,10 @@ int main(void)
         cmocka_unit_test(every_message_too_early_ends_the_connection),
         cmocka_unit_test(a_second_hello_or_attach_ends_the_connection),
         cmocka_unit_test(another_major_version_is_refused_in_words),
+        cmocka_unit_test(a_client_of_major_1_is_told_in_its_own_form),
+        cmocka_unit_test(a_repeated_serial_is_refused_and_not_carried_out),
+        cmocka_unit_test(a_wrong_serial_is_the_end_of_its_worker),
+        cmocka_unit_test(late_answers_for_a_client_that_ended_are_dropped),
         cmocka_unit_test(headers_are_checked),
         cmocka_unit_test(a_device_that_is_not_there_costs_nothing),
         cmocka_unit_test(silent_clients_go_away),

@@ -85,7 +85,7 @@ static void options_are_taken(void **state)
     assert_int_equal(READ("--driver", "/x/libcuda.so.1", NULL), 0);
     assert_string_equal(settings.driver_name, "path");
     assert_int_equal(READ("--version", NULL), SETTINGS_EXIT);
-    assert_non_null(strstr(text, "protocol 1.0"));
+    assert_non_null(strstr(text, "protocol 2.0"));
     assert_int_equal(READ("--help", NULL), SETTINGS_EXIT);
     assert_int_equal(READ("-h", NULL), SETTINGS_EXIT);
     assert_non_null(strstr(text, "--host-memory-total"));

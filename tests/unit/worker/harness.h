@@ -29,7 +29,7 @@ static struct harness {
     pthread_t thread;
     int channel;
     int result; /* of control_serve */
-    uint32_t serial;
+    uint64_t serial;
     struct channel_message message; /* the last one received */
 } harness;
 
@@ -71,11 +71,11 @@ static inline bool harness_has_message(int milliseconds)
     return poll(&polled, 1, milliseconds) == 1;
 }
 
-static inline uint32_t harness_send(uint16_t opcode, uint32_t client, const void *body,
+static inline uint64_t harness_send(uint16_t opcode, uint32_t client, const void *body,
                                     const void *tail, size_t tail_bytes, const int *fds,
                                     unsigned fd_count)
 {
-    uint32_t serial = ++harness.serial;
+    uint64_t serial = ++harness.serial;
     assert_int_equal(channel_send(harness.channel, opcode, serial, client, body, tail, tail_bytes,
                                   fds, fd_count),
                      0);
@@ -86,7 +86,7 @@ static inline uint32_t harness_send(uint16_t opcode, uint32_t client, const void
 static inline const void *harness_ask(uint16_t opcode, uint32_t client, const void *body,
                                       uint16_t expected)
 {
-    uint32_t serial = harness_send(opcode, client, body, NULL, 0, NULL, 0);
+    uint64_t serial = harness_send(opcode, client, body, NULL, 0, NULL, 0);
     uint16_t got = harness_receive();
     if (got == PROTO_FAILED && expected != PROTO_FAILED)
         print_message("refused: %s\n", ((const struct proto_failed *)harness.message.body)->text);

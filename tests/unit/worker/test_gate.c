@@ -319,7 +319,7 @@ static void a_holder_that_goes_leaves_the_lease_to_others(void **state)
     push_kernels(1, 200);
     peer_wait_head(peers[1], 0, 2); /* what is not known is tried with two */
     push_kernels(2, 20);
-    uint32_t serial = harness_send(PROTO_WORKER_DETACH, 1, NULL, NULL, 0, NULL, 0);
+    uint64_t serial = harness_send(PROTO_WORKER_DETACH, 1, NULL, NULL, 0, NULL, 0);
     assert_false(harness_has_message(50));
     assert_int_equal(kernels_of(2), 0);
     set_kernel(200000);

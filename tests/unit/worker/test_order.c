@@ -236,7 +236,7 @@ static void test_unmap_waits_for_work_issued_before(void **state)
     uint64_t value = peer_push_nop(peer, 0);
     peer_wait_head(peer, 0, value);
     struct proto_worker_unmap unmap = {.address = address, .count = GRANULE};
-    uint32_t serial = harness_send(PROTO_WORKER_UNMAP, 1, &unmap, NULL, 0, NULL, 0);
+    uint64_t serial = harness_send(PROTO_WORKER_UNMAP, 1, &unmap, NULL, 0, NULL, 0);
     assert_false(harness_has_message(50));
     assert_int_equal(fake_count(FAKE_UNMAP), 1); /* the worker's own, at its start */
     hold(false);
@@ -370,7 +370,7 @@ static void test_quiesce_covers_every_stream(void **state)
     uint32_t other = peer_stream(peer, 0);
     hold(true);
     peer_push_nop(peer, other);
-    uint32_t serial = harness_send(PROTO_WORKER_QUIESCE, 1, NULL, NULL, 0, NULL, 0);
+    uint64_t serial = harness_send(PROTO_WORKER_QUIESCE, 1, NULL, NULL, 0, NULL, 0);
     assert_false(harness_has_message(50));
     hold(false);
     assert_int_equal(harness_receive(), PROTO_DONE);
@@ -445,8 +445,8 @@ static void test_detach_answers_pending_requests_first(void **state)
     hold(true);
     peer_wait_head(other, 0, peer_push_nop(other, 0));
     struct proto_worker_unmap unmap = {.address = address, .count = GRANULE};
-    uint32_t first = harness_send(PROTO_WORKER_UNMAP, 2, &unmap, NULL, 0, NULL, 0);
-    uint32_t second = harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
+    uint64_t first = harness_send(PROTO_WORKER_UNMAP, 2, &unmap, NULL, 0, NULL, 0);
+    uint64_t second = harness_send(PROTO_WORKER_DETACH, 2, NULL, NULL, 0, NULL, 0);
     hold(false);
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(harness.message.header.serial, first);

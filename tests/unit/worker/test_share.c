@@ -263,7 +263,7 @@ static void test_unknown_and_leaving_clients_are_refused(void **state)
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_HANDLE);
     launch(0, (struct carried){.number = 1});
     peer_wait_head(peer, 0, 1);
-    uint32_t detach = harness_send(PROTO_WORKER_DETACH, 1, NULL, NULL, 0, NULL, 0);
+    uint64_t detach = harness_send(PROTO_WORKER_DETACH, 1, NULL, NULL, 0, NULL, 0);
     harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_HANDLE);
     fake_release();
@@ -283,7 +283,7 @@ static void test_leaving_after_changes_frees_every_set(void **state)
         peer_wait_head(peer, rings[i % RINGS], value);
         change(1, 1000 * (i + 1), 0);
     }
-    uint32_t detach = harness_send(PROTO_WORKER_DETACH, 1, NULL, NULL, 0, NULL, 0);
+    uint64_t detach = harness_send(PROTO_WORKER_DETACH, 1, NULL, NULL, 0, NULL, 0);
     change(2, 2000, 0);
     assert_false(harness_has_message(50));
     fake_release();
