@@ -12,8 +12,10 @@
 gpushare_error event_open(gpushare_connection *connection, uint32_t flags, gpushare_event **event)
 {
     gpushare_error error;
+    struct proto_event_create body = {0};
     struct proto_event_created reply = {0};
     struct session_call call = {.request = PROTO_EVENT_CREATE,
+                                .body = &body,
                                 .reply = PROTO_EVENT_CREATED,
                                 .reply_body = &reply,
                                 .reply_bytes = sizeof reply};

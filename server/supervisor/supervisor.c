@@ -16,6 +16,7 @@
 #include "server/supervisor/reload.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/end.h"
+#include "server/supervisor/session/forward.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/device/tracing.h"
@@ -212,6 +213,16 @@ static void device_complained(void *context, struct device *device, uint32_t cli
             session_fail(session, error, "%s", text);
 }
 
+static void device_object_ended(void *context, struct device *device,
+                                const struct channel_message *message)
+{
+    struct supervisor *supervisor = context;
+    struct session *session;
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
+        if (session->device == device && session->number == message->header.client)
+            session_forward_ended(session, message);
+}
+
 static void device_stopped(void *context, struct device *device)
 {
     (void)device;
@@ -277,6 +288,7 @@ int supervisor_add_devices(struct supervisor *supervisor, const struct discovery
                                          .failed = device_failed,
                                          .stopped = device_stopped,
                                          .complained = device_complained,
+                                         .object_ended = device_object_ended,
                                          .context = supervisor};
     int result =
         fd_budget_open(&supervisor->server.budget, discovery->count, settings->max_clients);

@@ -102,7 +102,7 @@ static void frees_that_are_never_done_cost_others_no_time(void **state)
     assert_non_null(events);
     for (unsigned i = 0; i < EVENTS; i += BATCH) {
         for (unsigned k = 0; k < BATCH; k++)
-            post(&culprit, PROTO_EVENT_CREATE, NULL);
+            post(&culprit, PROTO_EVENT_CREATE, &(struct proto_event_create){0});
         for (unsigned k = 0; k < BATCH; k++) {
             read_answers(&culprit, 1);
             events[i + k] = ((const struct proto_event_created *)culprit.reply.body)->event;

@@ -196,6 +196,10 @@ static void link_notice(void *context, struct channel_message *message)
                                   complaint.error, complaint.text);
         break;
     }
+    case PROTO_WORKER_STREAM_ENDED:
+    case PROTO_WORKER_EVENT_ENDED:
+        device->events.object_ended(device->events.context, device, message);
+        break;
     default:
         log_warning("device %u: the worker sent %s without being asked", device->index,
                     message->type->name);

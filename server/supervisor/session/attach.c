@@ -115,6 +115,7 @@ void session_attach_release(struct session *session)
     session_memory_release(session);
     session_host_release(session);
     session_module_release(session);
+    objects_close(&session->objects);
     heap_close(&session->heap);
     heap_close(&session->buffers);
     session_quota_close(session);
@@ -277,6 +278,8 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
     }
     session->device = device;
     session->attach_serial = serial;
+    objects_open(&session->objects, session->server->settings->streams,
+                 &session->server->cache.key);
     char why[380];
     uint32_t error = session_quota_open(session, why, sizeof why);
     if (error)

@@ -2,8 +2,10 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/session/forward.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "server/supervisor/session/module.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
@@ -15,39 +17,301 @@ static void forward_answered(void *context, const struct worker_answer *answer)
     session_request_end(request);
 }
 
-/* The module that a message names, 0 if it names none. */
-static uint32_t module_of(const struct channel_message *message)
+/* Asks the worker the client's question, with this body. False: the client has been refused, and
+ * the request has ended; answered is not called. */
+static bool forward_ask(struct request *request, const struct channel_message *message,
+                        const void *body, worker_link_reply *answered)
 {
-    struct proto_function_get body;
-    if (message->header.opcode != PROTO_FUNCTION_GET && message->header.opcode != PROTO_GLOBAL_GET)
-        return 0;
-    _Static_assert(offsetof(struct proto_function_get, module) ==
-                       offsetof(struct proto_global_get, module),
-                   "both begin with the module");
-    memcpy(&body, message->body, sizeof body);
-    return body.module;
-}
-
-void session_forward(struct session *session, struct channel_message *message)
-{
-    uint64_t serial = message->header.serial;
-    uint32_t module = module_of(message);
-    if (module && !session_module_known(session, module)) {
-        session_refuse(session, serial, PROTO_ERROR_INVALID_HANDLE,
-                       "module %u is not a module of this client", module);
-        return;
-    }
-    struct request *request = session_request(session, serial, message->type->reply);
-    if (!request)
-        return;
+    struct session *session = request->session;
     struct worker_request forwarded = {.opcode = message->header.opcode,
-                                       .body = message->body,
+                                       .body = body,
                                        .tail = message->tail,
                                        .tail_bytes = message->tail_bytes};
-    int result = session_send(session, &forwarded, forward_answered, request);
+    if (session_send(session, &forwarded, answered, request) == 0)
+        return true;
+    session_refuse(session, request->serial, PROTO_ERROR_WORKER_LOST,
+                   "the worker of device %u ended", session->device->index);
+    session_request_end(request);
+    return false;
+}
+
+static void forward_plainly(struct session *session, struct channel_message *message)
+{
+    struct request *request =
+        session_request(session, message->header.serial, message->type->reply);
+    if (request)
+        forward_ask(request, message, message->body, forward_answered);
+}
+
+/* The number is the server's to choose: whether the client has left it to the server. */
+static bool number_is_open(struct session *session, const struct channel_message *message,
+                           uint32_t number)
+{
+    if (number)
+        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_VALUE,
+                       "%s came with the number %u: the server chooses it, a client sends 0",
+                       message->type->name, number);
+    return !number;
+}
+
+/* A request to make an object, with the number that object_new gave or why it gave none. */
+static struct request *create_request(struct session *session,
+                                      const struct channel_message *message, int result,
+                                      uint32_t number, const char *too_many)
+{
+    uint64_t serial = message->header.serial;
     if (result < 0) {
-        session_refuse(session, serial, PROTO_ERROR_WORKER_LOST, "the worker of device %u ended",
-                       session->device->index);
-        session_request_end(request);
+        session_refuse(session, serial,
+                       result == -ENOSPC ? PROTO_ERROR_TOO_MANY_OBJECTS
+                                         : PROTO_ERROR_SERVER_RESOURCES,
+                       "%s", result == -ENOSPC ? too_many : "the server has no memory for it");
+        return NULL;
     }
+    struct request *request = session_request(session, serial, message->type->reply);
+    if (request)
+        request->object = number;
+    return request;
+}
+
+/* ---- streams and events ---- */
+
+static void object_made(struct request *request, enum object_kind kind,
+                        const struct worker_answer *answer)
+{
+    struct objects *objects = &request->session->objects;
+    if (answer->outcome == WORKER_ANSWERED)
+        object_find(objects, kind, request->object)->state = OBJECT_MADE;
+    else
+        object_free(objects, kind, request->object);
+    session_pass(request->session, request->serial, answer);
+    session_request_end(request);
+}
+
+static void stream_made(void *context, const struct worker_answer *answer)
+{
+    object_made(context, OBJECT_STREAM, answer);
+}
+
+static void event_made(void *context, const struct worker_answer *answer)
+{
+    object_made(context, OBJECT_EVENT, answer);
+}
+
+void session_forward_stream_create(struct session *session, struct channel_message *message)
+{
+    struct proto_stream_create body;
+    memcpy(&body, message->body, sizeof body);
+    if (!number_is_open(session, message, body.stream))
+        return;
+    int result = object_new(&session->objects, OBJECT_STREAM, &body.stream);
+    struct request *request = create_request(
+        session, message, result, body.stream,
+        "the client has as many streams as it may have: destroy one, or raise the server's "
+        "--streams");
+    if (request)
+        object_find(&session->objects, OBJECT_STREAM, body.stream)->priority = body.priority;
+    if (result == 0 && (!request || !forward_ask(request, message, &body, stream_made)))
+        object_free(&session->objects, OBJECT_STREAM, body.stream);
+}
+
+void session_forward_event_create(struct session *session, struct channel_message *message)
+{
+    struct proto_event_create body;
+    memcpy(&body, message->body, sizeof body);
+    if (!number_is_open(session, message, body.event))
+        return;
+    int result = object_new(&session->objects, OBJECT_EVENT, &body.event);
+    struct request *request = create_request(session, message, result, body.event,
+                                             "the client has as many events as it may have");
+    if (result == 0 && (!request || !forward_ask(request, message, &body, event_made)))
+        object_free(&session->objects, OBJECT_EVENT, body.event);
+}
+
+/* A live object of the client, or NULL: then the message has been refused. */
+static struct object *object_named(struct session *session, const struct channel_message *message,
+                                   enum object_kind kind, uint32_t number)
+{
+    static const char *const nouns[] = {"stream", "event", "kernel", "link"};
+    struct object *object = object_find(&session->objects, kind, number);
+    if (object && object->state == OBJECT_MADE)
+        return object;
+    session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE, "there is no %s %u",
+                   nouns[kind], number);
+    return NULL;
+}
+
+/* The worker may have said already that the object has ended, and the number may be another's. */
+static void object_destroyed(struct request *request, enum object_kind kind,
+                             const struct worker_answer *answer)
+{
+    struct object *object = object_find(&request->session->objects, kind, request->object);
+    if (answer->outcome == WORKER_REFUSED && object && object->state == OBJECT_ENDING)
+        object->state = OBJECT_MADE;
+    session_pass(request->session, request->serial, answer);
+    session_request_end(request);
+}
+
+static void stream_destroyed(void *context, const struct worker_answer *answer)
+{
+    object_destroyed(context, OBJECT_STREAM, answer);
+}
+
+static void event_destroyed(void *context, const struct worker_answer *answer)
+{
+    object_destroyed(context, OBJECT_EVENT, answer);
+}
+
+static void object_destroy(struct session *session, const struct channel_message *message,
+                           enum object_kind kind, uint32_t number, worker_link_reply *answered)
+{
+    struct object *object = object_named(session, message, kind, number);
+    struct request *request =
+        object ? session_request(session, message->header.serial, PROTO_DONE) : NULL;
+    if (!request)
+        return;
+    request->object = number;
+    if (forward_ask(request, message, message->body, answered))
+        object->state = OBJECT_ENDING;
+}
+
+void session_forward_stream_destroy(struct session *session, struct channel_message *message)
+{
+    struct proto_stream_destroy body;
+    memcpy(&body, message->body, sizeof body);
+    object_destroy(session, message, OBJECT_STREAM, body.stream, stream_destroyed);
+}
+
+void session_forward_event_destroy(struct session *session, struct channel_message *message)
+{
+    struct proto_event_destroy body;
+    memcpy(&body, message->body, sizeof body);
+    object_destroy(session, message, OBJECT_EVENT, body.event, event_destroyed);
+}
+
+void session_forward_event_elapsed(struct session *session, struct channel_message *message)
+{
+    struct proto_event_elapsed body;
+    memcpy(&body, message->body, sizeof body);
+    if (object_named(session, message, OBJECT_EVENT, body.start) &&
+        object_named(session, message, OBJECT_EVENT, body.end))
+        forward_plainly(session, message);
+}
+
+void session_forward_ended(struct session *session, const struct channel_message *message)
+{
+    struct proto_worker_stream_ended stream;
+    struct proto_worker_event_ended event;
+    enum object_kind kind = OBJECT_STREAM;
+    uint32_t number;
+    if (message->header.opcode == PROTO_WORKER_STREAM_ENDED) {
+        memcpy(&stream, message->body, sizeof stream);
+        number = stream.stream;
+    } else {
+        memcpy(&event, message->body, sizeof event);
+        kind = OBJECT_EVENT;
+        number = event.event;
+    }
+    struct object *object = object_find(&session->objects, kind, number);
+    if (object && object->state == OBJECT_ENDING)
+        object_free(&session->objects, kind, number);
+    else
+        log_warning("client %u: the worker sent %s of %u, which was not destroyed", session->number,
+                    message->type->name, number);
+}
+
+/* ---- kernels and variables ---- */
+
+static bool module_is_known(struct session *session, const struct channel_message *message,
+                            uint32_t module)
+{
+    if (session_module_known(session, module))
+        return true;
+    session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE,
+                   "module %u is not a module of this client", module);
+    return false;
+}
+
+static void function_found(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    struct objects *objects = &request->session->objects;
+    /* Gone, if the worker has answered an unload of its module before this. */
+    struct object *kernel = object_find(objects, OBJECT_FUNCTION, request->object);
+    if (kernel) {
+        kernel->function.asking--;
+        if (answer->outcome == WORKER_ANSWERED)
+            kernel->state = OBJECT_MADE;
+        else if (kernel->state == OBJECT_MAKING && !kernel->function.asking)
+            object_free(objects, OBJECT_FUNCTION, request->object);
+    }
+    session_pass(request->session, request->serial, answer);
+    session_request_end(request);
+}
+
+void session_forward_function_get(struct session *session, struct channel_message *message)
+{
+    struct objects *objects = &session->objects;
+    struct proto_function_get body;
+    memcpy(&body, message->body, sizeof body);
+    if (!number_is_open(session, message, body.function) ||
+        !module_is_known(session, message, body.module))
+        return;
+    int result = 0;
+    body.function = object_function_find(objects, body.module, message->tail, message->tail_bytes);
+    if (!body.function)
+        result = object_function_new(objects, body.module, message->tail, message->tail_bytes,
+                                     &body.function);
+    struct request *request =
+        create_request(session, message, result, body.function,
+                       "the client has looked up as many kernels as it may: unload modules");
+    if (result == 0 && request && forward_ask(request, message, &body, function_found)) {
+        object_find(objects, OBJECT_FUNCTION, body.function)->function.asking++;
+        return;
+    }
+    struct object *kernel =
+        result == 0 ? object_find(objects, OBJECT_FUNCTION, body.function) : NULL;
+    if (kernel && kernel->state == OBJECT_MAKING && !kernel->function.asking)
+        object_free(objects, OBJECT_FUNCTION, body.function);
+}
+
+static void function_changed(void *context, const struct worker_answer *answer)
+{
+    struct request *request = context;
+    struct object *kernel =
+        object_find(&request->session->objects, OBJECT_FUNCTION, request->object);
+    if (kernel && answer->outcome == WORKER_ANSWERED) {
+        kernel->function.shared_set = true;
+        kernel->function.shared_bytes = (uint32_t)request->count;
+    }
+    forward_answered(request, answer);
+}
+
+void session_forward_function_set(struct session *session, struct channel_message *message)
+{
+    struct proto_function_set body;
+    memcpy(&body, message->body, sizeof body);
+    if (!object_named(session, message, OBJECT_FUNCTION, body.function))
+        return;
+    struct request *request = session_request(session, message->header.serial, PROTO_DONE);
+    if (!request)
+        return;
+    request->object = body.function;
+    request->count = body.value;
+    forward_ask(request, message, &body, function_changed);
+}
+
+void session_forward_occupancy_get(struct session *session, struct channel_message *message)
+{
+    struct proto_occupancy_get body;
+    memcpy(&body, message->body, sizeof body);
+    if (object_named(session, message, OBJECT_FUNCTION, body.function))
+        forward_plainly(session, message);
+}
+
+void session_forward_global_get(struct session *session, struct channel_message *message)
+{
+    struct proto_global_get body;
+    memcpy(&body, message->body, sizeof body);
+    if (module_is_known(session, message, body.module))
+        forward_plainly(session, message);
 }

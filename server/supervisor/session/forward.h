@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session_forward: messages that the worker alone understands, passed on to it and back.
+ * session_forward: requests about streams, events and kernels, which the worker carries out. The
+ * session chooses the numbers and knows which there are (objects.h); the worker's answer goes back
+ * to the client as it is.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_FORWARD_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_FORWARD_H
 
 #include "server/supervisor/session/session.h"
 
-session_handler session_forward;
+session_handler session_forward_stream_create, session_forward_stream_destroy;
+session_handler session_forward_event_create, session_forward_event_destroy;
+session_handler session_forward_event_elapsed;
+session_handler session_forward_function_get, session_forward_function_set;
+session_handler session_forward_occupancy_get, session_forward_global_get;
+
+/* The worker's worker_stream_ended or worker_event_ended about this session's client. */
+void session_forward_ended(struct session *session, const struct channel_message *message);
 
 #endif

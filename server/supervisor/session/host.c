@@ -455,6 +455,11 @@ void session_host_free(struct session *session, struct channel_message *message)
 static void link_answered(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
+    struct objects *objects = &request->session->objects;
+    if (answer->outcome == WORKER_ANSWERED)
+        object_find(objects, OBJECT_LINK, request->object)->state = OBJECT_MADE;
+    else
+        object_free(objects, OBJECT_LINK, request->object);
     session_pass(request->session, request->serial, answer);
     session_request_end(request);
 }
@@ -470,8 +475,16 @@ void session_host_link(struct session *session, struct channel_message *message)
     struct request *request = session_request(session, serial, PROTO_LINKED);
     if (!request)
         return;
+    if (object_new(&session->objects, OBJECT_LINK, &request->object) < 0) {
+        session_refuse(session, serial, PROTO_ERROR_TOO_MANY_OBJECTS,
+                       "the client has as many links as it may have");
+        session_request_end(request);
+        return;
+    }
+    object_find(&session->objects, OBJECT_LINK, request->object)->client = other->number;
     int twin = shm_readonly_fd(&other->twin);
-    struct proto_worker_link link = {.streams = session->server->settings->streams};
+    struct proto_worker_link link = {.streams = session->server->settings->streams,
+                                     .link = request->object};
     struct worker_request ask = {
         .opcode = PROTO_WORKER_LINK, .body = &link, .fds = &twin, .fd_count = 1};
     int result = twin < 0 ? twin : session_send(session, &ask, link_answered, request);
@@ -479,6 +492,7 @@ void session_host_link(struct session *session, struct channel_message *message)
         close(twin);
     other->linked |= result == 0;
     if (result < 0) {
+        object_free(&session->objects, OBJECT_LINK, request->object);
         session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
                        "the connections could not be linked: %s", strerror(-result));
         session_request_end(request);

@@ -304,6 +304,7 @@ static void unload_answered(void *context, const struct worker_answer *answer)
     if (answer->outcome == WORKER_ANSWERED) {
         if (module->variables)
             session_memory_return(session, module->variables);
+        objects_unload(&session->objects, module->number);
         module_free(session, module);
     } else {
         module->state = MODULE_LOADED;

@@ -49,6 +49,7 @@ struct request {
     struct heap_region *region;
     struct host_share *share;
     struct image *image; /* the job's result */
+    uint32_t object;     /* number of the stream, event, kernel or link */
     uint64_t count;
     int fd;               /* the client's, or -1 */
     struct charge charge; /* of that descriptor */

@@ -15,8 +15,9 @@
  *
  * Its files: session_request is the floor (answers, requests, the mark); session_attach,
  * session_quota, session_limits, session_memory, session_host, session_module and
- * session_forward hold one subject each; session_end takes down what they made; session
- * is the connection, which hands each message to its handler. Loop thread.
+ * session_forward hold one subject each; objects knows what the client has on its worker;
+ * session_end takes down what they made; session is the connection, which hands each message to its
+ * handler. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_H
@@ -34,6 +35,7 @@
 #include "server/supervisor/account/admission.h"
 #include "server/supervisor/account/heap.h"
 #include "server/supervisor/session/identity.h"
+#include "server/supervisor/session/objects.h"
 #include "server/supervisor/loop/send_queue.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/account/total.h"
@@ -127,6 +129,7 @@ struct session {
     struct host_share *shares; /* of others' buffers, used here */
     uint32_t lent;             /* own buffers that others use */
 
+    struct objects objects; /* open from attach on */
     struct module *modules;
     uint32_t module_count, next_module;
 };

@@ -127,7 +127,7 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
     }
     pthread_mutex_init(&client->lock, NULL);
     prepare_streams(client);
-    client_stream_open(client, 0);
+    client_stream_open(client, 0, 0);
     *out = client;
     return 0;
 }

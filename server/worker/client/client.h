@@ -33,9 +33,7 @@
 struct client;
 struct client_module;
 
-enum { CLIENT_STREAM_WORDS = PROTO_STREAMS_MAX / 64, CLIENT_EVENTS_MAX = 65536 };
-/* One for each connection of its process to another device; and what a client may look up. */
-enum { CLIENT_LINKS_MAX = 64, CLIENT_FUNCTIONS_MAX = 65536 };
+enum { CLIENT_STREAM_WORDS = PROTO_STREAMS_MAX / 64 };
 
 struct function {
     cuda_function handle;
@@ -64,7 +62,7 @@ struct range {
 /* Timelines of a client on another device. */
 struct link {
     struct shm shadows; /* read-only */
-    uint32_t streams;
+    uint32_t streams;   /* 0: a free slot */
 };
 
 /* Under client->lock, whichever thread it is. */
@@ -86,18 +84,18 @@ struct client_shared {
     char violation_text[sizeof((struct proto_worker_misbehaved){0}.text)];
 };
 
-/* The objects that its commands may name. The control thread alone changes it, under client->lock,
+/* The objects that its commands may name, each at its number less 1; the supervisor chooses the
+ * numbers. The control thread alone changes it, under client->lock,
  * and so looks at it without; the others look under the lock. */
 struct client_objects {
     struct function *functions;
-    uint32_t function_count;
-    uint32_t function_hint; /* no slot before it is free */
+    uint32_t function_count, function_room;
     struct event *events;
-    uint32_t event_count, event_live;
+    uint32_t event_count, event_room, event_live;
     struct range *ranges; /* sorted by start, disjoint */
     size_t range_count, range_room;
     struct link *links;
-    uint32_t link_count;
+    uint32_t link_count, link_room;
 };
 
 /* The control thread's own. */

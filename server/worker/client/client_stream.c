@@ -97,25 +97,22 @@ void client_stream_set_range(struct client *client, int32_t first, int32_t last)
     }
 }
 
-struct client_stream *client_stream_open(struct client *client, int32_t priority)
+struct client_stream *client_stream_open(struct client *client, uint32_t index, int32_t priority)
 {
-    for (uint32_t i = 0; i < client->stream_count; i++) {
-        struct client_stream *stream = &client->streams[i];
-        if (stream->state != STREAM_FREE)
-            continue;
-        uint64_t value = stream->ring.value;
-        ring_consumer_open(&stream->ring, stream->ring.ring, value);
-        client_stream_set_reached(stream, value);
-        atomic_store(&stream->written, value);
-        stream->woken = value;
-        stream->latency = (struct queue_latency){0};
-        stream->watched = false;
-        stream->wish = priority;
-        stream->priority = clamp_priority(client, priority);
-        stream->state = STREAM_OPEN;
-        return stream;
-    }
-    return NULL;
+    if (index >= client->stream_count || client->streams[index].state != STREAM_FREE)
+        return NULL;
+    struct client_stream *stream = &client->streams[index];
+    uint64_t value = stream->ring.value;
+    ring_consumer_open(&stream->ring, stream->ring.ring, value);
+    client_stream_set_reached(stream, value);
+    atomic_store(&stream->written, value);
+    stream->woken = value;
+    stream->latency = (struct queue_latency){0};
+    stream->watched = false;
+    stream->wish = priority;
+    stream->priority = clamp_priority(client, priority);
+    stream->state = STREAM_OPEN;
+    return stream;
 }
 
 void client_stream_close(struct client *client, struct client_stream *stream)

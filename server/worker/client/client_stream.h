@@ -85,9 +85,9 @@ bool client_stream_may_go_on(const struct client_stream *stream);
  * the lock. */
 void client_stream_set_range(struct client *client, int32_t first, int32_t last);
 
-/* Opens a free stream, continuing its timeline, with the driver's priority for a wish, within what
- * the client was granted. NULL if all are taken. */
-struct client_stream *client_stream_open(struct client *client, int32_t priority);
+/* Opens a stream, continuing its timeline, with the driver's priority for a wish, within what the
+ * client was granted. NULL if the number is taken, or more than the client may have. */
+struct client_stream *client_stream_open(struct client *client, uint32_t index, int32_t priority);
 
 /* The commands in its ring are still carried out; then the stream is free again. */
 void client_stream_close(struct client *client, struct client_stream *stream);

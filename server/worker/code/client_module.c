@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "server/worker/code/cubin.h"
@@ -18,12 +19,6 @@
 /* Bytes of tree for each of an ordinary PTX text. */
 #define TREE_ORDINARY 16
 
-struct named_function {
-    struct named_function *next;
-    uint32_t handle;
-    char name[];
-};
-
 struct client_module {
     struct client_module *next;
     uint32_t number;
@@ -33,7 +28,6 @@ struct client_module {
     struct code_memory *code_memory;
     uint64_t kept; /* bytes of it */
     const struct retirement *dying;
-    struct named_function *functions;
     bool busy;
 };
 
@@ -320,14 +314,9 @@ uint32_t client_module_load(struct client *client, struct client_module *module,
 
 static void forget_names(struct client *client, struct client_module *module)
 {
-    while (module->functions) {
-        struct named_function *gone = module->functions;
-        module->functions = gone->next;
-        client->objects.functions[gone->handle - 1] = (struct function){.module = NULL};
-        if (gone->handle - 1 < client->objects.function_hint)
-            client->objects.function_hint = gone->handle - 1;
-        free(gone);
-    }
+    for (uint32_t i = 0; i < client->objects.function_count; i++)
+        if (client->objects.functions[i].module == module)
+            client->objects.functions[i] = (struct function){.module = NULL};
     for (size_t i = client->objects.range_count; i-- > 0;)
         if (client->objects.ranges[i].kind == RANGE_VARIABLE &&
             client->objects.ranges[i].module == module)
@@ -405,50 +394,28 @@ static uint32_t read_layout(const struct cuda_driver *cuda, const struct client_
     return 0;
 }
 
-/* A free slot, taken by the caller; UINT32_MAX if there is none and no memory, or no more may be.
- */
-static uint32_t find_slot(struct client *client)
+/* Enters a kernel under a number that is free, or this kernel's already. */
+static uint32_t enter_function(struct client *client, uint32_t number,
+                               const struct function *function, struct refusal *why)
 {
-    for (uint32_t i = client->objects.function_hint; i < client->objects.function_count; i++)
-        if (!client->objects.functions[i].module)
-            return client->objects.function_hint = i;
-    uint32_t room = client->objects.function_count ? client->objects.function_count * 2 : 16;
-    if (room > CLIENT_FUNCTIONS_MAX)
-        return UINT32_MAX;
-    struct function *functions = realloc(client->objects.functions, room * sizeof *functions);
-    if (!functions)
-        return UINT32_MAX;
-    memset(functions + client->objects.function_count, 0,
-           (room - client->objects.function_count) * sizeof *functions);
-    uint32_t slot = client->objects.function_count;
-    client->objects.functions = functions;
-    client->objects.function_count = room;
-    return client->objects.function_hint = slot;
-}
-
-static uint32_t add_function(struct client *client, struct client_module *module, const char *name,
-                             const struct function *function, uint32_t *handle)
-{
-    struct named_function *named = malloc(sizeof *named + strlen(name) + 1);
-    if (!named)
-        return PROTO_ERROR_SERVER_RESOURCES;
+    struct client_objects *objects = &client->objects;
+    struct function *known =
+        number && number <= objects->function_count ? &objects->functions[number - 1] : NULL;
+    if (known && known->module == function->module && known->handle == function->handle)
+        return 0;
+    if (!number || (known && known->module))
+        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "the kernel's number %u is taken",
+                           number);
     pthread_mutex_lock(&client->lock);
-    uint32_t slot = find_slot(client);
-    if (slot != UINT32_MAX)
-        client->objects.functions[slot] = *function;
+    bool reserved = array_reserve(objects->functions, objects->function_room, number) == 0;
+    for (; reserved && objects->function_count < number; objects->function_count++)
+        objects->functions[objects->function_count] = (struct function){.module = NULL};
+    if (reserved)
+        objects->functions[number - 1] = *function;
     pthread_mutex_unlock(&client->lock);
-    if (slot == UINT32_MAX) {
-        free(named);
-        return client->objects.function_count == CLIENT_FUNCTIONS_MAX
-                   ? PROTO_ERROR_TOO_MANY_OBJECTS
-                   : PROTO_ERROR_SERVER_RESOURCES;
-    }
-    strcpy(named->name, name);
-    named->handle = slot + 1;
-    named->next = module->functions;
-    module->functions = named;
-    *handle = named->handle;
-    return 0;
+    return reserved
+               ? 0
+               : refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a kernel's handle");
 }
 
 /* A loaded module that is not on its way out. */
@@ -475,9 +442,9 @@ static uint32_t copy_name(char *to, size_t size, const char *name, size_t length
     return 0;
 }
 
-uint32_t client_module_function(struct client *client, uint32_t number, const char *name,
-                                size_t length, struct proto_function_info *info, uint32_t *layout,
-                                struct refusal *why)
+uint32_t client_module_function(struct client *client, uint32_t number, uint32_t handle,
+                                const char *name, size_t length, struct proto_function_info *info,
+                                uint32_t *layout, struct refusal *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     char text[PROTO_NAME_MAX + 1];
@@ -511,18 +478,8 @@ uint32_t client_module_function(struct client *client, uint32_t number, const ch
     function.block_threads = info->block_threads;
     function.dynamic_bytes =
         attribute(cuda, function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-    for (struct named_function *known = module->functions; known; known = known->next)
-        if (strcmp(known->name, text) == 0) {
-            info->function = known->handle;
-            return 0;
-        }
-    error = add_function(client, module, text, &function, &info->function);
-    if (error == PROTO_ERROR_TOO_MANY_OBJECTS)
-        return refusal_say(why, error,
-                           "the client has looked up %d kernels, as many as it may: "
-                           "unload modules",
-                           CLIENT_FUNCTIONS_MAX);
-    return error ? refusal_say(why, error, "no memory for a kernel's handle") : 0;
+    info->function = handle;
+    return enter_function(client, handle, &function, why);
 }
 
 static uint32_t usable_function(struct client *client, uint32_t handle, struct function *function,

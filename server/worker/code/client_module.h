@@ -68,12 +68,13 @@ void client_module_destroy(struct client *client, struct client_module *module);
 void client_module_destroy_all(struct client *client);
 
 /*
- * Looks a kernel up by name (length bytes, no NUL) and gives it a handle. layout gets
- * info->parameters pairs of offset and size; PROTO_PARAMETER_COUNT_MAX of them have room.
+ * Looks a kernel up by name (length bytes, no NUL) and gives it the handle `function`, which must
+ * be free or this kernel's already. layout gets info->parameters pairs of offset and size;
+ * PROTO_PARAMETER_COUNT_MAX of them have room.
  */
-uint32_t client_module_function(struct client *client, uint32_t number, const char *name,
-                                size_t length, struct proto_function_info *info, uint32_t *layout,
-                                struct refusal *why);
+uint32_t client_module_function(struct client *client, uint32_t number, uint32_t function,
+                                const char *name, size_t length, struct proto_function_info *info,
+                                uint32_t *layout, struct refusal *why);
 uint32_t client_module_function_set(struct client *client, uint32_t function, uint32_t value,
                                     struct refusal *why);
 uint32_t client_module_occupancy(struct client *client, const struct proto_occupancy_get *request,

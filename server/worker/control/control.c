@@ -43,7 +43,9 @@ static int progress_client(struct worker *worker, struct client *client)
     int error = control_retire_finish(worker, client);
     if (error < 0)
         return error;
-    control_stream_finish(worker, client);
+    error = control_stream_finish(worker, client);
+    if (error < 0)
+        return error;
     pthread_mutex_lock(&client->lock);
     gone = client_state(client) == CLIENT_LEFT && !client->control.loading &&
            !client->shared.frees && client_is_quiet(client);

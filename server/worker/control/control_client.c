@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/timeline.h"
@@ -121,10 +122,10 @@ int control_client_link(struct request *request)
     struct client *client = request->client;
     struct link link = {.shadows = SHM_NONE, .streams = wanted->streams};
     int fd = channel_take_fd(request->message, 0);
-    if (client->objects.link_count == CLIENT_LINKS_MAX) {
+    struct client_objects *objects = &client->objects;
+    if (wanted->link <= objects->link_count && objects->links[wanted->link - 1].streams) {
         close(fd);
-        return request_refuse(request, PROTO_ERROR_TOO_MANY_OBJECTS,
-                              "the client has as many links as it may have");
+        return request_refuse(request, PROTO_ERROR_INVALID_VALUE, "the link's number is taken");
     }
     int adopted = shm_adopt(&link.shadows, fd, wanted->streams * sizeof(uint64_t), false);
     if (adopted < 0) {
@@ -136,15 +137,14 @@ int control_client_link(struct request *request)
     close(link.shadows.fd);
     link.shadows.fd = -1;
     pthread_mutex_lock(&client->lock);
-    struct link *links =
-        realloc(client->objects.links, (client->objects.link_count + 1) * sizeof *links);
-    if (links) {
-        client->objects.links = links;
-        links[client->objects.link_count++] = link;
-    }
-    struct proto_linked linked = {.link = client->objects.link_count};
+    bool reserved = array_reserve(objects->links, objects->link_room, wanted->link) == 0;
+    for (; reserved && objects->link_count < wanted->link; objects->link_count++)
+        objects->links[objects->link_count] = (struct link){.shadows = SHM_NONE};
+    if (reserved)
+        objects->links[wanted->link - 1] = link;
+    struct proto_linked linked = {.link = wanted->link};
     pthread_mutex_unlock(&client->lock);
-    if (!links) {
+    if (!reserved) {
         shm_release(&link.shadows);
         return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for a link");
     }

@@ -108,7 +108,7 @@ int control_function_get(struct request *request)
     struct proto_function_info info = {0};
     uint32_t layout[2 * PROTO_PARAMETER_COUNT_MAX];
     struct refusal why;
-    uint32_t error = client_module_function(request->client, wanted->module,
+    uint32_t error = client_module_function(request->client, wanted->module, wanted->function,
                                             (const char *)request->message->tail,
                                             request->message->tail_bytes, &info, layout, &why);
     if (error)

@@ -39,12 +39,16 @@ int control_retire_finish(struct worker *worker, struct client *client)
         struct refusal why = {""};
         uint32_t refused = carry_out(client, request, &why);
         uint64_t serial = request->serial;
+        struct proto_worker_event_ended ended = {
+            .event = request->kind == RETIRE_EVENT ? request->handle : 0};
         free(request);
         int error = 0;
         if (refused)
             error = reply_refuse(worker, serial, client->number, refused, why.text);
         else if (serial)
             error = reply_send(worker, PROTO_DONE, serial, client->number, NULL);
+        else if (ended.event)
+            error = reply_send(worker, PROTO_WORKER_EVENT_ENDED, 0, client->number, &ended);
         if (error < 0)
             return error;
     }

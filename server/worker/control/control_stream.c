@@ -2,18 +2,18 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/control/control_stream.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "common/array.h"
 #include "common/error.h"
 #include "server/worker/control/control_retire.h"
+#include "server/worker/control/reply.h"
+
 int control_stream_create(struct request *request)
 {
     const struct proto_stream_create *wanted = request->body;
     struct client *client = request->client;
     struct proto_stream_created created = {0};
     pthread_mutex_lock(&client->lock);
-    struct client_stream *stream = client_stream_open(client, wanted->priority);
+    struct client_stream *stream = client_stream_open(client, wanted->stream, wanted->priority);
     if (stream) {
         created.stream = stream->index;
         created.priority = stream->priority;
@@ -21,10 +21,8 @@ int control_stream_create(struct request *request)
     }
     pthread_mutex_unlock(&client->lock);
     if (!stream)
-        return request_refuse(
-            request, PROTO_ERROR_TOO_MANY_OBJECTS,
-            "the client has as many streams as it may have: destroy one, or raise the server's "
-            "--streams");
+        return request_refuse(request, PROTO_ERROR_INVALID_VALUE,
+                              "the stream's number is taken, or more than the client may have");
     return request_answer(request, PROTO_STREAM_CREATED, &created);
 }
 
@@ -40,15 +38,17 @@ int control_stream_destroy(struct request *request)
     pthread_mutex_unlock(&client->lock);
     if (!open)
         return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such stream");
-    control_stream_finish(request->worker, client);
+    int error = control_stream_finish(request->worker, client);
     wake_completer(&request->worker->wake, true);
-    return request_done(request);
+    return error < 0 ? error : request_done(request);
 }
 
-void control_stream_finish(struct worker *worker, struct client *client)
+/* Frees one stream whose work is done; its number, or 0. The default stream is never closed. */
+static uint32_t free_ended_stream(struct worker *worker, struct client *client)
 {
+    uint32_t freed = 0;
     pthread_mutex_lock(&client->lock);
-    for (uint32_t i = 0; client->shared.closing_count && i < client->stream_count; i++) {
+    for (uint32_t i = 1; !freed && client->shared.closing_count && i < client->stream_count; i++) {
         struct client_stream *stream = &client->streams[i];
         if (!client_stream_has_ended(stream))
             continue;
@@ -56,55 +56,62 @@ void control_stream_finish(struct worker *worker, struct client *client)
         bits_clear(client->shared.ready, i);
         stream->state = STREAM_FREE;
         client->shared.closing_count--;
+        freed = i;
     }
     pthread_mutex_unlock(&client->lock);
+    return freed;
+}
+
+/* The supervisor is told without the client's lock: the socket may have no room. */
+int control_stream_finish(struct worker *worker, struct client *client)
+{
+    int error = 0;
+    uint32_t freed;
+    while (error >= 0 && (freed = free_ended_stream(worker, client))) {
+        struct proto_worker_stream_ended ended = {.stream = freed};
+        error = reply_send(worker, PROTO_WORKER_STREAM_ENDED, 0, client->number, &ended);
+    }
+    return error;
 }
 
 /* ---- events ---- */
 
-/* A free slot of the events' table, or UINT32_MAX. Under client->lock. */
-static uint32_t event_slot(struct client *client)
+/* Room for an event of this number. False: no memory. Under client->lock. */
+static bool reserve_event(struct client *client, uint32_t number)
 {
-    for (uint32_t i = 0; client->objects.event_live < client->objects.event_count &&
-                         i < client->objects.event_count;
-         i++)
-        if (!client->objects.events[i].handle)
-            return i;
-    uint32_t room = client->objects.event_count ? client->objects.event_count * 2 : 64;
-    if (room > CLIENT_EVENTS_MAX)
-        return UINT32_MAX;
-    struct event *events = realloc(client->objects.events, room * sizeof *events);
-    if (!events)
-        return UINT32_MAX;
-    memset(events + client->objects.event_count, 0,
-           (room - client->objects.event_count) * sizeof *events);
-    uint32_t slot = client->objects.event_count;
-    client->objects.events = events;
-    client->objects.event_count = room;
-    return slot;
+    struct client_objects *objects = &client->objects;
+    if (array_reserve(objects->events, objects->event_room, number) < 0)
+        return false;
+    for (; objects->event_count < number; objects->event_count++)
+        objects->events[objects->event_count] = (struct event){.handle = NULL};
+    return true;
 }
 
 int control_event_create(struct request *request)
 {
+    const struct proto_event_create *wanted = request->body;
     struct client *client = request->client;
     const struct cuda_driver *cuda = client->device->cuda;
+    uint32_t slot = wanted->event - 1;
     cuda_event handle;
+    if (!wanted->event ||
+        (slot < client->objects.event_count && client->objects.events[slot].handle))
+        return request_refuse(request, PROTO_ERROR_INVALID_VALUE, "the event's number is taken");
     cuda_result result = cuda->cuEventCreate(&handle, CUDA_EVENT_DEFAULT);
     if (result != CUDA_OK)
         return request_refuse(request, error_from_cuda((int)result), cuda_error_sentence(result));
     pthread_mutex_lock(&client->lock);
-    uint32_t slot = event_slot(client);
-    if (slot != UINT32_MAX) {
+    bool reserved = reserve_event(client, wanted->event);
+    if (reserved) {
         client->objects.events[slot].handle = handle;
         client->objects.event_live++;
     }
     pthread_mutex_unlock(&client->lock);
-    if (slot == UINT32_MAX) {
+    if (!reserved) {
         cuda->cuEventDestroy(handle);
-        return request_refuse(request, PROTO_ERROR_TOO_MANY_OBJECTS,
-                              "the client has as many events as it may have");
+        return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for an event");
     }
-    struct proto_event_created created = {.event = slot + 1};
+    struct proto_event_created created = {.event = wanted->event};
     return request_answer(request, PROTO_EVENT_CREATED, &created);
 }
 

@@ -15,7 +15,7 @@ int control_event_create(struct request *request);
 int control_event_destroy(struct request *request);
 int control_event_elapsed(struct request *request);
 
-/* Closed streams whose work is done become free. */
-void control_stream_finish(struct worker *worker, struct client *client);
+/* Closed streams whose work is done become free, and the supervisor is told. */
+int control_stream_finish(struct worker *worker, struct client *client);
 
 #endif

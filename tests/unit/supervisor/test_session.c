@@ -4,6 +4,7 @@
 #include "tests/unit/supervisor/fake.h"
 
 static struct fake fake;
+static const struct proto_event_create no_number;
 
 static void an_attached_client_is_told_what_it_was_granted(void **state)
 {
@@ -303,7 +304,7 @@ static void requests_beyond_the_limit_wait_in_the_socket(void **state)
     fake.worker[0].automatic = false;
     uint64_t first = fake.next_serial + 1;
     for (unsigned i = 0; i < SENT; i++)
-        fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
+        fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
     fake_settle(&fake);
     assert_int_equal(fake_first(&fake)->requests, SESSION_REQUESTS_MAX);
     for (unsigned i = 0; i < SENT; i++) {
@@ -327,8 +328,8 @@ static void answers_come_back_under_their_own_serials(void **state)
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     fake.worker[0].automatic = false;
     static struct channel_message one, two;
-    uint64_t first = fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
-    uint64_t second = fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
+    uint64_t first = fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
+    uint64_t second = fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
     one = *fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
     two = *fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
     struct proto_event_created created = {.event = 22};
@@ -384,7 +385,7 @@ static void late_answers_for_a_client_that_ended_are_dropped(void **state)
     int other = fake_attach(&fake, 0, 0, NULL, NULL);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     fake.worker[0].automatic = false;
-    fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
+    fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
     late = *fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
     close(fd);
     struct channel_message *detach = fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);
@@ -510,10 +511,134 @@ static void an_answer_that_is_none_is_a_refusal(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_attach(&fake, 0, 0, NULL, NULL);
     fake.worker[0].automatic = false;
-    fake_send(&fake, fd, PROTO_EVENT_CREATE, NULL);
+    fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
     fake_reply(&fake.worker[0], fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE),
                PROTO_WORKER_USAGE, &usage, NULL, 0);
     fake_expect_failed(&fake, fd, PROTO_ERROR_UNKNOWN, "no answer to event_create");
+    fake.worker[0].automatic = true;
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static uint32_t create_event(int fd)
+{
+    fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
+    struct channel_message *asked = fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
+    struct proto_event_created created = {
+        .event = ((const struct proto_event_create *)asked->body)->event};
+    fake_reply(&fake.worker[0], asked, PROTO_EVENT_CREATED, &created, NULL, 0);
+    return ((const struct proto_event_created *)fake_expect(&fake, fd, PROTO_EVENT_CREATED))->event;
+}
+
+static void numbers_are_the_servers_to_choose(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake.worker[0].automatic = false;
+    struct proto_stream_create stream = {.stream = 2};
+    struct proto_event_create event = {.event = 1};
+    struct proto_function_get function = {.module = 1, .function = 1};
+    fake_send(&fake, fd, PROTO_STREAM_CREATE, &stream);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_VALUE, "a client sends 0");
+    fake_send(&fake, fd, PROTO_EVENT_CREATE, &event);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_VALUE, "a client sends 0");
+    fake_send(&fake, fd, PROTO_FUNCTION_GET, &function);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_VALUE, "a client sends 0");
+    /* Numbers that were never given don't reach the worker. */
+    struct proto_stream_destroy no_stream = {.stream = 1};
+    struct proto_event_destroy no_event = {.event = UINT32_MAX};
+    struct proto_event_elapsed elapsed = {.start = 1, .end = 2};
+    struct proto_function_set set = {.function = 77, .attribute = 1};
+    struct proto_occupancy_get occupancy = {.function = 1, .block_threads = 32};
+    fake_send(&fake, fd, PROTO_STREAM_DESTROY, &no_stream);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_HANDLE, "no stream 1");
+    fake_send(&fake, fd, PROTO_EVENT_DESTROY, &no_event);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_HANDLE, "no event 4294967295");
+    fake_send(&fake, fd, PROTO_EVENT_ELAPSED, &elapsed);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_HANDLE, "no event 1");
+    fake_send(&fake, fd, PROTO_FUNCTION_SET, &set);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_HANDLE, "no kernel 77");
+    fake_send(&fake, fd, PROTO_OCCUPANCY_GET, &occupancy);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_HANDLE, "no kernel 1");
+    assert_false(fake_worker_take(&fake.worker[0]));
+    fake.worker[0].automatic = true;
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void a_number_is_given_again_when_the_worker_has_done_with_it(void **state)
+{
+    (void)state;
+    struct proto_attached attached;
+    fake_open(&fake, 1, 256 * MIB);
+    int fd = fake_attach(&fake, 0, 0, NULL, &attached);
+    fake.worker[0].automatic = false;
+    assert_int_equal(create_event(fd), 1);
+    assert_int_equal(create_event(fd), 2);
+    struct proto_event_destroy destroy = {.event = 1};
+    fake_send(&fake, fd, PROTO_EVENT_DESTROY, &destroy);
+    struct channel_message *asked = fake_worker_expect(&fake, 0, PROTO_EVENT_DESTROY);
+    fake_reply(&fake.worker[0], asked, PROTO_DONE, NULL, NULL, 0);
+    fake_expect(&fake, fd, PROTO_DONE);
+    fake_send(&fake, fd, PROTO_EVENT_DESTROY, &destroy);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_HANDLE, "no event 1");
+    assert_int_equal(create_event(fd), 3);
+    struct proto_worker_event_ended ended = {.event = 1};
+    channel_send(fake.worker[0].fd, PROTO_WORKER_EVENT_ENDED, 0, attached.client, &ended, NULL, 0,
+                 NULL, 0);
+    /* One that was not destroyed keeps its number, whatever the worker says. */
+    ended.event = 2;
+    channel_send(fake.worker[0].fd, PROTO_WORKER_EVENT_ENDED, 0, attached.client, &ended, NULL, 0,
+                 NULL, 0);
+    fake_settle(&fake);
+    assert_int_equal(create_event(fd), 1);
+    assert_int_equal(create_event(fd), 4);
+    /* What the worker refuses to make has no number; what it refuses to destroy keeps its. */
+    fake_send(&fake, fd, PROTO_EVENT_CREATE, &no_number);
+    asked = fake_worker_expect(&fake, 0, PROTO_EVENT_CREATE);
+    channel_send_failed(fake.worker[0].fd, asked->header.serial, asked->header.client,
+                        PROTO_ERROR_OUT_OF_MEMORY, "no more events");
+    fake_expect_failed(&fake, fd, PROTO_ERROR_OUT_OF_MEMORY, "no more");
+    destroy.event = 3;
+    fake_send(&fake, fd, PROTO_EVENT_DESTROY, &destroy);
+    asked = fake_worker_expect(&fake, 0, PROTO_EVENT_DESTROY);
+    channel_send_failed(fake.worker[0].fd, asked->header.serial, asked->header.client,
+                        PROTO_ERROR_SERVER_RESOURCES, "no memory");
+    fake_expect_failed(&fake, fd, PROTO_ERROR_SERVER_RESOURCES, "no memory");
+    assert_int_equal(create_event(fd), 5);
+    assert_int_equal(objects_used(&fake_first(&fake)->objects, OBJECT_EVENT), 5);
+    fake.worker[0].automatic = true;
+    close(fd);
+    fake_expect_nothing_left(&fake);
+    fake_close(&fake);
+}
+
+static void streams_end_at_the_number_granted(void **state)
+{
+    (void)state;
+    fake_open(&fake, 1, 256 * MIB); /* four streams, the default stream among them */
+    int fd = fake_attach(&fake, 0, 0, NULL, NULL);
+    fake.worker[0].automatic = false;
+    struct proto_stream_create create = {.priority = -3};
+    for (uint32_t number = 1; number < 4; number++) {
+        fake_send(&fake, fd, PROTO_STREAM_CREATE, &create);
+        struct channel_message *asked = fake_worker_expect(&fake, 0, PROTO_STREAM_CREATE);
+        const struct proto_stream_create *body = asked->body;
+        assert_int_equal(body->stream, number);
+        assert_int_equal(body->priority, -3);
+        struct proto_stream_created created = {.stream = number};
+        fake_reply(&fake.worker[0], asked, PROTO_STREAM_CREATED, &created, NULL, 0);
+        fake_expect(&fake, fd, PROTO_STREAM_CREATED);
+        /* What another worker would be told. */
+        struct object *stream = object_find(&fake_first(&fake)->objects, OBJECT_STREAM, number);
+        assert_int_equal(stream->state, OBJECT_MADE);
+        assert_int_equal(stream->priority, -3);
+    }
+    fake_send(&fake, fd, PROTO_STREAM_CREATE, &create);
+    fake_expect_failed(&fake, fd, PROTO_ERROR_TOO_MANY_OBJECTS, "--streams");
     fake.worker[0].automatic = true;
     close(fd);
     fake_expect_nothing_left(&fake);
@@ -601,6 +726,9 @@ int main(void)
         cmocka_unit_test(a_marked_session_stands_until_the_loops_turn),
         cmocka_unit_test(what_a_client_waits_for_ends_with_it),
         cmocka_unit_test(an_answer_that_is_none_is_a_refusal),
+        cmocka_unit_test(numbers_are_the_servers_to_choose),
+        cmocka_unit_test(a_number_is_given_again_when_the_worker_has_done_with_it),
+        cmocka_unit_test(streams_end_at_the_number_granted),
         cmocka_unit_test(views_show_what_is_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,8 @@
 #define WINDOW_BYTES (UINT64_C(1) << 28)
 #define STREAMS      8u
 
+#define HARNESS_CLIENTS 64
+
 static struct harness {
     struct cuda_driver driver;
     struct worker worker;
@@ -31,6 +33,10 @@ static struct harness {
     int result; /* of control_serve */
     uint64_t serial;
     struct channel_message message; /* the last one received */
+    /* The supervisor's part: which numbers are given. */
+    bool taken[HARNESS_CLIENTS][STREAMS];
+    uint32_t events, functions;
+    uint32_t streams_ended, events_ended; /* as the worker said */
 } harness;
 
 /* The client's side of what it shares. */
@@ -52,23 +58,52 @@ static inline void *harness_main(void *unused)
     return NULL;
 }
 
-/* Waits for a message of the worker, at most ten seconds. Returns its opcode. */
+/* Takes note of a number that is free again; false for any other message. */
+static inline bool harness_note(const struct channel_message *message)
+{
+    struct proto_worker_stream_ended ended;
+    if (message->header.opcode == PROTO_WORKER_EVENT_ENDED) {
+        harness.events_ended++;
+        return true;
+    }
+    if (message->header.opcode != PROTO_WORKER_STREAM_ENDED)
+        return false;
+    memcpy(&ended, message->body, sizeof ended);
+    harness.taken[message->header.client % HARNESS_CLIENTS][ended.stream] = false;
+    harness.streams_ended++;
+    return true;
+}
+
+/* Waits for a message of the worker that harness_note does not take, at most ten seconds. Returns
+ * its opcode. */
 static inline uint16_t harness_receive(void)
 {
     struct pollfd polled = {.fd = harness.channel, .events = POLLIN};
     channel_close_fds(&harness.message);
-    assert_int_equal(poll(&polled, 1, 10000), 1);
-    assert_int_equal(channel_receive(harness.channel, PROTO_PEER_SUPERVISOR, PROTO_PEER_WORKER,
-                                     &harness.message),
-                     0);
+    do {
+        assert_int_equal(poll(&polled, 1, 10000), 1);
+        assert_int_equal(channel_receive(harness.channel, PROTO_PEER_SUPERVISOR, PROTO_PEER_WORKER,
+                                         &harness.message),
+                         0);
+    } while (harness_note(&harness.message));
     return harness.message.header.opcode;
 }
 
-/* Is there a message within so many milliseconds? */
+/* Is there such a message within so many milliseconds? */
 static inline bool harness_has_message(int milliseconds)
 {
+    static struct channel_message note;
     struct pollfd polled = {.fd = harness.channel, .events = POLLIN};
-    return poll(&polled, 1, milliseconds) == 1;
+    struct proto_message_header next;
+    while (poll(&polled, 1, milliseconds) == 1) {
+        if (recv(harness.channel, &next, sizeof next, MSG_PEEK) != sizeof next ||
+            (next.opcode != PROTO_WORKER_STREAM_ENDED && next.opcode != PROTO_WORKER_EVENT_ENDED))
+            return true;
+        assert_int_equal(
+            channel_receive(harness.channel, PROTO_PEER_SUPERVISOR, PROTO_PEER_WORKER, &note), 0);
+        harness_note(&note);
+    }
+    return false;
 }
 
 static inline uint64_t harness_send(uint16_t opcode, uint32_t client, const void *body,
@@ -112,6 +147,7 @@ static inline int harness_start_with(void **state, const struct cuda_driver *dri
         harness.message.fds[i] = -1;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     harness.channel = pair[0];
+    harness.events = harness.functions = harness.streams_ended = harness.events_ended = 0;
     uint32_t error =
         gpu_open(&device, driver, 0, DEVICE_BASE, HOST_BASE, ARENA_USED, why, sizeof why);
     if (error)
@@ -171,6 +207,7 @@ static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage
                                          .time_limit = PROTO_PERCENT_WHOLE,
                                          .name = "peer"};
     int fds[4] = {peer->rings.fd, peer->status.fd, peer->shadows.fd, peer->doorbell};
+    memset(harness.taken[number % HARNESS_CLIENTS], 0, sizeof harness.taken[0]);
     harness_send(PROTO_WORKER_ATTACH, number, &attach, NULL, 0, fds, 4);
     if (harness_receive() == PROTO_FAILED)
         print_message("%s\n", ((const struct proto_failed *)harness.message.body)->text);
@@ -201,12 +238,34 @@ static inline void peer_detach(struct peer *peer)
     peer_free(peer);
 }
 
+/* Takes the lowest number of a stream that is free. */
+static inline uint32_t peer_stream_number(const struct peer *peer)
+{
+    bool *taken = harness.taken[peer->number % HARNESS_CLIENTS];
+    uint32_t number = 1;
+    while (number < STREAMS && taken[number])
+        number++;
+    assert_true(number < STREAMS);
+    taken[number] = true;
+    return number;
+}
+
+static inline uint32_t peer_event(const struct peer *peer)
+{
+    struct proto_event_create create = {.event = ++harness.events};
+    const struct proto_event_created *created =
+        harness_ask(PROTO_EVENT_CREATE, peer->number, &create, PROTO_EVENT_CREATED);
+    assert_int_equal(created->event, create.event);
+    return create.event;
+}
+
 static inline uint32_t peer_stream(struct peer *peer, int32_t priority)
 {
-    struct proto_stream_create create = {.priority = priority};
+    struct proto_stream_create create = {.stream = peer_stream_number(peer), .priority = priority};
     const struct proto_stream_created *created =
         harness_ask(PROTO_STREAM_CREATE, peer->number, &create, PROTO_STREAM_CREATED);
     uint32_t stream = created->stream;
+    assert_int_equal(stream, create.stream);
     ring_producer_open(&peer->producers[stream],
                        ring_at(peer->rings.base, peer->status.base, stream), peer->marks[stream],
                        created->value);
@@ -318,10 +377,12 @@ static const char harness_ptx[] = ".version 8.0\n.target sm_90\n.address_size 64
 
 static inline uint32_t peer_function(struct peer *peer, uint32_t module, const char *name)
 {
-    struct proto_function_get get = {.module = module};
+    struct proto_function_get get = {.module = module, .function = ++harness.functions};
     harness_send(PROTO_FUNCTION_GET, peer->number, &get, name, strlen(name), NULL, 0);
     assert_int_equal(harness_receive(), PROTO_FUNCTION_INFO);
-    return ((const struct proto_function_info *)harness.message.body)->function;
+    assert_int_equal(((const struct proto_function_info *)harness.message.body)->function,
+                     harness.functions);
+    return harness.functions;
 }
 
 static inline struct proto_command_launch peer_launch(uint32_t function)

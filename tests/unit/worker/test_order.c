@@ -165,7 +165,7 @@ static void test_linked_wait_holds_until_completed_there(void **state)
     (void)state;
     struct shm shadows;
     assert_int_equal(shm_create(&shadows, "other shadows", 4096), 0);
-    struct proto_worker_link link = {.streams = STREAMS};
+    struct proto_worker_link link = {.streams = STREAMS, .link = 1};
     harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &shadows.fd, 1);
     assert_int_equal(harness_receive(), PROTO_LINKED);
     struct proto_command_wait wait = {.opcode = PROTO_COMMAND_WAIT,
@@ -190,7 +190,7 @@ static void test_wait_on_a_stream_that_the_link_lacks_is_refused(void **state)
     (void)state;
     struct shm shadows;
     assert_int_equal(shm_create(&shadows, "other shadows", 4096), 0);
-    struct proto_worker_link link = {.streams = 3};
+    struct proto_worker_link link = {.streams = 3, .link = 1};
     harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &shadows.fd, 1);
     assert_int_equal(harness_receive(), PROTO_LINKED);
     struct proto_command_wait wait = {
@@ -208,7 +208,7 @@ static void test_a_client_that_leaves_releases_who_waits_for_it(void **state)
 {
     (void)state;
     struct peer *other = peer_attach(2);
-    struct proto_worker_link link = {.streams = STREAMS};
+    struct proto_worker_link link = {.streams = STREAMS, .link = 1};
     harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &other->shadows.fd, 1);
     assert_int_equal(harness_receive(), PROTO_LINKED);
     struct proto_command_wait wait = {
@@ -348,11 +348,10 @@ static void test_launch_issued_after_the_unload_is_refused(void **state)
 static void test_record_issued_after_the_events_end_is_refused(void **state)
 {
     (void)state;
-    const struct proto_event_created *created =
-        harness_ask(PROTO_EVENT_CREATE, 1, NULL, PROTO_EVENT_CREATED);
+    uint32_t event = peer_event(peer);
     struct proto_command_event_record record = {.opcode = PROTO_COMMAND_EVENT_RECORD,
-                                                .event = created->event};
-    struct proto_event_destroy destroy = {.event = created->event};
+                                                .event = event};
+    struct proto_event_destroy destroy = {.event = event};
     uint32_t gate = peer_stream(peer, 0);
     peer_push_wait(peer, 0, gate, 1);
     uint64_t good = peer_push(peer, 0, &record);
@@ -422,7 +421,7 @@ static void test_detach_waits_for_work_and_drops_the_rest(void **state)
     peer_map(other, 0, GRANULE);
     peer_host_map(other, 0, 4096);
     peer_load_text(other, 1, harness_ptx, 0);
-    harness_ask(PROTO_EVENT_CREATE, 2, NULL, PROTO_EVENT_CREATED);
+    peer_event(other);
     uint32_t held = peer_stream(other, 0);
     peer_push_wait(other, held, 0, 100);
     hold(true);
@@ -467,6 +466,10 @@ static void test_destroyed_stream_finishes_and_comes_back_with_its_value(void **
     struct proto_stream_destroy destroy = {.stream = stream};
     harness_ask(PROTO_STREAM_DESTROY, 1, &destroy, PROTO_DONE);
     harness_ask(PROTO_STREAM_DESTROY, 1, &destroy, PROTO_FAILED);
+    assert_int_equal(harness.streams_ended, 0);
+    struct proto_stream_create early = {.stream = stream};
+    harness_ask(PROTO_STREAM_CREATE, 1, &early, PROTO_FAILED);
+    assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
     hold(false);
     assert_int_equal(peer_wait(peer, stream, 5), 0);
     uint64_t end = timeline_now() + 10000000000u;
@@ -487,14 +490,16 @@ static void test_streams_end_at_the_number_granted(void **state)
     (void)state;
     for (uint32_t i = 1; i < STREAMS; i++)
         assert_int_equal(peer_stream(peer, 0), i);
-    struct proto_stream_create create = {.priority = 0};
-    harness_ask(PROTO_STREAM_CREATE, 1, &create, PROTO_FAILED);
-    assert_int_equal(harness_error(), PROTO_ERROR_TOO_MANY_OBJECTS);
+    for (uint32_t number = 0; number <= STREAMS; number++) {
+        struct proto_stream_create create = {.stream = number};
+        harness_ask(PROTO_STREAM_CREATE, 1, &create, PROTO_FAILED);
+        assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
+    }
 }
 
 static int32_t granted(struct peer *of, int32_t wish)
 {
-    struct proto_stream_create create = {.priority = wish};
+    struct proto_stream_create create = {.stream = peer_stream_number(of), .priority = wish};
     const struct proto_stream_created *created =
         harness_ask(PROTO_STREAM_CREATE, of->number, &create, PROTO_STREAM_CREATED);
     return created->priority;
@@ -517,12 +522,7 @@ static void test_priorities_stay_within_the_clients_range(void **state)
 static void test_events_measure_time(void **state)
 {
     (void)state;
-    const struct proto_event_created *created =
-        harness_ask(PROTO_EVENT_CREATE, 1, NULL, PROTO_EVENT_CREATED);
-    uint32_t start = created->event;
-    created = harness_ask(PROTO_EVENT_CREATE, 1, NULL, PROTO_EVENT_CREATED);
-    uint32_t end = created->event;
-    assert_int_not_equal(start, end);
+    uint32_t start = peer_event(peer), end = peer_event(peer);
     struct proto_event_elapsed between = {.start = start, .end = end};
     harness_ask(PROTO_EVENT_ELAPSED, 1, &between, PROTO_FAILED);
     struct proto_command_event_record record = {.opcode = PROTO_COMMAND_EVENT_RECORD};
@@ -538,17 +538,18 @@ static void test_events_measure_time(void **state)
     assert_true((int64_t)elapsed->nanoseconds < 0);
     struct proto_event_destroy destroy = {.event = start};
     harness_ask(PROTO_EVENT_DESTROY, 1, &destroy, PROTO_DONE);
+    assert_int_equal(harness.events_ended, 1);
     harness_ask(PROTO_EVENT_DESTROY, 1, &destroy, PROTO_FAILED);
     harness_ask(PROTO_EVENT_ELAPSED, 1, &between, PROTO_FAILED);
 }
-
-/* ---- turns ---- */
 
 static uint32_t load_kernel(struct peer *of, const char *name)
 {
     peer_load_text(of, 1, harness_ptx, 0);
     return peer_function(of, 1, name);
 }
+
+/* ---- turns ---- */
 
 /* Waits until the driver has seen so many launches, and no more for a while. */
 static void settle_at(uint32_t launches)

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/supervisor/session/objects.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+#include "protocol.h"
+
+/* Of the kernels' names, a power of two: 64 to a bucket where a client has as many as it may. */
+#define BUCKETS 1024
+
+void objects_open(struct objects *objects, uint32_t streams, const struct hash_key *key)
+{
+    *objects = (struct objects){.key = key};
+    objects->tables[OBJECT_STREAM].max = streams - 1;
+    objects->tables[OBJECT_EVENT].max = PROTO_EVENTS_MAX;
+    objects->tables[OBJECT_FUNCTION].max = PROTO_FUNCTIONS_MAX;
+    objects->tables[OBJECT_LINK].max = PROTO_LINKS_MAX;
+}
+
+void objects_close(struct objects *objects)
+{
+    const struct object_table *functions = &objects->tables[OBJECT_FUNCTION];
+    for (uint32_t i = 0; i < functions->count; i++)
+        if (functions->rows[i].state != OBJECT_FREE)
+            free(functions->rows[i].function.name);
+    for (int kind = 0; kind < OBJECT_KINDS; kind++)
+        free(objects->tables[kind].rows);
+    free(objects->buckets);
+    *objects = (struct objects){.key = NULL};
+}
+
+int object_new(struct objects *objects, enum object_kind kind, uint32_t *number)
+{
+    struct object_table *table = &objects->tables[kind];
+    uint32_t row = table->low;
+    while (row < table->count && table->rows[row].state != OBJECT_FREE)
+        row++;
+    if (row >= table->max)
+        return -ENOSPC;
+    if (row == table->count) {
+        if (array_reserve(table->rows, table->room, table->count + 1) < 0)
+            return -ENOMEM;
+        table->count++;
+    }
+    table->rows[row] = (struct object){.state = OBJECT_MAKING};
+    table->low = row + 1;
+    table->used++;
+    *number = row + 1;
+    return 0;
+}
+
+struct object *object_find(struct objects *objects, enum object_kind kind, uint32_t number)
+{
+    const struct object_table *table = &objects->tables[kind];
+    if (number - 1 >= table->count || table->rows[number - 1].state == OBJECT_FREE)
+        return NULL;
+    return &table->rows[number - 1];
+}
+
+static void function_forget(struct objects *objects, uint32_t number)
+{
+    struct object *rows = objects->tables[OBJECT_FUNCTION].rows;
+    struct object_function *gone = &rows[number - 1].function;
+    uint32_t *link = &objects->buckets[gone->hash % BUCKETS];
+    while (*link != number)
+        link = &rows[*link - 1].function.next;
+    *link = gone->next;
+    free(gone->name);
+}
+
+void object_free(struct objects *objects, enum object_kind kind, uint32_t number)
+{
+    struct object_table *table = &objects->tables[kind];
+    assert(object_find(objects, kind, number));
+    if (kind == OBJECT_FUNCTION)
+        function_forget(objects, number);
+    table->rows[number - 1].state = OBJECT_FREE;
+    table->used--;
+    if (number - 1 < table->low)
+        table->low = number - 1;
+}
+
+uint32_t objects_used(const struct objects *objects, enum object_kind kind)
+{
+    return objects->tables[kind].used;
+}
+
+/* ---- kernels ---- */
+
+static uint64_t function_hash(const struct objects *objects, uint32_t module, const void *name,
+                              size_t name_bytes)
+{
+    uint64_t hash = hash_add(objects->key, HASH_BEGIN, name_bytes);
+    hash = hash_add(objects->key, hash, module);
+    hash = hash_add_bytes(objects->key, hash, name, name_bytes);
+    return hash_end(objects->key, hash);
+}
+
+int object_function_new(struct objects *objects, uint32_t module, const void *name,
+                        size_t name_bytes, uint32_t *number)
+{
+    if (!objects->buckets)
+        objects->buckets = calloc(BUCKETS, sizeof *objects->buckets);
+    char *copy = malloc(name_bytes + 1);
+    int result = objects->buckets && copy ? object_new(objects, OBJECT_FUNCTION, number) : -ENOMEM;
+    if (result < 0) {
+        free(copy);
+        return result;
+    }
+    memcpy(copy, name, name_bytes);
+    uint64_t hash = function_hash(objects, module, name, name_bytes);
+    uint32_t *bucket = &objects->buckets[hash % BUCKETS];
+    objects->tables[OBJECT_FUNCTION].rows[*number - 1].function =
+        (struct object_function){.module = module,
+                                 .next = *bucket,
+                                 .hash = hash,
+                                 .name_bytes = (uint32_t)name_bytes,
+                                 .name = copy};
+    *bucket = *number;
+    return 0;
+}
+
+uint32_t object_function_find(const struct objects *objects, uint32_t module, const void *name,
+                              size_t name_bytes)
+{
+    if (!objects->buckets)
+        return 0;
+    const struct object *rows = objects->tables[OBJECT_FUNCTION].rows;
+    uint64_t hash = function_hash(objects, module, name, name_bytes);
+    uint32_t number = objects->buckets[hash % BUCKETS];
+    for (; number; number = rows[number - 1].function.next) {
+        const struct object_function *known = &rows[number - 1].function;
+        if (known->hash == hash && known->module == module && known->name_bytes == name_bytes &&
+            memcmp(known->name, name, name_bytes) == 0)
+            break;
+    }
+    return number;
+}
+
+void objects_unload(struct objects *objects, uint32_t module)
+{
+    const struct object_table *table = &objects->tables[OBJECT_FUNCTION];
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->rows[i].state != OBJECT_FREE && table->rows[i].function.module == module)
+            object_free(objects, OBJECT_FUNCTION, i + 1);
+}
