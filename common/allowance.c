@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "common/allowance.h"
+
+#include <string.h>
+
+#include "common/units.h"
+#include "common/util.h"
+
+static const struct allowance_resource resources[RESOURCES] = {
+    [RESOURCE_THREADS] = {.name = "threads",
+                          .request_variable = "GPUSHARE_THREADS_REQUEST",
+                          .limit_variable = "GPUSHARE_THREADS_LIMIT",
+                          .form = DIALECT_FORM_SHARE,
+                          .phrase = "threads",
+                          .unit = DIALECT_SHARE,
+                          .divided = true,
+                          .parse = dialect_parse_share},
+    [RESOURCE_TIME] = {.name = "time",
+                       .request_variable = "GPUSHARE_TIME_REQUEST",
+                       .limit_variable = "GPUSHARE_TIME_LIMIT",
+                       .form = DIALECT_FORM_SHARE,
+                       .phrase = "time",
+                       .unit = DIALECT_SHARE,
+                       .parse = dialect_parse_share},
+    [RESOURCE_MEMORY] = {.name = "memory",
+                         .request_variable = "GPUSHARE_MEMORY_REQUEST",
+                         .limit_variable = "GPUSHARE_MEMORY_LIMIT",
+                         .form = DIALECT_FORM_AMOUNT,
+                         .phrase = "device memory",
+                         .unit = DIALECT_BYTES,
+                         .has_total = true,
+                         .divided = true,
+                         .parse = dialect_parse_amount},
+    [RESOURCE_HOST_MEMORY] = {.name = "host_memory",
+                              .request_variable = "GPUSHARE_HOST_MEMORY_REQUEST",
+                              .limit_variable = "GPUSHARE_HOST_MEMORY_LIMIT",
+                              .form = DIALECT_FORM_SIZE,
+                              .phrase = "pinned host memory",
+                              .unit = DIALECT_BYTES,
+                              .has_total = true,
+                              .parse = dialect_parse_size},
+};
+
+#define RANGE_NONE                                                                                 \
+    {                                                                                              \
+        ALLOWANCE_UNSET, ALLOWANCE_UNSET                                                           \
+    }
+
+const struct allowance allowance_none = {
+    .of = {[0 ... RESOURCES - 1] = RANGE_NONE},
+    .part = {[0 ... RESOURCES - 1] = RANGE_NONE},
+    .priority = ALLOWANCE_UNSET,
+};
+
+/* The members by name and by number are the same places. */
+_Static_assert(offsetof(struct allowance, threads) ==
+                   offsetof(struct allowance, of[RESOURCE_THREADS]),
+               "threads");
+_Static_assert(offsetof(struct allowance, time) == offsetof(struct allowance, of[RESOURCE_TIME]),
+               "time");
+_Static_assert(offsetof(struct allowance, memory) ==
+                   offsetof(struct allowance, of[RESOURCE_MEMORY]),
+               "memory");
+_Static_assert(offsetof(struct allowance, host_memory) ==
+                   offsetof(struct allowance, of[RESOURCE_HOST_MEMORY]),
+               "host_memory");
+_Static_assert(offsetof(struct allowance, part) == RESOURCES * sizeof(struct allowance_range),
+               "a resource has a number and no member, or a member and no number");
+
+const struct allowance_resource *allowance_resource(enum resource resource)
+{
+    return &resources[resource];
+}
+
+enum resource allowance_find(const char *name)
+{
+    enum resource i = 0;
+    while (i < RESOURCES && strcmp(resources[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* ---- parse, format ---- */
+
+int allowance_parse(enum resource resource, enum allowance_bound bound, const char *text,
+                    size_t length, struct dialect_amount *amount)
+{
+    bool zero = (length == 1 && *text == '0') || (length == 2 && memcmp(text, "0%", 2) == 0);
+    if (bound == ALLOWANCE_REQUEST && zero) {
+        *amount = (struct dialect_amount){.unit = resources[resource].unit};
+        return 0;
+    }
+    return resources[resource].parse(text, length, amount);
+}
+
+static uint64_t *bound_in(struct allowance_range *range, enum allowance_bound bound)
+{
+    return bound == ALLOWANCE_REQUEST ? &range->request : &range->limit;
+}
+
+static uint64_t bound_of(const struct allowance_range *range, enum allowance_bound bound)
+{
+    return bound == ALLOWANCE_REQUEST ? range->request : range->limit;
+}
+
+void allowance_put(struct allowance *allowance, enum resource resource, enum allowance_bound bound,
+                   struct dialect_amount amount)
+{
+    if (amount.unit == DIALECT_UNSET)
+        return;
+    struct allowance_range *range =
+        amount.unit == resources[resource].unit ? allowance->of : allowance->part;
+    *bound_in(&range[resource], bound) = amount.value;
+}
+
+bool allowance_has(const struct allowance *allowance, enum resource resource,
+                   enum allowance_bound bound)
+{
+    return bound_of(&allowance->of[resource], bound) != ALLOWANCE_UNSET ||
+           bound_of(&allowance->part[resource], bound) != ALLOWANCE_UNSET;
+}
+
+const char *allowance_format(enum resource resource, uint64_t value, char *text)
+{
+    return dialect_format((struct dialect_amount){resources[resource].unit, value}, text);
+}
+
+/* ---- tighten, change ---- */
+
+/* ALLOWANCE_UNSET is the largest value, so it never wins against one that is set. */
+static void range_tighten(struct allowance_range *to, const struct allowance_range *by)
+{
+    to->request = min(to->request, by->request);
+    to->limit = min(to->limit, by->limit);
+}
+
+void allowance_tighten(struct allowance *to, const struct allowance *by)
+{
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        range_tighten(&to->of[i], &by->of[i]);
+        range_tighten(&to->part[i], &by->part[i]);
+    }
+    if (to->priority == ALLOWANCE_UNSET)
+        to->priority = by->priority;
+    else if (by->priority != ALLOWANCE_UNSET)
+        to->priority = max(to->priority, by->priority);
+}
+
+void allowance_change(struct allowance *to, const struct allowance *by)
+{
+    for (enum resource i = 0; i < RESOURCES; i++)
+        for (enum allowance_bound bound = ALLOWANCE_REQUEST; bound <= ALLOWANCE_LIMIT; bound++) {
+            if (!allowance_has(by, i, bound))
+                continue;
+            *bound_in(&to->of[i], bound) = bound_of(&by->of[i], bound);
+            *bound_in(&to->part[i], bound) = bound_of(&by->part[i], bound);
+        }
+    if (by->priority != ALLOWANCE_UNSET)
+        to->priority = by->priority;
+}
+
+/* ---- compare ---- */
+
+bool allowance_equal(const struct allowance *a, const struct allowance *b)
+{
+    /* Nothing but 64-bit words, so there are no bytes between them. */
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+static bool range_exceeds(const struct allowance_range *range, enum dialect_unit unit,
+                          struct allowance_excess *excess)
+{
+    if (range->request == ALLOWANCE_UNSET || range->request <= range->limit)
+        return false;
+    excess->request = (struct dialect_amount){unit, range->request};
+    excess->limit = (struct dialect_amount){unit, range->limit};
+    return true;
+}
+
+bool allowance_exceeds(const struct allowance *allowance, struct allowance_excess *excess)
+{
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        excess->resource = i;
+        if (range_exceeds(&allowance->part[i], DIALECT_SHARE, excess) ||
+            range_exceeds(&allowance->of[i], resources[i].unit, excess))
+            return true;
+    }
+    return false;
+}
+
+/* ---- parts ---- */
+
+uint64_t allowance_part(uint64_t bytes, uint64_t part)
+{
+    /* An exbibyte times a share does not fit 64 bits. */
+    return (uint64_t)((unsigned __int128)bytes * part / ALLOWANCE_WHOLE);
+}
+
+void allowance_resolve(struct allowance *allowance, enum resource resource, uint64_t whole)
+{
+    struct allowance_range *part = &allowance->part[resource];
+    struct allowance_range bytes = RANGE_NONE;
+    if (part->request != ALLOWANCE_UNSET)
+        bytes.request = allowance_part(whole, part->request);
+    if (part->limit != ALLOWANCE_UNSET)
+        bytes.limit = allowance_part(whole, part->limit);
+    range_tighten(&allowance->of[resource], &bytes);
+    *part = (struct allowance_range)RANGE_NONE;
+}

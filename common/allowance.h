@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * allowance: what a client is guaranteed of each resource (its request) and what it may
+ * have at most (its limit), with its priority.
+ *
+ * One type for what is configured, asked for, granted and changed. A value that nobody
+ * named is ALLOWANCE_UNSET everywhere; 0 is a value. A resource is a row of the table
+ * behind allowance_resource() and a member of struct allowance.
+ *
+ * `of` is in the resource's own unit: hundredths of a per cent for threads and time,
+ * bytes for memory. `part` is the same amount as hundredths of a per cent of what there
+ * is, for as long as the bytes are not known; allowance_resolve turns it into bytes.
+ * Both may be set: then the lower holds. Pure functions; any thread.
+ */
+#ifndef GPUSHARE_COMMON_ALLOWANCE_H
+#define GPUSHARE_COMMON_ALLOWANCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/dialect.h"
+
+#define ALLOWANCE_UNSET UINT64_MAX
+#define ALLOWANCE_WHOLE UINT64_C(10000) /* hundredths of a per cent: all there is */
+
+enum resource {
+    RESOURCE_THREADS,
+    RESOURCE_TIME,
+    RESOURCE_MEMORY,
+    RESOURCE_HOST_MEMORY,
+    RESOURCES /* how many */
+};
+
+enum allowance_bound { ALLOWANCE_REQUEST, ALLOWANCE_LIMIT };
+
+struct allowance_range {
+    uint64_t request, limit;
+};
+
+struct allowance {
+    union {
+        struct allowance_range of[RESOURCES]; /* the same, by enum resource */
+        struct {
+            struct allowance_range threads, time, memory, host_memory;
+        };
+    };
+    struct allowance_range part[RESOURCES];
+    uint64_t priority; /* 0 normal, 1 and above lower */
+};
+
+struct allowance_resource {
+    const char *name;                              /* key in YAML, JSON and options */
+    const char *request_variable, *limit_variable; /* of the environment */
+    const char *form;                              /* of a value, for a sentence */
+    const char *phrase;                            /* what people call it */
+    enum dialect_unit unit;                        /* of `of` */
+    bool has_total; /* users and groups have a limit of it in total */
+    bool divided;   /* `replicas: n` gives each replica one n-th of it */
+    int (*parse)(const char *text, size_t length, struct dialect_amount *amount);
+};
+
+/* resource < RESOURCES. Static. */
+const struct allowance_resource *allowance_resource(enum resource resource);
+
+/* The resource of that name; RESOURCES if there is none. */
+enum resource allowance_find(const char *name);
+
+/* Everything unset. */
+extern const struct allowance allowance_none;
+
+/*
+ * A value as people write it. A request may be "0" or "0%", of whatever unit: nothing is
+ * reserved. 0; -EINVAL or -ERANGE, as from the parsers of common/dialect.h, and *amount stays.
+ */
+int allowance_parse(enum resource resource, enum allowance_bound bound, const char *text,
+                    size_t length, struct dialect_amount *amount);
+
+/* Writes an amount where it belongs: `of` or `part`. One of DIALECT_UNSET changes nothing. */
+void allowance_put(struct allowance *allowance, enum resource resource, enum allowance_bound bound,
+                   struct dialect_amount amount);
+
+/* Whether a value was given, in either form. */
+bool allowance_has(const struct allowance *allowance, enum resource resource,
+                   enum allowance_bound bound);
+
+/* As people write it: "25%", "4G". value: in the resource's own unit. Returns text, of UNITS_TEXT
+ * bytes. */
+const char *allowance_format(enum resource resource, uint64_t value, char *text);
+
+/* Keeps the stricter of the two in each respect: the lower request, the lower limit, the lower
+ * priority (which is the greater number). */
+void allowance_tighten(struct allowance *to, const struct allowance *by);
+
+/* Takes over what `by` says; the rest stays. A value of either form replaces both. */
+void allowance_change(struct allowance *to, const struct allowance *by);
+
+bool allowance_equal(const struct allowance *a, const struct allowance *b);
+
+/* So many hundredths of a per cent of bytes, rounded down; part at most ALLOWANCE_WHOLE. */
+uint64_t allowance_part(uint64_t bytes, uint64_t part);
+
+/* The part of a resource of which there are `whole` bytes becomes bytes; the lower holds. */
+void allowance_resolve(struct allowance *allowance, enum resource resource, uint64_t whole);
+
+/* A request above its limit. Bytes and parts are not compared with each other. */
+struct allowance_excess {
+    enum resource resource;
+    struct dialect_amount request, limit;
+};
+
+/* Finds the first, in the order of the resources; false if there is none. */
+bool allowance_exceeds(const struct allowance *allowance, struct allowance_excess *excess);
+
+#endif
