@@ -33,6 +33,9 @@ enum resource {
     RESOURCES /* how many */
 };
 
+/* One of a set of resources. */
+#define RESOURCE_BIT(resource) (1u << (resource))
+
 enum allowance_bound { ALLOWANCE_REQUEST, ALLOWANCE_LIMIT };
 
 struct allowance_range {
@@ -56,6 +59,7 @@ struct allowance_resource {
     const char *form;                              /* of a value, for a sentence */
     const char *phrase;                            /* what people call it */
     enum dialect_unit unit;                        /* of `of` */
+    bool by_worker; /* the worker enforces it; of the others the supervisor keeps account */
     bool has_total; /* users and groups have a limit of it in total */
     bool divided;   /* `replicas: n` gives each replica one n-th of it */
     int (*parse)(const char *text, size_t length, struct dialect_amount *amount);

@@ -635,11 +635,6 @@ uint64_t limits_lower_request(uint64_t a, uint64_t b)
     return min(a, b);
 }
 
-uint64_t limits_share(uint64_t bytes, uint32_t share)
-{
-    return (uint64_t)((unsigned __int128)bytes * share / PROTO_PERCENT_WHOLE);
-}
-
 uint64_t limits_tighter_amount(uint64_t granted, struct dialect_amount amount, uint64_t bytes)
 {
     return amount.unit == DIALECT_UNSET ? granted
@@ -649,6 +644,6 @@ uint64_t limits_tighter_amount(uint64_t granted, struct dialect_amount amount, u
 uint64_t limits_amount(struct dialect_amount amount, uint64_t bytes)
 {
     if (amount.unit == DIALECT_SHARE)
-        return limits_share(bytes, (uint32_t)amount.value);
+        return allowance_part(bytes, (uint32_t)amount.value);
     return amount.unit == DIALECT_BYTES ? amount.value : 0;
 }

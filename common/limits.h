@@ -36,6 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/allowance.h"
 #include "common/dialect.h"
 #include "protocol.h"
 
@@ -143,9 +144,6 @@ uint32_t limits_tighter_priority(uint32_t granted, uint32_t asked);
 
 /* The lower of two requests of memory, where 0 means none. */
 uint64_t limits_lower_request(uint64_t a, uint64_t b);
-
-/* So many hundredths of a per cent of bytes, rounded down; share at most PROTO_PERCENT_WHOLE. */
-uint64_t limits_share(uint64_t bytes, uint32_t share);
 
 /* An amount of so many bytes, as bytes; 0 where nothing is said. */
 uint64_t limits_amount(struct dialect_amount amount, uint64_t bytes);

@@ -68,7 +68,7 @@ static uint64_t resolve_memory_limit(const struct connect_state *state)
         limits_tighter(state->survey.memory[environment->device], environment->memory_limit);
     uint64_t device = state->survey.info[state->index].memory;
     if (environment->wish.fraction)
-        memory = limits_tighter(memory, limits_share(device, environment->wish.fraction));
+        memory = limits_tighter(memory, allowance_part(device, environment->wish.fraction));
     return limits_tighter_amount(memory, environment->wish.memory_limit, device);
 }
 

@@ -52,7 +52,7 @@ static const char *memory_from(const struct info *info)
     uint64_t asked = info->limits.memory_limit_asked, device = info->device.memory;
     if (wish->memory_limit_from && limits_amount(wish->memory_limit, device) == asked)
         return wish->memory_limit_from;
-    if (wish->fraction_from && limits_share(device, wish->fraction) == asked)
+    if (wish->fraction_from && allowance_part(device, wish->fraction) == asked)
         return wish->fraction_from;
     return wish->memory_from;
 }

@@ -11,7 +11,7 @@
 #include "server/supervisor/supervisor_private.h"
 
 uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
-                      const struct grant_change *change, char *why, size_t why_size)
+                      const struct allowance *change, char *why, size_t why_size)
 {
     struct session *session = clients_find_attached(supervisor, client);
     if (supervisor->reload) {
@@ -25,7 +25,7 @@ uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
     return PROTO_ERROR_NOT_FOUND;
 }
 
-int change_set(struct supervisor *supervisor, uint32_t client, const struct grant_change *change,
+int change_set(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
                const char *by, change_done *done, void *context)
 {
     struct session *session = clients_find_attached(supervisor, client);
@@ -34,9 +34,8 @@ int change_set(struct supervisor *supervisor, uint32_t client, const struct gran
     return session ? session_limits_set(session, change, by, done, context) : -ENOENT;
 }
 
-int change_put_back(struct supervisor *supervisor, uint32_t client,
-                    const struct grant_change *change, const char *by, change_done *done,
-                    void *context)
+int change_put_back(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
+                    const char *by, change_done *done, void *context)
 {
     struct session *session = clients_find_attached(supervisor, client);
     return session ? session_limits_put_back(session, change, by, done, context) : -ENOENT;

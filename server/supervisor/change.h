@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/supervisor/account/grant_change.h"
+#include "common/allowance.h"
+#include "server/supervisor/account/change_done.h"
 #include "server/supervisor/config/schedule.h"
 
 struct supervisor;
@@ -22,7 +23,7 @@ struct supervisor;
  * its limit. Whether the clients' requests fit together only the worker knows.
  */
 uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
-                      const struct grant_change *change, char *why, size_t why_size);
+                      const struct allowance *change, char *why, size_t why_size);
 
 /*
  * Changes the grant of an attached client that change_check allows, work in
@@ -33,16 +34,15 @@ uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
  * says why), or another -errno (done is not called, nothing has changed). by names who
  * asked, for the log.
  */
-int change_set(struct supervisor *supervisor, uint32_t client, const struct grant_change *change,
+int change_set(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
                const char *by, change_done *done, void *context);
 
 /*
  * The same, to undo changes of which one was refused, from within the `done` of the last
  * of them: a reload that began meanwhile waits for this, too.
  */
-int change_put_back(struct supervisor *supervisor, uint32_t client,
-                    const struct grant_change *change, const char *by, change_done *done,
-                    void *context);
+int change_put_back(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
+                    const char *by, change_done *done, void *context);
 
 /*
  * Changes how the clients of a device share it: the parts (bits of enum schedule_part)

@@ -49,14 +49,14 @@ static uint64_t quota_held(const struct quota *quota)
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
                       uint32_t device, struct total_view *view)
 {
-    struct config_limits limits;
+    struct allowance limits;
     bool host = device == OWNER_TOTAL_HOST;
     unsigned set =
         total_overrides_limits(&supervisor->server.total_overrides, supervisor->server.config,
                                kind_of(owner), owner->id, &limits);
     *view = (struct total_view){
-        .set = (set & (host ? TOTAL_HOST_MEMORY : TOTAL_MEMORY)) != 0,
-        .limit = host ? limits.host_memory
+        .set = (set & RESOURCE_BIT(host ? RESOURCE_HOST_MEMORY : RESOURCE_MEMORY)) != 0,
+        .limit = host ? limits.host_memory.limit
                       : session_quota_total_memory(&supervisor->server.devices[device], &limits)};
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
@@ -113,19 +113,20 @@ static int put_in_force(struct supervisor *supervisor, const struct account_owne
 static void log_set(const struct supervisor *supervisor, const struct account_owner *owner,
                     const char *by)
 {
-    struct config_limits limits;
+    struct allowance limits;
     char memory[UNITS_TEXT + 24] = "-", host[UNITS_TEXT] = "-";
     total_overrides_limits(&supervisor->server.total_overrides, supervisor->server.config,
                            kind_of(owner), owner->id, &limits);
-    if (limits.memory_share) {
+    uint64_t part = limits.part[RESOURCE_MEMORY].limit;
+    if (part != ALLOWANCE_UNSET) {
         char share[UNITS_TEXT];
         snprintf(memory, sizeof memory, "%s %% of each GPU's",
-                 units_format_percentage(limits.memory_share, share));
-    } else if (limits.memory != PROTO_UNSET) {
-        units_format_size(limits.memory, memory);
+                 units_format_percentage((uint32_t)part, share));
+    } else if (limits.memory.limit != ALLOWANCE_UNSET) {
+        units_format_size(limits.memory.limit, memory);
     }
-    if (limits.host_memory != PROTO_UNSET)
-        units_format_size(limits.host_memory, host);
+    if (limits.host_memory.limit != ALLOWANCE_UNSET)
+        units_format_size(limits.host_memory.limit, host);
     log_notice("%s %u may have in total by %s: device memory %s, pinned host memory %s",
                owner->group ? "group" : "user", owner->id, by, memory, host);
 }
@@ -134,12 +135,7 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
                          const struct total_change *change, const char *by, char *why,
                          size_t why_size)
 {
-    struct config_limits limits = config_limits_none;
     struct total_overrides before = supervisor->server.total_overrides;
-    unsigned parts = (change->memory ? TOTAL_MEMORY : 0) | (change->host ? TOTAL_HOST_MEMORY : 0);
-    limits.memory = change->memory_limit;
-    limits.memory_share = change->memory_share;
-    limits.host_memory = change->host_limit;
     if (supervisor->reload) {
         snprintf(why, why_size, "a reload of the configuration is under way: try again");
         return PROTO_ERROR_NOT_READY;
@@ -152,9 +148,9 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
                  owner->group ? "group" : "user", owner->id);
         return PROTO_ERROR_NOT_FOUND;
     }
-    int result =
-        total_overrides_with(&supervisor->server.total_overrides, &before,
-                             supervisor->server.config, kind_of(owner), owner->id, parts, &limits);
+    int result = total_overrides_with(&supervisor->server.total_overrides, &before,
+                                      supervisor->server.config, kind_of(owner), owner->id,
+                                      change->parts, &change->limits);
     if (result == 0)
         result = put_in_force(supervisor, owner);
     if (result == 0) {

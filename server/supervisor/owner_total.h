@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/allowance.h"
 #include "protocol.h"
 
 struct supervisor;
@@ -20,11 +21,8 @@ struct account_owner {
 
 /* What they may have in total. */
 struct total_change {
-    bool memory, host; /* what changes; the rest stays */
-    uint64_t
-        memory_limit; /* bytes of each GPU; PROTO_UNSET and no share: as the configuration says */
-    uint32_t memory_share; /* of each GPU's, hundredths of a per cent, instead; 0: none */
-    uint64_t host_limit;   /* bytes; PROTO_UNSET: as the configuration says */
+    unsigned parts;          /* RESOURCE_BITs of what changes; the rest stays */
+    struct allowance limits; /* memory is of each GPU; unset: as the configuration says */
 };
 
 /*

@@ -91,7 +91,7 @@ static void device_answered(void *context, uint32_t device, uint32_t error, cons
 }
 
 static void ask_client(struct reload *reload, struct session *session,
-                       const struct grant_change *wanted)
+                       const struct allowance *wanted)
 {
     if (session_limits_change_empty(wanted))
         return;
@@ -102,31 +102,29 @@ static void ask_client(struct reload *reload, struct session *session,
         reload_fail(reload, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
 }
 
-static uint32_t value_if_changed(uint32_t old, uint32_t new, uint32_t now)
+static uint64_t value_if_changed(uint64_t old, uint64_t new, uint64_t now)
 {
     return new == old ? now : new;
 }
 
 /* The shares that a client is to have of its device. A value that an administrator set by hand
  * stays where both files say the same, but a request is cut to its limit. */
-static struct grant wanted_share(const struct reload *reload, const struct change *change,
-                                 const struct session *session)
+static struct allowance wanted_share(const struct reload *reload, const struct change *change,
+                                     const struct session *session)
 {
     if (reload->back)
-        return change->was;
-    const struct grant *old = &change->old, *new = &change->new;
-    struct grant to = session->grant;
-    to.thread_percentage =
-        value_if_changed(old->thread_percentage, new->thread_percentage, to.thread_percentage);
-    to.time_limit = value_if_changed(old->time_limit, new->time_limit, to.time_limit);
+        return change->was.allowance;
+    const struct allowance *old = &change->old.allowance, *new = &change->new.allowance;
+    struct allowance to = session->grant.allowance;
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        struct allowance_range *range = &to.of[i];
+        if (!allowance_resource(i)->by_worker)
+            continue;
+        range->limit = value_if_changed(old->of[i].limit, new->of[i].limit, range->limit);
+        range->request = value_if_changed(old->of[i].request, new->of[i].request, range->request);
+        range->request = min(range->request, range->limit);
+    }
     to.priority = value_if_changed(old->priority, new->priority, to.priority);
-    to.thread_request =
-        value_if_changed(old->thread_request, new->thread_request, to.thread_request);
-    to.time_request = value_if_changed(old->time_request, new->time_request, to.time_request);
-    if (to.thread_request > to.thread_percentage)
-        to.thread_request = to.thread_percentage;
-    if (to.time_request > to.time_limit)
-        to.time_request = to.time_limit;
     return to;
 }
 
@@ -134,28 +132,29 @@ static struct grant wanted_share(const struct reload *reload, const struct chang
 static void requests_lower(struct reload *reload, const struct change *change,
                            struct session *session)
 {
-    struct grant_change wanted = grant_change_none;
-    const struct grant to = wanted_share(reload, change, session), *now = &session->grant;
-    if (to.thread_request < now->thread_request)
-        wanted.thread_request = to.thread_request;
-    if (to.time_request < now->time_request)
-        wanted.time_request = to.time_request;
+    struct allowance wanted = allowance_none;
+    const struct allowance to = wanted_share(reload, change, session);
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (allowance_resource(i)->by_worker &&
+            to.of[i].request < session->grant.allowance.of[i].request)
+            wanted.of[i].request = to.of[i].request;
     ask_client(reload, session, &wanted);
 }
 
 static void shares_change(struct reload *reload, const struct change *change,
                           struct session *session)
 {
-    struct grant_change wanted = grant_change_none;
-    const struct grant to = wanted_share(reload, change, session), *now = &session->grant;
-    if (to.thread_percentage != now->thread_percentage)
-        wanted.thread_percentage = to.thread_percentage;
-    if (to.thread_request != now->thread_request)
-        wanted.thread_request = to.thread_request;
-    if (to.time_limit != now->time_limit)
-        wanted.time_limit = to.time_limit;
-    if (to.time_request != now->time_request)
-        wanted.time_request = to.time_request;
+    struct allowance wanted = allowance_none;
+    const struct allowance to = wanted_share(reload, change, session);
+    const struct allowance *now = &session->grant.allowance;
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        if (!allowance_resource(i)->by_worker)
+            continue;
+        if (to.of[i].limit != now->of[i].limit)
+            wanted.of[i].limit = to.of[i].limit;
+        if (to.of[i].request != now->of[i].request)
+            wanted.of[i].request = to.of[i].request;
+    }
     if (to.priority != now->priority)
         wanted.priority = to.priority;
     ask_client(reload, session, &wanted);
@@ -195,16 +194,22 @@ static void device_reschedule(struct reload *reload, uint32_t index)
 /* ---- memory: at once ---- */
 
 /* The parts that the files say differently. */
+static uint64_t wanted_limit(const struct change *change, const struct session *session,
+                             enum resource resource, const struct quota *quota)
+{
+    uint64_t old = change->old.allowance.of[resource].limit;
+    uint64_t new = change->new.allowance.of[resource].limit;
+    return new == old ? quota->limit : min(new, session->window.bytes);
+}
+
 static uint64_t wanted_memory(const struct change *change, const struct session *session)
 {
-    uint64_t limit = limits_tighter(change->new.memory_limit, session->window.bytes);
-    return change->new.memory_limit == change->old.memory_limit ? session->memory.limit : limit;
+    return wanted_limit(change, session, RESOURCE_MEMORY, &session->memory);
 }
 
 static uint64_t wanted_host(const struct change *change, const struct session *session)
 {
-    uint64_t limit = limits_tighter(change->new.host_limit, session->window.bytes);
-    return change->new.host_limit == change->old.host_limit ? session->host.limit : limit;
+    return wanted_limit(change, session, RESOURCE_HOST_MEMORY, &session->host);
 }
 
 static uint64_t wanted_guarantee(uint64_t old, uint64_t new, uint64_t now, uint64_t limit)
@@ -231,9 +236,10 @@ static bool guarantees_change(struct reload *reload, bool falling)
         struct session *session = client_find(reload, change->client);
         if (!session)
             continue;
-        uint64_t memory = wanted_guarantee(change->old.memory_request, change->new.memory_request,
-                                           change->memory, wanted_memory(change, session));
-        uint64_t host = wanted_guarantee(change->old.host_request, change->new.host_request,
+        const struct allowance *old = &change->old.allowance, *new = &change->new.allowance;
+        uint64_t memory = wanted_guarantee(old->memory.request, new->memory.request, change->memory,
+                                           wanted_memory(change, session));
+        uint64_t host = wanted_guarantee(old->host_memory.request, new->host_memory.request,
                                          change->host, wanted_host(change, session));
         if (falling && memory > change->memory)
             memory = change->memory;
@@ -302,10 +308,11 @@ static void limit_memory(struct reload *reload)
         struct session *session = client_find(reload, change->client);
         if (!session)
             continue;
-        session->memory.limit = session->grant.memory_limit = wanted_memory(change, session);
-        session->host.limit = session->grant.host_limit = wanted_host(change, session);
-        session->grant.memory_request = session->memory.guarantee;
-        session->grant.host_request = session->host.guarantee;
+        struct allowance *grant = &session->grant.allowance;
+        session->memory.limit = grant->memory.limit = wanted_memory(change, session);
+        session->host.limit = grant->host_memory.limit = wanted_host(change, session);
+        grant->memory.request = session->memory.guarantee;
+        grant->host_memory.request = session->host.guarantee;
     }
 }
 
@@ -332,10 +339,10 @@ static int compare_client(struct reload *reload, struct session *session)
     struct supervisor *supervisor = reload->supervisor;
     struct change *change = &reload->changes[reload->count];
     *change = (struct change){.client = session->number, .was = session->grant};
-    if (session_attach_grant(session, supervisor->server.config, session->device, &session->asked,
+    if (session_attach_grant(session, supervisor->server.config, session->device, &session->wish,
                              &change->old) < 0)
         change->old = session->grant;
-    if (session_attach_grant(session, reload->config, session->device, &session->asked,
+    if (session_attach_grant(session, reload->config, session->device, &session->wish,
                              &change->new) < 0) {
         log_warning("client %u keeps its limits: its profile \"%s\" is no longer there",
                     session->number, session->asked.profile);
@@ -379,12 +386,13 @@ static void log_new(const struct supervisor *supervisor)
 
 static void log_forgotten(enum total_kind kind, uint32_t id, unsigned parts)
 {
+    const unsigned memory = RESOURCE_BIT(RESOURCE_MEMORY),
+                   host = RESOURCE_BIT(RESOURCE_HOST_MEMORY);
     log_notice(
         "%s %u: its total%s%s%s that was set by hand holds no longer: the configuration now says "
         "something else",
-        kind == TOTAL_GROUP ? "group" : "user", id, parts & TOTAL_MEMORY ? " device memory" : "",
-        parts == (TOTAL_MEMORY | TOTAL_HOST_MEMORY) ? " and" : "",
-        parts & TOTAL_HOST_MEMORY ? " pinned host memory" : "");
+        kind == TOTAL_GROUP ? "group" : "user", id, parts & memory ? " device memory" : "",
+        parts == (memory | host) ? " and" : "", parts & host ? " pinned host memory" : "");
 }
 
 static void take_effect(struct reload *reload)

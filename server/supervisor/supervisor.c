@@ -230,25 +230,25 @@ static void device_stopped(void *context, struct device *device)
 }
 
 /* The environment's words on every client, in the configuration's. */
-static void wish_limits(const struct limits_wish *wish, struct config_limits *limits)
+static void wish_limits(const struct limits_wish *wish, struct allowance *limits)
 {
-    limits->threads = wish->thread_percentage;
-    limits->time = wish->time_limit;
-    limits->memory_share = wish->fraction;
+    if (wish->thread_percentage)
+        limits->threads.limit = wish->thread_percentage;
+    if (wish->time_limit)
+        limits->time.limit = wish->time_limit;
+    if (wish->fraction)
+        limits->part[RESOURCE_MEMORY].limit = wish->fraction;
     if (wish->memory_limit.unit == DIALECT_SHARE)
-        limits->memory_share =
-            limits_tighter_percentage(wish->fraction, (uint32_t)wish->memory_limit.value);
+        limits->part[RESOURCE_MEMORY].limit =
+            min(limits->part[RESOURCE_MEMORY].limit, wish->memory_limit.value);
     limits->priority = wish->priority;
     if (wish->thread_request)
-        limits->thread_request = wish->thread_request;
+        limits->threads.request = wish->thread_request;
     if (wish->time_request)
-        limits->time_request = wish->time_request;
-    if (wish->memory_request.unit == DIALECT_BYTES)
-        limits->memory_request = wish->memory_request.value;
-    if (wish->memory_request.unit == DIALECT_SHARE)
-        limits->memory_request_share = (uint32_t)wish->memory_request.value;
+        limits->time.request = wish->time_request;
+    allowance_put(limits, RESOURCE_MEMORY, ALLOWANCE_REQUEST, wish->memory_request);
     if (wish->host_request)
-        limits->host_request = wish->host_request;
+        limits->host_memory.request = wish->host_request;
 }
 
 static int set_limits(struct supervisor *supervisor, const struct discovery *discovery, char *text,
@@ -269,12 +269,12 @@ static int set_limits(struct supervisor *supervisor, const struct discovery *dis
     for (uint32_t i = 0; i < discovery->count; i++) {
         struct admission *admission = &supervisor->server.devices[i].admission;
         *admission =
-            (struct admission){.limits = config_limits_none, .max_window = settings->max_window};
+            (struct admission){.limits = allowance_none, .max_window = settings->max_window};
         wish_limits(&settings->limits, &admission->limits);
-        admission->limits.memory = bytes[i];
+        admission->limits.memory.limit = bytes[i];
         if (most.unit == DIALECT_BYTES)
-            admission->limits.memory = limits_tighter(bytes[i], most.value);
-        admission->limits.host_memory = settings->host_client;
+            admission->limits.memory.limit = min(bytes[i], most.value);
+        admission->limits.host_memory.limit = settings->host_client;
     }
     return 0;
 }

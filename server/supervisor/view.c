@@ -74,27 +74,12 @@ static void view_client(const struct session *session, struct client_view *view)
     if (!session->device)
         return;
     view->device = session->device->index;
-    view->memory_asked = session->asked.memory_limit;
-    view->memory_limit = session->grant.memory_limit;
-    view->memory_request_asked = session->asked.memory_request;
-    view->memory_request = session->grant.memory_request;
+    view->asked = session->wish;
+    view->granted = session->grant.allowance;
     view->memory_charged = session->memory.used;
-    view->host_asked = session->asked.host_memory_limit;
-    view->host_limit = session->grant.host_limit;
-    view->host_request_asked = session->asked.host_memory_request;
-    view->host_request = session->grant.host_request;
     view->host_charged = session->host.used;
-    view->threads_asked = session->asked.thread_percentage;
-    view->threads_granted = session->grant.thread_percentage;
-    view->thread_request_asked = session->asked.thread_request;
-    view->thread_request = session->grant.thread_request;
-    view->time_request_asked = session->asked.time_request;
-    view->time_request = session->grant.time_request;
-    view->time_limit_asked = session->asked.time_limit;
-    view->time_limit = session->grant.time_limit;
     view->multiprocessors = session->worker.multiprocessors;
     view->partitioned = session->worker.partitioned;
-    view->priority = session->grant.priority;
 }
 
 void view_each_client(const struct supervisor *supervisor,

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/allowance.h"
 #include "protocol.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/config/schedule.h"
@@ -40,31 +41,15 @@ struct client_view {
     const char *state; /* "hello", "greeted", "attaching", "attached", "leaving"; static */
     bool attached;     /* the fields below hold something only then */
     uint32_t device;
-    uint64_t memory_asked; /* PROTO_UNSET: not asked */
-    uint64_t memory_limit;
-    uint64_t memory_request_asked; /* 0: not asked */
-    uint64_t memory_request;       /* guaranteed */
+    struct allowance asked;   /* by the client itself */
+    struct allowance granted; /* threads before rounding to partitions */
     uint64_t memory_charged;
-    uint64_t host_asked; /* PROTO_UNSET: not asked */
-    uint64_t host_limit;
-    uint64_t host_request_asked; /* 0: not asked */
-    uint64_t host_request;       /* guaranteed */
     uint64_t host_charged;
-    /* Shares are hundredths of a per cent; a limit of 0 was not asked, a request of 0 neither. */
-    uint32_t threads_asked;
-    uint32_t threads_granted; /* before rounding to partitions */
-    uint32_t thread_request_asked;
-    uint32_t thread_request;
-    uint32_t time_request_asked;
-    uint32_t time_request;
-    uint32_t time_limit_asked;
-    uint32_t time_limit;
     uint32_t multiprocessors; /* that it may have at most */
     bool partitioned;         /* enforced by a partition */
-    uint32_t priority;
-    uint32_t fds;          /* descriptors that the server holds for it */
-    uint32_t waiting;      /* requests that the worker has not answered */
-    uint64_t connected_ns; /* for how long */
+    uint32_t fds;             /* descriptors that the server holds for it */
+    uint32_t waiting;         /* requests that the worker has not answered */
+    uint64_t connected_ns;    /* for how long */
 };
 
 struct server_view {

@@ -21,33 +21,24 @@ struct config_who;
 
 /* The server's side of it, for one device. */
 struct admission {
-    struct config_limits limits;
+    struct allowance limits;
     uint64_t max_window; /* 0: from the device's memory */
 };
 
 struct grant {
-    uint64_t memory_limit;
-    uint64_t memory_request; /* at most memory_limit */
-    uint64_t host_limit;
-    uint64_t host_request; /* at most host_limit */
+    struct allowance allowance; /* everything is set, no request is above its limit, no `part` */
     uint64_t window_bytes;
-    uint32_t thread_percentage; /* 1 to PROTO_PERCENT_WHOLE */
-    uint32_t priority;
-    uint32_t thread_request; /* at most thread_percentage */
-    uint32_t time_request;   /* at most time_limit */
-    uint32_t time_limit;     /* 1 to PROTO_PERCENT_WHOLE */
 };
 
 /* A grant never exceeds its window: addresses are a limit too. */
 struct grant admission_grant(const struct admission *admission,
-                             const struct proto_device_info *device,
-                             const struct proto_attach *wish);
+                             const struct proto_device_info *device, const struct allowance *wish);
 
 /* The same under a configuration (NULL: under none), whose rules for this client and the device of
  * that index tighten the limits. 0; -ENOENT: there is no profile as the client asks for. */
 int admission_choose(const struct admission *admission, const struct config *config,
                      uint32_t device_index, const struct config_who *who,
-                     const struct proto_device_info *device, const struct proto_attach *wish,
+                     const struct proto_device_info *device, const struct allowance *wish,
                      struct grant *grant);
 
 #endif

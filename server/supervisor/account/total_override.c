@@ -9,44 +9,41 @@
 #include "server/supervisor/config/rules.h"
 
 static void file_says(const struct config *config, enum total_kind kind, uint32_t id,
-                      struct config_limits *limits)
+                      struct allowance *limits)
 {
-    *limits = config_limits_none;
+    *limits = allowance_none;
     if (config && kind == TOTAL_USER)
         config_rules_total(config->users, config->user_count, id, limits);
     else if (config)
         config_rules_total(config->groups, config->group_count, id, limits);
 }
 
-static void overrides_copy(struct config_limits *to, const struct config_limits *from,
-                           unsigned parts)
+static void overrides_copy(struct allowance *to, const struct allowance *from, unsigned parts)
 {
-    if (parts & TOTAL_MEMORY) {
-        to->memory = from->memory;
-        to->memory_share = from->memory_share;
-    }
-    if (parts & TOTAL_HOST_MEMORY)
-        to->host_memory = from->host_memory;
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (parts & RESOURCE_BIT(i)) {
+            to->of[i] = from->of[i];
+            to->part[i] = from->part[i];
+        }
 }
 
 /* The parts that are limits at all. */
-static unsigned is_limited(const struct config_limits *limits)
+static unsigned is_limited(const struct allowance *limits)
 {
-    unsigned memory = limits->memory != PROTO_UNSET || limits->memory_share ? TOTAL_MEMORY : 0;
-    unsigned host = limits->host_memory != PROTO_UNSET ? TOTAL_HOST_MEMORY : 0;
-    return memory | host;
+    unsigned parts = 0;
+    for (enum resource i = 0; i < RESOURCES; i++)
+        parts |= allowance_has(limits, i, ALLOWANCE_LIMIT) ? RESOURCE_BIT(i) : 0;
+    return parts;
 }
 
 /* The parts of a setting about which the configuration says what it said then. */
-static unsigned override_holds(const struct total_override *setting,
-                               const struct config_limits *says)
+static unsigned override_holds(const struct total_override *setting, const struct allowance *says)
 {
-    const struct config_limits *said = &setting->said;
+    const struct allowance *said = &setting->said;
     unsigned same = 0;
-    if (said->memory == says->memory && said->memory_share == says->memory_share)
-        same |= TOTAL_MEMORY;
-    if (said->host_memory == says->host_memory)
-        same |= TOTAL_HOST_MEMORY;
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (said->of[i].limit == says->of[i].limit && said->part[i].limit == says->part[i].limit)
+            same |= RESOURCE_BIT(i);
     return setting->parts & same;
 }
 
@@ -60,24 +57,24 @@ static struct total_override *override_find(const struct total_overrides *settin
 }
 
 static unsigned tighten_by_all(const struct total_overrides *settings, const struct config *config,
-                               enum total_kind kind, struct config_limits *limits)
+                               enum total_kind kind, struct allowance *limits)
 {
     unsigned parts = 0;
     for (size_t i = 0; i < settings->count; i++) {
         const struct total_override *setting = &settings->items[i];
-        struct config_limits says, set = config_limits_none;
+        struct allowance says, set = allowance_none;
         if (setting->kind != kind)
             continue;
         file_says(config, kind, setting->id, &says);
         overrides_copy(&set, &setting->limits, override_holds(setting, &says));
-        config_limits_tighten(limits, &set);
+        allowance_tighten(limits, &set);
         parts |= override_holds(setting, &says);
     }
     return parts;
 }
 
 unsigned total_overrides_limits(const struct total_overrides *settings, const struct config *config,
-                                enum total_kind kind, uint32_t id, struct config_limits *limits)
+                                enum total_kind kind, uint32_t id, struct allowance *limits)
 {
     file_says(config, kind, id, limits);
     if (id == CONFIG_ID_UNKNOWN)
@@ -91,9 +88,9 @@ unsigned total_overrides_limits(const struct total_overrides *settings, const st
 
 int total_overrides_with(struct total_overrides *to, const struct total_overrides *of,
                          const struct config *config, enum total_kind kind, uint32_t id,
-                         unsigned parts, const struct config_limits *limits)
+                         unsigned parts, const struct allowance *limits)
 {
-    struct config_limits says;
+    struct allowance says;
     *to = (struct total_overrides){.items = calloc(of->count + 1, sizeof *to->items)};
     if (!to->items)
         return -ENOMEM;
@@ -104,7 +101,7 @@ int total_overrides_with(struct total_overrides *to, const struct total_override
     if (!setting) {
         setting = &to->items[to->count++];
         *setting = (struct total_override){
-            .kind = kind, .id = id, .limits = config_limits_none, .said = config_limits_none};
+            .kind = kind, .id = id, .limits = allowance_none, .said = allowance_none};
     }
     file_says(config, kind, id, &says);
     overrides_copy(&setting->limits, limits, parts);
@@ -124,12 +121,12 @@ void total_overrides_forget(struct total_overrides *settings, const struct confi
     size_t kept = 0;
     for (size_t i = 0; i < settings->count; i++) {
         struct total_override setting = settings->items[i];
-        struct config_limits says;
+        struct allowance says;
         file_says(config, setting.kind, setting.id, &says);
         unsigned still = override_holds(&setting, &says);
         if (still != setting.parts && forgotten)
             forgotten(setting.kind, setting.id, setting.parts & ~still);
-        overrides_copy(&setting.limits, &config_limits_none, ~still);
+        overrides_copy(&setting.limits, &allowance_none, ~still);
         setting.parts = still;
         if (still)
             settings->items[kept++] = setting;

@@ -22,15 +22,12 @@
 /* Each is looked for whenever a client attaches. */
 #define TOTAL_OVERRIDES_MAX 1024
 
-/* What of a total is set; bits. */
-enum total_part { TOTAL_MEMORY = 1, TOTAL_HOST_MEMORY = 2 };
-
 struct total_override {
     enum total_kind kind;
     uint32_t id;
-    unsigned parts;              /* of limits that were set; not 0 */
-    struct config_limits limits; /* memory or memory_share, and host_memory */
-    struct config_limits said;   /* by the configuration when each part was set */
+    unsigned parts;          /* of limits that were set: RESOURCE_BITs; not 0 */
+    struct allowance limits; /* of resources that have a total */
+    struct allowance said;   /* by the configuration when each part was set */
 };
 
 struct total_overrides {
@@ -41,10 +38,10 @@ struct total_overrides {
 /*
  * What they may have under a configuration (NULL: none is in force). id: CONFIG_ID_UNKNOWN for
  * those who can't be seen, who could be anybody: for them the strictest of all that is set holds,
- * too. Returns which parts were set; *limits is config_limits_none where nothing limits them.
+ * too. Returns which parts were set; *limits is allowance_none where nothing limits them.
  */
 unsigned total_overrides_limits(const struct total_overrides *settings, const struct config *config,
-                                enum total_kind kind, uint32_t id, struct config_limits *limits);
+                                enum total_kind kind, uint32_t id, struct allowance *limits);
 
 /*
  * *to becomes a copy of `of` in which these parts of limits are set besides, and is to be freed; a
@@ -52,7 +49,7 @@ unsigned total_overrides_limits(const struct total_overrides *settings, const st
  */
 int total_overrides_with(struct total_overrides *to, const struct total_overrides *of,
                          const struct config *config, enum total_kind kind, uint32_t id,
-                         unsigned parts, const struct config_limits *limits);
+                         unsigned parts, const struct allowance *limits);
 
 /* This configuration is in force from now on. forgotten (may be NULL) is told what holds no
  * longer because of that. */

@@ -18,9 +18,9 @@
 /* One client of a setting. */
 struct target {
     uint32_t client;
-    bool takes;               /* its requests rise: others give theirs up first */
-    bool changed;             /* the new values hold */
-    struct grant_change back; /* to the values of before */
+    bool takes;            /* its requests rise: others give theirs up first */
+    bool changed;          /* the new values hold */
+    struct allowance back; /* to the values of before */
 };
 
 struct setting {
@@ -93,45 +93,39 @@ static bool is_limited(const struct setting *setting)
 /* ---- clients ---- */
 
 /* The change that restores the present values of everything that this change names. */
-static struct grant_change back_from(const struct grant_change *change,
-                                     const struct client_view *view)
+static struct allowance back_from(const struct allowance *change, const struct client_view *view)
 {
-    struct grant_change back = grant_change_none;
-    if (change->thread_percentage)
-        back.thread_percentage = view->threads_granted;
-    if (change->thread_request != UINT32_MAX)
-        back.thread_request = view->thread_request;
-    if (change->time_request != UINT32_MAX)
-        back.time_request = view->time_request;
-    if (change->time_limit)
-        back.time_limit = view->time_limit;
-    if (change->priority != UINT32_MAX)
-        back.priority = view->priority;
-    if (change->memory_limit != PROTO_UNSET || change->memory_share)
-        back.memory_limit = view->memory_limit;
-    if (change->memory_request != PROTO_UNSET || change->memory_request_share)
-        back.memory_request = view->memory_request;
-    if (change->host_limit != PROTO_UNSET)
-        back.host_limit = view->host_limit;
-    if (change->host_request != PROTO_UNSET)
-        back.host_request = view->host_request;
+    struct allowance back = allowance_none;
+    const struct allowance *now = &view->granted;
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        if (allowance_has(change, i, ALLOWANCE_REQUEST))
+            back.of[i].request = now->of[i].request;
+        if (allowance_has(change, i, ALLOWANCE_LIMIT))
+            back.of[i].limit = now->of[i].limit;
+    }
+    if (change->priority != ALLOWANCE_UNSET)
+        back.priority = now->priority;
     return back;
 }
 
-static bool request_rises(uint32_t to, uint32_t from)
+/* Whether it takes shares from others: then those that give come first. */
+static bool change_takes(const struct allowance *change, const struct allowance *now)
 {
-    return to != UINT32_MAX && to > from;
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (allowance_resource(i)->by_worker && change->of[i].request != ALLOWANCE_UNSET &&
+            change->of[i].request > now->of[i].request)
+            return true;
+    return false;
 }
 
 static bool target_collect(void *context, const struct client_view *view)
 {
     struct setting *setting = context;
-    const struct grant_change *change = &setting->request.change;
+    const struct allowance *change = &setting->request.change;
     if (admin_request_concerns(&setting->request, view))
         setting->targets[setting->count++] = (struct target){
             .client = view->number,
-            .takes = request_rises(change->thread_request, view->thread_request) ||
-                     request_rises(change->time_request, view->time_request),
+            .takes = change_takes(change, &view->granted),
             .back = back_from(change, view),
         };
     return true;

@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "common/dialect.h"
+#include "common/allowance.h"
 #include "common/limits.h"
 
 static const char *const kind_names[] = {
@@ -74,20 +74,6 @@ static bool too_deep(const char *line, size_t length)
     return false;
 }
 
-/* What is shared, as common/dialect names it. */
-typedef int parse_amount(const char *text, size_t length, struct dialect_amount *amount);
-enum resource { THREADS, TIME, MEMORY, HOST_MEMORY, RESOURCES };
-static const struct {
-    const char *name;
-    parse_amount *parse;
-    const char *form;
-} resources[RESOURCES] = {
-    [THREADS] = {"threads", dialect_parse_share, DIALECT_FORM_SHARE},
-    [TIME] = {"time", dialect_parse_share, DIALECT_FORM_SHARE},
-    [MEMORY] = {"memory", dialect_parse_amount, DIALECT_FORM_AMOUNT},
-    [HOST_MEMORY] = {"host_memory", dialect_parse_size, DIALECT_FORM_SIZE},
-};
-
 static const char *const whoms[] = {[ADMIN_TARGET_CLIENT] = "client",
                                     [ADMIN_TARGET_USER] = "user",
                                     [ADMIN_TARGET_GROUP] = "group",
@@ -119,10 +105,7 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
         return true;
     if (target == ADMIN_TARGET_GROUP)
         return false;
-    for (size_t i = 0; i < RESOURCES; i++)
-        if (strcmp(key, resources[i].name) == 0)
-            return true;
-    return strcmp(key, "priority") == 0;
+    return allowance_find(key) != RESOURCES || strcmp(key, "priority") == 0;
 }
 
 /* What can be set depends on it. */
@@ -180,91 +163,60 @@ static int read_whom(struct admin_request *request, json_t *root, char *why, siz
                         "device, and only one of them");
 }
 
-/* 0 for a request is said with a plain zero: nothing is guaranteed. */
-static bool is_zero(const char *text)
+/* One member of {"request": text, "limit": text}. */
+static int read_bound(struct allowance *change, enum resource resource, json_t *json,
+                      enum allowance_bound bound, char *why, size_t why_size)
 {
-    return strcmp(text, "0") == 0 || strcmp(text, "0%") == 0;
-}
-
-/* One member of {"request": text, "limit": text}; *amount stays unset where it lacks. */
-static int read_amount(enum resource resource, json_t *json, const char *which,
-                       struct dialect_amount *amount, char *why, size_t why_size)
-{
-    const char *text = json_string_value(json), *form = resources[resource].form;
-    bool request = strcmp(which, "request") == 0;
-    if (text && request && is_zero(text)) {
-        bool share = resource == THREADS || resource == TIME;
-        *amount = (struct dialect_amount){.unit = share ? DIALECT_SHARE : DIALECT_BYTES};
+    const struct allowance_resource *row = allowance_resource(resource);
+    const char *text = json_string_value(json);
+    bool request = bound == ALLOWANCE_REQUEST;
+    struct dialect_amount amount;
+    if (text && allowance_parse(resource, bound, text, strlen(text), &amount) == 0) {
+        allowance_put(change, resource, bound, amount);
         return 0;
     }
-    if (text && resources[resource].parse(text, strlen(text), amount) == 0)
-        return 0;
-    return refuse(-EINVAL, why, why_size, "\"%s.%s\": \"%.64s\" is not %s%s",
-                  resources[resource].name, which, text ? text : "what is no text", form,
+    return refuse(-EINVAL, why, why_size, "\"%s.%s\": \"%.64s\" is not %s%s", row->name,
+                  request ? "request" : "limit", text ? text : "what is no text", row->form,
                   request ? ", or 0 for none" : "");
 }
 
-struct pair {
-    struct dialect_amount request, limit;
-};
-
-static int read_pair(json_t *root, enum resource resource, struct pair *pair, char *why,
-                     size_t why_size)
+static int read_resource(struct allowance *change, json_t *root, enum resource resource, char *why,
+                         size_t why_size)
 {
-    json_t *wish = json_object_get(root, resources[resource].name);
+    const struct allowance_resource *row = allowance_resource(resource);
+    json_t *wish = json_object_get(root, row->name);
     json_t *request = json_object_get(wish, "request"), *limit = json_object_get(wish, "limit");
     size_t members = (request != NULL) + (limit != NULL);
-    *pair = (struct pair){0}; /* DIALECT_UNSET */
     if (!wish)
         return 0;
     if (!members || json_object_size(wish) != members)
         return refuse(-EINVAL, why, why_size,
                       "\"%s\" is an object {\"request\": text, \"limit\": text} of one or both: %s",
-                      resources[resource].name, resources[resource].form);
-    int result =
-        request ? read_amount(resource, request, "request", &pair->request, why, why_size) : 0;
+                      row->name, row->form);
+    int result = 0;
+    if (request)
+        result = read_bound(change, resource, request, ALLOWANCE_REQUEST, why, why_size);
     if (result == 0 && limit)
-        result = read_amount(resource, limit, "limit", &pair->limit, why, why_size);
+        result = read_bound(change, resource, limit, ALLOWANCE_LIMIT, why, why_size);
     return result;
 }
 
-/* A share, where one was given. */
-static void take_share(struct dialect_amount amount, uint32_t *share)
+static int read_change(struct allowance *change, json_t *root, char *why, size_t why_size)
 {
-    if (amount.unit == DIALECT_SHARE)
-        *share = (uint32_t)amount.value;
-}
-
-static void take_bytes(struct dialect_amount amount, uint64_t *bytes)
-{
-    if (amount.unit == DIALECT_BYTES)
-        *bytes = amount.value;
-}
-
-static int read_change(struct grant_change *change, json_t *root, char *why, size_t why_size)
-{
-    struct pair pairs[RESOURCES];
-    *change = grant_change_none;
-    for (size_t i = 0; i < RESOURCES; i++) {
-        int result = read_pair(root, (enum resource)i, &pairs[i], why, why_size);
+    uint32_t number;
+    *change = allowance_none;
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        int result = read_resource(change, root, i, why, why_size);
         if (result < 0)
             return result;
     }
     json_t *priority = json_object_get(root, "priority");
-    if (priority && !read_number(priority, LIMITS_PRIORITY_MAX, &change->priority))
+    if (priority && !read_number(priority, LIMITS_PRIORITY_MAX, &number))
         return refuse(-EINVAL, why, why_size,
                       "\"priority\" is a number from 0 (normal) to %d (lower)",
                       LIMITS_PRIORITY_MAX);
-    take_share(pairs[THREADS].request, &change->thread_request);
-    take_share(pairs[THREADS].limit, &change->thread_percentage);
-    take_share(pairs[TIME].request, &change->time_request);
-    take_share(pairs[TIME].limit, &change->time_limit);
-    take_share(pairs[MEMORY].request, &change->memory_request_share);
-    take_bytes(pairs[MEMORY].request, &change->memory_request);
-    take_share(pairs[MEMORY].limit, &change->memory_share);
-    take_bytes(pairs[MEMORY].limit, &change->memory_limit);
-    take_bytes(pairs[HOST_MEMORY].request, &change->host_request);
-    take_bytes(pairs[HOST_MEMORY].limit, &change->host_limit);
+    if (priority)
+        change->priority = number;
     if (json_object_size(root) == 2)
         return refuse(-EINVAL, why, why_size,
                       "\"set\" needs something to set: \"threads\", \"time\", \"memory\", "
@@ -272,59 +224,59 @@ static int read_change(struct grant_change *change, json_t *root, char *why, siz
     return 0;
 }
 
-/* One member of "total": {"limit": text}. *amount stays unset where the configuration's word is to
- * hold again. Returns 1 if it is there, 0 if not, or -EINVAL. */
-static int read_total_part(json_t *total, enum resource resource, struct dialect_amount *amount,
+/* One member of "total": {"limit": text}. Nothing is put where the configuration's word is to hold
+ * again. Returns 1 if it is there, 0 if not, or -EINVAL. */
+static int read_total_part(json_t *total, enum resource resource, struct allowance *limits,
                            char *why, size_t why_size)
 {
-    const char *name = resources[resource].name, *form = resources[resource].form;
-    json_t *part = json_object_get(total, name), *limit = json_object_get(part, "limit");
+    const struct allowance_resource *row = allowance_resource(resource);
+    json_t *part = json_object_get(total, row->name), *limit = json_object_get(part, "limit");
     const char *text = json_string_value(limit);
-    *amount = (struct dialect_amount){0};
+    struct dialect_amount amount = {0};
     if (!part)
         return 0;
     if (json_object_get(part, "request"))
         return refuse(-EINVAL, why, why_size,
                       "\"total.%s.request\": a request is of one client, in total they have a "
                       "limit only",
-                      name);
+                      row->name);
     if (!limit || json_object_size(part) != 1)
         return refuse(-EINVAL, why, why_size,
-                      "\"total.%s\" is an object {\"limit\": text}: %s, or default", name, form);
-    if (text && (strcmp(text, "default") == 0 ||
-                 resources[resource].parse(text, strlen(text), amount) == 0))
-        return 1;
-    return refuse(-EINVAL, why, why_size,
-                  "\"total.%s.limit\": \"%.64s\" is not %s, nor default, for what the "
-                  "configuration says",
-                  name, text ? text : "what is no text", form);
+                      "\"total.%s\" is an object {\"limit\": text}: %s, or default", row->name,
+                      row->form);
+    if (!text || (strcmp(text, "default") != 0 &&
+                  allowance_parse(resource, ALLOWANCE_LIMIT, text, strlen(text), &amount) != 0))
+        return refuse(-EINVAL, why, why_size,
+                      "\"total.%s.limit\": \"%.64s\" is not %s, nor default, for what the "
+                      "configuration says",
+                      row->name, text ? text : "what is no text", row->form);
+    allowance_put(limits, resource, ALLOWANCE_LIMIT, amount);
+    return 1;
 }
 
 /* Of a user or a group. */
 static int read_total(struct admin_request *request, json_t *root, char *why, size_t why_size)
 {
     json_t *total = json_object_get(root, "total");
-    struct dialect_amount amount;
-    size_t members = (json_object_get(total, "memory") != NULL) +
-                     (json_object_get(total, "host_memory") != NULL);
+    size_t members = 0;
     struct total_change *change = &request->total;
-    *change = (struct total_change){.memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
+    *change = (struct total_change){.limits = allowance_none};
     if (json_object_size(root) != 3)
         return refuse(-EINVAL, why, why_size,
                       total ? "\"total\" is set by itself, and limits of each client by themselves"
                             : "\"set\" of a group needs \"total\"");
+    for (enum resource i = 0; i < RESOURCES; i++)
+        members += allowance_resource(i)->has_total &&
+                   json_object_get(total, allowance_resource(i)->name) != NULL;
     if (!members || json_object_size(total) != members)
         return refuse(-EINVAL, why, why_size,
                       "\"total\" is an object of \"memory\", \"host_memory\" or both");
-    int memory = read_total_part(total, MEMORY, &amount, why, why_size);
-    take_share(amount, &change->memory_share);
-    take_bytes(amount, &change->memory_limit);
-    int host = memory < 0 ? memory : read_total_part(total, HOST_MEMORY, &amount, why, why_size);
-    take_bytes(amount, &change->host_limit);
-    if (host < 0)
-        return host;
-    change->memory = memory == 1;
-    change->host = host == 1;
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        int there = read_total_part(total, i, &change->limits, why, why_size);
+        if (there < 0)
+            return there;
+        change->parts |= there ? RESOURCE_BIT(i) : 0;
+    }
     request->totals = true;
     return 0;
 }

@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/supervisor/account/grant_change.h"
+#include "common/allowance.h"
+#include "server/supervisor/account/change_done.h"
 #include "server/supervisor/owner_total.h"
 #include "server/supervisor/config/schedule.h"
 #include "server/supervisor/view.h"
@@ -46,13 +47,13 @@ struct admin_request {
     enum admin_kind kind;
     enum admin_target target;
     uint32_t number; /* of the client, or the GPU's index; or the uid or gid of all clients meant */
-    struct grant_change change; /* of set */
-    bool totals;                /* of set: not each client's limits but what they have in total */
-    struct total_change total;  /* then */
-    struct schedule schedule;   /* of set, of a GPU... */
-    unsigned parts;             /* ...these parts: bits of enum schedule_part */
-    uint32_t gpu;               /* of trace */
-    uint32_t milliseconds;      /* likewise; 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
+    struct allowance change;   /* of set */
+    bool totals;               /* of set: not each client's limits but what they have in total */
+    struct total_change total; /* then */
+    struct schedule schedule;  /* of set, of a GPU... */
+    unsigned parts;            /* ...these parts: bits of enum schedule_part */
+    uint32_t gpu;              /* of trace */
+    uint32_t milliseconds;     /* likewise; 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
 };
 
 /* "ping", "version", ... Static. */

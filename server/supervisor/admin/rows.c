@@ -3,70 +3,55 @@
 #include "server/supervisor/admin/rows.h"
 
 /* Each row shows what the client asked for beside what it was granted. */
-static json_t *shares_json(uint32_t asked, uint32_t granted)
+static json_t *bound_json(enum dialect_unit unit, uint64_t asked, uint64_t granted)
 {
     struct admin_json pair = admin_json_new();
-    admin_json_put(&pair, "asked_percent", asked ? admin_json_percent(asked) : json_null());
-    admin_json_put(&pair, "granted_percent", admin_json_percent(granted));
+    if (unit == DIALECT_SHARE) {
+        admin_json_put(&pair, "asked_percent",
+                       asked == ALLOWANCE_UNSET ? json_null()
+                                                : admin_json_percent((uint32_t)asked));
+        admin_json_put(&pair, "granted_percent", admin_json_percent((uint32_t)granted));
+    } else {
+        admin_json_put(&pair, "asked_bytes", admin_json_amount(asked));
+        admin_json_put(&pair, "granted_bytes", admin_json_amount(granted));
+    }
     return admin_json_finish(&pair);
 }
 
-static json_t *amounts_json(uint64_t asked, uint64_t granted)
+/* What there is to say of a resource beside its request and its limit. */
+static void put_use(struct admin_json *json, const struct client_view *view, enum resource resource)
 {
-    struct admin_json pair = admin_json_new();
-    admin_json_put(&pair, "asked_bytes", admin_json_amount(asked));
-    admin_json_put(&pair, "granted_bytes", admin_json_amount(granted));
-    return admin_json_finish(&pair);
+    if (resource == RESOURCE_THREADS) {
+        admin_json_put(json, "multiprocessors", json_integer(view->multiprocessors));
+        admin_json_put(json, "partitioned", json_boolean(view->partitioned));
+    } else if (resource == RESOURCE_MEMORY) {
+        admin_json_put(json, "used_bytes", admin_json_amount(view->memory_charged));
+    } else if (resource == RESOURCE_HOST_MEMORY) {
+        admin_json_put(json, "used_bytes", admin_json_amount(view->host_charged));
+    }
 }
 
-static json_t *threads_json(const struct client_view *view)
+static json_t *resource_json(const struct client_view *view, enum resource resource)
 {
-    struct admin_json threads = admin_json_new();
-    admin_json_put(&threads, "request",
-                   shares_json(view->thread_request_asked, view->thread_request));
-    admin_json_put(&threads, "limit", shares_json(view->threads_asked, view->threads_granted));
-    admin_json_put(&threads, "multiprocessors", json_integer(view->multiprocessors));
-    admin_json_put(&threads, "partitioned", json_boolean(view->partitioned));
-    return admin_json_finish(&threads);
-}
-
-static json_t *time_json(const struct client_view *view)
-{
-    struct admin_json time = admin_json_new();
-    admin_json_put(&time, "request", shares_json(view->time_request_asked, view->time_request));
-    admin_json_put(&time, "limit", shares_json(view->time_limit_asked, view->time_limit));
-    return admin_json_finish(&time);
-}
-
-static json_t *memory_json(const struct client_view *view)
-{
-    struct admin_json memory = admin_json_new();
-    uint64_t asked = view->memory_request_asked ? view->memory_request_asked : PROTO_UNSET;
-    admin_json_put(&memory, "request", amounts_json(asked, view->memory_request));
-    admin_json_put(&memory, "limit", amounts_json(view->memory_asked, view->memory_limit));
-    admin_json_put(&memory, "used_bytes", admin_json_amount(view->memory_charged));
-    return admin_json_finish(&memory);
-}
-
-static json_t *host_memory_json(const struct client_view *view)
-{
-    struct admin_json memory = admin_json_new();
-    uint64_t asked = view->host_request_asked ? view->host_request_asked : PROTO_UNSET;
-    admin_json_put(&memory, "request", amounts_json(asked, view->host_request));
-    admin_json_put(&memory, "limit", amounts_json(view->host_asked, view->host_limit));
-    admin_json_put(&memory, "used_bytes", admin_json_amount(view->host_charged));
-    return admin_json_finish(&memory);
+    const struct allowance_range *asked = &view->asked.of[resource];
+    const struct allowance_range *granted = &view->granted.of[resource];
+    enum dialect_unit unit = allowance_resource(resource)->unit;
+    struct admin_json json = admin_json_new();
+    admin_json_put(&json, "request", bound_json(unit, asked->request, granted->request));
+    admin_json_put(&json, "limit", bound_json(unit, asked->limit, granted->limit));
+    put_use(&json, view, resource);
+    return admin_json_finish(&json);
 }
 
 static void put_limits(struct admin_json *client, const struct client_view *view)
 {
     bool on = view->attached;
     admin_json_put(client, "device", on ? json_integer(view->device) : json_null());
-    admin_json_put(client, "threads", on ? threads_json(view) : json_null());
-    admin_json_put(client, "time", on ? time_json(view) : json_null());
-    admin_json_put(client, "memory", on ? memory_json(view) : json_null());
-    admin_json_put(client, "host_memory", on ? host_memory_json(view) : json_null());
-    admin_json_put(client, "priority", on ? json_integer(view->priority) : json_null());
+    for (enum resource i = 0; i < RESOURCES; i++)
+        admin_json_put(client, allowance_resource(i)->name,
+                       on ? resource_json(view, i) : json_null());
+    admin_json_put(client, "priority",
+                   on ? json_integer((json_int_t)view->granted.priority) : json_null());
 }
 
 static json_t *throttled_json(const struct proto_worker_usage *usage)

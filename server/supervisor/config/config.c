@@ -365,10 +365,8 @@ static int read_totals(struct config_reader *reader, const struct config_node *v
     const struct config_node *item = value->first;
     for (size_t i = 0; result == 0 && i < *count; i++, item = item->next) {
         struct config_total *total = &(*totals)[i];
-        struct config_table tables[] = {{id, 1, total},
-                                        CONFIG_TABLE(config_total_fields, &total->limits)};
-        total->limits = config_limits_none;
-        result = config_reader_read_map(reader, item, entry, tables, 2);
+        struct config_table table = {id, 1, total};
+        result = config_limits_read_total(reader, item, entry, &table, &total->limits);
     }
     return result;
 }
@@ -467,7 +465,7 @@ int config_parse(struct config **out, const char *file, const char *text, size_t
     } else {
         struct config_reader reader = {
             .config = config, .file = file, .why = why, .why_size = why_size};
-        config->clients = config->shared = config_limits_none;
+        config->clients = config->shared = allowance_none;
         if (tree.root && !config_tree_is_null(tree.root))
             result = read_file(&reader, tree.root);
     }
@@ -524,7 +522,7 @@ int config_resolve(struct config *config, const struct schedule *unsaid,
     config->device_count = count;
     for (unsigned i = 0; i < count; i++) {
         config->ceilings[i] = config->clients;
-        config_limits_tighten(&config->ceilings[i], &config->shared);
+        allowance_tighten(&config->ceilings[i], &config->shared);
         config->schedules[i] = *unsaid;
         if (config->time_sliced) {
             config->schedules[i].mode = SCHEDULE_FAIR;
@@ -548,7 +546,7 @@ int config_resolve(struct config *config, const struct schedule *unsaid,
             return -EINVAL;
         }
         named[index[0]] = gpu->line;
-        config_limits_tighten(&config->ceilings[index[0]], &gpu->limits);
+        allowance_tighten(&config->ceilings[index[0]], &gpu->limits);
         schedule_merge(&config->schedules[index[0]], &gpu->schedule, gpu->schedule_parts);
         config->schedule_parts[index[0]] |= gpu->schedule_parts;
     }

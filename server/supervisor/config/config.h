@@ -28,14 +28,14 @@
 
 struct config_profile {
     char name[LIMITS_NAME_MAX + 1];
-    struct config_limits limits;
+    struct allowance limits;
 };
 
 struct config_gpu {
     unsigned line;
     char said[72];                 /* as the file names it */
     struct limits_selector device; /* ordinals count the server's devices */
-    struct config_limits limits;   /* of every client on it */
+    struct allowance limits;       /* of every client on it */
     struct schedule schedule;      /* these parts of it */
     unsigned schedule_parts;
 };
@@ -57,29 +57,29 @@ struct config_rule {
     bool excepts;
     struct config_match except;
     uint32_t profile; /* index, or CONFIG_NO_PROFILE */
-    struct config_limits limits;
+    struct allowance limits;
 };
 
 /* What all clients of a user, or of a group's members, may have together. */
 struct config_total {
     struct config_range *ids; /* NULL: every user or group */
     size_t id_count;
-    struct config_limits limits; /* memory (of each GPU) and host_memory */
+    struct allowance limits; /* memory (of each GPU) and host_memory */
 };
 
 struct config {
-    char *file;                   /* for messages */
-    unsigned time_line;           /* where time is asked for first; 0: nowhere */
-    struct config_limits clients; /* of every client */
-    struct config_limits shared;  /* likewise, from NVIDIA's block */
-    bool time_sliced;             /* that block asks for it */
+    char *file;               /* for messages */
+    unsigned time_line;       /* where time is asked for first; 0: nowhere */
+    struct allowance clients; /* of every client */
+    struct allowance shared;  /* likewise, from NVIDIA's block */
+    bool time_sliced;         /* that block asks for it */
     struct config_gpu *gpus;
     struct config_profile *profiles;
     struct config_rule *rules;
     struct config_total *users, *groups;
     size_t gpu_count, profile_count, rule_count, user_count, group_count;
     /* by device; after config_resolve */
-    struct config_limits ceilings[LIMITS_DEVICES_MAX];
+    struct allowance ceilings[LIMITS_DEVICES_MAX];
     struct schedule schedules[LIMITS_DEVICES_MAX];
     unsigned schedule_parts[LIMITS_DEVICES_MAX]; /* that the file says; bits of schedule_part */
     unsigned device_count;

@@ -102,26 +102,19 @@ static const struct config_profile *find_profile(const struct config *config, co
 }
 
 /* A rule that may not be meant for it takes from a client, and gives it nothing. */
-static void rule_apply(struct config_limits *to, const struct config_limits *by, bool certain)
+static void rule_apply(struct allowance *to, const struct allowance *by, bool certain)
 {
-    struct config_limits limits = *by;
+    struct allowance limits = *by;
     if (!certain) {
-        if (limits.thread_request != CONFIG_UNSAID)
-            limits.thread_request = 0;
-        if (limits.time_request != CONFIG_UNSAID)
-            limits.time_request = 0;
-        if (limits.memory_request_share != CONFIG_UNSAID)
-            limits.memory_request_share = 0;
-        if (limits.memory_request != PROTO_UNSET)
-            limits.memory_request = 0;
-        if (limits.host_request != PROTO_UNSET)
-            limits.host_request = 0;
+        for (enum resource i = 0; i < RESOURCES; i++)
+            if (allowance_has(&limits, i, ALLOWANCE_REQUEST))
+                limits.of[i].request = 0;
     }
-    config_limits_tighten(to, &limits);
+    allowance_tighten(to, &limits);
 }
 
 int config_rules_choose(const struct config *config, uint32_t device, const struct config_who *who,
-                        struct config_limits *limits)
+                        struct allowance *limits)
 {
     *limits = config->ceilings[device];
     for (size_t i = 0; i < config->rule_count; i++) {
@@ -139,21 +132,21 @@ int config_rules_choose(const struct config *config, uint32_t device, const stru
     const struct config_profile *profile = find_profile(config, who->profile);
     if (!profile)
         return -ENOENT;
-    config_limits_tighten(limits, &profile->limits);
+    allowance_tighten(limits, &profile->limits);
     return 0;
 }
 
 bool config_rules_total(const struct config_total *totals, size_t count, uint32_t id,
-                        struct config_limits *limits)
+                        struct allowance *limits)
 {
     bool found = false;
-    *limits = config_limits_none;
+    *limits = allowance_none;
     for (size_t i = 0; i < count; i++) {
         const struct config_total *total = &totals[i];
         if (total->id_count && id != CONFIG_ID_UNKNOWN &&
             !in_ranges(total->ids, total->id_count, id))
             continue;
-        config_limits_tighten(limits, &total->limits);
+        allowance_tighten(limits, &total->limits);
         found = true;
     }
     return found;

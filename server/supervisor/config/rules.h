@@ -38,7 +38,7 @@ bool config_rules_pattern_fits(const char *pattern, const char *text, bool whole
 
 /* 0; -ENOENT: there is no such profile. device < config->device_count. */
 int config_rules_choose(const struct config *config, uint32_t device, const struct config_who *who,
-                        struct config_limits *limits);
+                        struct allowance *limits);
 
 /* No user and no group has this number; every entry of totals fits it. */
 #define CONFIG_ID_UNKNOWN UINT32_MAX
@@ -46,6 +46,6 @@ int config_rules_choose(const struct config *config, uint32_t device, const stru
 /* What a user or a group may have in total: the strictest of the entries that fit. False: none
  * does. */
 bool config_rules_total(const struct config_total *totals, size_t count, uint32_t id,
-                        struct config_limits *limits);
+                        struct allowance *limits);
 
 #endif

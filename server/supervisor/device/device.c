@@ -41,7 +41,7 @@ void device_open(struct device *device, uv_loop_t *loop, const struct settings *
                               .ordinal = ordinal,
                               .state = DEVICE_WAITING,
                               .schedule = settings->schedule};
-    device->admission.limits = config_limits_none;
+    device->admission.limits = allowance_none;
     quota_open(&device->memory, "device memory of all clients together", 0, NULL);
     uv_timer_init(loop, &device->timer);
     device->timer.data = device;

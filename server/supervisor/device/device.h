@@ -18,7 +18,7 @@
 
 #include "protocol.h"
 #include "server/supervisor/account/admission.h"
-#include "server/supervisor/account/grant_change.h"
+#include "server/supervisor/account/change_done.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/config/schedule.h"
 #include "server/supervisor/device/worker_link.h"

@@ -142,24 +142,25 @@ static void send_attached(struct session *session)
         return;
     }
     const struct address_plan *plan = &session->server->plan;
+    const struct allowance *grant = &session->grant.allowance;
     struct proto_attached body = {
         .client = session->number,
         .streams = session->server->settings->streams,
         .device_base = address_plan_device(plan, &session->window),
         .host_base = address_plan_host(plan, &session->window),
         .window_bytes = session->window.bytes,
-        .memory_limit = session->grant.memory_limit,
-        .host_memory_limit = session->grant.host_limit,
-        .thread_percentage = session->grant.thread_percentage,
+        .memory_limit = grant->memory.limit,
+        .host_memory_limit = grant->host_memory.limit,
+        .thread_percentage = (uint32_t)grant->threads.limit,
         .multiprocessors = session->worker.multiprocessors,
-        .priority = session->grant.priority,
+        .priority = (uint32_t)grant->priority,
         .partitioned = session->worker.partitioned,
-        .thread_request = session->grant.thread_request,
-        .time_request = session->grant.time_request,
-        .time_limit = session->grant.time_limit,
+        .thread_request = (uint32_t)grant->threads.request,
+        .time_request = (uint32_t)grant->time.request,
+        .time_limit = (uint32_t)grant->time.limit,
         .mode = session->device->schedule.mode,
-        .memory_request = session->grant.memory_request,
-        .host_memory_request = session->grant.host_request,
+        .memory_request = grant->memory.request,
+        .host_memory_request = grant->host_memory.request,
     };
     memcpy(body.group, session->group, sizeof body.group);
     int fds[3] = {session->ring.fd, status, session->doorbell};
@@ -200,16 +201,17 @@ static void attach_answered(void *context, const struct worker_answer *answer)
 static int tell_worker(struct session *session, struct request *request)
 {
     const struct address_plan *plan = &session->server->plan;
+    const struct allowance *grant = &session->grant.allowance;
     struct proto_worker_attach body = {
         .device_base = address_plan_device(plan, &session->window),
         .host_base = address_plan_host(plan, &session->window),
         .window_bytes = session->window.bytes,
         .streams = session->server->settings->streams,
-        .thread_percentage = session->grant.thread_percentage,
-        .priority = session->grant.priority,
-        .thread_request = session->grant.thread_request,
-        .time_request = session->grant.time_request,
-        .time_limit = session->grant.time_limit,
+        .thread_percentage = (uint32_t)grant->threads.limit,
+        .priority = (uint32_t)grant->priority,
+        .thread_request = (uint32_t)grant->threads.request,
+        .time_request = (uint32_t)grant->time.request,
+        .time_limit = (uint32_t)grant->time.limit,
         .owner = session->uid + 1,
     };
     memcpy(body.name, session->name, sizeof body.name);
@@ -225,7 +227,7 @@ static int tell_worker(struct session *session, struct request *request)
 }
 
 int session_attach_grant(const struct session *session, const struct config *config,
-                         const struct device *device, const struct proto_attach *wish,
+                         const struct device *device, const struct allowance *wish,
                          struct grant *grant)
 {
     const struct identity *identity = &session->identity;
@@ -234,8 +236,8 @@ int session_attach_grant(const struct session *session, const struct config *con
                              .gids = identity->gids,
                              .gid_count = identity->gid_count,
                              .cgroup = identity->cgroup,
-                             .name = wish->name,
-                             .profile = wish->profile};
+                             .name = session->asked.name,
+                             .profile = session->asked.profile};
     return admission_choose(&device->admission, config, device->index, &who, &device->info, wish,
                             grant);
 }
@@ -248,16 +250,39 @@ static void no_room(struct session *session, uint64_t serial)
                    session->grant.window_bytes >> 20);
 }
 
+/* In the message, 0 says that nothing is asked for, but of a limit of memory. */
+static uint64_t asked_or_unset(uint64_t asked)
+{
+    return asked ? asked : ALLOWANCE_UNSET;
+}
+
+static struct allowance wish_read(const struct proto_attach *wish)
+{
+    struct allowance to = allowance_none;
+    to.threads.request = asked_or_unset(wish->thread_request);
+    to.threads.limit = asked_or_unset(wish->thread_percentage);
+    to.time.request = asked_or_unset(wish->time_request);
+    to.time.limit = asked_or_unset(wish->time_limit);
+    to.memory.request = asked_or_unset(wish->memory_request);
+    to.memory.limit = wish->memory_limit;
+    to.host_memory.request = asked_or_unset(wish->host_memory_request);
+    to.host_memory.limit = wish->host_memory_limit;
+    to.priority = wish->priority;
+    return to;
+}
+
 void session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
 {
     struct server *server = session->server;
     struct device *device = &server->devices[wish->device];
     session->asked = *wish;
+    session->wish = wish_read(wish);
     memcpy(session->name, wish->name, sizeof session->name);
     limits_clean_name(session->name); /* it will stand in logs and on administrators' terminals */
     identity_free(&session->identity);
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
-    int result = session_attach_grant(session, server->config, device, wish, &session->grant);
+    int result =
+        session_attach_grant(session, server->config, device, &session->wish, &session->grant);
     if (result < 0) {
         session_refuse(
             session, serial, PROTO_ERROR_INVALID_VALUE,

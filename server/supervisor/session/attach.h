@@ -26,7 +26,7 @@ void session_attach_release(struct session *session);
 /* What a client is granted under a configuration (NULL: under none). 0; -ENOENT: the profile that
  * it asks for does not exist. */
 int session_attach_grant(const struct session *session, const struct config *config,
-                         const struct device *device, const struct proto_attach *wish,
+                         const struct device *device, const struct allowance *wish,
                          struct grant *grant);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "common/allowance.h"
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -17,35 +17,31 @@
 
 void session_limits_query(struct session *session, struct channel_message *message)
 {
+    const struct allowance *grant = &session->grant.allowance;
     struct proto_limits body = {
-        .memory_limit = session->grant.memory_limit,
-        .host_memory_limit = session->grant.host_limit,
-        .thread_percentage = session->grant.thread_percentage,
+        .memory_limit = grant->memory.limit,
+        .host_memory_limit = grant->host_memory.limit,
+        .thread_percentage = (uint32_t)grant->threads.limit,
         .multiprocessors = session->worker.multiprocessors,
-        .priority = session->grant.priority,
+        .priority = (uint32_t)grant->priority,
         .partitioned = session->worker.partitioned,
-        .thread_request = session->grant.thread_request,
-        .time_request = session->grant.time_request,
-        .time_limit = session->grant.time_limit,
+        .thread_request = (uint32_t)grant->threads.request,
+        .time_request = (uint32_t)grant->time.request,
+        .time_limit = (uint32_t)grant->time.limit,
         .mode = session->device->schedule.mode,
-        .memory_request = session->grant.memory_request,
-        .host_memory_request = session->grant.host_request,
+        .memory_request = grant->memory.request,
+        .host_memory_request = grant->host_memory.request,
     };
     session_answer(session, PROTO_LIMITS, message->header.serial, &body, NULL, 0);
 }
 
-static uint64_t memory_wanted(const struct session *session, const struct grant_change *change)
+/* A change with a part of the device's memory in bytes. */
+static struct allowance change_in_bytes(const struct session *session,
+                                        const struct allowance *change)
 {
-    if (!change->memory_share)
-        return change->memory_limit;
-    return limits_share(session->device->info.memory, change->memory_share);
-}
-
-static uint64_t request_wanted(const struct session *session, const struct grant_change *change)
-{
-    if (!change->memory_request_share)
-        return change->memory_request;
-    return limits_share(session->device->info.memory, change->memory_request_share);
+    struct allowance bytes = *change;
+    allowance_resolve(&bytes, RESOURCE_MEMORY, session->device->info.memory);
+    return bytes;
 }
 
 static uint32_t too_much(const struct session *session, const char *what, uint64_t wanted,
@@ -60,66 +56,51 @@ static uint32_t too_much(const struct session *session, const char *what, uint64
     return PROTO_ERROR_INVALID_VALUE;
 }
 
-/* What the worker is asked for; 0 and UINT32_MAX leave alone what the change before leaves, which
- * may be on its way. */
-static struct proto_worker_limits share_wanted(const struct session *session,
-                                               const struct grant_change *change)
+/* What the client has after the changes before, one of which may be on its way, and this one.
+ * change: in bytes. */
+static struct allowance allowance_wanted(const struct session *session,
+                                         const struct allowance *change)
 {
-    struct proto_worker_limits share =
-        session->sharing ? session->share
-                         : (struct proto_worker_limits){
-                               session->grant.thread_percentage, session->grant.priority,
-                               session->grant.thread_request,    session->grant.time_request,
-                               session->grant.time_limit,
-                           };
-    if (change->thread_percentage)
-        share.thread_percentage = change->thread_percentage;
-    if (change->thread_request != UINT32_MAX)
-        share.thread_request = change->thread_request;
-    if (change->time_request != UINT32_MAX)
-        share.time_request = change->time_request;
-    if (change->time_limit)
-        share.time_limit = change->time_limit;
-    if (change->priority != UINT32_MAX)
-        share.priority = change->priority;
-    return share;
+    struct allowance to = session->grant.allowance;
+    if (session->sharing)
+        allowance_change(&to, &session->share);
+    to.memory.request = session->memory.guarantee;
+    to.host_memory.request = session->host.guarantee;
+    allowance_change(&to, change);
+    return to;
 }
 
-static bool changes_share(const struct grant_change *change)
+/* The part of an allowance that the worker enforces; the rest is unset. */
+static struct allowance allowance_of_worker(const struct allowance *allowance)
 {
-    return change->thread_percentage || change->thread_request != UINT32_MAX ||
-           change->time_request != UINT32_MAX || change->time_limit ||
-           change->priority != UINT32_MAX;
+    struct allowance to = allowance_none;
+    for (enum resource i = 0; i < RESOURCES; i++)
+        if (allowance_resource(i)->by_worker)
+            to.of[i] = allowance->of[i];
+    to.priority = allowance->priority;
+    return to;
 }
 
-bool session_limits_change_empty(const struct grant_change *change)
+static bool changes_share(const struct allowance *change)
 {
-    return !changes_share(change) && change->memory_limit == PROTO_UNSET && !change->memory_share &&
-           change->memory_request == PROTO_UNSET && !change->memory_request_share &&
-           change->host_limit == PROTO_UNSET && change->host_request == PROTO_UNSET;
+    struct allowance share = allowance_of_worker(change);
+    return !allowance_equal(&share, &allowance_none);
 }
 
-static uint32_t above_limit(const struct session *session, const char *what, uint32_t request,
-                            uint32_t limit, char *why, size_t why_size)
+bool session_limits_change_empty(const struct allowance *change)
+{
+    return allowance_equal(change, &allowance_none);
+}
+
+static uint32_t above_limit(const struct session *session, const struct allowance_excess *excess,
+                            char *why, size_t why_size)
 {
     char a[UNITS_TEXT], b[UNITS_TEXT];
+    const char *name = allowance_resource(excess->resource)->name;
     snprintf(why, why_size,
-             "client %u would have a %s.request of %s%% above its %s.limit of %s%%: set both",
-             session->number, what, units_format_percentage(request, a), what,
-             units_format_percentage(limit, b));
-    return PROTO_ERROR_INVALID_VALUE;
-}
-
-/* A guarantee must be within its limit, as both are after the change. */
-static uint32_t check_request(const struct session *session, const char *what, uint64_t request,
-                              uint64_t limit, char *why, size_t why_size)
-{
-    char a[UNITS_TEXT], b[UNITS_TEXT];
-    if (request <= limit)
-        return 0;
-    snprintf(
-        why, why_size, "client %u would have a %s.request of %s above its %s.limit of %s: set both",
-        session->number, what, units_format_size(request, a), what, units_format_size(limit, b));
+             "client %u would have a %s.request of %s above its %s.limit of %s: set both",
+             session->number, name, dialect_format(excess->request, a), name,
+             dialect_format(excess->limit, b));
     return PROTO_ERROR_INVALID_VALUE;
 }
 
@@ -130,14 +111,14 @@ static uint64_t wanted_or_now(uint64_t wanted, uint64_t now)
 }
 
 /* More is taken at once, so that nobody else gets it meanwhile; less is given back when all else
- * is done. 0, or an error number with a sentence. */
-static uint32_t take_guarantees(struct session *session, const struct grant_change *change,
-                                char *why, size_t why_size)
+ * is done. change: in bytes. 0, or an error number with a sentence. */
+static uint32_t take_guarantees(struct session *session, const struct allowance *change, char *why,
+                                size_t why_size)
 {
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
     return session_quota_guarantee(
-        session, max(memory, wanted_or_now(request_wanted(session, change), memory)),
-        max(host, wanted_or_now(change->host_request, host)), why, why_size);
+        session, max(memory, wanted_or_now(change->memory.request, memory)),
+        max(host, wanted_or_now(change->host_memory.request, host)), why, why_size);
 }
 
 /* Less than there is, or as much: there is always room. */
@@ -148,96 +129,99 @@ static void keep_guarantees(struct session *session, uint64_t memory, uint64_t h
 }
 
 /* Whether there is room is tried, and given back. */
-static uint32_t check_guarantees(struct session *session, const struct grant_change *change,
-                                 char *why, size_t why_size)
+static uint32_t check_guarantees(struct session *session, const struct allowance *change, char *why,
+                                 size_t why_size)
 {
-    const struct grant *grant = &session->grant;
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
+    uint32_t error = take_guarantees(session, change, why, why_size);
+    if (!error)
+        keep_guarantees(session, memory, host);
+    return error;
+}
+
+/* Limits of memory have to be within the device and the client's window of addresses. */
+static uint32_t check_limits(const struct session *session, const struct allowance *change,
+                             char *why, size_t why_size)
+{
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        const struct allowance_resource *resource = allowance_resource(i);
+        uint64_t limit = change->of[i].limit, device = session->device->info.memory;
+        if (resource->unit != DIALECT_BYTES || limit == ALLOWANCE_UNSET)
+            continue;
+        if (i == RESOURCE_MEMORY && limit > device)
+            return too_much(session, resource->phrase, limit, device, "that is what the device has",
+                            why, why_size);
+        if (limit > session->window.bytes)
+            return too_much(session, resource->phrase, limit, session->window.bytes,
+                            "that is its window of addresses, fixed when it attached", why,
+                            why_size);
+    }
+    return 0;
+}
+
+uint32_t session_limits_check(struct session *session, const struct allowance *change, char *why,
+                              size_t why_size)
+{
+    struct allowance bytes = change_in_bytes(session, change);
+    struct allowance_excess excess;
+    uint32_t error = check_limits(session, &bytes, why, why_size);
+    if (error)
+        return error;
     bool asks =
-        request_wanted(session, change) != PROTO_UNSET || change->host_request != PROTO_UNSET;
+        bytes.memory.request != ALLOWANCE_UNSET || bytes.host_memory.request != ALLOWANCE_UNSET;
     if (asks && session->sharing) {
         /* Two changes at once would leave the guarantee of the one that is answered last. */
         snprintf(why, why_size, "another change of client %u is under way: try again",
                  session->number);
         return PROTO_ERROR_NOT_READY;
     }
-    uint32_t error = check_request(
-        session, "memory", wanted_or_now(request_wanted(session, change), memory),
-        wanted_or_now(memory_wanted(session, change), grant->memory_limit), why, why_size);
-    if (!error)
-        error = check_request(session, "host_memory", wanted_or_now(change->host_request, host),
-                              wanted_or_now(change->host_limit, grant->host_limit), why, why_size);
-    if (!error)
-        error = take_guarantees(session, change, why, why_size);
-    if (!error)
-        keep_guarantees(session, memory, host);
-    return error;
-}
-
-uint32_t session_limits_check(struct session *session, const struct grant_change *change, char *why,
-                              size_t why_size)
-{
-    static const char window[] = "that is its window of addresses, fixed when it attached";
-    uint64_t memory = memory_wanted(session, change), most = session->window.bytes;
-    if (memory != PROTO_UNSET && memory > session->device->info.memory)
-        return too_much(session, "device memory", memory, session->device->info.memory,
-                        "that is what the device has", why, why_size);
-    if (memory != PROTO_UNSET && memory > most)
-        return too_much(session, "device memory", memory, most, window, why, why_size);
-    if (change->host_limit != PROTO_UNSET && change->host_limit > most)
-        return too_much(session, "pinned host memory", change->host_limit, most, window, why,
-                        why_size);
-    uint32_t error = check_guarantees(session, change, why, why_size);
-    if (error)
-        return error;
-    struct proto_worker_limits share = share_wanted(session, change);
-    if (share.thread_request > share.thread_percentage)
-        return above_limit(session, "threads", share.thread_request, share.thread_percentage, why,
-                           why_size);
-    if (share.time_request > share.time_limit)
-        return above_limit(session, "time", share.time_request, share.time_limit, why, why_size);
-    return 0;
+    struct allowance wanted = allowance_wanted(session, &bytes);
+    if (allowance_exceeds(&wanted, &excess))
+        return above_limit(session, &excess, why, why_size);
+    return check_guarantees(session, &bytes, why, why_size);
 }
 
 /* A change that the worker has to carry out first. */
 struct setting {
     struct session *session;
     struct request *request; /* keeps the session until the worker has answered */
-    struct grant_change change;
-    struct proto_worker_limits share;
+    struct allowance change; /* in bytes */
+    struct allowance share;  /* what the worker was asked for */
     change_done *done;
     void *context;
     char by[64];
 };
 
-static void set_memory(struct session *session, const struct grant_change *change)
+/* change: in bytes. */
+static void set_memory(struct session *session, const struct allowance *change)
 {
-    uint64_t request = request_wanted(session, change);
-    keep_guarantees(session, wanted_or_now(request, session->memory.guarantee),
-                    wanted_or_now(change->host_request, session->host.guarantee));
-    if (request != PROTO_UNSET)
-        session->grant.memory_request = request;
-    if (change->host_request != PROTO_UNSET)
-        session->grant.host_request = change->host_request;
-    uint64_t memory = memory_wanted(session, change);
-    if (memory != PROTO_UNSET)
-        session->memory.limit = session->grant.memory_limit = memory;
-    if (change->host_limit != PROTO_UNSET)
-        session->host.limit = session->grant.host_limit = change->host_limit;
+    struct allowance *grant = &session->grant.allowance;
+    keep_guarantees(session, wanted_or_now(change->memory.request, session->memory.guarantee),
+                    wanted_or_now(change->host_memory.request, session->host.guarantee));
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        if (allowance_resource(i)->by_worker)
+            continue;
+        grant->of[i].request = wanted_or_now(change->of[i].request, grant->of[i].request);
+        grant->of[i].limit = wanted_or_now(change->of[i].limit, grant->of[i].limit);
+    }
+    session->memory.limit = grant->memory.limit;
+    session->host.limit = grant->host_memory.limit;
 }
 
 static void log_change(const struct session *session, const char *by)
 {
-    const struct grant *grant = &session->grant;
+    const struct allowance *grant = &session->grant.allowance;
     char text[4][UNITS_TEXT];
-    log_info("client %u '%s' has by %s: threads %s to %s %% (%u multiprocessors at most), time %s "
-             "to %s %%, priority %u, %llu bytes of device memory, %llu of pinned host memory",
+    log_info("client %u '%s' has by %s: threads %s to %s (%u multiprocessors at most), time %s "
+             "to %s, priority %llu, %llu bytes of device memory, %llu of pinned host memory",
              session->number, session->name, by,
-             units_format_percentage(grant->thread_request, text[0]),
-             units_format_percentage(grant->thread_percentage, text[1]),
-             session->worker.multiprocessors, units_format_percentage(grant->time_request, text[2]),
-             units_format_percentage(grant->time_limit, text[3]), grant->priority,
-             (unsigned long long)grant->memory_limit, (unsigned long long)grant->host_limit);
+             allowance_format(RESOURCE_THREADS, grant->threads.request, text[0]),
+             allowance_format(RESOURCE_THREADS, grant->threads.limit, text[1]),
+             session->worker.multiprocessors,
+             allowance_format(RESOURCE_TIME, grant->time.request, text[2]),
+             allowance_format(RESOURCE_TIME, grant->time.limit, text[3]),
+             (unsigned long long)grant->priority, (unsigned long long)grant->memory.limit,
+             (unsigned long long)grant->host_memory.limit);
 }
 
 static void share_answered(void *context, const struct worker_answer *answer)
@@ -250,16 +234,13 @@ static void share_answered(void *context, const struct worker_answer *answer)
     switch (answer->outcome) {
     case WORKER_ANSWERED:
         memcpy(&session->worker, answer->message->body, sizeof session->worker);
-        session->grant.thread_percentage = setting->share.thread_percentage;
-        session->grant.thread_request = setting->share.thread_request;
-        session->grant.time_request = setting->share.time_request;
-        session->grant.time_limit = setting->share.time_limit;
-        session->grant.priority = setting->share.priority;
+        allowance_change(&session->grant.allowance, &setting->share);
         set_memory(session, &setting->change);
         log_change(session, setting->by);
         break;
     case WORKER_REFUSED:
-        keep_guarantees(session, session->grant.memory_request, session->grant.host_request);
+        keep_guarantees(session, session->grant.allowance.memory.request,
+                        session->grant.allowance.host_memory.request);
         break;
     case WORKER_LOST:
     case WORKER_SESSION_ENDED:
@@ -272,8 +253,8 @@ static void share_answered(void *context, const struct worker_answer *answer)
     free(setting);
 }
 
-/* The guarantees have been taken. */
-static int carry_out(struct session *session, const struct grant_change *change, const char *by,
+/* The guarantees have been taken. change: in bytes. */
+static int carry_out(struct session *session, const struct allowance *change, const char *by,
                      change_done *done, void *context)
 {
     if (!changes_share(change)) {
@@ -284,7 +265,8 @@ static int carry_out(struct session *session, const struct grant_change *change,
     struct setting *setting = calloc(1, sizeof *setting);
     struct request *request = setting ? session_request_own(session) : NULL;
     if (!request) {
-        keep_guarantees(session, session->grant.memory_request, session->grant.host_request);
+        keep_guarantees(session, session->grant.allowance.memory.request,
+                        session->grant.allowance.host_memory.request);
         free(setting);
         return -ENOMEM;
     }
@@ -294,11 +276,17 @@ static int carry_out(struct session *session, const struct grant_change *change,
                                 .done = done,
                                 .context = context};
     snprintf(setting->by, sizeof setting->by, "%s", by);
-    setting->share = share_wanted(session, change);
-    int result =
-        session_ask(session, PROTO_WORKER_LIMITS, &setting->share, share_answered, setting);
+    struct allowance wanted = allowance_wanted(session, change);
+    setting->share = allowance_of_worker(&wanted);
+    struct proto_worker_limits body = {.thread_percentage = (uint32_t)wanted.threads.limit,
+                                       .priority = (uint32_t)wanted.priority,
+                                       .thread_request = (uint32_t)wanted.threads.request,
+                                       .time_request = (uint32_t)wanted.time.request,
+                                       .time_limit = (uint32_t)wanted.time.limit};
+    int result = session_ask(session, PROTO_WORKER_LIMITS, &body, share_answered, setting);
     if (result < 0) {
-        keep_guarantees(session, session->grant.memory_request, session->grant.host_request);
+        keep_guarantees(session, session->grant.allowance.memory.request,
+                        session->grant.allowance.host_memory.request);
         session_request_end(request);
         free(setting);
         return result;
@@ -308,28 +296,27 @@ static int carry_out(struct session *session, const struct grant_change *change,
     return 0;
 }
 
-int session_limits_set(struct session *session, const struct grant_change *change, const char *by,
+int session_limits_set(struct session *session, const struct allowance *change, const char *by,
                        change_done *done, void *context)
 {
     char why[400];
-    if (take_guarantees(session, change, why, sizeof why))
+    struct allowance bytes = change_in_bytes(session, change);
+    if (take_guarantees(session, &bytes, why, sizeof why))
         return -ENOSPC;
-    return carry_out(session, change, by, done, context);
+    return carry_out(session, &bytes, by, done, context);
 }
 
-int session_limits_put_back(struct session *session, const struct grant_change *change,
-                            const char *by, change_done *done, void *context)
+int session_limits_put_back(struct session *session, const struct allowance *change, const char *by,
+                            change_done *done, void *context)
 {
-    struct grant_change back = *change;
+    struct allowance back = change_in_bytes(session, change);
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
-    if (!session_quota_restore(session,
-                               max(memory, wanted_or_now(request_wanted(session, change), memory)),
-                               max(host, wanted_or_now(change->host_request, host)))) {
+    if (!session_quota_restore(session, max(memory, wanted_or_now(back.memory.request, memory)),
+                               max(host, wanted_or_now(back.host_memory.request, host)))) {
         log_error(
             "client %u: its guarantee of before can't be restored: other clients have the memory",
             session->number);
-        back.memory_request = back.host_request = PROTO_UNSET;
-        back.memory_request_share = 0;
+        back.memory.request = back.host_memory.request = ALLOWANCE_UNSET;
     }
     return carry_out(session, &back, by, done, context);
 }

@@ -11,23 +11,24 @@
 #include <stdint.h>
 
 #include "server/supervisor/session/session.h"
-#include "server/supervisor/account/grant_change.h"
+#include "common/allowance.h"
+#include "server/supervisor/account/change_done.h"
 
 session_handler session_limits_query;
 
 /* Whether it changes nothing. */
-bool session_limits_change_empty(const struct grant_change *change);
+bool session_limits_change_empty(const struct allowance *change);
 
 /* 0, or an error number with a sentence: what session_limits_set would refuse now. */
-uint32_t session_limits_check(struct session *session, const struct grant_change *change, char *why,
+uint32_t session_limits_check(struct session *session, const struct allowance *change, char *why,
                               size_t why_size);
 
 /* Changes what the client is granted; see change_set. */
-int session_limits_set(struct session *session, const struct grant_change *change, const char *by,
+int session_limits_set(struct session *session, const struct allowance *change, const char *by,
                        change_done *done, void *context);
 
 /* The same, of what it was granted a moment ago; see change_put_back. */
-int session_limits_put_back(struct session *session, const struct grant_change *change,
-                            const char *by, change_done *done, void *context);
+int session_limits_put_back(struct session *session, const struct allowance *change, const char *by,
+                            change_done *done, void *context);
 
 #endif

@@ -15,20 +15,20 @@
 
 /* ---- totals ---- */
 
-uint64_t session_quota_total_memory(const struct device *device, const struct config_limits *limits)
+uint64_t session_quota_total_memory(const struct device *device, const struct allowance *limits)
 {
-    if (!limits->memory_share)
-        return limits->memory;
-    return limits_tighter(limits->memory, limits_share(device->info.memory, limits->memory_share));
+    struct allowance total = *limits;
+    allowance_resolve(&total, RESOURCE_MEMORY, device->info.memory);
+    return total.memory.limit;
 }
 
 static uint64_t limit_of(const struct config *config, const struct server *server,
                          const struct total *total)
 {
-    struct config_limits limits;
+    struct allowance limits;
     total_overrides_limits(&server->total_overrides, config, total->kind, total->id, &limits);
     if (total->device == TOTAL_HOST)
-        return limits.host_memory;
+        return limits.host_memory.limit;
     return session_quota_total_memory(&server->devices[total->device], &limits);
 }
 
@@ -42,12 +42,12 @@ static int total_join_limited(struct session *session, const struct config *conf
                               enum total_kind kind, uint32_t id, struct session_totals *totals)
 {
     struct totals *all = &session->server->totals;
-    struct config_limits limits;
+    struct allowance limits;
     int result = 0;
     total_overrides_limits(&session->server->total_overrides, config, kind, id, &limits);
-    if (limits.memory != PROTO_UNSET || limits.memory_share)
+    if (allowance_has(&limits, RESOURCE_MEMORY, ALLOWANCE_LIMIT))
         result = total_join(all, kind, id, session->device->index, &totals->memory);
-    if (result == 0 && limits.host_memory != PROTO_UNSET)
+    if (result == 0 && limits.host_memory.limit != ALLOWANCE_UNSET)
         result = total_join(all, kind, id, TOTAL_HOST, &totals->host);
     return result;
 }
@@ -161,12 +161,12 @@ bool session_quota_restore(struct session *session, uint64_t memory, uint64_t ho
 uint32_t session_quota_open(struct session *session, char *why, size_t why_size)
 {
     struct server *server = session->server;
-    const struct grant *grant = &session->grant;
+    const struct allowance *grant = &session->grant.allowance;
     struct session_totals totals;
     uint64_t images = server->images.limit / 4;
-    quota_open(&session->memory, "device memory limit of this client", grant->memory_limit,
+    quota_open(&session->memory, "device memory limit of this client", grant->memory.limit,
                &session->device->memory);
-    quota_open(&session->host, "pinned host memory limit of this client", grant->host_limit,
+    quota_open(&session->host, "pinned host memory limit of this client", grant->host_memory.limit,
                &server->host);
     quota_open(&session->fds, "share of file descriptors of this client",
                server->budget.client_share, &server->fds);
@@ -177,7 +177,7 @@ uint32_t session_quota_open(struct session *session, char *why, size_t why_size)
     }
     session_quota_limit_totals(server, server->config);
     session_quota_swap_totals(session, &totals);
-    return session_quota_guarantee(session, grant->memory_request, grant->host_request, why,
+    return session_quota_guarantee(session, grant->memory.request, grant->host_memory.request, why,
                                    why_size);
 }
 
@@ -199,7 +199,7 @@ static const char *remedy_of(const struct session *session, bool host)
 {
     const struct quota *own = host ? &session->host : &session->memory;
     const struct quota *whole = host ? &session->server->host : &session->device->memory;
-    if (own->limit == (host ? session->asked.host_memory_limit : session->asked.memory_limit))
+    if (own->limit == (host ? session->wish.host_memory.limit : session->wish.memory.limit))
         return host ? "free some, or ask for a higher limit (GPUSHARE_PINNED_HOST_MEM_LIMIT)"
                     : "free some, or ask for a higher limit (GPUSHARE_PINNED_DEVICE_MEM_LIMIT, "
                       "GPUSHARE_FRACTION)";

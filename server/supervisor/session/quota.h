@@ -14,7 +14,7 @@
 #include "server/supervisor/session/session.h"
 
 struct config;
-struct config_limits;
+struct allowance;
 
 /* Opens its accounts. 0, or an error number with a sentence: what is to be guaranteed does not fit.
  * Close them in any case; all zero, they are closed. */
@@ -38,8 +38,7 @@ void session_quota_drop_totals(struct server *server, struct session_totals *tot
 void session_quota_swap_totals(struct session *session, struct session_totals *totals);
 
 /* What these limits of a total come to on this device, in bytes. */
-uint64_t session_quota_total_memory(const struct device *device,
-                                    const struct config_limits *limits);
+uint64_t session_quota_total_memory(const struct device *device, const struct allowance *limits);
 
 /* Gives all totals their limits. */
 void session_quota_limit_totals(struct server *server, const struct config *config);

@@ -104,10 +104,11 @@ struct session {
     } parked; /* waits for the device to be ready */
 
     struct proto_attach asked;
+    struct allowance wish; /* as `asked` has it */
     struct grant grant;
     struct proto_worker_attached worker;
-    struct proto_worker_limits share; /* asked of the worker last... */
-    uint32_t sharing;                 /* ...while so many answers are due */
+    struct allowance share; /* asked of the worker last... */
+    uint32_t sharing;       /* ...while so many answers are due */
     uint64_t attach_serial;
 
     struct address_window window;

@@ -25,7 +25,7 @@ static void must(int holds, const char *what)
 /* Nothing reaches the server beyond these, whatever the line. */
 static void must_be_in_range(const struct admin_request *request)
 {
-    const struct grant_change *change = &request->change;
+    const struct allowance *change = &request->change;
     const struct schedule *schedule = &request->schedule;
     if (request->kind == ADMIN_TRACE)
         must(request->milliseconds >= 1 && request->milliseconds <= 600000, "trace's time");
@@ -46,13 +46,14 @@ static void must_be_in_range(const struct admin_request *request)
              "quantum");
         return;
     }
-    must(change->thread_percentage <= 10000 && change->time_limit <= 10000 &&
-             change->memory_share <= 10000 && change->memory_request_share <= 10000,
-         "shares");
-    must((change->thread_request <= 10000 || change->thread_request == UINT32_MAX) &&
-             (change->time_request <= 10000 || change->time_request == UINT32_MAX),
-         "requests");
-    must(change->priority <= 1000 || change->priority == UINT32_MAX, "priority");
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        const struct allowance_range *shares =
+            allowance_resource(i)->unit == DIALECT_SHARE ? &change->of[i] : &change->part[i];
+        must((shares->request <= ALLOWANCE_WHOLE || shares->request == ALLOWANCE_UNSET) &&
+                 (shares->limit <= ALLOWANCE_WHOLE || shares->limit == ALLOWANCE_UNSET),
+             "shares");
+    }
+    must(change->priority <= 1000 || change->priority == ALLOWANCE_UNSET, "priority");
 }
 
 /* What has no more than a name, and a number, says the same when written anew. */

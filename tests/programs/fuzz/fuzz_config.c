@@ -15,16 +15,16 @@ static void expect(int holds)
         abort();
 }
 
-static void check_limits(const struct config_limits *limits)
+static void check_limits(const struct allowance *limits)
 {
-    expect(limits->memory > 0 && limits->memory_share <= PROTO_PERCENT_WHOLE);
-    expect(limits->threads <= PROTO_PERCENT_WHOLE && limits->priority <= LIMITS_PRIORITY_MAX);
-    expect(limits->time <= PROTO_PERCENT_WHOLE);
-    expect(limits->thread_request == CONFIG_UNSAID ||
-           limits->thread_request <= PROTO_PERCENT_WHOLE);
-    expect(limits->time_request == CONFIG_UNSAID || limits->time_request <= PROTO_PERCENT_WHOLE);
-    expect(limits->memory_request_share == CONFIG_UNSAID ||
-           limits->memory_request_share <= PROTO_PERCENT_WHOLE);
+    expect(limits->memory.limit > 0);
+    expect(limits->priority == ALLOWANCE_UNSET || limits->priority <= LIMITS_PRIORITY_MAX);
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        const struct allowance_range *shares =
+            allowance_resource(i)->unit == DIALECT_SHARE ? &limits->of[i] : &limits->part[i];
+        expect(shares->limit == ALLOWANCE_UNSET || shares->limit <= ALLOWANCE_WHOLE);
+        expect(shares->request == ALLOWANCE_UNSET || shares->request <= ALLOWANCE_WHOLE);
+    }
 }
 
 /* Whoever is not identified has at most what any other has. */
@@ -38,34 +38,26 @@ static void choose(const struct config *config, uint32_t device)
                              .cgroup = "/batch.slice/a.service",
                              .name = "notebook-1",
                              .profile = ""};
-    struct config_limits known, unknown, both;
+    struct allowance known, unknown, both;
     expect(config_rules_choose(config, device, &who, &known) == 0);
     who.identified = false;
     expect(config_rules_choose(config, device, &who, &unknown) == 0);
     check_limits(&known);
     both = unknown;
-    config_limits_tighten(&both, &known);
-    expect(both.memory == unknown.memory && both.memory_share == unknown.memory_share &&
-           both.host_memory == unknown.host_memory && both.threads == unknown.threads &&
-           both.time == unknown.time && both.priority == unknown.priority);
-    expect(both.memory_request == unknown.memory_request &&
-           both.memory_request_share == unknown.memory_request_share &&
-           both.host_request == unknown.host_request &&
-           both.thread_request == unknown.thread_request &&
-           both.time_request == unknown.time_request);
+    allowance_tighten(&both, &known);
+    expect(allowance_equal(&both, &unknown));
 }
 
 /* Likewise of what users and groups have in total; what is granted must be in range. */
 static void total(const struct config *config)
 {
-    struct config_limits known, unknown, both;
+    struct allowance known, unknown, both;
     config_rules_total(config->users, config->user_count, CONFIG_ID_UNKNOWN, &unknown);
     config_rules_total(config->users, config->user_count, 1000, &known);
     check_limits(&known);
     both = unknown;
-    config_limits_tighten(&both, &known);
-    expect(both.memory == unknown.memory && both.memory_share == unknown.memory_share &&
-           both.host_memory == unknown.host_memory);
+    allowance_tighten(&both, &known);
+    expect(allowance_equal(&both, &unknown));
     config_rules_total(config->groups, config->group_count, 4000, &known);
     check_limits(&known);
 }

@@ -59,12 +59,12 @@ struct supervisor {
         void *context;
     } asked[ASKED_MAX];
     size_t asked_count;
-    struct grant_change change;
+    struct allowance change;
     struct {
         uint32_t client;
         change_done *done;
         void *context;
-        struct grant_change change;
+        struct allowance change;
     } setting[16];
     size_t setting_count;
     struct schedule schedule; /* of device 0 */
@@ -150,31 +150,31 @@ int clients_kill(struct supervisor *self, uint32_t client, const char *by)
 }
 
 uint32_t change_check(const struct supervisor *self, uint32_t client,
-                      const struct grant_change *change, char *why, size_t why_size)
+                      const struct allowance *change, char *why, size_t why_size)
 {
     if (self->no_room) {
         snprintf(why, why_size, "%s", self->no_room);
         return PROTO_ERROR_OUT_OF_MEMORY;
     }
-    if (change->memory_limit == PROTO_UNSET || change->memory_limit <= UINT64_C(1) << 30)
+    if (change->memory.limit == PROTO_UNSET || change->memory.limit <= UINT64_C(1) << 30)
         return 0;
     snprintf(why, why_size, "client %u: too much", client);
     return PROTO_ERROR_INVALID_VALUE;
 }
 
-int change_set(struct supervisor *self, uint32_t client, const struct grant_change *change,
+int change_set(struct supervisor *self, uint32_t client, const struct allowance *change,
                const char *by, change_done *done, void *context)
 {
     snprintf(self->killed_by, sizeof self->killed_by, "%s", by);
     for (uint32_t i = 0; i < self->client_count; i++)
-        if (self->clients[i].number == client && change->priority != UINT32_MAX)
-            self->clients[i].priority = change->priority;
+        if (self->clients[i].number == client && change->priority != ALLOWANCE_UNSET)
+            self->clients[i].granted.priority = change->priority;
     self->change = *change;
-    if (change->host_request != PROTO_UNSET && client == 6) {
+    if (change->host_memory.request != PROTO_UNSET && client == 6) {
         self->no_room = "there is no room for client 6";
         return -ENOSPC;
     }
-    if (!change->thread_percentage && change->thread_request == UINT32_MAX)
+    if (change->threads.limit == ALLOWANCE_UNSET && change->threads.request == ALLOWANCE_UNSET)
         return 1;
     assert_true(self->setting_count < 16);
     self->setting[self->setting_count].change = *change;
@@ -184,7 +184,7 @@ int change_set(struct supervisor *self, uint32_t client, const struct grant_chan
     return 0;
 }
 
-int change_put_back(struct supervisor *self, uint32_t client, const struct grant_change *change,
+int change_put_back(struct supervisor *self, uint32_t client, const struct allowance *change,
                     const char *by, change_done *done, void *context)
 {
     return change_set(self, client, change, by, done, context);
@@ -362,17 +362,15 @@ static inline void add_client(uint32_t number, bool attached)
                                  .uid = 1000,
                                  .state = attached ? "attached" : "hello",
                                  .attached = attached,
-                                 .memory_asked = PROTO_UNSET,
-                                 .memory_limit = 1 << 30,
+                                 .asked = allowance_none,
                                  .memory_charged = 2 << 20,
-                                 .host_asked = 1 << 16,
-                                 .host_limit = 1 << 16,
-                                 .threads_asked = 1250,
-                                 .threads_granted = 1250,
-                                 .time_limit = 10000,
                                  .multiprocessors = 16,
                                  .partitioned = true,
                                  .connected_ns = 1000000000};
+    view->asked.threads.limit = view->granted.threads.limit = 1250;
+    view->asked.host_memory.limit = view->granted.host_memory.limit = 1 << 16;
+    view->granted.memory.limit = 1 << 30;
+    view->granted.time.limit = ALLOWANCE_WHOLE;
     snprintf(view->name, sizeof view->name, "job %u", number);
 }
 

@@ -26,32 +26,32 @@ static void set_reads_every_limit(void **state)
     assert_true(number_of(client, "client") == 5);
     assert_true(number_of(client, "priority") == 3);
     json_decref(answer);
-    assert_true(supervisor.change.memory_limit == UINT64_C(512) << 20);
-    assert_true(supervisor.change.host_limit == 64 << 10);
-    assert_int_equal(supervisor.change.thread_percentage, 0);
+    assert_true(supervisor.change.memory.limit == UINT64_C(512) << 20);
+    assert_true(supervisor.change.host_memory.limit == 64 << 10);
+    assert_true(supervisor.change.threads.limit == ALLOWANCE_UNSET);
     answer = ask("{\"request\":\"set\",\"user\":1000,\"memory\":{\"limit\":\"25%\"}}");
     assert_true(json_is_true(json_object_get(answer, "ok")));
     json_decref(answer);
-    assert_true(supervisor.change.memory_limit == PROTO_UNSET);
-    assert_int_equal(supervisor.change.memory_share, 2500);
-    assert_int_equal(supervisor.change.priority, UINT32_MAX);
+    assert_true(supervisor.change.memory.limit == PROTO_UNSET);
+    assert_int_equal(supervisor.change.part[RESOURCE_MEMORY].limit, 2500);
+    assert_true(supervisor.change.priority == ALLOWANCE_UNSET);
     answer = ask("{\"request\":\"set\",\"client\":5,\"time\":{\"request\":\"0\",\"limit\":\"0.5\"},"
                  "\"memory\":{\"request\":\"12.5%\",\"limit\":\"1G\"},"
                  "\"host_memory\":{\"request\":\"16K\"}}");
     assert_true(json_is_true(json_object_get(answer, "ok")));
     json_decref(answer);
-    assert_int_equal(supervisor.change.time_request, 0);
-    assert_int_equal(supervisor.change.time_limit, 5000);
-    assert_int_equal(supervisor.change.memory_request_share, 1250);
-    assert_true(supervisor.change.memory_request == PROTO_UNSET);
-    assert_true(supervisor.change.memory_limit == UINT64_C(1) << 30);
-    assert_true(supervisor.change.host_request == 16384);
-    assert_true(supervisor.change.host_limit == PROTO_UNSET);
-    assert_int_equal(supervisor.change.thread_request, UINT32_MAX);
+    assert_int_equal(supervisor.change.time.request, 0);
+    assert_int_equal(supervisor.change.time.limit, 5000);
+    assert_int_equal(supervisor.change.part[RESOURCE_MEMORY].request, 1250);
+    assert_true(supervisor.change.memory.request == PROTO_UNSET);
+    assert_true(supervisor.change.memory.limit == UINT64_C(1) << 30);
+    assert_true(supervisor.change.host_memory.request == 16384);
+    assert_true(supervisor.change.host_memory.limit == PROTO_UNSET);
+    assert_true(supervisor.change.threads.request == ALLOWANCE_UNSET);
     answer = ask("{\"request\":\"set\",\"client\":5,\"memory\":{\"request\":\"0%\"}}");
     json_decref(answer);
-    assert_true(supervisor.change.memory_request == 0);
-    assert_int_equal(supervisor.change.memory_request_share, 0);
+    assert_true(supervisor.change.memory.request == 0);
+    assert_true(supervisor.change.part[RESOURCE_MEMORY].request == ALLOWANCE_UNSET);
 }
 
 static void await_settings(size_t count)
@@ -75,10 +75,10 @@ static void set_for_a_user_is_all_or_nothing(void **state)
         skip();
     for (uint32_t i = 5; i < 8; i++)
         add_client(i, true);
-    supervisor.clients[0].thread_request = 1000; /* would take */
-    supervisor.clients[1].thread_request = 9000; /* would give */
-    supervisor.clients[2].thread_request = 5000;
-    supervisor.clients[0].priority = 4;
+    supervisor.clients[0].granted.threads.request = 1000; /* would take */
+    supervisor.clients[1].granted.threads.request = 9000; /* would give */
+    supervisor.clients[2].granted.threads.request = 5000;
+    supervisor.clients[0].granted.priority = 4;
     static const char line[] =
         "{\"request\":\"set\",\"user\":1000,\"threads\":{\"request\":\"50%\"},\"priority\":2}\n";
     int fd = connect_to();
@@ -94,11 +94,11 @@ static void set_for_a_user_is_all_or_nothing(void **state)
     /* The two that were changed are put back as they were. */
     await_settings(5);
     assert_int_equal(supervisor.setting[3].client, 6);
-    assert_int_equal(supervisor.setting[3].change.thread_request, 9000);
+    assert_int_equal(supervisor.setting[3].change.threads.request, 9000);
     assert_int_equal(supervisor.setting[3].change.priority, 0);
-    assert_int_equal(supervisor.setting[3].change.thread_percentage, 0);
+    assert_true(supervisor.setting[3].change.threads.limit == ALLOWANCE_UNSET);
     assert_int_equal(supervisor.setting[4].client, 7);
-    assert_int_equal(supervisor.setting[4].change.thread_request, 5000);
+    assert_int_equal(supervisor.setting[4].change.threads.request, 5000);
     char byte;
     assert_int_equal(recv(fd, &byte, 1, MSG_PEEK), -1);
     answer_setting(3, 0, "");
@@ -149,12 +149,12 @@ static void a_guarantee_without_room_gives_the_first_ones_back(void **state)
         skip();
     add_client(5, true);
     add_client(6, true);
-    supervisor.clients[0].host_request = 77;
+    supervisor.clients[0].granted.host_memory.request = 77;
     refused_with("{\"request\":\"set\",\"user\":1000,\"host_memory\":{\"request\":\"64K\"}}",
                  "out_of_memory", "there is no room for client 6");
     /* What was asked for last is client 5's again. */
-    assert_true(supervisor.change.host_request == 77);
-    assert_true(supervisor.change.host_limit == PROTO_UNSET);
+    assert_true(supervisor.change.host_memory.request == 77);
+    assert_true(supervisor.change.host_memory.limit == PROTO_UNSET);
 }
 
 static void a_gpus_schedule_is_set_and_shown(void **state)
@@ -211,7 +211,7 @@ static void numbers_have_no_tail(void **state)
 {
     (void)state;
     add_client(1, true);
-    supervisor.clients[0].threads_asked = 3333;
+    supervisor.clients[0].asked.threads.limit = 3333;
     supervisor.clients[0].connected_ns = UINT64_C(12345678901234);
     int fd = connect_to();
     static const char line[] = "{\"request\":\"clients\"}\n";
@@ -241,7 +241,7 @@ static void set_waits_for_every_worker(void **state)
     for (int i = 0; i < 100; i++)
         turn();
     assert_int_equal(supervisor.setting_count, 2);
-    assert_int_equal(supervisor.change.thread_percentage, 1250);
+    assert_int_equal(supervisor.change.threads.limit, 1250);
     assert_int_equal(recv(fd, &byte, 1, MSG_PEEK), -1);
     workers_set(0);
     json_t *answer = read_answer(fd);
@@ -293,26 +293,27 @@ static void totals_of_users_and_groups_are_set_and_shown(void **state)
     json_decref(answer);
     assert_false(supervisor.total.owner.group);
     assert_int_equal(supervisor.total.owner.id, 770);
-    assert_true(supervisor.total.change.memory && supervisor.total.change.host);
-    assert_true(supervisor.total.change.memory_limit == PROTO_UNSET);
-    assert_int_equal(supervisor.total.change.memory_share, 2500);
-    assert_true(supervisor.total.change.host_limit == 1 << 20);
+    assert_int_equal(supervisor.total.change.parts,
+                     RESOURCE_BIT(RESOURCE_MEMORY) | RESOURCE_BIT(RESOURCE_HOST_MEMORY));
+    assert_true(supervisor.total.change.limits.memory.limit == PROTO_UNSET);
+    assert_int_equal(supervisor.total.change.limits.part[RESOURCE_MEMORY].limit, 2500);
+    assert_true(supervisor.total.change.limits.host_memory.limit == 1 << 20);
     answer = ask("{\"request\":\"set\",\"group\":9,\"total\":{\"memory\":{\"limit\":\"4G\"}}}");
     assert_true(json_is_true(json_object_get(answer, "ok")));
     assert_null(json_object_get(answer, "clients"));
     assert_true(number_of(json_object_get(answer, "total"), "group") == 9);
     json_decref(answer);
     assert_true(supervisor.total.owner.group);
-    assert_true(supervisor.total.change.memory_limit == UINT64_C(4) << 30);
-    assert_int_equal(supervisor.total.change.memory_share, 0);
-    assert_true(supervisor.total.change.memory && !supervisor.total.change.host);
-    assert_true(supervisor.total.change.host_limit == PROTO_UNSET);
+    assert_true(supervisor.total.change.limits.memory.limit == UINT64_C(4) << 30);
+    assert_true(supervisor.total.change.limits.part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
+    assert_int_equal(supervisor.total.change.parts, RESOURCE_BIT(RESOURCE_MEMORY));
+    assert_true(supervisor.total.change.limits.host_memory.limit == PROTO_UNSET);
     answer = ask("{\"request\":\"set\",\"group\":9,\"total\":{\"host_memory\":{\"limit\":"
                  "\"default\"}}}");
     assert_true(json_is_true(json_object_get(answer, "ok")));
     json_decref(answer);
-    assert_true(!supervisor.total.change.memory && supervisor.total.change.host);
-    assert_true(supervisor.total.change.host_limit == PROTO_UNSET);
+    assert_int_equal(supervisor.total.change.parts, RESOURCE_BIT(RESOURCE_HOST_MEMORY));
+    assert_true(supervisor.total.change.limits.host_memory.limit == PROTO_UNSET);
     answer = ask("{\"request\":\"get\",\"group\":780}");
     assert_true(json_is_true(json_object_get(answer, "ok")));
     json_decref(answer);
@@ -330,7 +331,8 @@ static void totals_of_users_and_groups_are_set_and_shown(void **state)
     assert_non_null(json_object_get(answer, "total"));
     json_decref(answer);
     assert_int_equal(supervisor.total.changes, 3);
-    assert_int_equal(supervisor.change.memory_share, 0); /* no client's own limits */
+    /* No client's own limits. */
+    assert_true(supervisor.change.part[RESOURCE_MEMORY].limit == 0);
 }
 
 static void totals_that_cannot_be_set_are_refused_in_words(void **state)

@@ -4,7 +4,7 @@
 #include "tests/unit/supervisor/fake.h"
 
 static struct fake fake;
-#define nothing grant_change_none
+#define nothing allowance_none
 
 static struct {
     unsigned calls;
@@ -21,12 +21,12 @@ static void take(void *context, uint32_t client, uint32_t error, const char *tex
     snprintf(told.text, sizeof told.text, "%s", text);
 }
 
-static int set(uint32_t client, struct grant_change change)
+static int set(uint32_t client, struct allowance change)
 {
     return change_set(fake.supervisor, client, &change, "a test", take, &told);
 }
 
-static void refused(uint32_t client, struct grant_change change, uint32_t error, const char *word)
+static void refused(uint32_t client, struct allowance change, uint32_t error, const char *word)
 {
     char why[300] = "";
     assert_int_equal(change_check(fake.supervisor, client, &change, why, sizeof why), error);
@@ -52,14 +52,14 @@ static void a_memory_limit_rises_and_falls(void **state)
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     uint32_t client = attached.client;
-    struct grant_change change = nothing;
+    struct allowance change = nothing;
     uint64_t first = fake_alloc(&fake, fd, 16 * MIB);
     fake_alloc_refused(&fake, fd, 1, PROTO_ERROR_OUT_OF_MEMORY, "limit");
-    change.memory_limit = attached.window_bytes;
+    change.memory.limit = attached.window_bytes;
     assert_int_equal(set(client, change), 1);
     assert_int_equal(limits_of(fd).memory_limit, attached.window_bytes);
     /* Lowered below what is in use: that stays, nothing is added. */
-    change.memory_limit = 8 * MIB;
+    change.memory.limit = 8 * MIB;
     assert_int_equal(set(client, change), 1);
     assert_int_equal(fake_usage(&fake, fd).used, 16 * MIB);
     assert_int_equal(fake_usage(&fake, fd).limit, 8 * MIB);
@@ -69,7 +69,7 @@ static void a_memory_limit_rises_and_falls(void **state)
     fake_alloc_refused(&fake, fd, 1, PROTO_ERROR_OUT_OF_MEMORY, "limit");
     /* A share is the device's. */
     change = nothing;
-    change.memory_share = 625;
+    change.part[RESOURCE_MEMORY].limit = 625;
     assert_int_equal(set(client, change), 1);
     assert_int_equal(limits_of(fd).memory_limit, 16 * MIB);
     assert_int_equal(limits_of(fd).host_memory_limit, attached.host_memory_limit);
@@ -83,10 +83,10 @@ static void a_host_limit_holds_for_what_follows(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct grant_change change = nothing;
+    struct allowance change = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
-    change.host_limit = 1 * MIB;
+    change.host_memory.limit = 1 * MIB;
     assert_int_equal(set(attached.client, change), 1);
     struct proto_host_alloc alloc = {.count = 1 * MIB + 1};
     fake_send(&fake, fd, PROTO_HOST_ALLOC, &alloc);
@@ -104,19 +104,19 @@ static void more_than_the_window_or_the_device_is_refused_with_both_numbers(void
 {
     (void)state;
     struct proto_attached attached;
-    struct grant_change change = nothing;
+    struct allowance change = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     char number[32];
-    change.memory_limit = 256 * MIB + 1;
+    change.memory.limit = 256 * MIB + 1;
     refused(attached.client, change, PROTO_ERROR_INVALID_VALUE, "what the device has");
     if (attached.window_bytes < 256 * MIB) {
-        change.memory_limit = attached.window_bytes + 1;
-        snprintf(number, sizeof number, "(%llu bytes)", (unsigned long long)change.memory_limit);
+        change.memory.limit = attached.window_bytes + 1;
+        snprintf(number, sizeof number, "(%llu bytes)", (unsigned long long)change.memory.limit);
         refused(attached.client, change, PROTO_ERROR_INVALID_VALUE, number);
     }
     change = nothing;
-    change.host_limit = attached.window_bytes + 1;
+    change.host_memory.limit = attached.window_bytes + 1;
     snprintf(number, sizeof number, "(%llu bytes)", (unsigned long long)attached.window_bytes);
     refused(attached.client, change, PROTO_ERROR_INVALID_VALUE, number);
     refused(attached.client, change, PROTO_ERROR_INVALID_VALUE, "window");
@@ -132,12 +132,12 @@ static void changes_on_their_way_leave_each_other_alone(void **state)
     (void)state;
     struct proto_attached attached;
     struct proto_worker_limits asked[2];
-    struct grant_change threads = nothing, priority = nothing;
+    struct allowance threads = nothing, priority = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 0, NULL, &attached);
     fake.worker[0].automatic = false;
-    threads.thread_percentage = 2500;
-    threads.memory_limit = 4 * MIB;
+    threads.threads.limit = 2500;
+    threads.memory.limit = 4 * MIB;
     priority.priority = 7;
     assert_int_equal(set(attached.client, threads), 0);
     assert_int_equal(set(attached.client, priority), 0);
@@ -170,13 +170,13 @@ static void what_the_worker_refuses_changes_nothing(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct grant_change change = nothing;
+    struct allowance change = nothing;
     struct proto_failed failed = {.error = PROTO_ERROR_OUT_OF_MEMORY, .text = "no partition"};
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     fake.worker[0].automatic = false;
-    change.thread_percentage = 100;
-    change.memory_limit = 4 * MIB;
+    change.threads.limit = 100;
+    change.memory.limit = 4 * MIB;
     assert_int_equal(set(attached.client, change), 0);
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_FAILED, &failed, NULL, 0);
@@ -196,14 +196,14 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     (void)state;
     struct proto_attached attached;
     struct proto_worker_limits asked;
-    struct grant_change change = nothing;
+    struct allowance change = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     uint32_t client = attached.client;
-    change.thread_request = 3000;
-    change.thread_percentage = 5000;
-    change.time_request = 2500;
-    change.time_limit = 6000;
+    change.threads.request = 3000;
+    change.threads.limit = 5000;
+    change.time.request = 2500;
+    change.time.limit = 6000;
     fake.worker[0].automatic = false;
     assert_int_equal(set(client, change), 0);
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
@@ -215,10 +215,10 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     assert_int_equal(asked.priority, 0);
     /* Held to what is on its way. */
     change = nothing;
-    change.thread_percentage = 2999;
+    change.threads.limit = 2999;
     refused(client, change, PROTO_ERROR_INVALID_VALUE, "threads.request of 30%");
     refused(client, change, PROTO_ERROR_INVALID_VALUE, "threads.limit of 29.99%");
-    change.thread_percentage = 3000;
+    change.threads.limit = 3000;
     char why[300];
     assert_int_equal(change_check(fake.supervisor, client, &change, why, sizeof why), 0);
     fake_answer(&fake.worker[0], &fake.worker[0].message);
@@ -229,13 +229,13 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     assert_int_equal(limits.time_request, 2500);
     assert_int_equal(limits.time_limit, 6000);
     change = nothing;
-    change.time_request = 6001;
+    change.time.request = 6001;
     refused(client, change, PROTO_ERROR_INVALID_VALUE, "time.request of 60.01%");
-    change.time_limit = 7000;
+    change.time.limit = 7000;
     assert_int_equal(change_check(fake.supervisor, client, &change, why, sizeof why), 0);
     /* A request can be taken away again; the rest stays. */
     change = nothing;
-    change.time_request = 0;
+    change.time.request = 0;
     assert_int_equal(set(client, change), 0);
     FAKE_WAIT(&fake, told.calls == 2);
     limits = limits_of(fd);
@@ -251,40 +251,40 @@ static void guarantees_hold_and_come_back(void **state)
 {
     (void)state;
     struct proto_attached a, b;
-    struct grant_change change = nothing;
+    struct allowance change = nothing;
     char why[300];
     begin();
     int first = fake_attach(&fake, 0, 64 * MIB, NULL, &a);
     int second = fake_attach(&fake, 0, 256 * MIB, NULL, &b);
-    change.memory_request = 64 * MIB;
+    change.memory.request = 64 * MIB;
     assert_int_equal(set(a.client, change), 1);
     /* What is guaranteed nobody else can have, be it used or not. */
     uint64_t block = fake_alloc(&fake, second, 192 * MIB);
     fake_alloc_refused(&fake, second, 1 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "");
-    change.memory_request = 65 * MIB;
+    change.memory.request = 65 * MIB;
     refused(a.client, change, PROTO_ERROR_INVALID_VALUE, "memory.request of 65M");
     change = nothing;
-    change.memory_limit = 63 * MIB;
+    change.memory.limit = 63 * MIB;
     refused(a.client, change, PROTO_ERROR_INVALID_VALUE, "memory.limit of 63M");
     /* There is no more to promise, and trying took nothing. */
     change = nothing;
-    change.memory_request = 200 * MIB;
+    change.memory.request = 200 * MIB;
     refused(b.client, change, PROTO_ERROR_INVALID_VALUE, "264M");
     assert_int_equal(set(b.client, change), -ENOSPC);
-    change.memory_request_share = 5000; /* of 256 MiB: what b has already is enough */
+    change.part[RESOURCE_MEMORY].request = 5000; /* of 256 MiB: what b has already is enough */
     assert_int_equal(change_check(fake.supervisor, b.client, &change, why, sizeof why), 0);
     /* Refused with the rest: the guarantee of before stands. */
     fake.worker[0].automatic = false;
     change = nothing;
-    change.memory_request = 16 * MIB;
-    change.thread_request = 9000;
+    change.memory.request = 16 * MIB;
+    change.threads.request = 9000;
     assert_int_equal(set(a.client, change), 0);
     /* Which of two would hold in the end? */
     change = nothing;
-    change.memory_request = 32 * MIB;
+    change.memory.request = 32 * MIB;
     refused(a.client, change, PROTO_ERROR_NOT_READY, "another change of client");
     change = nothing;
-    change.host_request = 1 * MIB;
+    change.host_memory.request = 1 * MIB;
     refused(a.client, change, PROTO_ERROR_NOT_READY, "another change of client");
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     struct proto_failed failed = {.error = PROTO_ERROR_INVALID_VALUE, .text = "140%"};
@@ -293,7 +293,7 @@ static void guarantees_hold_and_come_back(void **state)
     fake.worker[0].automatic = true;
     fake_alloc_refused(&fake, second, 1 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "");
     change = nothing;
-    change.memory_request = 0;
+    change.memory.request = 0;
     assert_int_equal(set(a.client, change), 1);
     fake_alloc(&fake, second, 64 * MIB);
     fake_free(&fake, second, block);
@@ -314,7 +314,7 @@ static void changes_are_undone_before_a_reload_goes_on(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct grant_change change = nothing;
+    struct allowance change = nothing;
     char text[300];
     bool over = false;
     begin();
@@ -350,7 +350,7 @@ static void a_refusals_arithmetic_comes_through_whole(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct grant_change change = nothing;
+    struct allowance change = nothing;
     struct proto_failed failed = {.error = PROTO_ERROR_INVALID_VALUE};
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
@@ -358,7 +358,7 @@ static void a_refusals_arithmetic_comes_through_whole(void **state)
     memset(failed.text, 'x', sizeof failed.text - 1);
     memcpy(failed.text + sizeof failed.text - 5, "140%", 4);
     fake.worker[0].automatic = false;
-    change.thread_request = 9000;
+    change.threads.request = 9000;
     assert_int_equal(set(attached.client, change), 0);
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_FAILED, &failed, NULL, 0);
@@ -375,7 +375,7 @@ static void who_leaves_meanwhile_is_told_of_once(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct grant_change change = nothing;
+    struct allowance change = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     fake.worker[0].automatic = false;
@@ -399,11 +399,11 @@ static void a_worker_that_dies_ends_the_change(void **state)
 {
     (void)state;
     struct proto_attached attached;
-    struct grant_change change = nothing;
+    struct allowance change = nothing;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     fake.worker[0].automatic = false;
-    change.thread_percentage = 5000;
+    change.threads.limit = 5000;
     assert_int_equal(set(attached.client, change), 0);
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     fake_kill_worker(&fake, 0);

@@ -64,14 +64,10 @@ static void nothing_said_limits_nothing(void **state)
         "clients:\ngpus:\nprofiles:\nrules:\nusers:\ngroups:\nsharing:\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct config *config = accept(texts[i]);
-        struct config_limits limits;
+        struct allowance limits;
         struct config_who who = {.identified = false, .name = "", .profile = ""};
         assert_int_equal(config_rules_choose(config, 1, &who, &limits), 0);
-        assert_true(limits.memory == PROTO_UNSET && limits.host_memory == PROTO_UNSET);
-        assert_true(!limits.memory_share && !limits.threads && !limits.time && !limits.priority);
-        assert_true(limits.memory_request == PROTO_UNSET && limits.host_request == PROTO_UNSET);
-        assert_true(limits.thread_request == CONFIG_UNSAID && limits.time_request == CONFIG_UNSAID);
-        assert_true(limits.memory_request_share == CONFIG_UNSAID);
+        assert_true(allowance_equal(&limits, &allowance_none));
         assert_int_equal(config->schedules[1].mode, SCHEDULE_CONCURRENT);
         assert_int_equal(config->schedule_parts[1], 0);
         assert_false(config_rules_total(config->users, config->user_count, 0, &limits));
@@ -295,16 +291,16 @@ static void nvidias_block_is_a_spelling(void **state)
     struct config *config = accept("sharing:\n  mps:\n    renameByDefault: false\n    resources:\n"
                                    "      - {name: nvidia.com/gpu, replicas: 3, devices: all}\n"
                                    "clients: {threads: {limit: 20%}}\n");
-    assert_int_equal(config->ceilings[1].memory_share, 3333);
-    assert_int_equal(config->ceilings[1].threads, 2000);
+    assert_int_equal(config->ceilings[1].part[RESOURCE_MEMORY].limit, 3333);
+    assert_int_equal(config->ceilings[1].threads.limit, 2000);
     assert_int_equal(config->schedules[0].mode, SCHEDULE_CONCURRENT);
     config_free(config);
     config = accept("gpus: [{gpu: 1, mode: turns}, {gpu: 0, lease: short}]\n"
                     "sharing: {timeSlicing: {failRequestsGreaterThanOne: false,\n"
                     "  resources: [{name: nvidia.com/gpu, replicas: 10}]}}\n");
-    assert_int_equal(config->ceilings[0].memory_share, 0);
-    assert_int_equal(config->ceilings[0].threads, 0);
-    assert_int_equal(config->ceilings[0].time_request, CONFIG_UNSAID);
+    assert_true(config->ceilings[0].part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
+    assert_true(config->ceilings[0].threads.limit == ALLOWANCE_UNSET);
+    assert_int_equal(config->ceilings[0].time.request, ALLOWANCE_UNSET);
     assert_int_equal(config->schedules[0].mode, SCHEDULE_FAIR);
     assert_int_equal(config->schedules[0].lease_ns, 10000000);
     assert_int_equal(config->schedule_parts[0], SCHEDULE_MODE | SCHEDULE_LEASE);
@@ -344,26 +340,26 @@ static void what_nvidias_block_asks_in_vain_is_refused(void **state)
 static void totals_are_of_users_and_groups(void **state)
 {
     (void)state;
-    struct config_limits limits;
+    struct allowance limits;
     struct config *config = accept("users:\n  - {uid: 1000-1999, memory: {limit: 8G}}\n"
                                    "  - {uid: [5, 1001], memory: {limit: 50%},\n"
                                    "     host_memory: {limit: 1G}}\n"
                                    "groups:\n  - {host_memory: {limit: 2G}}\n"
                                    "  - {gid: 100, host_memory: {limit: 4G}}\n");
     assert_true(config_rules_total(config->users, config->user_count, 1000, &limits));
-    assert_int_equal(limits.memory, UINT64_C(8) << 30);
-    assert_int_equal(limits.memory_share, 0);
-    assert_true(limits.host_memory == PROTO_UNSET);
+    assert_int_equal(limits.memory.limit, UINT64_C(8) << 30);
+    assert_true(limits.part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
+    assert_true(limits.host_memory.limit == PROTO_UNSET);
     assert_true(config_rules_total(config->users, config->user_count, 1001, &limits));
-    assert_int_equal(limits.memory, UINT64_C(8) << 30);
-    assert_int_equal(limits.memory_share, 5000);
-    assert_int_equal(limits.host_memory, 1 << 30);
+    assert_int_equal(limits.memory.limit, UINT64_C(8) << 30);
+    assert_int_equal(limits.part[RESOURCE_MEMORY].limit, 5000);
+    assert_int_equal(limits.host_memory.limit, 1 << 30);
     assert_false(config_rules_total(config->users, config->user_count, 999, &limits));
     /* Who is not known is in every range. */
     assert_true(config_rules_total(config->users, config->user_count, CONFIG_ID_UNKNOWN, &limits));
-    assert_int_equal(limits.host_memory, 1 << 30);
+    assert_int_equal(limits.host_memory.limit, 1 << 30);
     assert_true(config_rules_total(config->groups, config->group_count, 7, &limits));
-    assert_int_equal(limits.host_memory, UINT64_C(2) << 30);
+    assert_int_equal(limits.host_memory.limit, UINT64_C(2) << 30);
     config_free(config);
     refused("users:\n  - uid: alice\n", 2, "uid must be a number");
     refused("groups:\n  - gid: []\n", 2, "empty list");
@@ -384,10 +380,10 @@ static void gpus_are_numbers_or_uuids(void **state)
     refused("gpus:\n  - gpu: [0]\n", 2, "gpu must be");
     struct config *config = accept("gpus:\n  - {gpu: GPU-2f9e, memory: {limit: 2G}}\n"
                                    "  - {gpu: 0, threads: {limit: 0.5}}\n");
-    assert_int_equal(config->ceilings[1].memory, UINT64_C(2) << 30);
-    assert_int_equal(config->ceilings[1].threads, 0);
-    assert_int_equal(config->ceilings[0].threads, 5000);
-    assert_true(config->ceilings[0].memory == PROTO_UNSET);
+    assert_int_equal(config->ceilings[1].memory.limit, UINT64_C(2) << 30);
+    assert_true(config->ceilings[1].threads.limit == ALLOWANCE_UNSET);
+    assert_int_equal(config->ceilings[0].threads.limit, 5000);
+    assert_true(config->ceilings[0].memory.limit == PROTO_UNSET);
     config_free(config);
 }
 
@@ -457,10 +453,10 @@ static const char rules_text[] = "clients:\n"
                                  "  quarter: {replicas: 4}\n"
                                  "  third: {fraction: 33.33%}\n";
 
-static struct config_limits chosen(const struct config_who *who, uint32_t device)
+static struct allowance chosen(const struct config_who *who, uint32_t device)
 {
     struct config *config = accept(rules_text);
-    struct config_limits limits;
+    struct allowance limits;
     assert_int_equal(config->time_line, 17);
     assert_int_equal(config_rules_choose(config, device, who, &limits), 0);
     config_free(config);
@@ -483,22 +479,22 @@ static void rules_choose_by_identity(void **state)
 {
     (void)state;
     struct config_who who = somebody(0);
-    assert_int_equal(chosen(&who, 0).threads, 8000);
-    assert_true(chosen(&who, 0).memory == PROTO_UNSET);
-    assert_int_equal(chosen(&who, 1).memory, UINT64_C(3) << 30);
+    assert_int_equal(chosen(&who, 0).threads.limit, 8000);
+    assert_true(chosen(&who, 0).memory.limit == PROTO_UNSET);
+    assert_int_equal(chosen(&who, 1).memory.limit, UINT64_C(3) << 30);
     static const struct {
         uint32_t uid, threads;
     } users[] = {{4, 8000},    {5, 4000},    {6, 8000},   {999, 8000},
                  {1000, 4000}, {1999, 4000}, {2000, 8000}};
     for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
         who = somebody(users[i].uid);
-        assert_int_equal(chosen(&who, 0).threads, users[i].threads);
+        assert_int_equal(chosen(&who, 0).threads.limit, users[i].threads);
     }
     /* A member of the group that is excepted, as its second group. */
     static const uint32_t gids[] = {100, 4000};
     who = somebody(1000);
     who.gids = gids;
-    assert_int_equal(chosen(&who, 0).threads, 8000);
+    assert_int_equal(chosen(&who, 0).threads.limit, 8000);
 }
 
 static void rules_choose_by_cgroup_and_name(void **state)
@@ -506,21 +502,21 @@ static void rules_choose_by_cgroup_and_name(void **state)
     (void)state;
     struct config_who who = somebody(0);
     who.cgroup = "/batch.slice/job.service";
-    assert_int_equal(chosen(&who, 0).threads, 1000);
+    assert_int_equal(chosen(&who, 0).threads.limit, 1000);
     assert_int_equal(chosen(&who, 0).priority, 7);
     who.cgroup = "/batch.slice2";
-    assert_int_equal(chosen(&who, 0).threads, 8000);
+    assert_int_equal(chosen(&who, 0).threads.limit, 8000);
     /* A rule fits who fits all of it. */
     who = somebody(1001);
     who.name = "nb-1";
-    assert_int_equal(chosen(&who, 0).memory_share, 5000);
-    assert_int_equal(chosen(&who, 0).host_memory, 1 << 20);
-    assert_int_equal(chosen(&who, 0).threads, 4000);
+    assert_int_equal(chosen(&who, 0).part[RESOURCE_MEMORY].limit, 5000);
+    assert_int_equal(chosen(&who, 0).host_memory.limit, 1 << 20);
+    assert_int_equal(chosen(&who, 0).threads.limit, 4000);
     who.uid = 1002;
-    assert_int_equal(chosen(&who, 0).memory_share, 0);
+    assert_true(chosen(&who, 0).part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
     who.uid = 1001;
     who.name = "nb";
-    assert_int_equal(chosen(&who, 0).memory_share, 0);
+    assert_true(chosen(&who, 0).part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
 }
 
 static void profiles_asked_for_tighten_too(void **state)
@@ -528,14 +524,14 @@ static void profiles_asked_for_tighten_too(void **state)
     (void)state;
     struct config_who who = somebody(1000);
     who.profile = "quarter";
-    assert_int_equal(chosen(&who, 0).threads, 2500);
-    assert_int_equal(chosen(&who, 0).memory_share, 2500);
+    assert_int_equal(chosen(&who, 0).threads.limit, 2500);
+    assert_int_equal(chosen(&who, 0).part[RESOURCE_MEMORY].limit, 2500);
     /* The rule's own 40 % is stricter than none. */
     who.profile = "third";
-    assert_int_equal(chosen(&who, 0).threads, 4000);
-    assert_int_equal(chosen(&who, 0).memory_share, 3333);
+    assert_int_equal(chosen(&who, 0).threads.limit, 4000);
+    assert_int_equal(chosen(&who, 0).part[RESOURCE_MEMORY].limit, 3333);
     struct config *config = accept(rules_text);
-    struct config_limits limits;
+    struct allowance limits;
     who.profile = "lo";
     assert_int_equal(config_rules_choose(config, 0, &who, &limits), -ENOENT);
     config_free(config);
@@ -556,14 +552,14 @@ static void the_strictest_of_rules_holds_in_any_order(void **state)
         const int *order = orders[i];
         char text[1000];
         struct config_who who = somebody(1);
-        struct config_limits limits;
+        struct allowance limits;
         snprintf(text, sizeof text, "rules:\n%s%s%s", rules[order[0]], rules[order[1]],
                  rules[order[2]]);
         struct config *config = accept(text);
         assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-        assert_int_equal(limits.threads, 1000);
-        assert_int_equal(limits.memory, UINT64_C(1) << 30);
-        assert_int_equal(limits.host_memory, 1 << 20);
+        assert_int_equal(limits.threads.limit, 1000);
+        assert_int_equal(limits.memory.limit, UINT64_C(1) << 30);
+        assert_int_equal(limits.host_memory.limit, 1 << 20);
         assert_int_equal(limits.priority, 9);
         config_free(config);
     }
@@ -575,7 +571,7 @@ static void every_key_arrives(void **state)
     (void)state;
 #define AT(field, value)                                                                           \
     {                                                                                              \
-        offsetof(struct config_limits, field), sizeof(((struct config_limits *)0)->field), value   \
+        offsetof(struct allowance, field), sizeof(((struct allowance *)0)->field), value           \
     }
     static const struct {
         const char *text;
@@ -584,24 +580,25 @@ static void every_key_arrives(void **state)
             uint64_t value;
         } set[2];
     } keys[] = {
-        {"threads: {limit: 12.5%}", {AT(threads, 1250)}},
-        {"threads: {request: 12.5%}", {AT(thread_request, 1250)}},
-        {"threads: {request: 0}", {AT(thread_request, 0)}},
-        {"threads: {request: 0.1, limit: 0.2}", {AT(thread_request, 1000), AT(threads, 2000)}},
-        {"time: {limit: 30%}", {AT(time, 3000)}},
-        {"time: {request: 30%}", {AT(time_request, 3000)}},
-        {"time: {request: 0%}", {AT(time_request, 0)}},
-        {"time: {}", {AT(time, 0)}},
-        {"memory: {limit: 3M}", {AT(memory, 3 << 20)}},
-        {"memory: {limit: 3%}", {AT(memory_share, 300)}},
-        {"memory: {request: 3M}", {AT(memory_request, 3 << 20)}},
-        {"memory: {request: 0.03}", {AT(memory_request_share, 300)}},
-        {"memory: {request: 0}", {AT(memory_request_share, 0)}},
-        {"host_memory: {limit: 1G}", {AT(host_memory, 1 << 30)}},
-        {"host_memory: {request: 1G}", {AT(host_request, 1 << 30)}},
-        {"host_memory: {request: 0}", {AT(host_request, 0)}},
-        {"fraction: 0.25", {AT(memory_share, 2500), AT(time_request, 2500)}},
-        {"replicas: 7", {AT(memory_share, 1428), AT(threads, 1428)}},
+        {"threads: {limit: 12.5%}", {AT(threads.limit, 1250)}},
+        {"threads: {request: 12.5%}", {AT(threads.request, 1250)}},
+        {"threads: {request: 0}", {AT(threads.request, 0)}},
+        {"threads: {request: 0.1, limit: 0.2}",
+         {AT(threads.request, 1000), AT(threads.limit, 2000)}},
+        {"time: {limit: 30%}", {AT(time.limit, 3000)}},
+        {"time: {request: 30%}", {AT(time.request, 3000)}},
+        {"time: {request: 0%}", {AT(time.request, 0)}},
+        {"time: {}", {{0}}},
+        {"memory: {limit: 3M}", {AT(memory.limit, 3 << 20)}},
+        {"memory: {limit: 3%}", {AT(part[RESOURCE_MEMORY].limit, 300)}},
+        {"memory: {request: 3M}", {AT(memory.request, 3 << 20)}},
+        {"memory: {request: 0.03}", {AT(part[RESOURCE_MEMORY].request, 300)}},
+        {"memory: {request: 0}", {AT(memory.request, 0)}},
+        {"host_memory: {limit: 1G}", {AT(host_memory.limit, 1 << 30)}},
+        {"host_memory: {request: 1G}", {AT(host_memory.request, 1 << 30)}},
+        {"host_memory: {request: 0}", {AT(host_memory.request, 0)}},
+        {"fraction: 0.25", {AT(part[RESOURCE_MEMORY].limit, 2500), AT(time.request, 2500)}},
+        {"replicas: 7", {AT(part[RESOURCE_MEMORY].limit, 1428), AT(threads.limit, 1428)}},
         {"priority: 9", {AT(priority, 9)}},
     };
 #undef AT
@@ -611,17 +608,17 @@ static void every_key_arrives(void **state)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         for (size_t b = 0; b < 4; b++) {
             char text[128];
-            struct config_limits limits;
+            struct allowance limits;
             snprintf(text, sizeof text, blocks[b], keys[i].text);
             struct config *config = accept(text);
             who.profile = b == 3 ? "p" : "";
             assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-            struct config_limits wanted = config_limits_none;
+            struct allowance wanted = allowance_none;
             /* Little-endian: the low bytes come first. */
             for (size_t n = 0; n < 2; n++)
                 memcpy((char *)&wanted + keys[i].set[n].at, &keys[i].set[n].value,
                        keys[i].set[n].bytes);
-            if (memcmp(&limits, &wanted, offsetof(struct config_limits, priority) + 4))
+            if (!allowance_equal(&limits, &wanted))
                 fail_msg("%s", text);
             config_free(config);
         }
@@ -631,7 +628,7 @@ static void every_key_arrives(void **state)
 static void of_requests_the_least_holds(void **state)
 {
     (void)state;
-    struct config_limits limits;
+    struct allowance limits;
     struct config *config =
         accept("clients: {threads: {request: 40%}}\n"
                "rules:\n  - match: {uid: 5}\n    threads: {request: 30%}\n"
@@ -641,25 +638,25 @@ static void of_requests_the_least_holds(void **state)
     struct config_who who = somebody(6);
     who.cgroup = "/a/b";
     assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-    assert_int_equal(limits.thread_request, 4000);
-    assert_int_equal(limits.time_request, 0);
+    assert_int_equal(limits.threads.request, 4000);
+    assert_int_equal(limits.time.request, 0);
     who.uid = 5;
     assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-    assert_int_equal(limits.thread_request, 3000);
-    assert_int_equal(limits.time_request, 2000);
+    assert_int_equal(limits.threads.request, 3000);
+    assert_int_equal(limits.time.request, 2000);
     who.profile = "p";
     assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-    assert_int_equal(limits.thread_request, 3000);
-    assert_int_equal(limits.time_request, 900);
+    assert_int_equal(limits.threads.request, 3000);
+    assert_int_equal(limits.time.request, 900);
     /* What may not be meant for it gives it nothing. */
     who = somebody(5);
     who.cgroup = NULL;
     assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-    assert_int_equal(limits.thread_request, 3000);
-    assert_int_equal(limits.time_request, 0);
+    assert_int_equal(limits.threads.request, 3000);
+    assert_int_equal(limits.time.request, 0);
     who.identified = false;
     assert_int_equal(config_rules_choose(config, 0, &who, &limits), 0);
-    assert_int_equal(limits.thread_request, 0);
+    assert_int_equal(limits.threads.request, 0);
     config_free(config);
 }
 
@@ -668,18 +665,18 @@ static void who_is_not_known_gets_the_strictest(void **state)
     (void)state;
     struct config_who who = somebody(0);
     who.identified = false;
-    struct config_limits limits = chosen(&who, 0);
-    assert_int_equal(limits.threads, 1000);
+    struct allowance limits = chosen(&who, 0);
+    assert_int_equal(limits.threads.limit, 1000);
     assert_int_equal(limits.priority, 7);
-    assert_int_equal(limits.memory_share, 5000);
-    assert_int_equal(limits.host_memory, 1 << 20);
+    assert_int_equal(limits.part[RESOURCE_MEMORY].limit, 5000);
+    assert_int_equal(limits.host_memory.limit, 1 << 20);
     /* A control group that can't be read fits every pattern, groups that can't except nobody. */
     who = somebody(1000);
     who.cgroup = NULL;
-    assert_int_equal(chosen(&who, 0).threads, 1000);
+    assert_int_equal(chosen(&who, 0).threads.limit, 1000);
     who = somebody(1000);
     who.gids = NULL;
-    assert_int_equal(chosen(&who, 0).threads, 4000);
+    assert_int_equal(chosen(&who, 0).threads.limit, 4000);
 }
 
 static void patterns(void **state)

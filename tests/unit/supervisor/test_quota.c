@@ -342,10 +342,10 @@ static void a_kept_descriptor_is_charged_until_it_is_closed(void **state)
     quota_close(&fds);
 }
 
-static struct admission admit(struct config_limits limits)
+static struct admission admit(struct allowance limits)
 {
-    struct admission admission = {.limits = config_limits_none};
-    config_limits_tighten(&admission.limits, &limits);
+    struct admission admission = {.limits = allowance_none};
+    allowance_tighten(&admission.limits, &limits);
     return admission;
 }
 
@@ -353,170 +353,172 @@ static void a_wish_can_only_tighten(void **state)
 {
     (void)state;
     struct proto_device_info device = {.memory = 1000 * MIB};
-    struct config_limits limits = config_limits_none;
-    limits.memory = 300 * MIB;
-    limits.host_memory = 40 * MIB;
-    limits.threads = 5000;
+    struct allowance limits = allowance_none;
+    limits.memory.limit = 300 * MIB;
+    limits.host_memory.limit = 40 * MIB;
+    limits.threads.limit = 5000;
     limits.priority = 1;
     struct admission server = admit(limits);
-    struct proto_attach wish = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct allowance wish = allowance_none;
     struct grant grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_limit, 300 * MIB);
-    assert_int_equal(grant.host_limit, 40 * MIB);
-    assert_int_equal(grant.thread_percentage, 5000);
-    assert_int_equal(grant.priority, 1);
+    assert_int_equal(grant.allowance.memory.limit, 300 * MIB);
+    assert_int_equal(grant.allowance.host_memory.limit, 40 * MIB);
+    assert_int_equal(grant.allowance.threads.limit, 5000);
+    assert_int_equal(grant.allowance.priority, 1);
     assert_int_equal(grant.window_bytes, 1024 * MIB);
-    wish = (struct proto_attach){.memory_limit = 100 * MIB,
-                                 .host_memory_limit = 50 * MIB,
-                                 .thread_percentage = 2500,
-                                 .priority = 3};
+    wish = allowance_none;
+    wish.memory.limit = 100 * MIB;
+    wish.host_memory.limit = 50 * MIB;
+    wish.threads.limit = 2500;
+    wish.priority = 3;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_limit, 100 * MIB);
-    assert_int_equal(grant.host_limit, 40 * MIB);
-    assert_int_equal(grant.thread_percentage, 2500);
-    assert_int_equal(grant.priority, 3);
+    assert_int_equal(grant.allowance.memory.limit, 100 * MIB);
+    assert_int_equal(grant.allowance.host_memory.limit, 40 * MIB);
+    assert_int_equal(grant.allowance.threads.limit, 2500);
+    assert_int_equal(grant.allowance.priority, 3);
     assert_int_equal(grant.window_bytes, 256 * MIB);
-    limits = config_limits_none;
-    limits.host_memory = 5000 * MIB;
+    limits = allowance_none;
+    limits.host_memory.limit = 5000 * MIB;
     server = admit(limits);
-    wish = (struct proto_attach){.memory_limit = UINT64_MAX - 1,
-                                 .host_memory_limit = UINT64_MAX - 1,
-                                 .thread_percentage = 10000};
+    wish = allowance_none;
+    wish.memory.limit = wish.host_memory.limit = UINT64_MAX - 1;
+    wish.threads.limit = 10000;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_limit, 1000 * MIB);
+    assert_int_equal(grant.allowance.memory.limit, 1000 * MIB);
     assert_int_equal(grant.window_bytes, 1024 * MIB);
-    assert_int_equal(grant.host_limit, 1024 * MIB); /* no more than there are addresses */
-    assert_int_equal(grant.thread_percentage, 10000);
+    assert_int_equal(grant.allowance.host_memory.limit,
+                     1024 * MIB); /* no more than there are addresses */
+    assert_int_equal(grant.allowance.threads.limit, 10000);
     server.max_window = 512 * MIB;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_limit, 512 * MIB);
+    assert_int_equal(grant.allowance.memory.limit, 512 * MIB);
     /* A share of the device, rounded down. */
     device.memory = 1000 * MIB + 1;
-    server.limits.memory_share = 3333;
+    server.limits.part[RESOURCE_MEMORY].limit = 3333;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_limit, (1000 * MIB + 1) * 3333 / 10000);
+    assert_int_equal(grant.allowance.memory.limit, (1000 * MIB + 1) * 3333 / 10000);
 }
 
 static void a_request_is_given_or_asked_for_and_lowered_by_what_is_given(void **state)
 {
     (void)state;
     struct proto_device_info device = {.memory = 1000 * MIB};
-    struct proto_attach wish = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
-    struct admission server = admit(config_limits_none);
+    struct allowance wish = allowance_none;
+    struct admission server = admit(allowance_none);
     struct grant grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.thread_request, 0);
-    assert_int_equal(grant.time_request, 0);
-    assert_int_equal(grant.time_limit, 10000);
-    assert_int_equal(grant.memory_request, 0);
+    assert_int_equal(grant.allowance.threads.request, 0);
+    assert_int_equal(grant.allowance.time.request, 0);
+    assert_int_equal(grant.allowance.time.limit, 10000);
+    assert_int_equal(grant.allowance.memory.request, 0);
     /* Nobody says anything of it but the client. */
-    wish.thread_request = 3000;
-    wish.time_request = 2000;
-    wish.time_limit = 6000;
+    wish.threads.request = 3000;
+    wish.time.request = 2000;
+    wish.time.limit = 6000;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.thread_request, 3000);
-    assert_int_equal(grant.time_request, 2000);
-    assert_int_equal(grant.time_limit, 6000);
+    assert_int_equal(grant.allowance.threads.request, 3000);
+    assert_int_equal(grant.allowance.time.request, 2000);
+    assert_int_equal(grant.allowance.time.limit, 6000);
     /* What is given lowers it, and need not be asked for. */
-    server.limits.thread_request = 2500;
-    server.limits.time_request = 4000;
-    server.limits.time = 5000;
+    server.limits.threads.request = 2500;
+    server.limits.time.request = 4000;
+    server.limits.time.limit = 5000;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.thread_request, 2500);
-    assert_int_equal(grant.time_request, 2000);
-    assert_int_equal(grant.time_limit, 5000);
-    wish.thread_request = wish.time_request = 0;
+    assert_int_equal(grant.allowance.threads.request, 2500);
+    assert_int_equal(grant.allowance.time.request, 2000);
+    assert_int_equal(grant.allowance.time.limit, 5000);
+    wish.threads.request = wish.time.request = ALLOWANCE_UNSET;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.thread_request, 2500);
-    assert_int_equal(grant.time_request, 4000);
+    assert_int_equal(grant.allowance.threads.request, 2500);
+    assert_int_equal(grant.allowance.time.request, 4000);
     /* Never above the limit. */
-    wish.thread_percentage = 1000;
-    wish.time_limit = 700;
+    wish.threads.limit = 1000;
+    wish.time.limit = 700;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.thread_request, 1000);
-    assert_int_equal(grant.time_request, 700);
+    assert_int_equal(grant.allowance.threads.request, 1000);
+    assert_int_equal(grant.allowance.time.request, 700);
     /* Nothing may be reserved. */
-    server.limits.thread_request = server.limits.time_request = 0;
-    wish.thread_request = wish.time_request = 700;
+    server.limits.threads.request = server.limits.time.request = 0;
+    wish.threads.request = wish.time.request = 700;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.thread_request, 0);
-    assert_int_equal(grant.time_request, 0);
+    assert_int_equal(grant.allowance.threads.request, 0);
+    assert_int_equal(grant.allowance.time.request, 0);
     /* Memory: the smaller of size and share, and the limit. */
-    server.limits.memory_request = 600 * MIB;
-    server.limits.host_request = 30 * MIB;
+    server.limits.memory.request = 600 * MIB;
+    server.limits.host_memory.request = 30 * MIB;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_request, 600 * MIB);
-    assert_int_equal(grant.host_request, 30 * MIB);
-    server.limits.memory_request_share = 5000;
+    assert_int_equal(grant.allowance.memory.request, 600 * MIB);
+    assert_int_equal(grant.allowance.host_memory.request, 30 * MIB);
+    server.limits.part[RESOURCE_MEMORY].request = 5000;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_request, 500 * MIB);
-    wish.memory_limit = 100 * MIB;
-    wish.host_memory_limit = 10 * MIB;
+    assert_int_equal(grant.allowance.memory.request, 500 * MIB);
+    wish.memory.limit = 100 * MIB;
+    wish.host_memory.limit = 10 * MIB;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_request, 100 * MIB);
-    assert_int_equal(grant.host_request, 10 * MIB);
+    assert_int_equal(grant.allowance.memory.request, 100 * MIB);
+    assert_int_equal(grant.allowance.host_memory.request, 10 * MIB);
     /* A client may ask for less, */
-    wish.memory_request = 99 * MIB;
-    wish.host_memory_request = 9 * MIB;
+    wish.memory.request = 99 * MIB;
+    wish.host_memory.request = 9 * MIB;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_request, 99 * MIB);
-    assert_int_equal(grant.host_request, 9 * MIB);
+    assert_int_equal(grant.allowance.memory.request, 99 * MIB);
+    assert_int_equal(grant.allowance.host_memory.request, 9 * MIB);
     /* for as much as it may have where nobody says anything of it, */
-    server.limits = config_limits_none;
-    wish.memory_request = 101 * MIB;
+    server.limits = allowance_none;
+    wish.memory.request = 101 * MIB;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_request, 100 * MIB);
-    assert_int_equal(grant.host_request, 9 * MIB);
+    assert_int_equal(grant.allowance.memory.request, 100 * MIB);
+    assert_int_equal(grant.allowance.host_memory.request, 9 * MIB);
     /* and gets nothing where nothing may be reserved. */
-    server.limits.memory_request_share = 0;
-    server.limits.host_request = 0;
+    server.limits.part[RESOURCE_MEMORY].request = 0;
+    server.limits.host_memory.request = 0;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_request, 0);
-    assert_int_equal(grant.host_request, 0);
+    assert_int_equal(grant.allowance.memory.request, 0);
+    assert_int_equal(grant.allowance.host_memory.request, 0);
 }
 
 /* The product of an exbibyte with a share does not fit 64 bits. */
 static void a_share_of_a_device_is_rounded_down(void **state)
 {
     (void)state;
-    struct proto_attach wish = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
-    struct admission server = admit(config_limits_none);
+    struct allowance wish = allowance_none;
+    struct admission server = admit(allowance_none);
     struct proto_device_info device = {.memory = 10001};
     server.max_window = UINT64_C(1) << 62;
-    server.limits.memory_share = 3333;
+    server.limits.part[RESOURCE_MEMORY].limit = 3333;
     struct grant grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_limit, 3333); /* and 3333 ten thousandths */
+    assert_int_equal(grant.allowance.memory.limit, 3333); /* and 3333 ten thousandths */
     device.memory = UINT64_C(1) << 60;
     grant = admission_grant(&server, &device, &wish);
-    assert_int_equal(grant.memory_limit, (UINT64_C(1) << 60) / 10000 * 3333 +
-                                             (UINT64_C(1) << 60) % 10000 * 3333 / 10000);
+    assert_int_equal(grant.allowance.memory.limit, (UINT64_C(1) << 60) / 10000 * 3333 +
+                                                       (UINT64_C(1) << 60) % 10000 * 3333 / 10000);
 }
 
 static void what_holds_already_is_not_loosened(void **state)
 {
     (void)state;
-    struct config_limits server = config_limits_none, looser = server, stricter = server;
-    server.memory = server.memory_request = 100;
-    server.host_memory = server.host_request = 200;
-    server.memory_share = server.memory_request_share = 900;
-    server.threads = server.thread_request = 1000;
-    server.time = server.time_request = 300;
+    struct allowance server = allowance_none, looser = server, stricter = server;
+    server.memory.limit = server.memory.request = 100;
+    server.host_memory.limit = server.host_memory.request = 200;
+    server.part[RESOURCE_MEMORY].limit = server.part[RESOURCE_MEMORY].request = 900;
+    server.threads.limit = server.threads.request = 1000;
+    server.time.limit = server.time.request = 300;
     server.priority = 5;
-    looser.memory = looser.memory_request = 101;
-    looser.host_memory = looser.host_request = 201;
-    looser.memory_share = looser.memory_request_share = 901;
-    looser.threads = looser.thread_request = 1001;
-    looser.time = looser.time_request = 301;
+    looser.memory.limit = looser.memory.request = 101;
+    looser.host_memory.limit = looser.host_memory.request = 201;
+    looser.part[RESOURCE_MEMORY].limit = looser.part[RESOURCE_MEMORY].request = 901;
+    looser.threads.limit = looser.threads.request = 1001;
+    looser.time.limit = looser.time.request = 301;
     looser.priority = 4;
-    const struct config_limits before = server;
-    config_limits_tighten(&server, &looser);
-    config_limits_tighten(&server, &config_limits_none);
-    assert_memory_equal(&server, &before, offsetof(struct config_limits, priority) + 4);
+    const struct allowance before = server;
+    allowance_tighten(&server, &looser);
+    allowance_tighten(&server, &allowance_none);
+    assert_true(allowance_equal(&server, &before));
     /* Each is taken where it is stricter, and from nothing. */
-    stricter = config_limits_none;
-    config_limits_tighten(&stricter, &server);
-    assert_memory_equal(&stricter, &before, offsetof(struct config_limits, priority) + 4);
-    config_limits_tighten(&looser, &server);
-    assert_memory_equal(&looser, &before, offsetof(struct config_limits, priority) + 4);
+    stricter = allowance_none;
+    allowance_tighten(&stricter, &server);
+    assert_true(allowance_equal(&stricter, &before));
+    allowance_tighten(&looser, &server);
+    assert_true(allowance_equal(&looser, &before));
 }
 
 int main(void)

@@ -108,9 +108,9 @@ static void told(void *context, uint32_t client, uint32_t error, const char *tex
 /* As an administrator does by hand. */
 static void set_request(uint32_t client, uint32_t request)
 {
-    struct grant_change change = grant_change_none;
+    struct allowance change = allowance_none;
     bool done = false;
-    change.thread_request = request;
+    change.threads.request = request;
     assert_int_equal(change_set(fake.supervisor, client, &change, "a test", told, &done), 0);
     FAKE_WAIT(&fake, done);
 }
@@ -255,7 +255,7 @@ static void who_attaches_after_a_refusal_has_the_old_grant(void **state)
     assert_int_equal(
         fake_reload_begin(&fake, "clients: {threads: {limit: 30%}, priority: 4}\n", &reload), 0);
     int late = attach("late");
-    struct grant_change change = grant_change_none;
+    struct allowance change = allowance_none;
     char why[200];
     change.priority = 1;
     assert_int_equal(change_check(fake.supervisor, 1, &change, why, sizeof why),
@@ -330,7 +330,7 @@ static void a_worker_that_dies_meanwhile_refuses_it(void **state)
     assert_int_not_equal(reload.error, 0);
     assert_int_equal(fake.worker[1].schedule.mode, SCHEDULE_CONCURRENT);
     assert_int_equal(fake.supervisor->server.devices[0].schedule.mode, SCHEDULE_CONCURRENT);
-    assert_int_equal(fake.supervisor->server.config->ceilings[0].threads, 5000);
+    assert_int_equal(fake.supervisor->server.config->ceilings[0].threads.limit, 5000);
     close(a);
     end();
 }

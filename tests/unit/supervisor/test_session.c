@@ -651,7 +651,7 @@ static bool count_view(void *context, const struct client_view *view)
     assert_true(view->attached);
     assert_string_equal(view->name, "test");
     assert_int_equal(view->pid, getpid());
-    assert_int_equal(view->memory_limit, 32 * MIB);
+    assert_int_equal(view->granted.memory.limit, 32 * MIB);
     assert_int_equal(view->memory_charged, 2 * MIB);
     (*seen)++;
     return true;

@@ -256,15 +256,23 @@ static uint32_t set_total(bool group, uint32_t id, struct total_change change, c
                           size_t why_size)
 {
     struct account_owner owner = {.group = group, .id = id};
-    change.memory |= change.memory_limit != PROTO_UNSET || change.memory_share;
-    change.host |= change.host_limit != PROTO_UNSET;
+    for (enum resource i = 0; i < RESOURCES; i++)
+        change.parts |= allowance_has(&change.limits, i, ALLOWANCE_LIMIT) ? RESOURCE_BIT(i) : 0;
     return owner_total_set(fake.supervisor, &owner, &change, "a test", why, why_size);
+}
+
+static struct total_change total_of(uint64_t memory, uint64_t host)
+{
+    struct total_change change = {.limits = allowance_none};
+    change.limits.memory.limit = memory;
+    change.limits.host_memory.limit = host;
+    return change;
 }
 
 static void may_have(uint64_t memory, uint64_t host)
 {
     char why[300] = "";
-    struct total_change change = {.memory_limit = memory, .host_limit = host};
+    struct total_change change = total_of(memory, host);
     if (set_total(false, getuid(), change, why, sizeof why))
         fail_msg("%s", why);
 }
@@ -307,8 +315,8 @@ static void a_total_is_set_for_who_is_there_and_who_comes(void **state)
     may_have(8 * MIB, PROTO_UNSET);
     shows(false, getuid(), OWNER_TOTAL_HOST, MIB, MIB);
     fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 8 MiB are in use");
-    struct total_change half = {
-        .memory_limit = PROTO_UNSET, .memory_share = 5000, .host_limit = PROTO_UNSET};
+    struct total_change half = total_of(PROTO_UNSET, PROTO_UNSET);
+    half.limits.part[RESOURCE_MEMORY].limit = 5000;
     char why[300];
     assert_int_equal(set_total(false, getuid(), half, why, sizeof why), 0);
     shows(false, getuid(), 1, 32 * MIB, 16 * MIB);
@@ -326,7 +334,7 @@ static void a_groups_total_is_set_likewise(void **state)
     char why[300];
     begin(1, "");
     int a = attached(0, "a");
-    struct total_change change = {.memory_limit = 4 * MIB, .host_limit = PROTO_UNSET};
+    struct total_change change = total_of(4 * MIB, PROTO_UNSET);
     assert_int_equal(set_total(true, getgid() + 4321, change, why, sizeof why), 0);
     fake_alloc(&fake, a, 6 * MIB); /* of another group */
     assert_int_equal(set_total(true, getgid(), change, why, sizeof why), 0);
@@ -375,7 +383,7 @@ static void what_was_set_holds_until_the_file_says_something_else(void **state)
     /* Nor does it come back with the words that it was set against. */
     assert_int_equal(fake_configure(&fake, "users:\n  - {memory: {limit: 16M}}\n", &reload), 0);
     shows(false, getuid(), 0, 16 * MIB, 24 * MIB);
-    struct total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
+    struct total_change change = total_of(8 * MIB, PROTO_UNSET);
     fake_reload_begin(&fake, "rules:\n  - {match: {}, threads: {limit: 50%}}\n", &reload);
     assert_false(reload.over);
     assert_int_equal(set_total(false, getuid(), change, why, sizeof why), PROTO_ERROR_NOT_READY);
@@ -417,8 +425,8 @@ static void a_default_is_what_the_configuration_says(void **state)
     may_have(24 * MIB, 2 * MIB);
     owner_total_view(fake.supervisor, &owner, 0, &view);
     assert_true(view.set);
-    struct total_change memory = {
-        .memory = true, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
+    struct total_change memory = total_of(PROTO_UNSET, PROTO_UNSET);
+    memory.parts = RESOURCE_BIT(RESOURCE_MEMORY);
     assert_int_equal(set_total(false, getuid(), memory, why, sizeof why), 0);
     shows(false, getuid(), 0, 16 * MIB, 0);
     shows(false, getuid(), OWNER_TOTAL_HOST, 2 * MIB, 0);
@@ -427,8 +435,8 @@ static void a_default_is_what_the_configuration_says(void **state)
     fake_alloc(&fake, a, 16 * MIB);
     fake_alloc_refused(&fake, a, 1, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 16 MiB");
     /* Nothing of it is set any longer: its place is free. */
-    struct total_change host = {
-        .host = true, .memory_limit = PROTO_UNSET, .host_limit = PROTO_UNSET};
+    struct total_change host = total_of(PROTO_UNSET, PROTO_UNSET);
+    host.parts = RESOURCE_BIT(RESOURCE_HOST_MEMORY);
     assert_int_equal(set_total(false, getuid(), host, why, sizeof why), 0);
     shows(false, getuid(), OWNER_TOTAL_HOST, PROTO_UNSET, 0);
     assert_int_equal(fake.supervisor->server.total_overrides.count, 0);
@@ -448,9 +456,9 @@ static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
     unseen->identity.known = false;
     fake_alloc(&fake, a, 2 * MIB);
     fake_alloc(&fake, b, 20 * MIB);
-    struct total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
+    struct total_change change = total_of(8 * MIB, PROTO_UNSET);
     assert_int_equal(set_total(false, getuid() + 1, change, why, sizeof why), 0);
-    change.memory_limit = 4 * MIB;
+    change.limits.memory.limit = 4 * MIB;
     assert_int_equal(set_total(false, getuid() + 2, change, why, sizeof why), 0);
     shows(false, UINT32_MAX, 0, 4 * MIB, 2 * MIB);
     shows(false, getuid(), 0, PROTO_UNSET, 20 * MIB);
@@ -496,16 +504,16 @@ static void a_total_below_a_guarantee_leaves_it(void **state)
     guaranteed(0, 20 * MIB);
     shows(false, getuid(), 0, 10 * MIB, 20 * MIB);
     /* A change that is put back because another client's was refused. */
-    struct grant_change change = grant_change_none;
+    struct allowance change = allowance_none;
     uint32_t number = fake_first(&fake)->number;
-    change.memory_request = 15 * MIB;
+    change.memory.request = 15 * MIB;
     assert_int_equal(change_set(fake.supervisor, number, &change, "a test", NULL, NULL), 1);
     guaranteed(0, 15 * MIB);
-    change.memory_request = 20 * MIB;
+    change.memory.request = 20 * MIB;
     assert_int_equal(change_put_back(fake.supervisor, number, &change, "a test", NULL, NULL), 1);
     guaranteed(0, 20 * MIB);
     /* Asking for as much anew is another matter. */
-    change.memory_request = 21 * MIB;
+    change.memory.request = 21 * MIB;
     assert_int_equal(change_set(fake.supervisor, number, &change, "a test", NULL, NULL), -ENOSPC);
     /* Both kinds at once, the second of which does not fit. */
     char why[400];
@@ -522,7 +530,7 @@ static void many_totals_are_refused_and_the_others_hold(void **state)
 {
     (void)state;
     char why[300];
-    struct total_change change = {.memory_limit = 8 * MIB, .host_limit = PROTO_UNSET};
+    struct total_change change = total_of(8 * MIB, PROTO_UNSET);
     begin(1, "");
     int a = attached(0, "a");
     for (uint32_t i = 0; i < TOTAL_OVERRIDES_MAX; i++)
@@ -532,7 +540,7 @@ static void many_totals_are_refused_and_the_others_hold(void **state)
     assert_non_null(strstr(why, "1024 totals have been set"));
     shows(true, 100000, 0, 8 * MIB, 0);
     shows(true, 100000 + TOTAL_OVERRIDES_MAX - 1, 0, 8 * MIB, 0);
-    change.memory_limit = 4 * MIB; /* one that is there may change */
+    change.limits.memory.limit = 4 * MIB; /* one that is there may change */
     assert_int_equal(set_total(true, 100000, change, why, sizeof why), 0);
     shows(true, 100000, 0, 4 * MIB, 0);
     fake_alloc(&fake, a, 32 * MIB);
