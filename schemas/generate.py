@@ -18,18 +18,21 @@ LIMITS = {"u8": (0, 2**8 - 1), "u16": (0, 2**16 - 1), "u32": (0, 2**32 - 1), "u6
           "i32": (-2**31, 2**31 - 1)}
 CHILDREN = {
     None: {"protocol"},
-    "protocol": {"constant", "error", "layout", "command", "message"},
+    "protocol": {"constant", "error", "enum", "layout", "command", "message"},
+    "enum": {"value"},
     "layout": {"field"}, "command": {"field"}, "message": {"field"},
-    "constant": set(), "error": set(), "field": set(),
+    "constant": set(), "error": set(), "value": set(), "field": set(),
 }
 ATTRIBUTES = {
     "protocol": ({"name", "major", "minor"}, set()),
     "constant": ({"name", "value"}, set()),
     "error": ({"name", "number"}, set()),
+    "enum": ({"name"}, set()),
+    "value": ({"name", "number"}, set()),
     "layout": ({"name", "size"}, set()),
     "command": ({"name", "number", "since"}, set()),
-    "message": ({"name", "number", "since", "from", "to"}, {"reply", "fds", "tail", "permission", "errors"}),
-    "field": ({"name", "type"}, {"count", "min", "max", "unit", "reserved", "text"}),
+    "message": ({"name", "number", "since", "from", "to"}, {"reply", "fds", "tail", "errors"}),
+    "field": ({"name", "type"}, {"count", "min", "max", "unit", "reserved", "enum", "unset", "whole"}),
 }
 PEERS = {"client", "supervisor", "worker", "any"}
 KEYWORDS = set("""alignas alignof asm auto bool break case catch char class const constexpr continue default delete do
@@ -90,8 +93,9 @@ def parse(text):
             raise SchemaError(line, f"name=\"{attributes['name']}\" is not lower_case_with_underscores")
         if attributes.get("name") in KEYWORDS:
             raise SchemaError(line, f"name=\"{attributes['name']}\" is a keyword of C or C++")
-        if attributes.get("reserved", "1") != "1":
-            raise SchemaError(line, f"reserved=\"{attributes['reserved']}\" is not 1")
+        for key in ("reserved", "unset", "whole"):
+            if attributes.get(key, "1") != "1":
+                raise SchemaError(line, f"{key}=\"{attributes[key]}\" is not 1")
         if stack:
             stack[-1].children.append(node)
         else:
@@ -119,43 +123,92 @@ def parse(text):
     return root[0]
 
 
-def lay_out(node):
-    """Give every field its offset; refuse holes, so that no byte is unnamed. Returns the size."""
+def check_nested(field):
+    """A field of a layout's type: what only numbers have does not fit it."""
+    for key in ("min", "max", "unit", "reserved", "enum", "unset"):
+        if key in field.attributes:
+            raise SchemaError(field.line, f"{field['name']}: {key} has no meaning for a layout")
+
+
+def check_number(field, enums):
+    """A field of numbers: its range, or the enumeration that it is of. Returns both ends."""
+    kind, name = field["type"], field["name"]
+    low, high = LIMITS[kind]
+    if "whole" in field.attributes:
+        raise SchemaError(field.line, f"{name}: whole is for layouts")
+    if "unset" in field.attributes and kind != "u64":
+        raise SchemaError(field.line, f"{name}: only a u64 can be unset")
+    if "enum" in field.attributes:
+        if field["enum"] not in enums:
+            raise SchemaError(field.line, f"{name}: enum=\"{field['enum']}\" is no enumeration")
+        if kind not in ("u16", "u32") or "min" in field.attributes or "max" in field.attributes:
+            raise SchemaError(field.line, f"{name}: a field of an enumeration is u16 or u32, without min and max")
+    low, high = field.number("min", low, high, low), field.number("max", low, high, high)
+    if low > high:
+        raise SchemaError(field.line, f"{name}: min is above max")
+    return low, high
+
+
+def lay_out(node, layouts, enums):
+    """Give every field its offset; refuse holes, so that no byte is unnamed. Sets the size and the alignment.
+
+    layouts: those that stand before, by name, which may be types of fields."""
     offset, widest, seen = 0, 1, set()
     for field in node.of("field"):
         kind = field["type"]
-        if kind not in SIZES:
-            raise SchemaError(field.line, f"unknown type \"{kind}\" (known: {', '.join(sorted(SIZES))})")
+        nested = field.layout = layouts.get(kind)
+        if kind not in SIZES and not nested:
+            known = ", ".join(sorted(SIZES))
+            raise SchemaError(field.line, f"unknown type \"{kind}\" (known: {known}, and the layouts above)")
         if field["name"] in seen:
             raise SchemaError(field.line, f"{node['name']} has two fields named {field['name']}")
         seen.add(field["name"])
-        size = SIZES[kind]
+        size = nested.bytes if nested else SIZES[kind]
+        aligned = nested.aligned if nested else size
         count = field.number("count", 1, 65536, 1)
         if kind == "char" and "count" not in field.attributes:
             raise SchemaError(field.line, f"{field['name']}: type char needs count")
-        if offset % size:
-            raise SchemaError(field.line, f"{field['name']} at offset {offset} is not aligned to {size}: "
+        if offset % aligned:
+            raise SchemaError(field.line, f"{field['name']} at offset {offset} is not aligned to {aligned}: "
                               "put a reserved field before it")
-        if kind != "char":
-            low, high = LIMITS[kind]
-            field.low, field.high = field.number("min", low, high, low), field.number("max", low, high, high)
-            if field.low > field.high:
-                raise SchemaError(field.line, f"{field['name']}: min is above max")
-        elif "min" in field.attributes or "max" in field.attributes:
+        if nested:
+            check_nested(field)
+        elif kind != "char":
+            field.low, field.high = check_number(field, enums)
+        elif field.attributes.keys() & {"min", "max", "enum", "unset", "whole"}:
             raise SchemaError(field.line, f"{field['name']}: a text has no min or max")
         field.offset, field.count, field.size = offset, count, size
         offset += size * count
-        widest = max(widest, size)
+        widest = max(widest, aligned)
     if offset % widest:
         raise SchemaError(node.line, f"{node['name']} is {offset} bytes, not a multiple of {widest}: add a reserved field")
-    return offset
+    node.bytes, node.aligned = offset, widest
+
+
+def check_enum(node):
+    values, numbers = set(), {}
+    for value in node.of("value"):
+        if value["name"] in values:
+            raise SchemaError(value.line, f"{node['name']} has two values named {value['name']}")
+        values.add(value["name"])
+        other = numbers.setdefault(value.number("number", 0, 65535), value)
+        if other is not value:
+            raise SchemaError(value.line, f"{value['name']} has number {value['number']}, as {other['name']} "
+                              f"on line {other.line} has")
+    if not values:
+        raise SchemaError(node.line, f"enum {node['name']} has no value")
 
 
 def check(root):
-    numbers = {}
+    numbers, layouts = {}, {}
+    enums = {node["name"] for node in root.of("enum")}
     for node in root.children:
+        if node.kind == "enum":
+            check_enum(node)
         if node.kind in ("layout", "command", "message"):
-            node.bytes = lay_out(node)
+            lay_out(node, layouts, enums)
+        if node.kind == "layout":
+            layouts[node["name"]] = node
         if node.kind == "layout" and node.number("size", 1, 1 << 20) != node.bytes:
             raise SchemaError(node.line, f"{node['name']} says size {node['size']}, its fields take {node.bytes}")
         if node.kind == "command" and node.bytes != 64:
@@ -205,7 +258,8 @@ def c_struct(node, prefix):
     for field in node.of("field"):
         array = f"[{field.count}]" if field.count > 1 or field["type"] == "char" else ""
         note = f" /* {field.text}{', ' + field['unit'] if field.get('unit') else ''} */" if field.text else ""
-        out.append(f"    {C_TYPES[field['type']]} {field['name']}{array};{note}")
+        kind = f"struct proto_{field['type']}" if field.layout else C_TYPES[field["type"]]
+        out.append(f"    {kind} {field['name']}{array};{note}")
     if not node.of("field"):
         out.append("    uint8_t nothing[0];")
     out.append("};")
@@ -233,6 +287,13 @@ def header(root):
     out += ["};", "", "enum proto_command {"]
     out += [f"    PROTO_COMMAND_{n['name'].upper()} = {n['number']}," for n in root.of("command")]
     out += ["};", ""]
+    for node in root.of("enum"):
+        name = node["name"].upper()
+        out += [f"/* {node.text} */", f"enum proto_{node['name']} {{"]
+        out += [f"    PROTO_{name}_{n['name'].upper()} = {n['number']}, /* {n.text} */" for n in node.of("value")]
+        out += ["};", f"#define PROTO_{name}_COUNT {len(node.of('value'))} /* values */", "",
+                "/* A value's name, or NULL for a number that is none. Static. */",
+                f"const char *proto_{node['name']}_name(uint32_t number);", ""]
     for node in root.of("layout") + root.of("message"):
         out += c_struct(node, "proto_")
     for node in root.of("command"):
@@ -265,35 +326,52 @@ const char *proto_command_name(uint16_t number);
     return "\n".join(out) + "\n"
 
 
+def conditions(field, value, label, whole):
+    """What is wrong with a number: pairs of a C condition and its sentence. whole: it may not be unset."""
+    if field.get("reserved"):
+        return [(f"{value} != 0", f"{label} must be zero")]
+    if field.get("enum"):
+        return [(f"!proto_{field['enum']}_name({value})", f"{label} is no {field['enum']}")]
+    low, high = LIMITS[field["type"]]
+    suffix = {"u64": "ull", "i32": ""}.get(field["type"], "u")
+    found = []
+    unset = f"{value} != UINT64_MAX && " if field.get("unset") and not whole else ""
+    if field.get("unset") and whole:
+        found.append((f"{value} == UINT64_MAX", f"{label} is unset"))
+    if field.low != low:
+        found.append((f"{unset}{value} < {field.low}{suffix}", f"{label} is below {field.low}"))
+    if field.high != high:
+        found.append((f"{unset}{value} > {field.high}{suffix}", f"{label} is above {field.high}"))
+    return found
+
+
+def field_checks(field, struct, label, depth, whole):
+    """The lines that check one field of a struct, and the fields of its layout."""
+    pad = "    " * (depth + 1)
+    value, label = struct + field["name"], f"{label}.{field['name']}"
+    if field["type"] == "char":
+        return [f"{pad}if (!text_is_clean({value}, sizeof {value}))",
+                f"{pad}    return \"{label} is not a NUL-terminated printable text\";"]
+    array, inner = field.count > 1, []
+    index = "ijkl"[depth] if array else ""
+    within = f"{value}[{index}]" if array else value
+    if field.layout:
+        for part in field.layout.of("field"):
+            inner += field_checks(part, within + ".", label, depth + array, whole or bool(field.get("whole")))
+    else:
+        step = "    " * (depth + array + 1)
+        for condition, sentence in conditions(field, within, label, whole):
+            inner += [f"{step}if ({condition})", f"{step}    return \"{sentence}\";"]
+    if array and inner:
+        inner = [f"{pad}for (size_t {index} = 0; {index} < {field.count}; {index}++) {{"] + inner + [f"{pad}}}"]
+    return inner
+
+
 def checker(node, prefix, function):
     out = [f"static const char *{function}(const void *body)", "{",
            f"    const struct {prefix}{node['name']} *m = body;", "    (void)m;"]
     for field in node.of("field"):
-        name, label = field["name"], f"{node['name']}.{field['name']}"
-        index, pad = "", "    "
-        array = field.count > 1 and field["type"] != "char"
-        body = []
-        if field.get("reserved"):
-            body.append((f"m->{name}%s != 0", f"{label} must be zero"))
-        elif field["type"] == "char":
-            out += [f"    if (!text_is_clean(m->{name}, sizeof m->{name}))",
-                    f"        return \"{label} is not a NUL-terminated printable text\";"]
-        else:
-            low, high = LIMITS[field["type"]]
-            suffix = "u" if field["type"] != "i32" else ""
-            if field["type"] == "u64":
-                suffix = "ull"
-            if field.low != low:
-                body.append((f"m->{name}%s < {field.low}{suffix}", f"{label} is below {field.low}"))
-            if field.high != high:
-                body.append((f"m->{name}%s > {field.high}{suffix}", f"{label} is above {field.high}"))
-        if body and array:
-            out.append(f"    for (size_t i = 0; i < {field.count}; i++) {{")
-            index, pad = "[i]", "        "
-        for condition, sentence in body:
-            out += [f"{pad}if ({condition % index})", f"{pad}    return \"{sentence}\";"]
-        if body and array:
-            out.append("    }")
+        out += field_checks(field, "m->", node["name"], 0, False)
     return out + ["    return NULL;", "}", ""]
 
 
@@ -303,6 +381,11 @@ def source(root):
            "    for (size_t i = 0; i < size; i++) {", "        unsigned char c = (unsigned char)text[i];",
            "        if (c == 0)", "            return true;", "        if (c < 0x20 || c == 0x7f)",
            "            return false;", "    }", "    return false;", "}", ""]
+    for node in root.of("enum"):
+        out += [f"const char *proto_{node['name']}_name(uint32_t number)", "{", "    switch (number) {"]
+        for value in node.of("value"):
+            out += [f"    case {value['number']}:", f"        return \"{value['name']}\";"]
+        out += ["    default:", "        return NULL;", "    }", "}", ""]
     for node in root.of("message"):
         out += checker(node, "proto_", f"check_{node['name']}")
     for node in root.of("command"):
@@ -332,10 +415,15 @@ def field_rows(node):
     for field in node.of("field"):
         kind = field["type"] + (f"[{field.count}]" if field.count > 1 else "")
         limits = ""
-        if field["type"] != "char" and not field.get("reserved"):
-            low, high = LIMITS[field["type"]]
-            if (field.low, field.high) != (low, high):
+        if field.get("enum"):
+            limits = f"`{field['enum']}`"
+        elif field["type"] in LIMITS and not field.get("reserved"):
+            if (field.low, field.high) != LIMITS[field["type"]]:
                 limits = f"{field.low}..{field.high}"
+        if field.get("unset"):
+            limits = ", ".join(filter(None, [limits, "or unset"]))
+        if field.get("whole"):
+            limits = "nothing unset"
         what = "zero" if field.get("reserved") else field.text
         unit = field.get("unit", "")
         out.append(f"| {field.offset} | `{field['name']}` | {kind} | {', '.join(filter(None, [limits, unit]))} | {what} |")
@@ -354,8 +442,6 @@ def reference(root):
             facts.append(f"{node.fds} file descriptor{'s' if node.fds > 1 else ''}")
         if node.tail:
             facts.append(f"up to {node.tail} bytes follow")
-        if node.get("permission"):
-            facts.append(f"needs {node['permission']}")
         if node.get("errors"):
             facts.append("errors " + ", ".join(f"`{name}`" for name in node["errors"].split()))
         out.append("; ".join(facts) + ".")
@@ -366,6 +452,10 @@ def reference(root):
     out += ["## Shared layouts", ""]
     for node in root.of("layout"):
         out += [f"### {node['name']}, {node['size']} bytes", "", node.text] + field_rows(node)
+    out += ["## Enumerations", ""] if root.of("enum") else []
+    for node in root.of("enum"):
+        out += [f"### {node['name']}", "", node.text, "", "| number | name | meaning |", "|---|---|---|"]
+        out += [f"| {n['number']} | `{n['name']}` | {n.text} |" for n in node.of("value")] + [""]
     out += ["## Constants", "", "| name | value | meaning |", "|---|---|---|"]
     out += [f"| `{n['name']}` | {n['value']} | {n.text} |" for n in root.of("constant")]
     out += ["", "## Errors", "", "| number | name | sentence |", "|---|---|---|"]

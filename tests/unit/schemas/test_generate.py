@@ -47,6 +47,68 @@ GOOD = """<?xml version="1.0"?>
 </protocol>
 """
 
+# What GOOD has none of: a schema of its own, so that the lines above stay where they are.
+NESTED = """<?xml version="1.0"?>
+<protocol name="p" major="1" minor="0">
+  About it.
+  <enum name="mode">
+    How.
+    <value name="slow" number="0">at leisure</value>
+    <value name="fast" number="7">at once</value>
+  </enum>
+  <layout name="range" size="16">
+    From and to.
+    <field name="from" type="u64" max="9" unset="1">first</field>
+    <field name="to" type="u64" min="1" max="9" unset="1">last</field>
+  </layout>
+  <layout name="ranges" size="40">
+    Some.
+    <field name="pair" type="range" count="2">two of them</field>
+    <field name="mode" type="u32" enum="mode">how</field>
+    <field name="pad0" type="u32" reserved="1"/>
+  </layout>
+  <message name="asked" number="1" since="1.0" from="any" to="any">
+    What may be unset.
+    <field name="ranges" type="ranges">some</field>
+  </message>
+  <message name="granted" number="2" since="1.0" from="any" to="any">
+    What may not.
+    <field name="ranges" type="ranges" whole="1">all</field>
+    <field name="mode" type="u32" enum="mode">how</field>
+    <field name="small" type="u32" reserved="1"/>
+  </message>
+  <error name="bad" number="3">it is bad</error>
+  <command name="go" number="1" since="1.0">
+    A command.
+    <field name="opcode" type="u16">1</field>
+    <field name="flags" type="u16" reserved="1"/>
+    <field name="pad0" type="u32" count="15" reserved="1"/>
+  </command>
+</protocol>
+"""
+
+NESTED_MALFORMED = [
+    ('<value name="slow"', '<field name="slow"', 6, 'has no place in <enum>'),
+    ('number="7">', 'number="0">', 7, 'number 0, as slow on line 6'),
+    ('name="fast"', 'name="slow"', 7, 'two values named slow'),
+    ('number="7">', 'number="65536">', 7, 'outside'),
+    ('>at once<', '><', 7, 'no description'),
+    ('    <value name="slow" number="0">at leisure</value>\n    <value name="fast" number="7">at once</value>\n', '', 4,
+     'has no value'),
+    ('type="range" count="2"', 'type="span" count="2"', 16, 'unknown type "span"'),
+    ('type="range" count="2"', 'type="ranges" count="2"', 16, 'unknown type "ranges"'),
+    ('type="range" count="2"', 'type="range" count="2" max="3"', 16, 'max has no meaning for a layout'),
+    ('type="range" count="2"', 'type="range" count="2" unset="1"', 16, 'unset has no meaning for a layout'),
+    ('type="range" count="2"', 'type="range" count="3"', 14, 'says size 40, its fields take 56'),
+    ('<field name="mode" type="u32" enum="mode">', '<field name="mode" type="u32" enum="mood">', 17, 'is no enumeration'),
+    ('<field name="mode" type="u32" enum="mode">', '<field name="mode" type="u32" enum="mode" max="7">', 17, 'without min and max'),
+    ('<field name="mode" type="u32" enum="mode">', '<field name="mode" type="u32" unset="1">', 17, 'only a u64 can be unset'),
+    ('<field name="mode" type="u32" enum="mode">', '<field name="mode" type="u32" whole="1">', 17, 'whole is for layouts'),
+    ('max="9" unset="1">first', 'max="9" unset="yes">first', 11, 'unset="yes" is not 1'),
+    ('<field name="ranges" type="ranges">', '<field name="early" type="u32" reserved="1"/><field name="ranges" type="ranges">',
+     22, 'not aligned to 8'),
+]
+
 # (what to replace, with what, line that must be named, words of the sentence)
 MALFORMED = [
     ('name="p" major', 'major', 2, 'lacks name='),
@@ -112,16 +174,17 @@ def generate(schema_text, folder, *options):
 
 class Malformed(unittest.TestCase):
     def test_the_base_is_well_formed(self):
-        with tempfile.TemporaryDirectory() as folder:
-            result = generate(GOOD, folder)
-            self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for good in (GOOD, NESTED):
+            with tempfile.TemporaryDirectory() as folder:
+                result = generate(good, folder)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_each_fails_naming_its_line(self):
-        for old, new, line, words in MALFORMED:
+        for good, (old, new, line, words) in [(GOOD, row) for row in MALFORMED] + [(NESTED, row) for row in NESTED_MALFORMED]:
             with self.subTest(new or f"without {old}"), tempfile.TemporaryDirectory() as folder:
-                self.assertIn(old, GOOD)
+                self.assertIn(old, good)
                 header = os.path.join(folder, "made.h")
-                result = generate(GOOD.replace(old, new, 1), folder, "--header", header)
+                result = generate(good.replace(old, new, 1), folder, "--header", header)
                 self.assertEqual(result.returncode, 1, result.stderr)
                 lines = result.stderr.splitlines()
                 self.assertEqual(len(lines), 1, "one line, no traceback: " + result.stderr)
@@ -183,7 +246,7 @@ class Compiled(unittest.TestCase):
     def test_offsets_and_constants(self):
         """Every field's offset as Python's struct module lays it out."""
         codes = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "char": "s"}
-        lines = []
+        lines, layouts = [], {}
         root = ElementTree.parse(SCHEMA).getroot()
         for node in root:
             if node.tag == "constant":
@@ -192,6 +255,9 @@ class Compiled(unittest.TestCase):
             if node.tag == "error":
                 lines.append(f"    check({node.get('number')}, PROTO_ERROR_{node.get('name').upper()}, "
                              f"\"{node.get('name')}\");")
+            for value in node.findall("value"):
+                lines.append(f"    check({value.get('number')}, PROTO_{node.get('name').upper()}_{value.get('name').upper()}, "
+                             f"\"{node.get('name')}.{value.get('name')}\");")
             if node.tag not in ("layout", "command", "message"):
                 continue
             name = ("proto_command_" if node.tag == "command" else "proto_") + node.get("name")
@@ -199,8 +265,11 @@ class Compiled(unittest.TestCase):
             for field in node.findall("field"):
                 lines.append(f"    check({struct.calcsize(layout)}, offsetof(struct {name}, {field.get('name')}), "
                              f"\"{name}.{field.get('name')}\");")
-                layout += f"{int(field.get('count', '1'))}{codes[field.get('type')]}"
+                count, kind = int(field.get("count", "1")), field.get("type")
+                layout += f"{count * layouts[kind]}s" if kind in layouts else f"{count}{codes[kind]}"
             lines.append(f"    check({struct.calcsize(layout)}, sizeof(struct {name}), \"{name}\");")
+            if node.tag == "layout":
+                layouts[node.get("name")] = struct.calcsize(layout)
         program = ("#include <stdio.h>\n#include \"protocol.h\"\nstatic int failed;\n"
                    "static void check(unsigned long long want, unsigned long long got, const char *what)\n"
                    "{\n    if (want != got) {\n        printf(\"%s: %llu, not %llu\\n\", what, got, want);\n"
@@ -276,6 +345,49 @@ int main(void)
             schema = os.path.join(folder, "good.xml")
             with open(schema, "w", encoding="utf-8") as file:
                 file.write(GOOD)
+            result = subprocess.run([self.build(folder, program, schema)], capture_output=True, text=True, check=False)
+            self.assertEqual((result.returncode, result.stdout), (0, ""))
+
+    def test_checks_of_layouts_within_messages(self):
+        program = r"""
+#include <stdio.h>
+#include <string.h>
+#include "protocol.h"
+static int failed;
+static void expect(int line, uint16_t opcode, const struct proto_ranges *ranges, const char *want)
+{
+    struct proto_asked asked = {*ranges};
+    struct proto_granted granted = {.ranges = *ranges, .mode = PROTO_MODE_FAST};
+    const void *body = opcode == 1 ? (const void *)&asked : &granted;
+    const char *why = proto_message_find(opcode)->check(body);
+    if (want ? !why || strcmp(why, want) != 0 : why != NULL) {
+        printf("line %d: %s\n", line, why ? why : "accepted");
+        failed = 1;
+    }
+}
+#define EXPECT(opcode, want) expect(__LINE__, opcode, &m, want)
+int main(void)
+{
+    struct proto_ranges m = {.pair = {{0, 1}, {9, 9}}};
+    const char *none = NULL;
+    EXPECT(1, none); EXPECT(2, none);
+    m.pair[1].to = 10; EXPECT(1, "asked.ranges.pair.to is above 9"); EXPECT(2, "granted.ranges.pair.to is above 9");
+    m.pair[1].to = 0; EXPECT(1, "asked.ranges.pair.to is below 1");
+    m.pair[1].to = UINT64_MAX; EXPECT(1, none); EXPECT(2, "granted.ranges.pair.to is unset");
+    m.pair[1].to = 9; m.pair[0].from = UINT64_MAX; EXPECT(1, none); EXPECT(2, "granted.ranges.pair.from is unset");
+    m.pair[0].from = UINT64_MAX - 1; EXPECT(1, "asked.ranges.pair.from is above 9");
+    m.pair[0].from = 0; m.mode = 7; EXPECT(1, none);
+    m.mode = 1; EXPECT(1, "asked.ranges.mode is no mode");
+    m.mode = 0; m.pad0 = 1; EXPECT(1, "asked.ranges.pad0 must be zero");
+    if (strcmp(proto_mode_name(7), "fast") || proto_mode_name(1) || PROTO_MODE_COUNT != 2 || PROTO_MODE_SLOW != 0)
+        failed = 2;
+    return failed;
+}
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            schema = os.path.join(folder, "nested.xml")
+            with open(schema, "w", encoding="utf-8") as file:
+                file.write(NESTED)
             result = subprocess.run([self.build(folder, program, schema)], capture_output=True, text=True, check=False)
             self.assertEqual((result.returncode, result.stdout), (0, ""))
 
