@@ -5,6 +5,14 @@
 #include <string.h>
 
 #include "client/session/failure.h"
+#include "protocol.h"
+
+/* The public header stands alone; its modes are the protocol's. */
+_Static_assert((int)GPUSHARE_MODE_CONCURRENT == (int)PROTO_MODE_CONCURRENT, "concurrent");
+_Static_assert((int)GPUSHARE_MODE_STRICT == (int)PROTO_MODE_STRICT, "strict");
+_Static_assert((int)GPUSHARE_MODE_FAIR == (int)PROTO_MODE_FAIR, "fair");
+_Static_assert((int)GPUSHARE_MODE_TURNS == (int)PROTO_MODE_TURNS, "turns");
+_Static_assert(PROTO_MODE_COUNT == 4, "the public header lacks a mode");
 
 gpushare_error abi_copy_out(void *to, const void *from, size_t bytes, const char *what)
 {

@@ -44,11 +44,6 @@ static bool enforces_time(uint32_t mode)
     return mode == GPUSHARE_MODE_STRICT || mode == GPUSHARE_MODE_FAIR;
 }
 
-static const char *mode_name(uint32_t mode)
-{
-    return mode == GPUSHARE_MODE_CONCURRENT ? "concurrent" : "turns";
-}
-
 static const char *name_asker(const char *variable)
 {
     return variable ? variable : "the program";
@@ -66,7 +61,7 @@ void warning_limits(const struct environment *environment, const struct gpushare
             "%s asks for a share of time, which is not enforced: GPU %u is shared in mode %s; its "
             "administrator can change that (gpusharectl set gpu %u mode=fair)%s",
             name_asker(wish->time_request ? wish->time_request_from : wish->time_limit_from), index,
-            mode_name(granted->mode), index,
+            proto_mode_name(granted->mode), index,
             wish->fraction ? "; the fraction's limit of device memory is enforced" : "");
     if (wish->thread_request && !device->partition_multiprocessors)
         send_warning(

@@ -41,8 +41,8 @@ static uint32_t to_hundredths(double percentage)
 
 static const char *mode_name(uint32_t mode)
 {
-    static const char *const names[] = {"concurrent", "strict", "fair", "turns"};
-    return mode < sizeof names / sizeof names[0] ? names[mode] : "unknown to this version";
+    const char *name = proto_mode_name(mode);
+    return name ? name : "unknown to this version";
 }
 
 /* The variable whose limit of memory is the one that was asked for: the strictest. */

@@ -15,8 +15,8 @@
 
 const char *recording_mode_name(uint32_t mode)
 {
-    static const char *const names[RECORDING_MODES] = {"concurrent", "strict", "fair", "turns"};
-    return mode < RECORDING_MODES ? names[mode] : "unknown";
+    const char *name = proto_mode_name(mode);
+    return name ? name : "unknown";
 }
 
 const char *recording_hold_name(uint32_t why)
@@ -48,7 +48,7 @@ static bool record_is_valid(const struct recording *recording,
     case RECORDING_HOLD:
         return record->client && record->value < RECORDING_HOLDS;
     case RECORDING_MODE:
-        return record->value < RECORDING_MODES;
+        return proto_mode_name(record->value) != NULL;
     default:
         return false;
     }
@@ -110,7 +110,7 @@ int recording_read(struct recording *recording, int fd, char *why, size_t why_si
     memcpy(header, memory.base, sizeof *header);
     int result = 0;
     if (header->version != 1 || header->record_bytes != sizeof(struct proto_trace_record) ||
-        header->mode >= RECORDING_MODES || (header->ended && header->ended < header->started))
+        !proto_mode_name(header->mode) || (header->ended && header->ended < header->started))
         result = fail_reading(why, why_size, -EPROTO,
                               header->version
                                   ? "it is of another version: use the gpusharectl of the server's "

@@ -20,7 +20,7 @@ enum recording_kind {
     RECORDING_MODE = 5,
 };
 
-enum { RECORDING_MODES = 4, RECORDING_HOLDS = 4, RECORDING_LANES = 256 };
+enum { RECORDING_HOLDS = 4, RECORDING_LANES = 256 };
 
 struct recording {
     struct proto_trace_header header;   /* a copy; mode is a known one */

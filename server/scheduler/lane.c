@@ -43,7 +43,7 @@ static void charge(struct scheduler *scheduler, struct scheduler_client *client,
     uint64_t ns = now - client->charged_to;
     client->charged_to = now;
     client->charged_ns += ns;
-    if (scheduler->settings.mode == SCHEDULER_TURNS)
+    if (scheduler->settings.mode == PROTO_MODE_TURNS)
         return;
     policy_settle(&scheduler->plan, client, now);
     credit_charge(&client->cap, ns);
@@ -68,16 +68,16 @@ static bool choose(const struct scheduler *scheduler, struct scheduler_lane *lan
                    struct policy_choice *choice)
 {
     switch (scheduler->settings.mode) {
-    case SCHEDULER_STRICT:
+    case PROTO_MODE_STRICT:
         policy_strict_choose(scheduler, lane, now, choice);
         break;
-    case SCHEDULER_FAIR:
+    case PROTO_MODE_FAIR:
         policy_fair_choose(scheduler, lane, now, choice);
         break;
-    case SCHEDULER_TURNS:
+    case PROTO_MODE_TURNS:
         policy_turns_choose(scheduler, lane, now, choice);
         break;
-    case SCHEDULER_CONCURRENT:
+    case PROTO_MODE_CONCURRENT:
         *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
         break;
     }
@@ -102,7 +102,7 @@ static void begin(struct scheduler *scheduler, struct scheduler_lane *lane,
         lane->extra_ns = client->extra_ns;
     else if (choice->extra)
         client->extra_ns = lane->extra_ns;
-    if (scheduler->settings.mode == SCHEDULER_TURNS)
+    if (scheduler->settings.mode == PROTO_MODE_TURNS)
         client->debt_ns -= scheduler->settings.quantum_ns - choice->length_ns;
     if (goes_on)
         return;
@@ -141,7 +141,7 @@ static void release(struct scheduler *scheduler, struct scheduler_lane *lane, ui
 {
     struct scheduler_client *client = lane->holder;
     charge(scheduler, client, now);
-    if (now > lane->lease_ends && scheduler->settings.mode == SCHEDULER_TURNS)
+    if (now > lane->lease_ends && scheduler->settings.mode == PROTO_MODE_TURNS)
         client->debt_ns += now - lane->lease_ends;
     client->leased = false;
     client->waits_since = now;
@@ -153,7 +153,7 @@ static void release(struct scheduler *scheduler, struct scheduler_lane *lane, ui
 void lane_advance(struct scheduler *scheduler, struct scheduler_lane *lane, uint64_t now)
 {
     struct policy_choice choice;
-    if (scheduler->settings.mode == SCHEDULER_CONCURRENT)
+    if (scheduler->settings.mode == PROTO_MODE_CONCURRENT)
         return;
     if (lane->holder && !lane->closing && is_over(scheduler, lane, now))
         end(scheduler, lane, now);
@@ -189,7 +189,7 @@ uint32_t lane_room(const struct scheduler *scheduler, const struct scheduler_lan
     uint32_t room = window - client->in_flight;
     /* Alone, the client goes on after this lease: a little queued beyond its end keeps the device
      * busy, and who arrives now waits for no more than that. */
-    bool awaited = lane->wants_count > 1 || scheduler->settings.mode == SCHEDULER_STRICT;
+    bool awaited = lane->wants_count > 1 || scheduler->settings.mode == PROTO_MODE_STRICT;
     uint64_t ends = lane->lease_ends + (awaited ? 0 : ALONE_BEYOND(scheduler->plan.lease_ns));
     /* Of a duration that nobody knows, as few as keep the device busy, whatever its queues. */
     uint32_t least = SCHEDULER_WINDOW_LEAST;
@@ -207,7 +207,7 @@ uint32_t lane_room(const struct scheduler *scheduler, const struct scheduler_lan
 static uint32_t find_lanes(const struct scheduler *scheduler, struct share_set *sets)
 {
     uint32_t count = 0;
-    if (scheduler->settings.mode == SCHEDULER_TURNS && !list_is_empty(&scheduler->clients)) {
+    if (scheduler->settings.mode == PROTO_MODE_TURNS && !list_is_empty(&scheduler->clients)) {
         share_set_all(&sets[0]);
         return 1;
     }
@@ -300,7 +300,7 @@ static void leave(struct scheduler *scheduler, struct scheduler_client *client, 
     struct scheduler_lane *lane = client->lane;
     if (!lane)
         return;
-    bool counts = scheduler->settings.mode != SCHEDULER_CONCURRENT;
+    bool counts = scheduler->settings.mode != PROTO_MODE_CONCURRENT;
     if (client->leased && (client->in_flight == 0 || !counts))
         lane_settle_leftover(scheduler, client, now);
     client->extra_ns = saturating_sub(client->extra_ns, lane->extra_ns);

@@ -22,7 +22,7 @@
 
 void scheduler_defaults(struct scheduler_settings *settings)
 {
-    *settings = (struct scheduler_settings){.mode = SCHEDULER_CONCURRENT,
+    *settings = (struct scheduler_settings){.mode = PROTO_MODE_CONCURRENT,
                                             .lease_ns = 250 * MS,
                                             .precision = 500,
                                             .quantum_ns = 30 * SECOND,
@@ -50,7 +50,7 @@ int scheduler_check(const struct scheduler_settings *settings, char *why, size_t
         const char *name;
         uint64_t value, least, most;
     } ranges[] = {
-        {"mode", settings->mode, SCHEDULER_CONCURRENT, SCHEDULER_TURNS},
+        {"mode", settings->mode, PROTO_MODE_CONCURRENT, PROTO_MODE_TURNS},
         {"lease (ns)", settings->lease_ns, PLAN_LEASE_LEAST, PLAN_LEASE_MOST},
         {"precision (hundredths of a per cent)", settings->precision, PLAN_PRECISION_LEAST,
          PLAN_PRECISION_MOST},
@@ -75,7 +75,7 @@ static void apply(struct scheduler *scheduler, const struct scheduler_settings *
 {
     scheduler->settings = *settings;
     plan_set(&scheduler->plan, settings->lease_ns, settings->precision, now);
-    bool turns = settings->mode == SCHEDULER_TURNS;
+    bool turns = settings->mode == PROTO_MODE_TURNS;
     uint64_t chosen = turns ? settings->quantum_ns / 600 : settings->lease_ns / 50;
     if (!turns && chosen > MS)
         chosen = MS;
@@ -95,9 +95,9 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings
     lane_regroup(scheduler, true, now);
 }
 
-static bool enforces_time(enum scheduler_mode mode)
+static bool enforces_time(enum proto_mode mode)
 {
-    return mode == SCHEDULER_STRICT || mode == SCHEDULER_FAIR;
+    return mode == PROTO_MODE_STRICT || mode == PROTO_MODE_FAIR;
 }
 
 bool scheduler_time_enforced(const struct scheduler *scheduler)
@@ -111,7 +111,7 @@ bool scheduler_time_enforced(const struct scheduler *scheduler)
 static enum scheduler_hold held_by(const struct scheduler *scheduler,
                                    const struct scheduler_client *client)
 {
-    if (scheduler->settings.mode != SCHEDULER_CONCURRENT)
+    if (scheduler->settings.mode != PROTO_MODE_CONCURRENT)
         return client->wants && !client->leased ? SCHEDULER_HOLD_LEASE : SCHEDULER_HOLDS;
     if (!client->held)
         return SCHEDULER_HOLDS;
@@ -129,7 +129,7 @@ uint64_t scheduler_throttled(const struct scheduler *scheduler,
 uint64_t scheduler_charged(const struct scheduler *scheduler, const struct scheduler_client *client,
                            uint64_t now)
 {
-    bool runs = client->leased && scheduler->settings.mode != SCHEDULER_CONCURRENT;
+    bool runs = client->leased && scheduler->settings.mode != PROTO_MODE_CONCURRENT;
     return client->charged_ns + (runs ? now - client->charged_to : 0);
 }
 
@@ -233,8 +233,8 @@ static void level_leave(struct scheduler *scheduler, struct scheduler_client *cl
 
 static uint32_t cap_of(const struct scheduler *scheduler, const struct scheduler_limits *limits)
 {
-    return scheduler->settings.mode == SCHEDULER_STRICT ? policy_strict_cap(limits)
-                                                        : policy_fair_cap(limits);
+    return scheduler->settings.mode == PROTO_MODE_STRICT ? policy_strict_cap(limits)
+                                                         : policy_fair_cap(limits);
 }
 
 static void set_rates(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
@@ -320,7 +320,7 @@ int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *
         set_rates(scheduler, client, now);
         if (another)
             drop_credit(client);
-        if (settings->mode == SCHEDULER_CONCURRENT && client->wants)
+        if (settings->mode == PROTO_MODE_CONCURRENT && client->wants)
             lane_name(scheduler, client);
     }
     lane_regroup(scheduler, true, now);
@@ -496,7 +496,7 @@ struct scheduler_answer scheduler_may_submit(struct scheduler *scheduler,
                                              struct scheduler_client *client, uint64_t now)
 {
     struct scheduler_lane *lane = client->lane;
-    if (scheduler->settings.mode == SCHEDULER_CONCURRENT)
+    if (scheduler->settings.mode == PROTO_MODE_CONCURRENT)
         return may_submit_at_once(scheduler, client, now);
     lane_advance(scheduler, lane, now);
     if (lane->holder != client || lane->closing)
@@ -539,7 +539,7 @@ void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t
 void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *client,
                       uint64_t device_ns, uint64_t now)
 {
-    if (scheduler->settings.mode != SCHEDULER_CONCURRENT)
+    if (scheduler->settings.mode != PROTO_MODE_CONCURRENT)
         return;
     client->charged_ns += device_ns;
     credit_settle(&client->duty, now, plan_burst(&scheduler->plan, client->duty.rate));
@@ -587,7 +587,7 @@ static uint64_t lower_event(const struct scheduler *scheduler)
 uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now)
 {
     uint64_t next = lower_event(scheduler);
-    if (scheduler->settings.mode == SCHEDULER_CONCURRENT) {
+    if (scheduler->settings.mode == PROTO_MODE_CONCURRENT) {
         next = min(next, scheduler->throttled_until);
     } else {
         for (uint32_t i = 0; i < scheduler->lane_count; i++)

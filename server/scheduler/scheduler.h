@@ -90,6 +90,7 @@
 #include <stdint.h>
 
 #include "common/list.h"
+#include "protocol.h"
 #include "server/scheduler/debts.h"
 #include "server/scheduler/plan.h"
 #include "server/scheduler/share.h"
@@ -104,15 +105,8 @@ enum {
     SCHEDULER_LANES = SHARE_ATOMS_MAX
 };
 
-enum scheduler_mode {
-    SCHEDULER_CONCURRENT,
-    SCHEDULER_STRICT,
-    SCHEDULER_FAIR,
-    SCHEDULER_TURNS,
-};
-
 struct scheduler_settings {
-    enum scheduler_mode mode;
+    enum proto_mode mode;
     uint64_t lease_ns;     /* 5 ms to 10 s */
     uint32_t precision;    /* hundredths of a per cent, 1 % to 50 % */
     uint64_t quantum_ns;   /* of turns: 5 ms to an hour */

@@ -381,7 +381,7 @@ static void log_new(const struct supervisor *supervisor)
         if (!schedule_time_enforced(supervisor->server.devices[i].schedule.mode))
             log_notice("%s:%u: shares of time bind in modes strict and fair; GPU %u is in mode %s",
                        config->file, config->time_line, i,
-                       schedule_mode_name(supervisor->server.devices[i].schedule.mode));
+                       proto_mode_name(supervisor->server.devices[i].schedule.mode));
 }
 
 static void log_forgotten(enum total_kind kind, uint32_t id, unsigned parts)

@@ -133,7 +133,7 @@ json_t *admin_rows_limits(const struct client_view *view)
 static json_t *schedule_json(const struct schedule *schedule)
 {
     struct admin_json json = admin_json_new();
-    admin_json_put(&json, "mode", json_string(schedule_mode_name(schedule->mode)));
+    admin_json_put(&json, "mode", json_string(proto_mode_name(schedule->mode)));
     admin_json_put(&json, "lease_seconds", admin_json_seconds(schedule->lease_ns));
     admin_json_put(&json, "precision_percent", admin_json_percent(schedule->precision));
     admin_json_put(&json, "quantum_seconds", admin_json_seconds(schedule->quantum_ns));

@@ -525,7 +525,7 @@ int config_resolve(struct config *config, const struct schedule *unsaid,
         allowance_tighten(&config->ceilings[i], &config->shared);
         config->schedules[i] = *unsaid;
         if (config->time_sliced) {
-            config->schedules[i].mode = SCHEDULE_FAIR;
+            config->schedules[i].mode = PROTO_MODE_FAIR;
             config->schedule_parts[i] = SCHEDULE_MODE;
         }
     }

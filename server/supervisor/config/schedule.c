@@ -18,8 +18,6 @@
 #define QUANTUM_MIN   (5 * MS)
 #define QUANTUM_MAX   (3600000 * MS)
 
-static const char *const modes[SCHEDULE_MODES] = {"concurrent", "strict", "fair", "turns"};
-
 /* NVIDIA's classes of time slices, by their numbers. */
 static const struct {
     const char *name;
@@ -41,20 +39,15 @@ static const struct {
 
 struct schedule schedule_default(void)
 {
-    return (struct schedule){.mode = SCHEDULE_CONCURRENT,
+    return (struct schedule){.mode = PROTO_MODE_CONCURRENT,
                              .precision = 500,
                              .lease_ns = classes[0].lease_ns,
                              .quantum_ns = 30000 * MS};
 }
 
-const char *schedule_mode_name(enum schedule_mode mode)
+bool schedule_time_enforced(enum proto_mode mode)
 {
-    return modes[mode];
-}
-
-bool schedule_time_enforced(enum schedule_mode mode)
-{
-    return mode == SCHEDULE_STRICT || mode == SCHEDULE_FAIR;
+    return mode == PROTO_MODE_STRICT || mode == PROTO_MODE_FAIR;
 }
 
 static bool word_equals(const char *name, const char *text, size_t length)
@@ -70,11 +63,11 @@ unsigned schedule_part_of(const char *name, size_t length)
     return 0;
 }
 
-static int read_mode(const char *text, size_t length, enum schedule_mode *mode)
+static int read_mode(const char *text, size_t length, enum proto_mode *mode)
 {
-    for (size_t i = 0; i < COUNT(modes); i++) {
-        if (word_equals(modes[i], text, length)) {
-            *mode = (enum schedule_mode)i;
+    for (uint32_t i = 0; i < PROTO_MODE_COUNT; i++) {
+        if (word_equals(proto_mode_name(i), text, length)) {
+            *mode = (enum proto_mode)i;
             return 0;
         }
     }
@@ -155,8 +148,8 @@ bool schedule_equal(const struct schedule *a, const struct schedule *b)
 const char *schedule_format(const struct schedule *schedule, char *text, size_t size)
 {
     char lease[UNITS_TEXT], precision[UNITS_TEXT], quantum[UNITS_TEXT];
-    snprintf(text, size, "mode %s, lease %s, precision %s%%, quantum %s", modes[schedule->mode],
-             units_format_duration(schedule->lease_ns, lease),
+    snprintf(text, size, "mode %s, lease %s, precision %s%%, quantum %s",
+             proto_mode_name(schedule->mode), units_format_duration(schedule->lease_ns, lease),
              units_format_percentage(schedule->precision, precision),
              units_format_duration(schedule->quantum_ns, quantum));
     return text;

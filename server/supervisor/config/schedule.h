@@ -16,15 +16,6 @@
 
 #include "protocol.h"
 
-/* The protocol's numbers. */
-enum schedule_mode {
-    SCHEDULE_CONCURRENT,
-    SCHEDULE_STRICT,
-    SCHEDULE_FAIR,
-    SCHEDULE_TURNS,
-    SCHEDULE_MODES
-};
-
 /* What a schedule says, as bits. */
 enum schedule_part {
     SCHEDULE_MODE = 1,
@@ -35,7 +26,7 @@ enum schedule_part {
 };
 
 struct schedule {
-    enum schedule_mode mode;
+    enum proto_mode mode;
     uint32_t precision;  /* hundredths of a per cent, 1 % to 50 %; a plan is lease / precision */
     uint64_t lease_ns;   /* of strict and fair, 5 ms to 10 s */
     uint64_t quantum_ns; /* of turns, 5 ms to 1 h */
@@ -55,11 +46,8 @@ struct schedule {
 /* concurrent, lease 250ms, precision 5%, quantum 30s. */
 struct schedule schedule_default(void);
 
-/* "concurrent", "strict", "fair", "turns". Static. mode < SCHEDULE_MODES. */
-const char *schedule_mode_name(enum schedule_mode mode);
-
 /* Whether shares of time bind in this mode: strict and fair. */
-bool schedule_time_enforced(enum schedule_mode mode);
+bool schedule_time_enforced(enum proto_mode mode);
 
 /* The part of this name ("lease"), or 0. */
 unsigned schedule_part_of(const char *name, size_t length);

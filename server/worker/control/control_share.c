@@ -135,7 +135,7 @@ int control_share_schedule(struct request *request)
     struct scheduler_settings settings;
     char why[SCHEDULER_WHY];
     scheduler_defaults(&settings);
-    settings.mode = (enum scheduler_mode)wanted->mode;
+    settings.mode = (enum proto_mode)wanted->mode;
     settings.precision = wanted->precision;
     settings.lease_ns = wanted->lease;
     settings.quantum_ns = wanted->quantum;

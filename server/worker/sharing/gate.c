@@ -333,7 +333,7 @@ void gate_read_usage(struct gate *gate, struct client *client, struct proto_work
 
 static bool may_be_open(const struct gate *gate)
 {
-    if (gate->scheduler.settings.mode != SCHEDULER_CONCURRENT)
+    if (gate->scheduler.settings.mode != PROTO_MODE_CONCURRENT)
         return false;
     const struct gate_client *first = gate->first;
     for (const struct gate_client *at = first; at; at = at->next)

@@ -33,7 +33,7 @@ static void must_be_in_range(const struct admin_request *request)
         return;
     if (request->target == ADMIN_TARGET_GPU) {
         must(request->parts && request->parts <= SCHEDULE_WHOLE, "parts of a schedule");
-        must(!(request->parts & SCHEDULE_MODE) || schedule->mode < SCHEDULE_MODES, "mode");
+        must(!(request->parts & SCHEDULE_MODE) || schedule->mode < PROTO_MODE_COUNT, "mode");
         must(!(request->parts & SCHEDULE_LEASE) ||
                  (schedule->lease_ns >= 5000000 && schedule->lease_ns <= UINT64_C(10000000000)),
              "lease");

@@ -66,14 +66,14 @@ static void split(struct visitor *visitors, uint32_t count, const bool *takes_pa
 static void promise(int mode, struct visitor *visitors, uint32_t count)
 {
     bool takes_part[MOST_WAY];
-    bool by_request = mode == SCHEDULER_STRICT || mode == SCHEDULER_FAIR;
+    bool by_request = mode == PROTO_MODE_STRICT || mode == PROTO_MODE_FAIR;
     double left = 1;
     for (uint32_t i = 0; i < count; i++) {
         struct visitor *visitor = &visitors[i];
         visitor->rate = visitor->wants && by_request ? visitor->limits.request / 10000.0 : 0;
         left -= visitor->rate;
         takes_part[i] =
-            visitor->wants && (mode != SCHEDULER_STRICT || visitor->limits.request == 0);
+            visitor->wants && (mode != PROTO_MODE_STRICT || visitor->limits.request == 0);
     }
     if (by_request) {
         split(visitors, count, takes_part, left);
@@ -200,7 +200,7 @@ static void run_gpu(int mode, uint64_t span, uint32_t gpu, uint32_t gpus)
     struct visitor visitors[MOST_WAY];
     struct scheduler_settings settings;
     scheduler_defaults(&settings);
-    settings.mode = (enum scheduler_mode)mode;
+    settings.mode = (enum proto_mode)mode;
     device_open(&device, &settings);
     uint64_t end = device.now + span;
     uint32_t count = draw_visitors(visitors, gpu, gpus);

@@ -26,7 +26,7 @@ struct day_result {
     uint64_t kernels;
 };
 
-/* Runs a mode (as enum scheduler_mode) for so long on each of the GPUs. */
+/* Runs a mode (as enum proto_mode) for so long on each of the GPUs. */
 void day_run(int mode, uint64_t span_ns, uint32_t gpus, struct day_result *result);
 
 #endif

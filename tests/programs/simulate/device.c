@@ -115,7 +115,7 @@ static void start_kernel(struct device *device, struct device_engine *engine)
             best->unserved_most = wait;
     }
     best->waiting = false;
-    bool leases = device->scheduler.settings.mode != SCHEDULER_CONCURRENT;
+    bool leases = device->scheduler.settings.mode != PROTO_MODE_CONCURRENT;
     const struct scheduler_client *holder = best->scheduled.lane->holder;
     if (leases && holder && holder != &best->scheduled)
         device->overlapped++;

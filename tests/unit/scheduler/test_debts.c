@@ -21,7 +21,7 @@ enum { OWNER = 7, OTHER_OWNER = 8 };
 
 static struct device device;
 
-static void open_mode(enum scheduler_mode mode)
+static void open_mode(enum proto_mode mode)
 {
     struct scheduler_settings settings;
     scheduler_defaults(&settings);
@@ -67,12 +67,12 @@ static double coming_back(uint32_t request, uint32_t limit, uint64_t kernel, uin
 static void in_strict_mode_a_request_is_no_more_for_leaving(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     device_work(&device, arrive(5000, PLAN_WHOLE, MS, OTHER_OWNER), ANY);
     double had = coming_back(1000, PLAN_WHOLE, 25 * MS, 10, 0);
     print_message("10 %%: %.2f %%\n", had);
     assert_true(had > 8 && had < 11);
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     device_work(&device, arrive(5000, PLAN_WHOLE, MS, OTHER_OWNER), ANY);
     had = coming_back(1000, PLAN_WHOLE, 25 * MS, 10, 1);
     print_message("10 %%, a decoy before each: %.2f %%\n", had);
@@ -83,7 +83,7 @@ static void in_strict_mode_a_request_is_no_more_for_leaving(void **state)
 static void in_strict_mode_a_successor_that_comes_early_gains_nothing(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     device_work(&device, arrive(5000, PLAN_WHOLE, MS, OTHER_OWNER), ANY);
     struct device_client *client = arrive(1000, PLAN_WHOLE, 25 * MS, OWNER);
     uint64_t had = 0, end = device.now + 100000 * MS;
@@ -104,7 +104,7 @@ static void in_strict_mode_a_successor_that_comes_early_gains_nothing(void **sta
 static void who_was_there_before_inherits_nothing(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     struct device_client *stays = arrive(1000, PLAN_WHOLE, MS, OWNER);
     device_run(&device, device.now + MS);
     struct device_client *leaves = arrive(1000, PLAN_WHOLE, 250 * MS, OWNER);
@@ -118,7 +118,7 @@ static void who_was_there_before_inherits_nothing(void **state)
 static void a_limit_is_no_more_for_leaving(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR);
+    open_mode(PROTO_MODE_FAIR);
     device_work(&device, arrive(0, PLAN_WHOLE, MS, OTHER_OWNER), ANY);
     double had = coming_back(0, 1000, 25 * MS, 10, 0);
     print_message("limit of 10 %%: %.2f %%\n", had);
@@ -129,7 +129,7 @@ static void a_limit_is_no_more_for_leaving(void **state)
 static void idle_time_is_no_more_for_leaving(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR);
+    open_mode(PROTO_MODE_FAIR);
     device_work(&device, arrive(0, PLAN_WHOLE, MS, OTHER_OWNER), ANY);
     double had = coming_back(0, PLAN_WHOLE, 500 * MS, 1, 0);
     print_message("half: %.2f %%\n", had);
@@ -142,7 +142,7 @@ static void a_turn_is_no_longer_for_leaving(void **state)
     (void)state;
     struct scheduler_settings settings;
     scheduler_defaults(&settings);
-    settings.mode = SCHEDULER_TURNS;
+    settings.mode = PROTO_MODE_TURNS;
     settings.quantum_ns = 1000 * MS;
     device_open(&device, &settings);
     device_work(&device, arrive(0, PLAN_WHOLE, MS, OTHER_OWNER), ANY);
@@ -157,7 +157,7 @@ static void a_turn_is_no_longer_for_leaving(void **state)
 static void only_the_owner_inherits_and_only_until_it_is_worked_off(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     device_work(&device, arrive(5000, PLAN_WHOLE, MS, OTHER_OWNER), ANY);
     struct device_client *client = arrive(1000, PLAN_WHOLE, 250 * MS, OWNER);
     device_work(&device, client, 1);
@@ -190,7 +190,7 @@ static void only_the_owner_inherits_and_only_until_it_is_worked_off(void **state
 static void many_owners_leave_and_the_greatest_debts_are_kept(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     struct device_client *client = arrive(1000, PLAN_WHOLE, 900 * MS, OWNER);
     device_work(&device, client, 1);
     while (client->kernels < 1)

@@ -73,9 +73,9 @@ static void judge(int what, double value, double bound, int at, const char *text
 static void check_limit(int at)
 {
     const struct wish *wish = &mix.wishes[at];
-    enum scheduler_mode mode = mix.settings.mode;
-    uint32_t most = mode == SCHEDULER_STRICT && wish->request ? wish->request : wish->limit;
-    if (!wish->client || mode == SCHEDULER_TURNS)
+    enum proto_mode mode = mix.settings.mode;
+    uint32_t most = mode == PROTO_MODE_STRICT && wish->request ? wish->request : wish->limit;
+    if (!wish->client || mode == PROTO_MODE_TURNS)
         return;
     double had = (double)device_had(&device, wish->client);
     double due = (double)(device.now - wish->came + mix.plan) * most / PLAN_WHOLE;
@@ -86,7 +86,7 @@ static void check_limit(int at)
 static void check_request(int at)
 {
     const struct wish *wish = &mix.wishes[at];
-    if (!wish->client || !wish->wants_since || mix.settings.mode == SCHEDULER_TURNS)
+    if (!wish->client || !wish->wants_since || mix.settings.mode == PROTO_MODE_TURNS)
         return;
     double had = (double)(device_had(&device, wish->client) - wish->had_since);
     double due = (double)(device.now - wish->wants_since) * wish->request / PLAN_WHOLE;
@@ -103,7 +103,7 @@ static void check_wait(int at)
     if (!wish->client || !wish->client->waiting || !wish->wants_since)
         return;
     double wait = (double)(device.now - wish->client->unserved_since), late = (double)overrun();
-    if (mix.settings.mode == SCHEDULER_TURNS)
+    if (mix.settings.mode == PROTO_MODE_TURNS)
         judge(2, wait, (CLIENTS - 1) * ((double)mix.settings.quantum_ns + late), at,
               "waits for its turn");
     else if (wish->request >= 100)
@@ -115,7 +115,7 @@ static void check_wait(int at)
 static void check_idle(uint64_t busy_from)
 {
     uint64_t chosen = mix.settings.lease_ns / 50 < MS ? mix.settings.lease_ns / 50 : MS;
-    if (mix.settings.mode == SCHEDULER_TURNS)
+    if (mix.settings.mode == PROTO_MODE_TURNS)
         chosen = mix.settings.quantum_ns / 600;
     double idle = (double)(device.now - mix.start) - (double)(device_busy(&device, 0) - busy_from);
     judge(4, idle, (double)(mix.pauses * (chosen + US) + US), -1, "idle beside somebody with work");
@@ -152,7 +152,7 @@ static void come(struct wish *wish, bool steady)
         wish->limit = PLAN_WHOLE;
     for (int i = 0; i < CLIENTS; i++)
         sum += mix.wishes[i].client ? mix.wishes[i].request : 0;
-    bool fits = sum + wish->request <= PLAN_WHOLE || mix.settings.mode == SCHEDULER_TURNS;
+    bool fits = sum + wish->request <= PLAN_WHOLE || mix.settings.mode == PROTO_MODE_TURNS;
     struct scheduler_limits limits = {
         .request = wish->request, .limit = wish->limit, .duty = PLAN_WHOLE};
     wish->client =
@@ -196,7 +196,7 @@ static void run_mix(uint64_t seed)
     memset(&mix, 0, sizeof mix);
     mix.seed = mix.random = seed;
     scheduler_defaults(&mix.settings);
-    mix.settings.mode = SCHEDULER_STRICT + (enum scheduler_mode)(seed % 3);
+    mix.settings.mode = PROTO_MODE_STRICT + (enum proto_mode)(seed % 3);
     mix.settings.lease_ns = leases[below(3)];
     mix.settings.precision = precisions[below(4)];
     mix.settings.quantum_ns = device_random_log(&mix.random, 5 * MS, 100 * MS);
@@ -212,7 +212,7 @@ static void run_mix(uint64_t seed)
         device_run(&device, device.now + below(mix.plan / 2));
         check_all();
     }
-    if (steady && mix.settings.mode != SCHEDULER_STRICT)
+    if (steady && mix.settings.mode != PROTO_MODE_STRICT)
         check_idle(0);
 }
 

@@ -206,7 +206,7 @@ static void levels_do_not_bind_the_holder_of_a_lease(void **state)
 {
     (void)state;
     open_concurrent();
-    settings.mode = SCHEDULER_FAIR;
+    settings.mode = PROTO_MODE_FAIR;
     char why[SCHEDULER_WHY];
     assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
     struct device_client *urgent = arrive(0, PLAN_WHOLE, 100 * US);

@@ -21,7 +21,7 @@ static struct device device;
 static struct scheduler_settings settings;
 static char why[SCHEDULER_WHY];
 
-static void open_mode(enum scheduler_mode mode)
+static void open_mode(enum proto_mode mode)
 {
     scheduler_defaults(&settings);
     settings.mode = mode;
@@ -67,7 +67,7 @@ static double share_of(const struct device_client *client, uint64_t before, uint
 static void where_nothing_is_left_nobody_is_told_to_ask_for_it(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     arrive_on(5000, NULL, 0);
     arrive_on(5000, NULL, 0);
     assert_int_equal(try_request(1, PLAN_WHOLE, NULL), SCHEDULER_OVERCOMMITTED);
@@ -80,7 +80,7 @@ static void where_nothing_is_left_nobody_is_told_to_ask_for_it(void **state)
 static void sums_above_one_are_refused_with_the_arithmetic(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     arrive_on(2000, NULL, 0);
     arrive_on(3300, NULL, 0);
     struct device_client *third = arrive_on(3705, NULL, 0);
@@ -107,7 +107,7 @@ static void sums_above_one_are_refused_with_the_arithmetic(void **state)
 static void limits_out_of_range_are_refused(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR);
+    open_mode(PROTO_MODE_FAIR);
     assert_int_equal(try_request(0, 0, NULL), -EINVAL);
     assert_int_equal(try_request(0, PLAN_WHOLE + 1, NULL), -EINVAL);
     assert_string_equal(why, "time limit (hundredths of a per cent) is 10001; it must be 1 to "
@@ -120,7 +120,7 @@ static void limits_out_of_range_are_refused(void **state)
 static void settings_out_of_range_are_refused(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR);
+    open_mode(PROTO_MODE_FAIR);
     const struct scheduler_settings good = settings;
     assert_int_equal(scheduler_check(&good, why, sizeof why), 0);
     struct scheduler_settings bad = good;
@@ -145,7 +145,7 @@ static void settings_out_of_range_are_refused(void **state)
     bad.quantum_ns = 1;
     assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
     bad = good;
-    bad.mode = (enum scheduler_mode)(SCHEDULER_TURNS + 1);
+    bad.mode = (enum proto_mode)(PROTO_MODE_TURNS + 1);
     assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
 }
 
@@ -163,7 +163,7 @@ static void a_plan_is_as_its_picture_shows(void **state)
                     {0, 3522727, 250000}, {1, 3787878, 250000}, {0, 4037878, 250000},
                     {0, 4500000, 250000}, {1, 4750000, 150000}, {2, 5000000, 250000}};
     static const uint32_t fractions[3] = {5000, 3300, 1000};
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     struct device_client *clients[3];
     struct scheduler *scheduler = &device.scheduler;
     uint64_t start = device.now, now = start;
@@ -193,7 +193,7 @@ static void a_plan_is_as_its_picture_shows(void **state)
 static void partitions_apart_have_a_lease_each(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     struct share_set left = atoms(0, 7), right = atoms(8, 15);
     struct device_client *a = arrive_on(6000, &left, 0), *b = arrive_on(4000, &left, 0);
     struct device_client *c = arrive_on(9000, &right, 1);
@@ -217,7 +217,7 @@ static void partitions_apart_have_a_lease_each(void **state)
 static void partitions_that_overlap_share_a_lease(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR);
+    open_mode(PROTO_MODE_FAIR);
     struct share_set x = atoms(0, 3), y = atoms(2, 5), z = atoms(4, 7);
     struct device_client *clients[3] = {arrive_on(2000, &x, 0), arrive_on(2000, &z, 0), NULL};
     assert_ptr_not_equal(clients[0]->scheduled.lane, clients[1]->scheduled.lane);
@@ -246,7 +246,7 @@ static void who_overlaps_two_joins_their_lanes(void **state)
     const struct share_set sets[3] = {atoms(0, 3), atoms(2, 5), atoms(4, 7)};
     for (int order = 0; order < 6; order++) {
         struct device_client *clients[3];
-        open_mode(SCHEDULER_FAIR);
+        open_mode(PROTO_MODE_FAIR);
         for (int i = 0; i < 3; i++)
             clients[i] = arrive_on(1000, &sets[orders[order][i]], 0);
         assert_int_equal(device.scheduler.lane_count, 1);
@@ -258,7 +258,7 @@ static void who_overlaps_two_joins_their_lanes(void **state)
 static void a_lease_ends_with_its_client(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR);
+    open_mode(PROTO_MODE_FAIR);
     settings.lease_ns = 10000 * MS;
     assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
     struct device_client *a = arrive_on(2000, NULL, 0), *b = arrive_on(2000, NULL, 0);
@@ -281,7 +281,7 @@ static void clients_may_move_at_any_moment(void **state)
     for (int mix = 0; mix < 200; mix++) {
         struct device_client *clients[8];
         scheduler_defaults(&settings);
-        settings.mode = SCHEDULER_STRICT + mix % 3;
+        settings.mode = PROTO_MODE_STRICT + mix % 3;
         settings.quantum_ns = 1000 * MS;
         device_open(&device, &settings);
         for (int i = 0; i < 8; i++) {
@@ -315,10 +315,10 @@ static void clients_may_move_at_any_moment(void **state)
 static void modes_switch_with_work_in_flight(void **state)
 {
     (void)state;
-    static const enum scheduler_mode modes[] = {SCHEDULER_CONCURRENT, SCHEDULER_STRICT,
-                                                SCHEDULER_CONCURRENT, SCHEDULER_FAIR,
-                                                SCHEDULER_TURNS,      SCHEDULER_STRICT};
-    open_mode(SCHEDULER_FAIR);
+    static const enum proto_mode modes[] = {PROTO_MODE_CONCURRENT, PROTO_MODE_STRICT,
+                                            PROTO_MODE_CONCURRENT, PROTO_MODE_FAIR,
+                                            PROTO_MODE_TURNS,      PROTO_MODE_STRICT};
+    open_mode(PROTO_MODE_FAIR);
     struct device_client *a = arrive_on(7000, NULL, 0), *b = arrive_on(2000, NULL, 0);
     device_work(&device, a, ANY);
     device_work(&device, b, ANY);
@@ -334,9 +334,9 @@ static void modes_switch_with_work_in_flight(void **state)
         double had_a = share_of(a, before_a, 60000 * MS);
         double had_b = share_of(b, before_b, 60000 * MS);
         double due_a = 50, due_b = 50;
-        if (modes[i] == SCHEDULER_STRICT)
+        if (modes[i] == PROTO_MODE_STRICT)
             due_a = 70, due_b = 20;
-        if (modes[i] == SCHEDULER_FAIR)
+        if (modes[i] == PROTO_MODE_FAIR)
             due_a = 75, due_b = 25;
         if (had_a < due_a - 2 || had_a > due_a + 2 || had_b < due_b - 2 || had_b > due_b + 2)
             fail_msg("switch %zu: %.2f %% and %.2f %%", i, had_a, had_b);
@@ -347,14 +347,14 @@ static void modes_switch_with_work_in_flight(void **state)
 static void modes_that_enforce_time_need_requests_that_fit(void **state)
 {
     (void)state;
-    static const enum scheduler_mode lenient[] = {SCHEDULER_CONCURRENT, SCHEDULER_TURNS};
+    static const enum proto_mode lenient[] = {PROTO_MODE_CONCURRENT, PROTO_MODE_TURNS};
     for (int i = 0; i < 2; i++) {
         open_mode(lenient[i]);
         struct device_client *a = arrive_on(6000, NULL, 0), *b = arrive_on(4001, NULL, 0);
         const struct scheduler_settings before = device.scheduler.settings;
         settings.lease_ns = 10 * MS;
-        for (int mode = SCHEDULER_STRICT; mode <= SCHEDULER_FAIR; mode++) {
-            settings.mode = (enum scheduler_mode)mode;
+        for (int mode = PROTO_MODE_STRICT; mode <= PROTO_MODE_FAIR; mode++) {
+            settings.mode = (enum proto_mode)mode;
             assert_int_equal(
                 scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
                 SCHEDULER_OVERCOMMITTED);
@@ -366,7 +366,7 @@ static void modes_that_enforce_time_need_requests_that_fit(void **state)
                          0);
         device_remove(&device, b);
         b = arrive_on(4000, NULL, 0);
-        settings.mode = SCHEDULER_FAIR;
+        settings.mode = PROTO_MODE_FAIR;
         assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
                          0);
         device_remove(&device, a);
@@ -409,7 +409,7 @@ static void windows_are_bounded_in_time(void **state)
 static void who_moves_joins_and_leaves_lanes(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     const struct share_set left = atoms(0, 3), right = atoms(4, 7), middle = atoms(3, 4);
     struct device_client *a = arrive_on(5000, &left, 0), *b = arrive_on(5000, &right, 1);
     device_work(&device, a, ANY);
@@ -437,7 +437,7 @@ static void a_lease_without_work_is_given_back_after_a_moment(void **state)
     } cases[] = {
         {5 * MS, 100 * US}, {20 * MS, 400 * US}, {50 * MS, MS}, {250 * MS, MS}, {10000 * MS, MS}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        open_mode(SCHEDULER_FAIR);
+        open_mode(PROTO_MODE_FAIR);
         settings.lease_ns = cases[i].lease;
         assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
                          0);
@@ -452,7 +452,7 @@ static void a_lease_without_work_is_given_back_after_a_moment(void **state)
     }
 }
 
-static uint32_t room_before_the_end(enum scheduler_mode mode, bool alone)
+static uint32_t room_before_the_end(enum proto_mode mode, bool alone)
 {
     open_mode(mode);
     settings.window_ns = 0;
@@ -473,11 +473,11 @@ static uint32_t room_before_the_end(enum scheduler_mode mode, bool alone)
 static void who_is_alone_may_queue_a_little_beyond_its_lease(void **state)
 {
     (void)state;
-    assert_int_equal(room_before_the_end(SCHEDULER_FAIR, true), 26);
-    assert_int_equal(room_before_the_end(SCHEDULER_TURNS, true), 26);
-    assert_int_equal(room_before_the_end(SCHEDULER_STRICT, true), 1);
-    assert_int_equal(room_before_the_end(SCHEDULER_FAIR, false), 1);
-    assert_int_equal(room_before_the_end(SCHEDULER_TURNS, false), 1);
+    assert_int_equal(room_before_the_end(PROTO_MODE_FAIR, true), 26);
+    assert_int_equal(room_before_the_end(PROTO_MODE_TURNS, true), 26);
+    assert_int_equal(room_before_the_end(PROTO_MODE_STRICT, true), 1);
+    assert_int_equal(room_before_the_end(PROTO_MODE_FAIR, false), 1);
+    assert_int_equal(room_before_the_end(PROTO_MODE_TURNS, false), 1);
 }
 
 /* Ten minutes of another's overrun withhold 180 s of a request of 30 %: 16 plans of it, 24 s, are
@@ -485,7 +485,7 @@ static void who_is_alone_may_queue_a_little_beyond_its_lease(void **state)
 static void sixteen_plans_of_a_request_are_made_good(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     struct device_client *long_one = arrive_on(5000, NULL, 0), *other = arrive_on(3000, NULL, 0);
     long_one->shortest = long_one->longest = 600000 * MS;
     device_work(&device, long_one, 1);
@@ -506,7 +506,7 @@ static void every_moment_is_charged_or_waited(void **state)
     (void)state;
     uint64_t random = 77;
     struct device_client *clients[4];
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     for (int i = 0; i < 4; i++) {
         clients[i] = arrive_on(2000, NULL, 0);
         clients[i]->shortest = 100 * US;
@@ -523,7 +523,7 @@ static void every_moment_is_charged_or_waited(void **state)
                                           .level = (uint32_t)(device_random(&random) % 3)};
         switch (device_random(&random) % 3) {
         case 0:
-            settings.mode = SCHEDULER_STRICT + (enum scheduler_mode)(device_random(&random) % 3);
+            settings.mode = PROTO_MODE_STRICT + (enum proto_mode)(device_random(&random) % 3);
             settings.quantum_ns = 500 * MS;
             assert_int_equal(
                 scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
@@ -553,7 +553,7 @@ static void every_moment_is_charged_or_waited(void **state)
 static void a_running_clients_share_changes_live(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     struct device_client *a = arrive_on(2000, NULL, 0);
     device_work(&device, a, ANY);
     static const uint32_t fractions[] = {3000, 9000, 100, 5000};
@@ -575,7 +575,7 @@ static void a_running_clients_share_changes_live(void **state)
 static void leases_as_short_as_5_ms_work(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR);
+    open_mode(PROTO_MODE_FAIR);
     settings.lease_ns = 5 * MS;
     assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
     device.switch_ns = 50 * US; /* to drain, and for the next one's first kernel to begin */
@@ -596,7 +596,7 @@ static void leases_as_short_as_5_ms_work(void **state)
 static void the_next_event_is_never_missed(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT);
+    open_mode(PROTO_MODE_STRICT);
     struct device_client *a = arrive_on(100, NULL, 0);
     a->shortest = a->longest = 10 * MS;
     assert_int_equal(scheduler_next_event(&device.scheduler, device.now), SCHEDULER_NEVER);

@@ -22,7 +22,7 @@
 
 static struct device device;
 
-static void open_mode(enum scheduler_mode mode, uint64_t lease_ns)
+static void open_mode(enum proto_mode mode, uint64_t lease_ns)
 {
     struct scheduler_settings settings;
     scheduler_defaults(&settings);
@@ -72,7 +72,7 @@ static double strict_mix(uint64_t seed, uint64_t lease, uint64_t longest)
     struct device_client *clients[4];
     uint64_t came[4], random = seed, plan = lease * 20;
     double worst = 0;
-    open_mode(SCHEDULER_STRICT, lease);
+    open_mode(PROTO_MODE_STRICT, lease);
     uint32_t cheats = (uint32_t)(device_random(&random) % 4);
     for (int i = 0; i < 4; i++) {
         device_run(&device, device.now + device_random(&random) % (plan / 2));
@@ -123,7 +123,7 @@ static void strict_carries_remainders_over(void **state)
     (void)state;
     static const uint32_t fractions[] = {3300, 3333, 1, 7, 1234, 2125};
     struct device_client *clients[6];
-    open_mode(SCHEDULER_STRICT, 250 * MS);
+    open_mode(PROTO_MODE_STRICT, 250 * MS);
     uint64_t start = device.now, plan = 5000 * MS;
     for (int i = 0; i < 6; i++) {
         clients[i] = arrive(fractions[i], PLAN_WHOLE, 10 * US, 10 * US, 1);
@@ -144,7 +144,7 @@ static void strict_carries_remainders_over(void **state)
 static void strict_leaves_the_rest_idle(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT, 250 * MS);
+    open_mode(PROTO_MODE_STRICT, 250 * MS);
     struct device_client *half = arrive(5000, PLAN_WHOLE, MS, MS, 1);
     device_work(&device, half, ANY);
     device_run(&device, device.now + 50000 * MS);
@@ -177,7 +177,7 @@ static void left_for(int mode, uint32_t rest, unsigned count)
         device_work(&device, none[i], ANY);
     }
     device_run(&device, device.now + SECONDS * 1000 * MS);
-    unsigned sharers = mode == SCHEDULER_FAIR ? count + 2 : count;
+    unsigned sharers = mode == PROTO_MODE_FAIR ? count + 2 : count;
     for (unsigned i = 0; i < count; i++) {
         uint64_t had = device_had(&device, none[i]);
         if (!rest) {
@@ -195,7 +195,7 @@ static void left_for(int mode, uint32_t rest, unsigned count)
 static void without_a_request_there_is_what_is_left(void **state)
 {
     (void)state;
-    for (int mode = SCHEDULER_STRICT; mode <= SCHEDULER_FAIR; mode++)
+    for (int mode = PROTO_MODE_STRICT; mode <= PROTO_MODE_FAIR; mode++)
         for (uint32_t rest = 0; rest <= 3000; rest += 500)
             for (unsigned count = 1; count <= 3; count++)
                 left_for(mode, rest, count);
@@ -205,7 +205,7 @@ static void without_a_request_there_is_what_is_left(void **state)
 static void overrun_is_debt(void **state)
 {
     (void)state;
-    for (int mode = SCHEDULER_STRICT; mode <= SCHEDULER_FAIR; mode++) {
+    for (int mode = PROTO_MODE_STRICT; mode <= PROTO_MODE_FAIR; mode++) {
         open_mode(mode, 250 * MS);
         struct device_client *cheat = arrive(5000, PLAN_WHOLE, MS, MS, 1);
         struct device_client *honest = arrive(5000, PLAN_WHOLE, MS, MS, 2);
@@ -223,7 +223,7 @@ static void overrun_is_debt(void **state)
 static void overrun_of_idle_time_is_paid_back(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR, 250 * MS);
+    open_mode(PROTO_MODE_FAIR, 250 * MS);
     struct device_client *cheat = arrive(0, PLAN_WHOLE, MS, MS, 1);
     struct device_client *honest = arrive(0, PLAN_WHOLE, MS, MS, 2);
     cheat->kernel = long_at_the_end;
@@ -245,7 +245,7 @@ static uint64_t a_window_of_long_ones(struct device_client *client, uint64_t lef
 static void overrun_by_a_window_of_long_kernels_is_made_good(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT, 250 * MS);
+    open_mode(PROTO_MODE_STRICT, 250 * MS);
     struct device_client *cheat = arrive(5000, PLAN_WHOLE, MS, MS, 1);
     struct device_client *honest = arrive(3000, PLAN_WHOLE, MS, MS, 2);
     struct device_client *small = arrive(1000, PLAN_WHOLE, MS, MS, 3);
@@ -266,7 +266,7 @@ static void overrun_by_a_window_of_long_kernels_is_made_good(void **state)
 static void a_lease_is_not_extended_by_late_submissions(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_STRICT, 250 * MS);
+    open_mode(PROTO_MODE_STRICT, 250 * MS);
     struct device_client *client = arrive(5000, PLAN_WHOLE, 10 * MS, 10 * MS, 1);
     struct scheduler *scheduler = &device.scheduler;
     uint64_t start = device.now;
@@ -304,7 +304,7 @@ static void a_lease_is_not_extended_by_late_submissions(void **state)
 static void a_full_window_does_not_overrun(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR, 250 * MS);
+    open_mode(PROTO_MODE_FAIR, 250 * MS);
     device.scheduler.settings.window_ns = 0;
     struct device_client *a = arrive(5000, PLAN_WHOLE, 10 * MS, 10 * MS, 1);
     struct device_client *b = arrive(5000, PLAN_WHOLE, 10 * MS, 10 * MS, 2);
@@ -349,7 +349,7 @@ static void fair_gives_requests_and_splits_the_rest_equally(void **state)
         struct device_client *clients[6];
         double expected[6], total = 0;
         int count = 2 + (int)(device_random(&random) % 5);
-        open_mode(SCHEDULER_FAIR, 20 * MS);
+        open_mode(PROTO_MODE_FAIR, 20 * MS);
         uint64_t span = plans * device.scheduler.plan.length_ns, start = device.now;
         for (int i = 0; i < count; i++) {
             requests[i] = (uint32_t)(device_random(&random) % (left / 2 + 1));
@@ -386,7 +386,7 @@ static void fair_gives_requests_and_splits_the_rest_equally(void **state)
 static void a_limit_is_spread_over_the_plan(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR, 250 * MS);
+    open_mode(PROTO_MODE_FAIR, 250 * MS);
     struct device_client *limited = arrive(0, 1000, MS, MS, 1);
     device_work(&device, limited, ANY);
     uint64_t start = device.now;
@@ -399,7 +399,7 @@ static void a_limit_is_spread_over_the_plan(void **state)
 static void fair_splits_idle_time_in_three(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR, 250 * MS);
+    open_mode(PROTO_MODE_FAIR, 250 * MS);
     uint64_t start = device.now;
     static const uint32_t requests[3] = {4000, 1000, 0};
     struct device_client *clients[3];
@@ -418,7 +418,7 @@ static void fair_keeps_the_device_busy(void **state)
 {
     (void)state;
     for (uint64_t half = 3 * MS; half < 5000 * MS; half *= 7) {
-        open_mode(SCHEDULER_FAIR, 250 * MS);
+        open_mode(PROTO_MODE_FAIR, 250 * MS);
         uint64_t start = device.now;
         struct device_client *steady = arrive(2500, PLAN_WHOLE, 100 * US, MS, 1);
         struct device_client *other = arrive(7500, PLAN_WHOLE, 100 * US, MS, 2);
@@ -443,7 +443,7 @@ static void fair_keeps_the_device_busy(void **state)
 static void idleness_is_not_saved_up(void **state)
 {
     (void)state;
-    for (int mode = SCHEDULER_STRICT; mode <= SCHEDULER_FAIR; mode++) {
+    for (int mode = PROTO_MODE_STRICT; mode <= PROTO_MODE_FAIR; mode++) {
         open_mode(mode, 250 * MS);
         struct device_client *steady = arrive(5000, PLAN_WHOLE, MS, MS, 1);
         struct device_client *away = arrive(5000, PLAN_WHOLE, MS, MS, 2);
@@ -463,7 +463,7 @@ static void idleness_is_not_saved_up(void **state)
 static void idle_time_is_not_saved_up(void **state)
 {
     (void)state;
-    open_mode(SCHEDULER_FAIR, 250 * MS);
+    open_mode(PROTO_MODE_FAIR, 250 * MS);
     struct device_client *steady = arrive(0, PLAN_WHOLE, MS, MS, 1);
     struct device_client *away = arrive(0, PLAN_WHOLE, MS, MS, 2);
     struct device_client *limited = arrive(0, 1000, MS, MS, 3);
@@ -495,7 +495,7 @@ static void nobody_starves(void **state)
     (void)state;
     uint64_t random = 7;
     for (int mix = 0; mix < 1000; mix++) {
-        int mode = SCHEDULER_STRICT + mix % 3;
+        int mode = PROTO_MODE_STRICT + mix % 3;
         open_mode(mode, 5 * MS);
         for (int i = 0; i < 25; i++) {
             uint32_t at = (uint32_t)(device_random(&random) % 12);
@@ -523,9 +523,9 @@ static void nobody_starves(void **state)
         for (uint32_t i = 0; i < device.client_count; i++) {
             struct device_client *client = &device.clients[i];
             if (!client->present ||
-                (mode != SCHEDULER_TURNS && client->scheduled.limits.request < 50))
+                (mode != PROTO_MODE_TURNS && client->scheduled.limits.request < 50))
                 continue;
-            uint64_t most = mode == SCHEDULER_TURNS ? 40000 * MS : 1100 * MS;
+            uint64_t most = mode == PROTO_MODE_TURNS ? 40000 * MS : 1100 * MS;
             if (client->waiting && client->pending && device.now - client->unserved_since > most)
                 fail_msg("mix %d: client %u of %u waits for %lu ms", mix, i,
                          client->scheduled.limits.request,

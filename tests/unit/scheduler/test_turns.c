@@ -19,7 +19,7 @@ static void open_turns(uint64_t quantum)
 {
     struct scheduler_settings settings;
     scheduler_defaults(&settings);
-    settings.mode = SCHEDULER_TURNS;
+    settings.mode = PROTO_MODE_TURNS;
     settings.quantum_ns = quantum;
     device_open(&device, &settings);
 }

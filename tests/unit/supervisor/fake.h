@@ -291,7 +291,8 @@ static inline bool fake_refuses_sums(struct fake_worker *worker,
         threads += worker->shares[i].thread_request;
         time += worker->shares[i].time_request;
     }
-    bool timed = worker->schedule.mode == SCHEDULE_STRICT || worker->schedule.mode == SCHEDULE_FAIR;
+    bool timed =
+        worker->schedule.mode == PROTO_MODE_STRICT || worker->schedule.mode == PROTO_MODE_FAIR;
     if (threads <= PROTO_PERCENT_WHOLE && !(timed && time > PROTO_PERCENT_WHOLE))
         return false;
     channel_send_failed(worker->fd, message->header.serial, message->header.client,

@@ -68,7 +68,7 @@ static void nothing_said_limits_nothing(void **state)
         struct config_who who = {.identified = false, .name = "", .profile = ""};
         assert_int_equal(config_rules_choose(config, 1, &who, &limits), 0);
         assert_true(allowance_equal(&limits, &allowance_none));
-        assert_int_equal(config->schedules[1].mode, SCHEDULE_CONCURRENT);
+        assert_int_equal(config->schedules[1].mode, PROTO_MODE_CONCURRENT);
         assert_int_equal(config->schedule_parts[1], 0);
         assert_false(config_rules_total(config->users, config->user_count, 0, &limits));
         config_free(config);
@@ -260,8 +260,8 @@ static void schedules_are_the_gpus(void **state)
     (void)state;
     struct config *config = accept("gpus:\n  - {gpu: 1, mode: fair, lease: 50ms, precision: 2.5%}\n"
                                    "  - {gpu: 0, lease: medium, quantum: 2s}\n");
-    struct schedule first = {SCHEDULE_CONCURRENT, 500, 100000000, 2000000000};
-    struct schedule second = {SCHEDULE_FAIR, 250, 50000000, UINT64_C(30000000000)};
+    struct schedule first = {PROTO_MODE_CONCURRENT, 500, 100000000, 2000000000};
+    struct schedule second = {PROTO_MODE_FAIR, 250, 50000000, UINT64_C(30000000000)};
     assert_true(schedule_equal(&config->schedules[0], &first));
     assert_true(schedule_equal(&config->schedules[1], &second));
     assert_int_equal(config->schedule_parts[0], SCHEDULE_LEASE | SCHEDULE_QUANTUM);
@@ -293,7 +293,7 @@ static void nvidias_block_is_a_spelling(void **state)
                                    "clients: {threads: {limit: 20%}}\n");
     assert_int_equal(config->ceilings[1].part[RESOURCE_MEMORY].limit, 3333);
     assert_int_equal(config->ceilings[1].threads.limit, 2000);
-    assert_int_equal(config->schedules[0].mode, SCHEDULE_CONCURRENT);
+    assert_int_equal(config->schedules[0].mode, PROTO_MODE_CONCURRENT);
     config_free(config);
     config = accept("gpus: [{gpu: 1, mode: turns}, {gpu: 0, lease: short}]\n"
                     "sharing: {timeSlicing: {failRequestsGreaterThanOne: false,\n"
@@ -301,11 +301,11 @@ static void nvidias_block_is_a_spelling(void **state)
     assert_true(config->ceilings[0].part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
     assert_true(config->ceilings[0].threads.limit == ALLOWANCE_UNSET);
     assert_int_equal(config->ceilings[0].time.request, ALLOWANCE_UNSET);
-    assert_int_equal(config->schedules[0].mode, SCHEDULE_FAIR);
+    assert_int_equal(config->schedules[0].mode, PROTO_MODE_FAIR);
     assert_int_equal(config->schedules[0].lease_ns, 10000000);
     assert_int_equal(config->schedule_parts[0], SCHEDULE_MODE | SCHEDULE_LEASE);
     /* What is said of one GPU goes before. */
-    assert_int_equal(config->schedules[1].mode, SCHEDULE_TURNS);
+    assert_int_equal(config->schedules[1].mode, PROTO_MODE_TURNS);
     config_free(config);
 }
 

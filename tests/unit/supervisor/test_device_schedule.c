@@ -20,7 +20,7 @@ static void take(void *context, uint32_t device, uint32_t error, const char *tex
     snprintf(told.text, sizeof told.text, "%s", text);
 }
 
-static const struct schedule fair = {SCHEDULE_FAIR, 1000, 50000000, UINT64_C(2000000000)};
+static const struct schedule fair = {PROTO_MODE_FAIR, 1000, 50000000, UINT64_C(2000000000)};
 
 static int set(uint32_t device, unsigned parts)
 {
@@ -83,7 +83,7 @@ static void a_change_is_told_the_worker_and_its_clients(void **state)
     struct proto_attached attached;
     begin(2);
     int fd = fake_attach(&fake, 1, 16 * MIB, NULL, &attached);
-    assert_int_equal(attached.mode, SCHEDULE_CONCURRENT);
+    assert_int_equal(attached.mode, PROTO_MODE_CONCURRENT);
     assert_int_equal(set(1, SCHEDULE_WHOLE), 0);
     assert_int_equal(told.calls, 0);
     expect_in_force(1, schedule_default());
@@ -99,9 +99,9 @@ static void a_change_is_told_the_worker_and_its_clients(void **state)
     assert_int_equal(fake.worker[1].schedule.quantum, 2000000000);
     fake_send(&fake, fd, PROTO_LIMITS_QUERY, NULL);
     const struct proto_limits *limits = fake_expect(&fake, fd, PROTO_LIMITS);
-    assert_int_equal(limits->mode, SCHEDULE_FAIR);
+    assert_int_equal(limits->mode, PROTO_MODE_FAIR);
     int other = fake_attach(&fake, 1, 16 * MIB, NULL, &attached);
-    assert_int_equal(attached.mode, SCHEDULE_FAIR);
+    assert_int_equal(attached.mode, PROTO_MODE_FAIR);
     assert_int_equal(set(2, SCHEDULE_WHOLE), -ENOENT);
     close(fd);
     close(other);
@@ -118,7 +118,7 @@ static void what_the_worker_refuses_stays_as_it_was(void **state)
     FAKE_WAIT(&fake, told.calls == 1);
     struct schedule before = in_force(0);
     assert_int_equal(before.lease_ns, 50000000);
-    assert_int_equal(before.mode, SCHEDULE_CONCURRENT);
+    assert_int_equal(before.mode, PROTO_MODE_CONCURRENT);
     fake.worker[0].refuse_schedule = words;
     assert_int_equal(set(0, SCHEDULE_MODE), 0);
     FAKE_WAIT(&fake, told.calls == 2);
@@ -136,7 +136,7 @@ static void changes_on_their_way_leave_each_other_alone(void **state)
     assert_int_equal(set(0, SCHEDULE_QUANTUM), 0);
     FAKE_WAIT(&fake, told.calls == 2);
     struct schedule both = schedule_default();
-    both.mode = SCHEDULE_FAIR;
+    both.mode = PROTO_MODE_FAIR;
     both.quantum_ns = fair.quantum_ns;
     expect_in_force(0, both);
     assert_int_equal(fake.worker[0].schedule.mode, 2);

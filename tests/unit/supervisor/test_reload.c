@@ -75,7 +75,7 @@ static void requests_change_places_though_both_together_would_not_fit(void **sta
     struct proto_attached told = attached(b);
     assert_int_equal(told.thread_request, 4000);
     assert_int_equal(told.time_request, 7000);
-    assert_int_equal(told.mode, SCHEDULE_FAIR);
+    assert_int_equal(told.mode, PROTO_MODE_FAIR);
     configure(AB(
         "threads: {request: 30%}, time: {request: 80%}, memory: {request: 10M}",
         "threads: {request: 70%}, time: {request: 20%}, memory: {request: 54M}") "gpus: [{gpu: 0, "
@@ -83,12 +83,12 @@ static void requests_change_places_though_both_together_would_not_fit(void **sta
                                                                                  "lease: 50ms}]\n");
     assert_int_equal(fake.worker[0].shares[number].thread_request, 3000);
     assert_int_equal(fake.worker[0].shares[number].time_request, 8000);
-    assert_int_equal(fake.worker[0].schedule.mode, SCHEDULE_STRICT);
+    assert_int_equal(fake.worker[0].schedule.mode, PROTO_MODE_STRICT);
     assert_int_equal(fake.worker[0].schedule.lease, 50000000);
     struct proto_limits limits = limits_of(b);
     assert_int_equal(limits.thread_request, 7000);
     assert_int_equal(limits.time_request, 2000);
-    assert_int_equal(limits.mode, SCHEDULE_STRICT);
+    assert_int_equal(limits.mode, PROTO_MODE_STRICT);
     fake_alloc(&fake, a, 10 * MIB);
     fake_alloc_refused(&fake, a, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "guaranteed");
     fake_alloc(&fake, b, 54 * MIB);
@@ -328,8 +328,8 @@ static void a_worker_that_dies_meanwhile_refuses_it(void **state)
     fake_kill_worker(&fake, 0);
     FAKE_WAIT(&fake, reload.over);
     assert_int_not_equal(reload.error, 0);
-    assert_int_equal(fake.worker[1].schedule.mode, SCHEDULE_CONCURRENT);
-    assert_int_equal(fake.supervisor->server.devices[0].schedule.mode, SCHEDULE_CONCURRENT);
+    assert_int_equal(fake.worker[1].schedule.mode, PROTO_MODE_CONCURRENT);
+    assert_int_equal(fake.supervisor->server.devices[0].schedule.mode, PROTO_MODE_CONCURRENT);
     assert_int_equal(fake.supervisor->server.config->ceilings[0].threads.limit, 5000);
     close(a);
     end();

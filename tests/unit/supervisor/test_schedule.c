@@ -47,7 +47,7 @@ static void scheduler_says(const struct schedule *schedule, int want)
 {
     struct scheduler_settings settings;
     scheduler_defaults(&settings);
-    settings.mode = (enum scheduler_mode)schedule->mode;
+    settings.mode = (enum proto_mode)schedule->mode;
     settings.lease_ns = schedule->lease_ns;
     settings.precision = schedule->precision;
     settings.quantum_ns = schedule->quantum_ns;
@@ -60,8 +60,8 @@ static void default_is_the_schedulers(void **state)
     struct scheduler_settings settings;
     scheduler_defaults(&settings);
     struct schedule schedule = schedule_default();
-    assert_int_equal(schedule.mode, SCHEDULE_CONCURRENT);
-    assert_int_equal(settings.mode, SCHEDULER_CONCURRENT);
+    assert_int_equal(schedule.mode, PROTO_MODE_CONCURRENT);
+    assert_int_equal(settings.mode, PROTO_MODE_CONCURRENT);
     assert_int_equal(schedule.lease_ns, settings.lease_ns);
     assert_int_equal(schedule.precision, settings.precision);
     assert_int_equal(schedule.quantum_ns, settings.quantum_ns);
@@ -71,13 +71,13 @@ static void modes_have_the_schedulers_numbers(void **state)
 {
     (void)state;
     static const char *const names[] = {"concurrent", "strict", "fair", "turns"};
-    static const enum scheduler_mode numbers[] = {SCHEDULER_CONCURRENT, SCHEDULER_STRICT,
-                                                  SCHEDULER_FAIR, SCHEDULER_TURNS};
+    static const enum proto_mode numbers[] = {PROTO_MODE_CONCURRENT, PROTO_MODE_STRICT,
+                                              PROTO_MODE_FAIR, PROTO_MODE_TURNS};
     for (unsigned i = 0; i < 4; i++) {
         struct schedule schedule = schedule_default();
         accepts(&schedule, "mode", names[i]);
         assert_int_equal(schedule.mode, numbers[i]);
-        assert_string_equal(schedule_mode_name(schedule.mode), names[i]);
+        assert_string_equal(proto_mode_name(schedule.mode), names[i]);
         assert_int_equal(schedule_time_enforced(schedule.mode), i == 1 || i == 2);
         assert_int_equal(schedule_message(&schedule).mode, i);
     }
@@ -159,7 +159,7 @@ static void what_is_no_time_or_share_is_refused(void **state)
 static void only_the_parts_named_are_merged(void **state)
 {
     (void)state;
-    struct schedule from = {SCHEDULE_TURNS, 1000, 7000000, 9000000};
+    struct schedule from = {PROTO_MODE_TURNS, 1000, 7000000, 9000000};
     for (unsigned parts = 0; parts <= SCHEDULE_WHOLE; parts++) {
         struct schedule into = schedule_default(), was = into;
         schedule_merge(&into, &from, parts);
@@ -179,7 +179,7 @@ static void only_the_parts_named_are_merged(void **state)
 static void a_schedule_is_told_in_words_and_to_the_worker(void **state)
 {
     (void)state;
-    struct schedule schedule = {SCHEDULE_FAIR, 250, 50000000, UINT64_C(90000000000)};
+    struct schedule schedule = {PROTO_MODE_FAIR, 250, 50000000, UINT64_C(90000000000)};
     char text[160];
     assert_string_equal(schedule_format(&schedule, text, sizeof text),
                         "mode fair, lease 50ms, precision 2.5%, quantum 90s");

@@ -139,13 +139,13 @@ static void push_kernels(uint32_t number, uint32_t count)
         peer_push(peers[number], 0, &launch);
 }
 
-static struct proto_worker_schedule schedule(enum scheduler_mode mode)
+static struct proto_worker_schedule schedule(enum proto_mode mode)
 {
     return (struct proto_worker_schedule){
         .mode = mode, .precision = 5000, .lease = 5 * MS, .quantum = 5 * MS};
 }
 
-static void set_mode(enum scheduler_mode mode)
+static void set_mode(enum proto_mode mode)
 {
     struct proto_worker_schedule wanted = schedule(mode);
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
@@ -189,7 +189,7 @@ static void leases_pass_from_client_to_client(void **state)
     (void)state;
     arrive(1, 5000, 10000);
     arrive(2, 3000, 10000);
-    set_mode(SCHEDULER_STRICT);
+    set_mode(PROTO_MODE_STRICT);
     begin_holding();
     uint64_t start = timeline_now(), elapsed;
     struct proto_worker_usage a, b;
@@ -207,7 +207,7 @@ static void leases_pass_from_client_to_client(void **state)
     } while (!(is_share(a.charged, elapsed, 40, 52) && is_share(b.charged, elapsed, 24, 32) &&
                a.leases >= 10 && b.leases >= 10 && seen.changes >= 10) &&
              elapsed < UINT64_C(20000000000));
-    set_mode(SCHEDULER_CONCURRENT);
+    set_mode(PROTO_MODE_CONCURRENT);
     wait_all(1, 2);
     print_message(
         "%.1f %% and %.1f %%, %lu and %lu leases, %lu changes of hands, %lu and %lu ran\n",
@@ -234,7 +234,7 @@ static void set_kernel(uint64_t ns)
 static void who_stops_gives_its_lease_back(void **state)
 {
     (void)state;
-    struct proto_worker_schedule wanted = schedule(SCHEDULER_FAIR);
+    struct proto_worker_schedule wanted = schedule(PROTO_MODE_FAIR);
     arrive(1, 0, 10000);
     arrive(2, 0, 10000);
     wanted.lease = UINT64_C(10000000000);
@@ -264,7 +264,7 @@ static void who_stops_gives_its_lease_back(void **state)
 static void who_waits_for_itself_holds_nobody_up(void **state)
 {
     (void)state;
-    struct proto_worker_schedule wanted = schedule(SCHEDULER_FAIR);
+    struct proto_worker_schedule wanted = schedule(PROTO_MODE_FAIR);
     wanted.lease = UINT64_C(10000000000);
     arrive(1, 0, 10000);
     arrive(2, 0, 10000);
@@ -287,7 +287,7 @@ static void overrun_is_paid_back(void **state)
 {
     (void)state;
     arrive(1, 1000, 10000);
-    set_mode(SCHEDULER_STRICT);
+    set_mode(PROTO_MODE_STRICT);
     begin_holding();
     set_kernel(10 * MS);
     uint64_t start = timeline_now();
@@ -309,7 +309,7 @@ static void overrun_is_paid_back(void **state)
 static void a_holder_that_goes_leaves_the_lease_to_others(void **state)
 {
     (void)state;
-    struct proto_worker_schedule wanted = schedule(SCHEDULER_FAIR);
+    struct proto_worker_schedule wanted = schedule(PROTO_MODE_FAIR);
     wanted.lease = UINT64_C(10000000000);
     arrive(1, 6000, 10000);
     arrive(2, 0, 10000);
@@ -349,9 +349,9 @@ static void modes_change_with_work_in_flight(void **state)
             push_kernels(i, count);
             expected[i] += count;
         }
-        set_mode((enum scheduler_mode)((random >> 40) % 4));
+        set_mode((enum proto_mode)((random >> 40) % 4));
     }
-    set_mode(SCHEDULER_FAIR);
+    set_mode(PROTO_MODE_FAIR);
     wait_all(1, PEERS);
     for (uint32_t i = 1; i <= PEERS; i++)
         assert_int_equal(kernels_of(i), expected[i]);
@@ -361,7 +361,7 @@ static void modes_change_with_work_in_flight(void **state)
     assert_int_equal(backwards, 0);
 }
 
-static const char *refused_schedule(enum scheduler_mode mode)
+static const char *refused_schedule(enum proto_mode mode)
 {
     struct proto_worker_schedule wanted = schedule(mode);
     const struct proto_failed *failed =
@@ -379,18 +379,18 @@ static void requests_that_do_not_fit_are_refused(void **state)
     /* In concurrent mode nothing is promised. */
     arrive(2, 4100, 10000);
     assert_non_null(
-        strstr(refused_schedule(SCHEDULER_STRICT), "with the 41 % asked for that makes 101 %"));
-    assert_non_null(strstr(refused_schedule(SCHEDULER_FAIR), "makes 101 %"));
-    set_mode(SCHEDULER_TURNS);
+        strstr(refused_schedule(PROTO_MODE_STRICT), "with the 41 % asked for that makes 101 %"));
+    assert_non_null(strstr(refused_schedule(PROTO_MODE_FAIR), "makes 101 %"));
+    set_mode(PROTO_MODE_TURNS);
     limits.time_request = 4000;
     harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
-    set_mode(SCHEDULER_STRICT);
+    set_mode(PROTO_MODE_STRICT);
     limits.time_request = 4001;
     const struct proto_failed *failed = harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_FAILED);
     assert_int_equal(failed->error, PROTO_ERROR_INVALID_VALUE);
     assert_non_null(strstr(failed->text, "ask for 40 % at most"));
     /* What was refused left everything as it was. */
-    assert_int_equal(harness.worker.gate.scheduler.settings.mode, SCHEDULER_STRICT);
+    assert_int_equal(harness.worker.gate.scheduler.settings.mode, PROTO_MODE_STRICT);
     push_kernels(2, 10);
     wait_all(2, 2);
     assert_int_equal(usage(2).leases > 0, 1);
@@ -400,10 +400,10 @@ static void a_schedule_arrives_whole(void **state)
 {
     (void)state;
     struct proto_worker_schedule wanted = {
-        .mode = SCHEDULER_TURNS, .precision = 1234, .lease = 77 * MS, .quantum = 99 * MS};
+        .mode = PROTO_MODE_TURNS, .precision = 1234, .lease = 77 * MS, .quantum = 99 * MS};
     harness_ask(PROTO_WORKER_SCHEDULE, 0, &wanted, PROTO_DONE);
     const struct scheduler_settings *settings = &harness.worker.gate.scheduler.settings;
-    assert_int_equal(settings->mode, SCHEDULER_TURNS);
+    assert_int_equal(settings->mode, PROTO_MODE_TURNS);
     assert_int_equal(settings->precision, 1234);
     assert_int_equal(settings->lease_ns, 77 * MS);
     assert_int_equal(settings->quantum_ns, 99 * MS);
@@ -421,7 +421,7 @@ static void who_moves_apart_has_leases_of_its_own(void **state)
     struct proto_worker_limits limits = {.thread_percentage = 5000, .time_limit = 10000};
     arrive(1, 0, 10000);
     arrive(2, 0, 10000);
-    set_mode(SCHEDULER_FAIR);
+    set_mode(PROTO_MODE_FAIR);
     assert_ptr_equal(lane_of(1), lane_of(2));
     for (uint32_t i = 1; i <= 2; i++)
         harness_ask(PROTO_WORKER_LIMITS, i, &limits, PROTO_WORKER_ATTACHED);
@@ -477,7 +477,7 @@ static void what_is_refused_leaves_threads_and_time_as_they_were(void **state)
                                          .time_limit = PROTO_PERCENT_WHOLE};
     arrive(1, 6000, 10000);
     arrive(2, 0, 10000);
-    set_mode(SCHEDULER_FAIR);
+    set_mode(PROTO_MODE_FAIR);
     const struct proto_worker_attached *granted =
         harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
     struct proto_worker_attached before = *granted;

@@ -388,8 +388,8 @@ static void test_leases_are_what_is_charged_and_holds_what_is_throttled(void **s
     struct proto_worker_trace_start wanted = {.count = 8 << 20};
     harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
     assert_int_equal(harness_receive(), PROTO_DONE);
-    assert_int_equal(reader.header->mode, SCHEDULER_CONCURRENT);
-    set_mode(SCHEDULER_STRICT);
+    assert_int_equal(reader.header->mode, PROTO_MODE_CONCURRENT);
+    set_mode(PROTO_MODE_STRICT);
     uint64_t end = timeline_now() + 120 * MS;
     while (timeline_now() < end)
         for (uint32_t i = 0; i < 2; i++)
@@ -401,7 +401,7 @@ static void test_leases_are_what_is_charged_and_holds_what_is_throttled(void **s
     harness_ask(PROTO_WORKER_TRACE_STOP, 0, NULL, PROTO_DONE);
     const struct proto_trace_record *mode = next_of(&reader, TRACE_MODE, 0, NULL);
     assert_non_null(mode);
-    assert_int_equal(mode->value, SCHEDULER_STRICT);
+    assert_int_equal(mode->value, PROTO_MODE_STRICT);
     assert_true(reader.header->next < reader.header->capacity);
     uint64_t last = 0, leases = 0;
     for (uint64_t i = 0; i < reader.header->next; i++) {
@@ -420,7 +420,7 @@ static void test_leases_are_what_is_charged_and_holds_what_is_throttled(void **s
         about_the_same(sum_of(&reader, TRACE_HOLD, i + 1), used[i].throttled_lease, 5 * MS);
         assert_true(used[i].throttled_lease > 0);
     }
-    set_mode(SCHEDULER_CONCURRENT);
+    set_mode(PROTO_MODE_CONCURRENT);
     peer_detach(peers[0]);
     peer_detach(peers[1]);
     shm_release(&reader.memory);

@@ -72,7 +72,7 @@ static inline void arrive(uint32_t i)
     arrive_with(i, PROTO_PERCENT_WHOLE);
 }
 
-static inline void set_mode(enum scheduler_mode mode, uint64_t lease)
+static inline void set_mode(enum proto_mode mode, uint64_t lease)
 {
     struct proto_worker_schedule wanted = {
         .mode = mode, .precision = 500, .lease = lease, .quantum = lease};
