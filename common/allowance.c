@@ -210,3 +210,24 @@ void allowance_resolve(struct allowance *allowance, enum resource resource, uint
     range_tighten(&allowance->of[resource], &bytes);
     *part = (struct allowance_range)RANGE_NONE;
 }
+
+/* ---- in messages ---- */
+
+/* The message has the same words in the same order. */
+#define ALLOWANCE_WIRE_BYTES (RESOURCES * sizeof(struct allowance_range))
+_Static_assert(offsetof(struct proto_allowance, threads) == offsetof(struct allowance, threads) &&
+                   offsetof(struct proto_allowance, time) == offsetof(struct allowance, time) &&
+                   offsetof(struct proto_allowance, memory) == offsetof(struct allowance, memory) &&
+                   offsetof(struct proto_allowance, host_memory) ==
+                       offsetof(struct allowance, host_memory) &&
+                   offsetof(struct proto_allowance, priority) == ALLOWANCE_WIRE_BYTES,
+               "the resources of the message");
+_Static_assert(ALLOWANCE_UNSET == PROTO_UNSET && ALLOWANCE_WHOLE == PROTO_PERCENT_WHOLE, "units");
+
+struct proto_allowance allowance_to_wire(const struct allowance *allowance)
+{
+    struct proto_allowance wire = {0};
+    memcpy(&wire, allowance->of, ALLOWANCE_WIRE_BYTES);
+    wire.priority = allowance->priority == ALLOWANCE_UNSET ? 0 : (uint32_t)allowance->priority;
+    return wire;
+}

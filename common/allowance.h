@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "common/dialect.h"
+#include "protocol.h"
 
 #define ALLOWANCE_UNSET UINT64_MAX
 #define ALLOWANCE_WHOLE UINT64_C(10000) /* hundredths of a per cent: all there is */
@@ -101,6 +102,9 @@ void allowance_tighten(struct allowance *to, const struct allowance *by);
 void allowance_change(struct allowance *to, const struct allowance *by);
 
 bool allowance_equal(const struct allowance *a, const struct allowance *b);
+
+/* As it stands in a message. `part` has to be resolved before; a priority that is unset is 0. */
+struct proto_allowance allowance_to_wire(const struct allowance *allowance);
 
 /* So many hundredths of a per cent of bytes, rounded down; part at most ALLOWANCE_WHOLE. */
 uint64_t allowance_part(uint64_t bytes, uint64_t part);

@@ -201,17 +201,12 @@ static void attach_answered(void *context, const struct worker_answer *answer)
 static int tell_worker(struct session *session, struct request *request)
 {
     const struct address_plan *plan = &session->server->plan;
-    const struct allowance *grant = &session->grant.allowance;
     struct proto_worker_attach body = {
         .device_base = address_plan_device(plan, &session->window),
         .host_base = address_plan_host(plan, &session->window),
         .window_bytes = session->window.bytes,
         .streams = session->server->settings->streams,
-        .thread_percentage = (uint32_t)grant->threads.limit,
-        .priority = (uint32_t)grant->priority,
-        .thread_request = (uint32_t)grant->threads.request,
-        .time_request = (uint32_t)grant->time.request,
-        .time_limit = (uint32_t)grant->time.limit,
+        .allowance = allowance_to_wire(&session->grant.allowance),
         .owner = session->uid + 1,
     };
     memcpy(body.name, session->name, sizeof body.name);

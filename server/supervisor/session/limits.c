@@ -278,11 +278,7 @@ static int carry_out(struct session *session, const struct allowance *change, co
     snprintf(setting->by, sizeof setting->by, "%s", by);
     struct allowance wanted = allowance_wanted(session, change);
     setting->share = allowance_of_worker(&wanted);
-    struct proto_worker_limits body = {.thread_percentage = (uint32_t)wanted.threads.limit,
-                                       .priority = (uint32_t)wanted.priority,
-                                       .thread_request = (uint32_t)wanted.threads.request,
-                                       .time_request = (uint32_t)wanted.time.request,
-                                       .time_limit = (uint32_t)wanted.time.limit};
+    struct proto_worker_limits body = {.allowance = allowance_to_wire(&wanted)};
     int result = session_ask(session, PROTO_WORKER_LIMITS, &body, share_answered, setting);
     if (result < 0) {
         keep_guarantees(session, session->grant.allowance.memory.request,

@@ -96,7 +96,7 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
     client->device = device;
     client->control.device_base = attach->device_base;
     client->control.window_bytes = attach->window_bytes;
-    client->control.priority = attach->priority;
+    client->control.priority = attach->allowance.priority;
     client->shared.priority_first = device->info.priority_greatest;
     client->shared.priority_last = device->info.priority_least;
     client->stream_count = attach->streams;

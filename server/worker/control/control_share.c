@@ -27,14 +27,14 @@ int control_share_answer(const struct request *request, const struct client *cli
 }
 
 /* Where multiprocessors can't be divided, their limit holds as a part of the device's time. */
-static struct scheduler_limits time_limits(const struct worker *worker, uint32_t threads,
-                                           uint32_t time_request, uint32_t time_limit,
-                                           uint32_t priority)
+static struct scheduler_limits time_limits(const struct worker *worker,
+                                           const struct proto_allowance *allowance)
 {
-    return (struct scheduler_limits){.request = time_request,
-                                     .limit = time_limit,
-                                     .duty = worker->partitions.supported ? PLAN_WHOLE : threads,
-                                     .level = priority};
+    return (struct scheduler_limits){
+        .request = (uint32_t)allowance->time.request,
+        .limit = (uint32_t)allowance->time.limit,
+        .duty = worker->partitions.supported ? PLAN_WHOLE : (uint32_t)allowance->threads.limit,
+        .level = allowance->priority};
 }
 
 /* Puts a client where it belongs now, if there is room for it. */
@@ -53,12 +53,10 @@ static uint32_t apply_placement(struct worker *worker, struct client *client)
 uint32_t control_share_take(struct worker *worker, struct client *client,
                             const struct proto_worker_attach *wanted, char *why, size_t why_size)
 {
-    struct scheduler_limits time =
-        time_limits(worker, wanted->thread_percentage, wanted->time_request, wanted->time_limit,
-                    wanted->priority);
+    struct scheduler_limits time = time_limits(worker, &wanted->allowance);
     struct placement_view view;
-    if (placement_add(&worker->places, &client->place, wanted->thread_request,
-                      wanted->thread_percentage, why, why_size))
+    if (placement_add(&worker->places, &client->place, (uint32_t)wanted->allowance.threads.request,
+                      (uint32_t)wanted->allowance.threads.limit, why, why_size))
         return PROTO_ERROR_INVALID_VALUE;
     placement_view(&worker->places, &client->place, timeline_now(), &view);
     if (gate_add(&worker->gate, client, &time, &view.atoms, why, why_size)) {
@@ -92,12 +90,11 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
     /* Only this thread changes what was asked. */
     struct scheduler_limits old_time = client->gate.scheduled.limits;
     uint32_t old_request = client->place.share.request, old_limit = client->place.share.limit;
-    struct scheduler_limits time =
-        time_limits(worker, wanted->thread_percentage, wanted->time_request, wanted->time_limit,
-                    wanted->priority);
+    struct scheduler_limits time = time_limits(worker, &wanted->allowance);
     char unused[SHARE_WHY];
-    if (placement_update(&worker->places, &client->place, wanted->thread_request,
-                         wanted->thread_percentage, why, why_size))
+    if (placement_update(&worker->places, &client->place,
+                         (uint32_t)wanted->allowance.threads.request,
+                         (uint32_t)wanted->allowance.threads.limit, why, why_size))
         return PROTO_ERROR_INVALID_VALUE;
     uint32_t error = PROTO_ERROR_INVALID_VALUE;
     if (gate_set_limits(&worker->gate, client, &time, why, why_size) == 0) {
@@ -113,7 +110,7 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
         apply_placement(worker, client);
         return error;
     }
-    client->control.priority = wanted->priority;
+    client->control.priority = wanted->allowance.priority;
     stream_priority_assign(worker);
     return 0;
 }

@@ -186,6 +186,25 @@ static void a_value_is_written_as_people_write_it(void **state)
     assert_string_equal(allowance_format(RESOURCE_HOST_MEMORY, 1 << 30, text), "1G");
 }
 
+static void a_message_says_the_same(void **state)
+{
+    (void)state;
+    struct allowance allowance = allowance_none;
+    struct proto_allowance wire = allowance_to_wire(&allowance);
+    assert_true(wire.threads.request == PROTO_UNSET && wire.host_memory.limit == PROTO_UNSET);
+    assert_int_equal(wire.priority, 0);
+    fill(&allowance, 1000);
+    allowance.time.limit = 77;
+    allowance.priority = 9;
+    wire = allowance_to_wire(&allowance);
+    assert_int_equal(wire.threads.request, 1000);
+    assert_int_equal(wire.time.limit, 77);
+    assert_int_equal(wire.memory.limit, 1100);
+    assert_int_equal(wire.host_memory.request, 1000);
+    assert_int_equal(wire.priority, 9);
+    assert_int_equal(wire.pad0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +217,7 @@ int main(void)
         cmocka_unit_test(a_request_above_its_limit_is_found),
         cmocka_unit_test(a_part_becomes_bytes_and_the_lower_holds),
         cmocka_unit_test(a_value_is_written_as_people_write_it),
+        cmocka_unit_test(a_message_says_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -321,8 +321,8 @@ static void a_descriptor_more_than_any_message_has(void **state)
         struct proto_worker_attach body;
     } attach = {.header = {.bytes = sizeof attach, .opcode = PROTO_WORKER_ATTACH, .serial = 1},
                 .body = {.streams = 1,
-                         .thread_percentage = PROTO_PERCENT_WHOLE,
-                         .time_limit = PROTO_PERCENT_WHOLE}};
+                         .allowance.threads.limit = PROTO_PERCENT_WHOLE,
+                         .allowance.time.limit = PROTO_PERCENT_WHOLE}};
     int fds[PROTO_FDS_MAX + 1];
     for (unsigned i = 0; i <= PROTO_FDS_MAX; i++)
         fds[i] = pair[0];

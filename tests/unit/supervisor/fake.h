@@ -288,8 +288,8 @@ static inline bool fake_refuses_sums(struct fake_worker *worker,
 {
     uint64_t threads = 0, time = 0;
     for (int i = 0; worker->sums && i < FAKE_CLIENTS; i++) {
-        threads += worker->shares[i].thread_request;
-        time += worker->shares[i].time_request;
+        threads += worker->shares[i].allowance.threads.request;
+        time += worker->shares[i].allowance.time.request;
     }
     bool timed =
         worker->schedule.mode == PROTO_MODE_STRICT || worker->schedule.mode == PROTO_MODE_FAIR;
@@ -320,8 +320,7 @@ static inline void fake_answer_attach(struct fake_worker *worker,
 {
     struct proto_worker_attach body;
     memcpy(&body, message->data + sizeof(struct proto_message_header), sizeof body);
-    struct proto_worker_limits share = {body.thread_percentage, body.priority, body.thread_request,
-                                        body.time_request, body.time_limit};
+    struct proto_worker_limits share = {body.allowance};
     worker->attached++;
     fake_answer_share(worker, message, &share);
 }

@@ -151,10 +151,10 @@ static void changes_on_their_way_leave_each_other_alone(void **state)
         FAKE_WAIT(&fake, told.calls == (unsigned)i + 1);
         assert_int_equal(told.error, 0);
     }
-    assert_int_equal(asked[0].thread_percentage, 2500);
-    assert_int_equal(asked[0].priority, 0);
-    assert_int_equal(asked[1].thread_percentage, 2500);
-    assert_int_equal(asked[1].priority, 7);
+    assert_int_equal(asked[0].allowance.threads.limit, 2500);
+    assert_int_equal(asked[0].allowance.priority, 0);
+    assert_int_equal(asked[1].allowance.threads.limit, 2500);
+    assert_int_equal(asked[1].allowance.priority, 7);
     struct proto_limits limits = limits_of(fd);
     assert_int_equal(limits.thread_percentage, 2500);
     assert_int_equal(limits.priority, 7);
@@ -208,11 +208,11 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     assert_int_equal(set(client, change), 0);
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     memcpy(&asked, fake.worker[0].message.body, sizeof asked);
-    assert_int_equal(asked.thread_request, 3000);
-    assert_int_equal(asked.thread_percentage, 5000);
-    assert_int_equal(asked.time_request, 2500);
-    assert_int_equal(asked.time_limit, 6000);
-    assert_int_equal(asked.priority, 0);
+    assert_int_equal(asked.allowance.threads.request, 3000);
+    assert_int_equal(asked.allowance.threads.limit, 5000);
+    assert_int_equal(asked.allowance.time.request, 2500);
+    assert_int_equal(asked.allowance.time.limit, 6000);
+    assert_int_equal(asked.allowance.priority, 0);
     /* Held to what is on its way. */
     change = nothing;
     change.threads.limit = 2999;

@@ -81,8 +81,8 @@ static void requests_change_places_though_both_together_would_not_fit(void **sta
         "threads: {request: 70%}, time: {request: 20%}, memory: {request: 54M}") "gpus: [{gpu: 0, "
                                                                                  "mode: strict, "
                                                                                  "lease: 50ms}]\n");
-    assert_int_equal(fake.worker[0].shares[number].thread_request, 3000);
-    assert_int_equal(fake.worker[0].shares[number].time_request, 8000);
+    assert_int_equal(fake.worker[0].shares[number].allowance.threads.request, 3000);
+    assert_int_equal(fake.worker[0].shares[number].allowance.time.request, 8000);
     assert_int_equal(fake.worker[0].schedule.mode, PROTO_MODE_STRICT);
     assert_int_equal(fake.worker[0].schedule.lease, 50000000);
     struct proto_limits limits = limits_of(b);

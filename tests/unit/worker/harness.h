@@ -202,9 +202,9 @@ static inline struct peer *peer_attach_with(uint32_t number, uint32_t percentage
                                          .host_base = peer->host_base,
                                          .window_bytes = WINDOW_BYTES,
                                          .streams = STREAMS,
-                                         .thread_percentage = percentage,
-                                         .priority = priority,
-                                         .time_limit = PROTO_PERCENT_WHOLE,
+                                         .allowance.threads.limit = percentage,
+                                         .allowance.priority = priority,
+                                         .allowance.time.limit = PROTO_PERCENT_WHOLE,
                                          .name = "peer"};
     int fds[4] = {peer->rings.fd, peer->status.fd, peer->shadows.fd, peer->doorbell};
     memset(harness.taken[number % HARNESS_CLIENTS], 0, sizeof harness.taken[0]);

@@ -123,8 +123,9 @@ static void begin_holding(void)
 
 static void arrive(uint32_t number, uint32_t request, uint32_t limit)
 {
-    struct proto_worker_limits limits = {
-        .thread_percentage = PROTO_PERCENT_WHOLE, .time_request = request, .time_limit = limit};
+    struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
+                                         .allowance.time.request = request,
+                                         .allowance.time.limit = limit};
     peers[number] = peer_attach(number);
     peer_load_text(peers[number], 1, harness_ptx, 0);
     functions[number] = peer_function(peers[number], 1, "kernel");
@@ -373,8 +374,8 @@ static const char *refused_schedule(enum proto_mode mode)
 static void requests_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.thread_percentage = PROTO_PERCENT_WHOLE,
-                                         .time_limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
+                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
     arrive(1, 6000, 10000);
     /* In concurrent mode nothing is promised. */
     arrive(2, 4100, 10000);
@@ -382,10 +383,10 @@ static void requests_that_do_not_fit_are_refused(void **state)
         strstr(refused_schedule(PROTO_MODE_STRICT), "with the 41 % asked for that makes 101 %"));
     assert_non_null(strstr(refused_schedule(PROTO_MODE_FAIR), "makes 101 %"));
     set_mode(PROTO_MODE_TURNS);
-    limits.time_request = 4000;
+    limits.allowance.time.request = 4000;
     harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
     set_mode(PROTO_MODE_STRICT);
-    limits.time_request = 4001;
+    limits.allowance.time.request = 4001;
     const struct proto_failed *failed = harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_FAILED);
     assert_int_equal(failed->error, PROTO_ERROR_INVALID_VALUE);
     assert_non_null(strstr(failed->text, "ask for 40 % at most"));
@@ -418,7 +419,8 @@ static const struct scheduler_lane *lane_of(uint32_t number)
 static void who_moves_apart_has_leases_of_its_own(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.thread_percentage = 5000, .time_limit = 10000};
+    struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
+                                         .allowance.time.limit = 10000};
     arrive(1, 0, 10000);
     arrive(2, 0, 10000);
     set_mode(PROTO_MODE_FAIR);
@@ -426,7 +428,7 @@ static void who_moves_apart_has_leases_of_its_own(void **state)
     for (uint32_t i = 1; i <= 2; i++)
         harness_ask(PROTO_WORKER_LIMITS, i, &limits, PROTO_WORKER_ATTACHED);
     assert_ptr_not_equal(lane_of(1), lane_of(2));
-    limits.thread_percentage = PROTO_PERCENT_WHOLE;
+    limits.allowance.threads.limit = PROTO_PERCENT_WHOLE;
     harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
     assert_ptr_equal(lane_of(1), lane_of(2));
 }
@@ -454,15 +456,16 @@ static void work_until_it(uint32_t number, bool is)
 static void the_gate_knows_who_runs_on_lent_multiprocessors(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {
-        .thread_percentage = 10000, .thread_request = 5000, .time_limit = 10000};
+    struct proto_worker_limits limits = {.allowance.threads.limit = 10000,
+                                         .allowance.threads.request = 5000,
+                                         .allowance.time.limit = 10000};
     begin_holding();
     arrive(1, 0, 10000);
     arrive(2, 0, 10000);
     work_until_it(2, false);
     harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
     work_until_it(2, true);
-    limits.thread_request = 0;
+    limits.allowance.threads.request = 0;
     harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
     work_until_it(2, false);
 }
@@ -471,27 +474,27 @@ static void the_gate_knows_who_runs_on_lent_multiprocessors(void **state)
 static void what_is_refused_leaves_threads_and_time_as_they_were(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.thread_percentage = 5000,
-                                         .thread_request = 2500,
-                                         .time_request = 4000,
-                                         .time_limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
+                                         .allowance.threads.request = 2500,
+                                         .allowance.time.request = 4000,
+                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
     arrive(1, 6000, 10000);
     arrive(2, 0, 10000);
     set_mode(PROTO_MODE_FAIR);
     const struct proto_worker_attached *granted =
         harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
     struct proto_worker_attached before = *granted;
-    limits.time_request = 4001;
-    limits.thread_percentage = PROTO_PERCENT_WHOLE;
-    limits.thread_request = 0;
+    limits.allowance.time.request = 4001;
+    limits.allowance.threads.limit = PROTO_PERCENT_WHOLE;
+    limits.allowance.threads.request = 0;
     harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_FAILED);
     const struct client *client = worker_find_client(&harness.worker, 2);
     assert_int_equal(client->place.share.request, 2500);
     assert_int_equal(client->place.share.limit, 5000);
     assert_int_equal(client->gate.scheduled.limits.request, 4000);
-    limits.time_request = 4000;
-    limits.thread_percentage = 5000;
-    limits.thread_request = 2500;
+    limits.allowance.time.request = 4000;
+    limits.allowance.threads.limit = 5000;
+    limits.allowance.threads.request = 2500;
     granted = harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
     assert_memory_equal(granted, &before, sizeof before);
 }
@@ -500,8 +503,9 @@ static void what_is_refused_leaves_threads_and_time_as_they_were(void **state)
 static void lower_clients_stay_behind(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {
-        .thread_percentage = PROTO_PERCENT_WHOLE, .time_limit = PROTO_PERCENT_WHOLE, .priority = 7};
+    struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
+                                         .allowance.time.limit = PROTO_PERCENT_WHOLE,
+                                         .allowance.priority = 7};
     for (uint32_t i = 1; i <= 3; i++)
         arrive(i, 0, 10000);
     harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
@@ -543,14 +547,14 @@ static int priority_of(uint32_t number)
 static void levels_divide_the_devices_range(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.thread_percentage = PROTO_PERCENT_WHOLE,
-                                         .time_limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
+                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
     static const int first[] = {0, 0, -1, -4}; /* the first client's, beside so many */
     begin_holding();
     set_kernel(1000);
     for (uint32_t i = 1; i <= 3; i++) {
         arrive(i, 0, 10000);
-        limits.priority = (i - 1) * 300;
+        limits.allowance.priority = (i - 1) * 300;
         harness_ask(PROTO_WORKER_LIMITS, i, &limits, PROTO_WORKER_ATTACHED);
         assert_int_equal(priority_of(1), first[i]);
         assert_int_equal(priority_of(i), 0);

@@ -77,8 +77,9 @@ static int teardown(void **state)
 
 static uint32_t change(uint32_t client, uint32_t percentage, uint32_t priority)
 {
-    struct proto_worker_limits limits = {
-        .thread_percentage = percentage, .priority = priority, .time_limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance.threads.limit = percentage,
+                                         .allowance.priority = priority,
+                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
     const struct proto_worker_attached *attached =
         harness_ask(PROTO_WORKER_LIMITS, client, &limits, PROTO_WORKER_ATTACHED);
     return attached->multiprocessors;
@@ -180,9 +181,9 @@ static void test_sets_are_kept_for_the_next_time(void **state)
 
 static void over_committed(uint32_t client, uint32_t request)
 {
-    struct proto_worker_limits limits = {.thread_percentage = PROTO_PERCENT_WHOLE,
-                                         .thread_request = request,
-                                         .time_limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
+                                         .allowance.threads.request = request,
+                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
     harness_ask(PROTO_WORKER_LIMITS, client, &limits, PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
     const struct proto_failed *failed = (const void *)harness.message.body;
@@ -194,16 +195,17 @@ static void test_over_committed_requests_are_refused_and_change_nothing(void **s
 {
     (void)state;
     fake_release();
-    struct proto_worker_limits limits = {
-        .thread_percentage = 7000, .thread_request = 6000, .time_limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance.threads.limit = 7000,
+                                         .allowance.threads.request = 6000,
+                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
     const struct proto_worker_attached *attached =
         harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
     assert_int_equal(attached->multiprocessors, 92); /* 11 atoms and the remainder */
     assert_true(attached->partitioned);
     struct peer *other = peer_attach(2);
     over_committed(2, 5000);
-    limits.thread_request = 4000;
-    limits.thread_percentage = 4000;
+    limits.allowance.threads.request = 4000;
+    limits.allowance.threads.limit = 4000;
     attached = harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
     assert_int_equal(attached->multiprocessors, 52); /* 6 atoms and the remainder */
     over_committed(2, 5000);
@@ -244,8 +246,8 @@ static void test_own_load_does_not_count(void **state)
     struct peer *other = peer_attach_with(2, 5000, 0);
     const struct proto_worker_attached *attached = (const void *)harness.message.body;
     uint64_t theirs = attached->atoms[0];
-    struct proto_worker_limits limits = {.thread_percentage = 5000,
-                                         .time_limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
+                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
     for (int i = 0; i < 20; i++) {
         attached = harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
         assert_int_equal(attached->atoms[0] & theirs, 0);
@@ -257,8 +259,8 @@ static void test_own_load_does_not_count(void **state)
 static void test_unknown_and_leaving_clients_are_refused(void **state)
 {
     (void)state;
-    struct proto_worker_limits limits = {.thread_percentage = 5000,
-                                         .time_limit = PROTO_PERCENT_WHOLE};
+    struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
+                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
     harness_ask(PROTO_WORKER_LIMITS, 99, &limits, PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_HANDLE);
     launch(0, (struct carried){.number = 1});

@@ -377,9 +377,9 @@ static void test_leases_are_what_is_charged_and_holds_what_is_throttled(void **s
     uint64_t values[2];
     reader_open(&reader, 8 << 20);
     for (uint32_t i = 0; i < 2; i++) {
-        struct proto_worker_limits limits = {.thread_percentage = PROTO_PERCENT_WHOLE,
-                                             .time_request = 5000,
-                                             .time_limit = PROTO_PERCENT_WHOLE};
+        struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
+                                             .allowance.time.request = 5000,
+                                             .allowance.time.limit = PROTO_PERCENT_WHOLE};
         peers[i] = peer_attach(i + 1);
         harness_ask(PROTO_WORKER_LIMITS, i + 1, &limits, PROTO_WORKER_ATTACHED);
         peer_load_text(peers[i], 1, harness_ptx, 0);

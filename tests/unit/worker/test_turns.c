@@ -16,8 +16,8 @@ static struct client *make_client(struct peer *peer, uint32_t number)
                                          .host_base = HOST_BASE + number * WINDOW_BYTES,
                                          .window_bytes = WINDOW_BYTES,
                                          .streams = STREAMS,
-                                         .thread_percentage = PROTO_PERCENT_WHOLE,
-                                         .time_limit = PROTO_PERCENT_WHOLE};
+                                         .allowance.threads.limit = PROTO_PERCENT_WHOLE,
+                                         .allowance.time.limit = PROTO_PERCENT_WHOLE};
     struct client *client;
     char why[256];
     assert_int_equal(shm_create(&peer->rings, "rings", ring_memory_bytes(STREAMS)), 0);
