@@ -283,7 +283,7 @@ static int refuse_read(struct reader *reader, const char *value, const char *for
 static int read_limits(struct limits_wish *wish, struct reader *reader)
 {
     struct dialect_amount amount;
-    const char *value = look_up(reader, "GPUSHARE_THREADS_LIMIT", NULL);
+    const char *value = look_up(reader, allowance_resource(RESOURCE_THREADS)->limit_variable, NULL);
     if (value && dialect_parse_share(value, strlen(value), &amount) != 0)
         return refuse_read(reader, value, DIALECT_FORM_SHARE);
     bool gives_way =
@@ -293,7 +293,7 @@ static int read_limits(struct limits_wish *wish, struct reader *reader)
         wish->thread_percentage_from = reader->from;
     }
 
-    value = look_up(reader, "GPUSHARE_HOST_MEMORY_LIMIT", NULL);
+    value = look_up(reader, allowance_resource(RESOURCE_HOST_MEMORY)->limit_variable, NULL);
     if (value && dialect_parse_size(value, strlen(value), &amount) != 0)
         return refuse_read(reader, value, FORM_SIZE);
     if (value && amount.value < wish->host_memory) {
@@ -301,7 +301,7 @@ static int read_limits(struct limits_wish *wish, struct reader *reader)
         wish->host_memory_from = reader->from;
     }
 
-    value = look_up(reader, "GPUSHARE_MEMORY_LIMIT", NULL);
+    value = look_up(reader, allowance_resource(RESOURCE_MEMORY)->limit_variable, NULL);
     wish->memory_limit_from = reader->from;
     if (value && dialect_parse_amount(value, strlen(value), &wish->memory_limit) != 0)
         return refuse_read(reader, value, DIALECT_FORM_AMOUNT);
@@ -338,12 +338,13 @@ static int read_amounts(struct limits_wish *wish, struct reader *reader)
 
 static int read_memory_requests(struct limits_wish *wish, struct reader *reader)
 {
-    const char *value = look_up(reader, "GPUSHARE_MEMORY_REQUEST", NULL);
+    const char *value =
+        look_up(reader, allowance_resource(RESOURCE_MEMORY)->request_variable, NULL);
     wish->memory_request_from = reader->from;
     if (value && dialect_parse_amount(value, strlen(value), &wish->memory_request) != 0)
         return refuse_read(reader, value, DIALECT_FORM_AMOUNT);
 
-    value = look_up(reader, "GPUSHARE_HOST_MEMORY_REQUEST", NULL);
+    value = look_up(reader, allowance_resource(RESOURCE_HOST_MEMORY)->request_variable, NULL);
     wish->host_request_from = reader->from;
     struct dialect_amount host = {DIALECT_BYTES, 0};
     if (value && dialect_parse_size(value, strlen(value), &host) != 0)
@@ -387,14 +388,14 @@ static int check_request(uint32_t request, const char *from, uint32_t limit, con
 
 static int read_shares(struct limits_wish *wish, struct reader *reader)
 {
-    int result = read_share(reader, "GPUSHARE_THREADS_REQUEST", &wish->thread_request,
-                            &wish->thread_request_from);
+    int result = read_share(reader, allowance_resource(RESOURCE_THREADS)->request_variable,
+                            &wish->thread_request, &wish->thread_request_from);
     if (result == 0)
-        result = read_share(reader, "GPUSHARE_TIME_REQUEST", &wish->time_request,
-                            &wish->time_request_from);
+        result = read_share(reader, allowance_resource(RESOURCE_TIME)->request_variable,
+                            &wish->time_request, &wish->time_request_from);
     if (result == 0)
-        result =
-            read_share(reader, "GPUSHARE_TIME_LIMIT", &wish->time_limit, &wish->time_limit_from);
+        result = read_share(reader, allowance_resource(RESOURCE_TIME)->limit_variable,
+                            &wish->time_limit, &wish->time_limit_from);
     if (result == 0)
         result = read_share(reader, "GPUSHARE_FRACTION", &wish->fraction, &wish->fraction_from);
     if (result == 0 && wish->fraction &&
