@@ -25,7 +25,7 @@ static cuda_result find_device(cuda_device ordinal, struct device **device)
 
 cuda_result cuInit(unsigned flags)
 {
-    return flags == 0 ? device_init() : CUDA_ERR_INVALID_VALUE;
+    return flags == 0 ? device_init(stream_complete_device) : CUDA_ERR_INVALID_VALUE;
 }
 
 cuda_result cuDriverGetVersion(int *version)

@@ -11,7 +11,6 @@
 #include "server/softgpu/ledger.h"
 #include "server/softgpu/memory.h"
 #include "server/softgpu/report.h"
-#include "server/softgpu/stream.h"
 
 static struct settings settings;
 static pthread_once_t settings_once = PTHREAD_ONCE_INIT;
@@ -60,7 +59,8 @@ static void after_fork(void)
     atomic_store(&forked, true);
 }
 
-static int device_setup(struct device *device, unsigned ordinal, struct stats_file *stats)
+static int device_setup(struct device *device, unsigned ordinal, struct stats_file *stats,
+                        device_complete *complete)
 {
     device->ordinal = ordinal;
     device->context.magic = CONTEXT_MAGIC;
@@ -73,8 +73,7 @@ static int device_setup(struct device *device, unsigned ordinal, struct stats_fi
         sm_set_add(&device->all, i);
     list_init(&device->pending);
     list_init(&device->streams);
-    device->legacy = stream_create(device, NULL, 0, DEVICE_PRIORITY_LEAST);
-    return device->legacy ? 0 : -ENOMEM;
+    return complete(device);
 }
 
 static void load_settings(void)
@@ -88,7 +87,7 @@ bool device_lacks_green_contexts(void)
     return settings.no_green;
 }
 
-static cuda_result init_locked(void)
+static cuda_result init_locked(device_complete *complete)
 {
     struct ledger *ledger = NULL;
     struct stats_file *stats;
@@ -114,7 +113,7 @@ static cuda_result init_locked(void)
     random_state = settings.seed;
     devices = calloc(settings.devices, sizeof(*devices));
     for (unsigned i = 0; devices && i < settings.devices; i++)
-        if (device_setup(&devices[i], i, stats) < 0)
+        if (device_setup(&devices[i], i, stats, complete) < 0)
             return CUDA_ERR_OUT_OF_MEMORY;
     if (!devices)
         return CUDA_ERR_OUT_OF_MEMORY;
@@ -128,7 +127,7 @@ static cuda_result init_locked(void)
     return CUDA_OK;
 }
 
-cuda_result device_init(void)
+cuda_result device_init(device_complete *complete)
 {
     cuda_result result = CUDA_OK;
 
@@ -136,7 +135,7 @@ cuda_result device_init(void)
         return CUDA_ERR_NOT_INITIALIZED;
     pthread_mutex_lock(&init_lock);
     if (!atomic_load(&initialized))
-        result = init_locked();
+        result = init_locked(complete);
     pthread_mutex_unlock(&init_lock);
     return result;
 }

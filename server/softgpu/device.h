@@ -18,6 +18,18 @@
 #include "server/softgpu/settings.h"
 #include "server/softgpu/stats.h"
 
+/* First word of what a handle points to; objects are reused, never freed, so a stale handle is
+ * told. */
+enum {
+    CONTEXT_MAGIC = 0x47435458,
+    STREAM_MAGIC = 0x4753544d,
+    EVENT_MAGIC = 0x47455654,
+    MODULE_MAGIC = 0x474d4f44,
+    FUNCTION_MAGIC = 0x4746554e,
+    GREEN_MAGIC = 0x4747434e,
+    DESC_MAGIC = 0x47445343,
+};
+
 /* The hardware that is modelled, cc 9.0. */
 enum {
     DEVICE_CC_MAJOR = 9,
@@ -112,8 +124,12 @@ struct device {
     struct stats_device *stats;
 };
 
-/* Reads the settings, starts the engine. Idempotent; any thread. */
-cuda_result device_init(void);
+/* Gives a new device what the parts above it keep there. 0 or -ENOMEM. */
+typedef int device_complete(struct device *device);
+
+/* Reads the settings, starts the engine, and has every device completed before any call can see
+ * it. Idempotent; any thread. */
+cuda_result device_init(device_complete *complete);
 
 /* Why a call may not go ahead: not initialised (or forked since), or the error that ended the
  * process's devices. */

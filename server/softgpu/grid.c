@@ -25,6 +25,7 @@ struct grid {
     struct queue_link serial_link; /* in device.serial */
     struct engine_group turns;
     struct op *op;
+    grid_complete *complete;
     struct device *device;
     struct stream *stream;
     uint32_t block_threads; /* rounded up to warps */
@@ -363,11 +364,12 @@ static void run_grid(struct grid *grid, uint64_t time)
         list_remove(&grid->link);
 }
 
-void grid_start(struct grid *grid, struct op *op, uint64_t time)
+void grid_start(struct grid *grid, struct op *op, grid_complete *complete, uint64_t time)
 {
     bool alone;
 
     grid->op = op;
+    grid->complete = complete;
     grid->stream = op->stream;
     grid->device = op->stream->device;
     grid->ready_at = time;
@@ -388,8 +390,8 @@ static void grid_end(struct grid *grid)
     struct grid *next;
 
     stats_add(&device->stats->kernels, 1);
-    queue_take(&device->serial); /* this one, if grids run one at a time */
-    op_complete(grid->op, end);  /* the grid may be gone behind it */
+    queue_take(&device->serial);   /* this one, if grids run one at a time */
+    grid->complete(grid->op, end); /* the grid may be gone behind it */
     next = QUEUE_FIRST(&device->serial, struct grid, serial_link);
     if (next)
         run_grid(next, max(next->ready_at, end));

@@ -324,7 +324,7 @@ static void op_begin(struct op *op, uint64_t time)
 {
     switch (op->kind) {
     case OP_KERNEL:
-        grid_start(op->grid, op, time);
+        grid_start(op->grid, op, op_complete, time);
         break;
     case OP_COPY:
         copy_begin(op, time);
@@ -373,6 +373,12 @@ struct stream *stream_create(struct device *device, const struct sm_set *sms, un
                         : &device->queues[device->next_queue++ % device_settings()->connections];
     list_prepend(&device->streams, &stream->link);
     return stream;
+}
+
+int stream_complete_device(struct device *device)
+{
+    device->legacy = stream_create(device, NULL, 0, DEVICE_PRIORITY_LEAST);
+    return device->legacy ? 0 : -ENOMEM;
 }
 
 static void stream_drop_if_unused(struct stream *stream)

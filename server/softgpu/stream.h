@@ -19,18 +19,6 @@
 #include "server/softgpu/device.h"
 #include "server/softgpu/memory.h"
 
-/* First word of what a handle points to; objects are reused, never freed, so a stale handle is
- * told. */
-enum {
-    CONTEXT_MAGIC = 0x47435458,
-    STREAM_MAGIC = 0x4753544d,
-    EVENT_MAGIC = 0x47455654,
-    MODULE_MAGIC = 0x474d4f44,
-    FUNCTION_MAGIC = 0x4746554e,
-    GREEN_MAGIC = 0x4747434e,
-    DESC_MAGIC = 0x47445343,
-};
-
 enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_WRITE, OP_MARK, OP_HOST };
 
 struct op {
@@ -105,6 +93,8 @@ struct event {
 struct stream *stream_create(struct device *device, const struct sm_set *sms, unsigned flags,
                              int priority);
 void stream_destroy(struct stream *stream);
+/* A device's legacy default stream, for device_init(). 0 or -ENOMEM. */
+int stream_complete_device(struct device *device);
 
 /* A new operation, not yet submitted; NULL when memory is short. */
 struct op *op_create(enum op_kind kind);
@@ -131,7 +121,7 @@ bool stream_idle(struct stream *stream);
 /* All submitted to the device up to now. */
 cuda_result device_await(struct device *device);
 
-/* Called by grid and by the stream's own engines: completes at that modelled time. */
+/* Completes at that modelled time. */
 void op_complete(struct op *op, uint64_t time);
 
 /* NULL without memory. */
