@@ -79,11 +79,6 @@ uint64_t block_lane_instructions(const struct block *b)
     return b->lane_instructions;
 }
 
-uint64_t block_clock_ns(const struct block *b)
-{
-    return b->clock_ps / 1000;
-}
-
 /* ---- barriers ---- */
 
 static void give_reduction(struct warp *w, const struct split *s, const struct barrier *barrier)
@@ -158,7 +153,7 @@ static enum block_state report_deadlock(struct block *b)
             continue;
         const struct split *s = &w->splits[0];
         w->frame = s->frame;
-        warp_fault(w, &s->frame->code->ops[s->pc], FAULT_TRAP, (uint32_t)__builtin_ctz(s->mask), 0,
+        exec_fault(w, &s->frame->code->ops[s->pc], FAULT_TRAP, (uint32_t)__builtin_ctz(s->mask), 0,
                    0, "waits at a barrier that can't complete");
         return BLOCK_FAULTED;
     }

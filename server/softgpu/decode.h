@@ -4,11 +4,13 @@
  * decode: turns the reader's instructions into ops. One PTX instruction gives one
  * op or a few; all carry its guard, and the last counts as the instruction.
  *
- * decode.c keeps slots and the order of things; decode_operand.c turns operands into
- * slots, and decode_reuse.c finds the registers that may share one. The instructions
- * are known to decode_arith.c, decode_logic.c, decode_convert.c, decode_memory.c
- * (loads, stores, atomics) and decode_warp.c (what lanes or warps do together). After
- * the first error nothing more is emitted that anyone looks at.
+ * decode_function.c goes through a function and asks the other files. All of them stand on
+ * decode.c: errors, modifiers, slots and the ops that come out. decode_operand.c turns
+ * operands into slots, and decode_reuse.c finds the registers that may share one. The
+ * instructions are known to decode_control.c (branches, calls), decode_arith.c,
+ * decode_logic.c, decode_convert.c, decode_memory.c (loads, stores, atomics) and
+ * decode_warp.c (what lanes or warps do together). After the first error nothing more is
+ * emitted that anyone looks at.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_DECODE_H
 #define GPUSHARE_SERVER_SOFTGPU_DECODE_H
@@ -51,6 +53,8 @@ struct decoder {
 };
 
 void decode_fail(struct decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The failure that a kernel's author can do nothing about. */
+void decode_fail_memory(struct decoder *d);
 
 /* ---- modifiers ---- */
 /* True if the instruction has the modifier; it counts as understood. */
@@ -87,6 +91,10 @@ struct slot_entry *decode_entry(struct decoder *d, const struct ptx_variable *va
                                 uint32_t index);
 /* decode_reuse.c: fills in block, last and local of all registers. */
 bool decode_find_lifetimes(struct decoder *d);
+/* A row of the frame, so many bytes long; its offset. */
+uint32_t decode_row(struct decoder *d, uint32_t bytes);
+/* The rows whose last reader was the instruction that is now complete may be used again. */
+void decode_free_dying(struct decoder *d);
 /* A constant that is nobody else's, to be written later. */
 uint32_t decode_fresh_constant(struct decoder *d, uint64_t value, uint32_t width);
 /* Room for one more item; NULL, with an error, when memory is short. */
@@ -116,10 +124,13 @@ struct op *decode_special(struct decoder *d, exec_value *value, uint32_t width, 
                           uint32_t a, uint32_t b, uint32_t c);
 struct op *decode_action(struct decoder *d, exec_action *action, uint32_t dst, uint32_t a,
                          uint32_t b, uint32_t c);
+/* A jump to an instruction, by its index in the function until decode_function() resolves it. */
+struct op *decode_branch(struct decoder *d, uint32_t instruction);
 /* dst = src for one lane width. */
 void decode_move(struct decoder *d, uint32_t width, uint32_t dst, uint32_t src);
 
 /* ---- instructions: true if the opcode is known to that file ---- */
+bool decode_control(struct decoder *d);
 bool decode_arith(struct decoder *d);
 bool decode_logic(struct decoder *d);
 bool decode_convert(struct decoder *d);

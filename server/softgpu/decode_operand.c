@@ -95,7 +95,7 @@ uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx
     case PTX_OPERAND_FUNCTION:
         if (width != 8)
             decode_fail(d, "the address '%.60s' needs 64 bits", op->name);
-        return decode_constant(d, module_function_address(op->function), 8);
+        return decode_constant(d, code_address(op->function), 8);
     default:
         decode_fail(d, "an operand of '%.60s' is not understood", d->ins->opcode);
         return 0;

@@ -192,23 +192,35 @@ static inline void *slot_at(const struct warp *w, uint32_t slot)
  */
 bool block_shared_ready(struct block *block);
 
-/* Fills in block->fault. lane: which thread is to blame. Returns EXEC_FAULT. */
-enum exec_result warp_fault(struct warp *warp, const struct op *op, enum fault_kind kind,
+/* exec_fault.c: fills in block->fault. lane: which thread is to blame. Returns EXEC_FAULT. */
+enum exec_result exec_fault(struct warp *warp, const struct op *op, enum fault_kind kind,
                             uint32_t lane, uint64_t address, uint32_t size, const char *text);
+
 void warp_init(struct warp *warp, struct block *block, uint32_t index, uint32_t present);
 bool warp_start(struct warp *warp, const struct code *code);
 void warp_destroy(struct warp *warp);
 /* Runs until done, blocked, faulted, or steps are used up; counts steps down. */
 enum exec_result warp_run(struct warp *warp, uint64_t *steps);
 bool warp_can_run(const struct warp *warp);
+/* A frame for a call by the lanes of mask; NULL when memory is short or the stack is used up. */
+struct frame *warp_push_frame(struct warp *warp, const struct code *code, struct frame *caller,
+                              uint32_t mask);
+void warp_free_frame(struct warp *warp, struct frame *frame);
+void warp_remove_split(struct warp *warp, uint32_t index);
+/* These lanes of the current split reached the end of their thread. */
+void warp_exit_lanes(struct warp *warp, uint32_t mask);
+
 /* Barriers of the block: lets waiting splits go where a barrier is complete. */
 void block_check_barriers(struct block *block);
-uint64_t block_clock_ns(const struct block *block);
+static inline uint64_t block_clock_ns(const struct block *block)
+{
+    return block->clock_ps / 1000;
+}
 
-/* NULL without a body. */
-const struct code *module_code(const struct module *module, const struct ptx_function *function);
-const struct code *module_code_at(const struct module *module, uint64_t function_address);
-uint64_t module_function_address(const struct ptx_function *function);
+/* The code of a declared function, or of the one at such an address. NULL without a body. */
+const struct code *code_of(const struct module *module, const struct ptx_function *function);
+const struct code *code_at(const struct module *module, uint64_t function_address);
+uint64_t code_address(const struct ptx_function *function);
 
 /* Actions, by file. */
 exec_action exec_exit, exec_ret, exec_call, exec_trap, exec_nop, exec_brx, exec_assert, exec_print;

@@ -135,7 +135,7 @@ enum exec_result exec_atomic(struct warp *w, const struct op *op, uint32_t mask)
         enum fault_kind why;
         void *at = access_pointer(w, &q, lane, address, &why);
         if (!at)
-            return warp_fault(w, op, why, lane, address, bytes, "atomic");
+            return exec_fault(w, op, why, lane, address, bytes, "atomic");
         if (bytes == 4) {
             uint32_t old =
                 atomic32(at, what, type, ((const uint32_t *)b)[lane], ((const uint32_t *)c)[lane]);

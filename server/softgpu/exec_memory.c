@@ -173,7 +173,7 @@ static bool resolve(struct warp *w, const struct op *op, uint32_t mask,
         enum fault_kind why;
         host[lane] = access_pointer(w, q, lane, at[lane], &why);
         if (!host[lane]) {
-            warp_fault(w, op, why, lane, at[lane], q->bytes,
+            exec_fault(w, op, why, lane, at[lane], q->bytes,
                        q->need & MEMORY_WRITE ? "write" : "read");
             return false;
         }
@@ -340,13 +340,13 @@ enum exec_result exec_copy_async(struct warp *w, const struct op *op, uint32_t m
         uint64_t address = from[lane] + op->imm;
         const uint8_t *s = n ? access_pointer(w, &source, lane, address, &why) : bytes;
         if (!s || address & (size - 1))
-            return warp_fault(w, op, s ? FAULT_MISALIGNED_ADDRESS : why, lane, address, size,
+            return exec_fault(w, op, s ? FAULT_MISALIGNED_ADDRESS : why, lane, address, size,
                               "read");
         if (n)
             memcpy(bytes, s, n);
         uint8_t *t = access_pointer(w, &target, lane, to[lane], &why);
         if (!t)
-            return warp_fault(w, op, why, lane, to[lane], size, "write");
+            return exec_fault(w, op, why, lane, to[lane], size, "write");
         memcpy(t, bytes, size);
     }
     return EXEC_NEXT;
@@ -398,7 +398,7 @@ enum exec_result exec_assert(struct warp *w, const struct op *op, uint32_t mask)
         line = (uint32_t)read_param(w, &call->args[2], lane);
     }
     snprintf(text, sizeof(text), "%s:%u: assertion `%s' failed", file, line, message);
-    return warp_fault(w, op, FAULT_ASSERT, lane, 0, 0, text);
+    return exec_fault(w, op, FAULT_ASSERT, lane, 0, 0, text);
 }
 
 /* One conversion of a format: its argument is 4 or 8 bytes at *offset of the buffer. */

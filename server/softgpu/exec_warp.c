@@ -50,7 +50,7 @@ enum exec_result exec_barrier(struct warp *w, const struct op *op, uint32_t mask
 {
     uint32_t number;
     if (!barrier_number(w, op, mask, &number))
-        return warp_fault(w, op, FAULT_ILLEGAL_INSTRUCTION, (uint32_t)__builtin_ctz(mask), 0, 0,
+        return exec_fault(w, op, FAULT_ILLEGAL_INSTRUCTION, (uint32_t)__builtin_ctz(mask), 0, 0,
                           "there are barriers 0 to 15");
     leave_rest(w, mask);
     struct split *s = &w->splits[w->current];
@@ -65,7 +65,7 @@ enum exec_result exec_barrier_arrive(struct warp *w, const struct op *op, uint32
 {
     uint32_t number;
     if (!barrier_number(w, op, mask, &number))
-        return warp_fault(w, op, FAULT_ILLEGAL_INSTRUCTION, (uint32_t)__builtin_ctz(mask), 0, 0,
+        return exec_fault(w, op, FAULT_ILLEGAL_INSTRUCTION, (uint32_t)__builtin_ctz(mask), 0, 0,
                           "there are barriers 0 to 15");
     arrive(w, op, mask, number);
     block_check_barriers(w->block);

@@ -56,18 +56,13 @@ static void join(struct groups *g, uint32_t a, uint32_t b)
         g->parent[a] = b;
 }
 
-static uint32_t function_key(const struct ptx_function *f)
-{
-    return f->definition ? f->definition->id : f->id;
-}
-
 static void join_operand(struct groups *g, const struct ptx_function *f,
                          const struct ptx_operand *op, bool called)
 {
     if (op->kind == PTX_OPERAND_VARIABLE && op->variable->space == PTX_SPACE_SHARED)
         join(g, f->id, g->functions + op->variable->id);
     if (op->kind == PTX_OPERAND_FUNCTION)
-        join(g, called ? f->id : g->all, function_key(op->function));
+        join(g, called ? f->id : g->all, code_key(op->function));
     for (uint32_t i = 0; i < op->count; i++)
         join_operand(g, f, &op->items[i], called);
 }
@@ -246,7 +241,7 @@ static int decode_functions(struct module *m, struct module_error *error)
     for (uint32_t i = 0; i < p->function_count; i++) {
         if (!p->functions[i]->defined)
             continue;
-        m->codes[i] = code_create(m, p->functions[i], error);
+        m->codes[i] = decode_function(m, p->functions[i], error);
         if (!m->codes[i])
             return -1;
     }
@@ -345,7 +340,7 @@ static void write_initial(const struct module *m, const struct ptx_variable *v)
                 value += WINDOW_SHARED;
         }
         if (item->function)
-            value += module_function_address(item->function);
+            value += code_address(item->function);
         if (item->mask)
             value = (value & item->mask) >> __builtin_ctzll(item->mask);
         memcpy(base + item->offset, &value, item->bytes < 8 ? item->bytes : 8);
@@ -384,25 +379,6 @@ int module_place(struct module *m, uint64_t global_base, uint64_t const_base,
 
 /* ---- looking things up ---- */
 
-const struct code *module_code(const struct module *m, const struct ptx_function *f)
-{
-    return f->definition ? m->codes[f->definition->id] : NULL;
-}
-
-uint64_t module_function_address(const struct ptx_function *f)
-{
-    return WINDOW_FUNCTION + ((uint64_t)function_key(f) + 1) * 16;
-}
-
-const struct code *module_code_at(const struct module *m, uint64_t address)
-{
-    uint64_t index = (address & ~WINDOW_MASK) / 16;
-    if ((address & WINDOW_MASK) != WINDOW_FUNCTION || address % 16 || index == 0 ||
-        index > m->ptx->function_count)
-        return NULL;
-    return m->codes[index - 1];
-}
-
 struct function *module_function(struct module *m, const char *name)
 {
     for (size_t i = 0; i < m->function_count; i++) {
@@ -431,34 +407,5 @@ int module_variable(const struct module *m, const char *name, uint64_t *address,
         *address = variable_address(m, v);
     if (bytes)
         *bytes = v->bytes;
-    return 0;
-}
-
-void function_info(const struct function *f, struct function_info *info)
-{
-    const struct ptx_function *p = f->ptx;
-    uint32_t most = p->max_threads[0] * p->max_threads[1] * p->max_threads[2];
-    *info = (struct function_info){
-        .name = p->name,
-        .param_count = p->param_count,
-        .param_bytes = (uint32_t)ptx_param_offset(p, p->param_count),
-        .static_shared_bytes = f->static_shared_bytes,
-        .local_bytes = f->local_bytes,
-        .const_bytes = (uint32_t)f->module->const_bytes,
-        .registers = f->registers ? f->registers : 1,
-        .max_threads = most && most < 1024 ? most : 1024,
-        .ptx_version = f->module->ptx->version,
-        .target = f->module->ptx->target,
-    };
-}
-
-int function_param(const struct function *f, uint32_t index, uint32_t *offset, uint32_t *bytes)
-{
-    if (index >= f->ptx->param_count)
-        return -1;
-    if (offset)
-        *offset = (uint32_t)ptx_param_offset(f->ptx, index);
-    if (bytes)
-        *bytes = (uint32_t)f->ptx->params[index]->bytes;
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* module_private: the inside of modules and functions, for module, decode and block. */
+/* module_private: the inside of modules and functions, for module, code, function, decode and
+ * block. */
 #ifndef GPUSHARE_SERVER_SOFTGPU_MODULE_PRIVATE_H
 #define GPUSHARE_SERVER_SOFTGPU_MODULE_PRIVATE_H
 
@@ -42,8 +43,15 @@ struct module {
  * Decodes one function; places of shared variables must be known. Returns NULL
  * with error filled in: text without the "line N: " that module_create() adds.
  */
-struct code *code_create(const struct module *module, const struct ptx_function *function,
-                         struct module_error *error);
+struct code *decode_function(const struct module *module, const struct ptx_function *function,
+                             struct module_error *error);
+
+/* ---- code ---- */
+
+/* Of a declaration: the number of the function that it means, an index into codes where that has
+ * a body. */
+uint32_t code_key(const struct ptx_function *function);
+/* NULL does nothing. */
 void code_destroy(struct code *code);
 
 #endif

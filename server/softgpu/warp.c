@@ -8,7 +8,6 @@
  * meet at the join. Convergence is only an optimisation: a split that polls
  * memory (a spin lock) does not keep the ones ahead of it from their turns.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,25 +20,6 @@
  * nothing suggests that it waits for them. */
 enum { TURN_POLLING = 512, TURN_WORKING = 1 << 20, TURN_AHEAD = 256 };
 enum { MAX_DEPTH = 4096, MAX_REGISTER_BYTES = 16 << 20, MAX_LOCAL_BYTES = 512 << 10 };
-
-enum exec_result warp_fault(struct warp *w, const struct op *op, enum fault_kind kind,
-                            uint32_t lane, uint64_t address, uint32_t size, const char *text)
-{
-    struct block *b = w->block;
-    struct fault *f = &b->fault;
-    *f = (struct fault){.kind = kind, .address = address, .size = size, .line = op ? op->line : 0};
-    snprintf(f->kernel, sizeof(f->kernel), "%s", w->frame ? w->frame->code->ptx->name : "a kernel");
-    struct function_info info;
-    function_info(b->launch->function, &info);
-    snprintf(f->kernel, sizeof(f->kernel), "%s", info.name);
-    for (int i = 0; i < 3; i++) {
-        f->block[i] = b->index[i];
-        f->thread[i] = w->tid[i][lane & (LANES - 1)];
-    }
-    snprintf(f->text, sizeof(f->text), "%s", text ? text : "");
-    fault_describe(f);
-    return EXEC_FAULT;
-}
 
 void warp_init(struct warp *w, struct block *block, uint32_t index, uint32_t present)
 {
@@ -57,16 +37,15 @@ void warp_init(struct warp *w, struct block *block, uint32_t index, uint32_t pre
     }
 }
 
-static void free_frame(struct warp *w, struct frame *f)
+void warp_free_frame(struct warp *w, struct frame *f)
 {
     w->register_bytes -= f->code->frame_bytes;
     free(f->regs);
     free(f);
 }
 
-/* NULL when memory is short or the stack is used up. */
-static struct frame *push_frame(struct warp *w, const struct code *code, struct frame *caller,
-                                uint32_t mask)
+struct frame *warp_push_frame(struct warp *w, const struct code *code, struct frame *caller,
+                              uint32_t mask)
 {
     uint32_t base = caller ? (caller->local_base + caller->code->local_bytes + 15) & ~15u : 0;
     uint32_t depth = caller ? caller->depth + 1 : 0;
@@ -112,7 +91,7 @@ static void enter_frame(struct warp *w, struct frame *f)
 
 bool warp_start(struct warp *w, const struct code *code)
 {
-    struct frame *f = push_frame(w, code, NULL, w->present);
+    struct frame *f = warp_push_frame(w, code, NULL, w->present);
     if (!f)
         return false;
     w->splits[0] = (struct split){.mask = w->present, .frame = f};
@@ -130,7 +109,7 @@ void warp_destroy(struct warp *w)
             struct frame *caller = f->caller;
             f->live &= ~mask;
             if (!f->live)
-                free_frame(w, f);
+                warp_free_frame(w, f);
             f = caller;
         }
     }
@@ -141,7 +120,7 @@ void warp_destroy(struct warp *w)
 
 /* ---- splits ---- */
 
-static void remove_split(struct warp *w, uint32_t i)
+void warp_remove_split(struct warp *w, uint32_t i)
 {
     w->splits[i] = w->splits[--w->split_count];
 }
@@ -161,7 +140,7 @@ static void merge_splits(struct warp *w)
             }
             a->mask |= b->mask;
             a->ran = max(a->ran, b->ran);
-            remove_split(w, j);
+            warp_remove_split(w, j);
         }
     }
 }
@@ -250,14 +229,13 @@ bool warp_can_run(const struct warp *w)
     return false;
 }
 
-/* Lanes reached the end of their thread. */
-static void exit_lanes(struct warp *w, uint32_t mask)
+void warp_exit_lanes(struct warp *w, uint32_t mask)
 {
     for (struct frame *f = w->frame, *caller; f; f = caller) {
         caller = f->caller;
         f->live &= ~mask;
         if (!f->live)
-            free_frame(w, f);
+            warp_free_frame(w, f);
     }
     w->live &= ~mask;
     w->block->live_threads -= (uint32_t)__builtin_popcount(mask);
@@ -411,157 +389,4 @@ enum exec_result warp_run(struct warp *w, uint64_t *steps)
         }
     }
     return EXEC_MOVED;
-}
-
-/* ---- actions that move the program counter ---- */
-
-enum exec_result exec_exit(struct warp *w, const struct op *op, uint32_t mask)
-{
-    (void)op;
-    struct split *s = &w->splits[w->current];
-    s->mask = w->mask & ~mask;
-    s->pc = w->pc + 1;
-    uint32_t left = s->mask;
-    exit_lanes(w, mask);
-    if (!left)
-        remove_split(w, w->current);
-    block_check_barriers(w->block);
-    return EXEC_MOVED;
-}
-
-static void copy_param(struct warp *w, const struct frame *from, const struct code_param *a,
-                       const struct frame *to, const struct code_param *b, uint32_t mask)
-{
-    uint32_t bytes = min(a->bytes, b->bytes);
-    for (uint32_t m = mask; m; m &= m - 1) {
-        uint32_t lane = (uint32_t)__builtin_ctz(m);
-        uint8_t *local = w->local + (size_t)lane * w->local_stride;
-        uint8_t *base = a->slot & SLOT_CONSTANT ? from->code->constants : from->regs;
-        const uint8_t *source = a->space == PTX_SPACE_REG
-                                    ? base + (a->slot & ~SLOT_CONSTANT) + lane * a->width
-                                    : local + from->local_base + a->offset;
-        uint8_t *target = b->space == PTX_SPACE_REG ? to->regs + b->slot + lane * b->width
-                                                    : local + to->local_base + b->offset;
-        memcpy(target, source, bytes);
-    }
-}
-
-enum exec_result exec_ret(struct warp *w, const struct op *op, uint32_t mask)
-{
-    struct frame *f = w->frame;
-    if (!f->caller)
-        return exec_exit(w, op, mask);
-    struct split *s = &w->splits[w->current];
-    uint32_t count = min(f->call->result_count, f->code->ptx->return_count);
-    for (uint32_t i = 0; i < count; i++)
-        copy_param(w, f, &f->code->results[i], f->caller, &f->call->results[i], mask);
-    uint32_t rest = w->mask & ~mask;
-    *s = (struct split){.mask = mask, .pc = f->return_pc, .frame = f->caller, .ran = s->ran};
-    if (rest)
-        w->splits[w->split_count++] =
-            (struct split){.mask = rest, .pc = w->pc + 1, .frame = f, .ran = s->ran};
-    f->live &= ~mask;
-    if (!f->live)
-        free_frame(w, f);
-    return EXEC_MOVED;
-}
-
-/* Lanes of a split that call different functions become splits of their own. */
-static enum exec_result call_some(struct warp *w, const struct op *op, const struct code *code,
-                                  uint32_t mask)
-{
-    const struct code_call *call = &w->frame->code->calls[op->aux];
-    struct frame *caller = w->frame;
-    struct frame *f = push_frame(w, code, caller, mask);
-    if (!f)
-        return warp_fault(w, op, FAULT_STACK, (uint32_t)__builtin_ctz(mask), 0, 0,
-                          "the call chain is too deep");
-    f->return_pc = w->pc + 1;
-    f->call = call;
-    uint32_t count = min(call->arg_count, code->ptx->param_count);
-    for (uint32_t i = 0; i < count; i++)
-        copy_param(w, caller, &call->args[i], f, &code->params[i], mask);
-    struct split *s = &w->splits[w->current];
-    uint32_t rest = s->mask & ~mask;
-    if (rest)
-        w->splits[w->split_count++] =
-            (struct split){.mask = rest, .pc = s->pc, .frame = caller, .ran = s->ran};
-    *s = (struct split){.mask = mask, .pc = 0, .frame = f, .ran = s->ran};
-    return EXEC_MOVED;
-}
-
-enum exec_result exec_call(struct warp *w, const struct op *op, uint32_t mask)
-{
-    const struct code_call *call = &w->frame->code->calls[op->aux];
-    struct split *s = &w->splits[w->current];
-    uint32_t rest = w->mask & ~mask;
-    s->pc = w->pc;
-    s->mask = mask;
-    if (rest) {
-        w->splits[w->split_count++] =
-            (struct split){.mask = rest, .pc = w->pc + 1, .frame = w->frame, .ran = s->ran};
-    }
-    if (call->callee) {
-        const struct code *code = module_code(w->block->module, call->callee);
-        if (!code)
-            return warp_fault(w, op, FAULT_ILLEGAL_INSTRUCTION, (uint32_t)__builtin_ctz(mask), 0, 0,
-                              "call of a function without body");
-        return call_some(w, op, code, mask);
-    }
-    const uint64_t *targets = slot_at(w, op->a);
-    uint32_t first = (uint32_t)__builtin_ctz(mask), same = 0;
-    for (uint32_t i = 0; i < LANES; i++)
-        same |= (mask >> i & 1) && targets[i] == targets[first] ? 1u << i : 0;
-    const struct code *code = module_code_at(w->block->module, targets[first]);
-    if (!code || code->ptx->entry)
-        return warp_fault(w, op, FAULT_ILLEGAL_INSTRUCTION, first, targets[first], 8,
-                          "call of what is no function");
-    /* Those that call others stay at this instruction and call when it is their turn. */
-    return call_some(w, op, code, same);
-}
-
-enum exec_result exec_brx(struct warp *w, const struct op *op, uint32_t mask)
-{
-    const uint32_t *index = slot_at(w, op->a);
-    const uint32_t *targets = w->frame->code->tables + op->aux;
-    struct split *s = &w->splits[w->current];
-    uint32_t rest = w->mask & ~mask;
-    struct frame *frame = w->frame;
-    uint64_t ran = s->ran;
-    bool first = true;
-    for (uint32_t i = 0; i < LANES; i++) {
-        if ((mask >> i & 1) && index[i] >= op->imm)
-            return warp_fault(w, op, FAULT_ILLEGAL_INSTRUCTION, i, 0, 0,
-                              "brx.idx beyond its table");
-    }
-    for (uint32_t todo = mask; todo;) {
-        uint32_t lane = (uint32_t)__builtin_ctz(todo), same = 0;
-        for (uint32_t i = lane; i < LANES; i++)
-            same |= (todo >> i & 1) && targets[index[i]] == targets[index[lane]] ? 1u << i : 0;
-        struct split go = {.mask = same, .pc = targets[index[lane]], .frame = frame, .ran = ran};
-        if (first)
-            *s = go;
-        else
-            w->splits[w->split_count++] = go;
-        first = false;
-        todo &= ~same;
-    }
-    if (rest)
-        w->splits[w->split_count++] =
-            (struct split){.mask = rest, .pc = w->pc + 1, .frame = frame, .ran = ran};
-    return EXEC_MOVED;
-}
-
-enum exec_result exec_trap(struct warp *w, const struct op *op, uint32_t mask)
-{
-    return warp_fault(w, op, FAULT_TRAP, (uint32_t)__builtin_ctz(mask), 0, 0,
-                      "the kernel executed trap");
-}
-
-enum exec_result exec_nop(struct warp *w, const struct op *op, uint32_t mask)
-{
-    (void)w;
-    (void)op;
-    (void)mask;
-    return EXEC_NEXT;
 }

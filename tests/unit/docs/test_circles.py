@@ -21,7 +21,7 @@ COMPONENTS = [
     ("server/scheduler", (), 0),
     ("server/supervisor", (), 0),
     ("server/worker", (), 0),
-    ("server/softgpu", (), 18),
+    ("server/softgpu", (), 0),
 ]
 # NAME_MACHINE.c is compiled for that machine alone.
 OTHER_MACHINE = re.compile(r"_(?!%s)(x86_64|aarch64)\.c$" % platform.machine())
