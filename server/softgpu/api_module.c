@@ -70,7 +70,7 @@ static cuda_result load_ptx(const char *text, size_t length, struct module **mod
 {
     if (module_create(text, length, module, error) == 0)
         return CUDA_OK;
-    return error->result > 0 ? (cuda_result)error->result : CUDA_ERR_INVALID_PTX;
+    return error->result != CUDA_OK ? error->result : CUDA_ERR_INVALID_PTX;
 }
 
 static cuda_result load_fatbin(const void *image, struct module **module,
@@ -136,7 +136,7 @@ static cuda_result place_variables(struct cuda_module_object *object, struct mod
     if (result != CUDA_OK)
         return image_error(error, result, "no device memory is left for the module's variables");
     if (module_place(object->code->module, object->globals, object->constants, error) != 0)
-        return error->result > 0 ? (cuda_result)error->result : CUDA_ERR_INVALID_IMAGE;
+        return error->result != CUDA_OK ? error->result : CUDA_ERR_INVALID_IMAGE;
     return CUDA_OK;
 }
 

@@ -153,7 +153,7 @@ void device_fault(struct fault *fault)
 {
     if (fault->text[0] == '\0')
         fault_describe(fault);
-    device_fail((cuda_result)fault_result(fault->kind), fault->text);
+    device_fail(fault_result(fault->kind), fault->text);
 }
 
 uint32_t device_random(void)

@@ -7,22 +7,23 @@
 
 /* CUresult and what the kernel did, by kind. */
 static const struct {
-    int result;
+    cuda_result result;
     const char *sentence;
 } kinds[] = {
-    [FAULT_NONE] = {0, "no fault"},
-    [FAULT_ILLEGAL_ADDRESS] = {700, "illegal address"},
-    [FAULT_MISALIGNED_ADDRESS] = {716, "misaligned address"},
-    [FAULT_INVALID_ADDRESS_SPACE] = {717, "address of the wrong space"},
-    [FAULT_ILLEGAL_INSTRUCTION] = {715, "illegal instruction"},
-    [FAULT_STACK] = {714, "stack exhausted"},
-    [FAULT_TRAP] = {719, "trap"},
-    [FAULT_ASSERT] = {710, "assertion failed"},
+    [FAULT_NONE] = {CUDA_OK, "no fault"},
+    [FAULT_ILLEGAL_ADDRESS] = {CUDA_ERR_ILLEGAL_ADDRESS, "illegal address"},
+    [FAULT_MISALIGNED_ADDRESS] = {CUDA_ERR_MISALIGNED_ADDRESS, "misaligned address"},
+    [FAULT_INVALID_ADDRESS_SPACE] = {CUDA_ERR_INVALID_ADDRESS_SPACE, "address of the wrong space"},
+    [FAULT_ILLEGAL_INSTRUCTION] = {CUDA_ERR_ILLEGAL_INSTRUCTION, "illegal instruction"},
+    [FAULT_STACK] = {CUDA_ERR_HARDWARE_STACK_ERROR, "stack exhausted"},
+    [FAULT_TRAP] = {CUDA_ERR_LAUNCH_FAILED, "trap"},
+    [FAULT_ASSERT] = {CUDA_ERR_ASSERT, "assertion failed"},
 };
 
-int fault_result(enum fault_kind kind)
+cuda_result fault_result(enum fault_kind kind)
 {
-    return (size_t)kind < sizeof(kinds) / sizeof(kinds[0]) ? kinds[kind].result : 719;
+    return (size_t)kind < sizeof(kinds) / sizeof(kinds[0]) ? kinds[kind].result
+                                                           : CUDA_ERR_LAUNCH_FAILED;
 }
 
 void fault_describe(struct fault *fault)

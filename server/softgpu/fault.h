@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "common/cuda_driver.h"
+
 enum fault_kind {
     FAULT_NONE = 0,
     FAULT_ILLEGAL_ADDRESS,    /* 700: no live allocation, or a write where only reads are allowed */
@@ -34,7 +36,7 @@ struct fault {
 };
 
 /* The CUresult that CUDA reports for this kind. */
-int fault_result(enum fault_kind kind);
+cuda_result fault_result(enum fault_kind kind);
 
 /* Fills text from the other fields. */
 void fault_describe(struct fault *fault);

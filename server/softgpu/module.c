@@ -10,10 +10,9 @@
 #include "common/util.h"
 #include "server/softgpu/module_private.h"
 
-enum { INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, OUT_OF_MEMORY = 2 };
 enum { NEWEST_VERSION = 99 }; /* what is not understood is refused by name, not by version */
 
-static int fail(struct module_error *error, int result, uint32_t line, const char *text)
+static int fail(struct module_error *error, cuda_result result, uint32_t line, const char *text)
 {
     error->result = result;
     error->line = line;
@@ -23,7 +22,7 @@ static int fail(struct module_error *error, int result, uint32_t line, const cha
 
 static int fail_at(struct module_error *error, const struct ptx_variable *v, const char *what)
 {
-    error->result = INVALID_PTX;
+    error->result = CUDA_ERR_INVALID_PTX;
     error->line = v->line;
     snprintf(error->text, sizeof(error->text), "line %u: '%.100s' %s", v->line, v->name, what);
     return -1;
@@ -124,7 +123,7 @@ static int place_all_shared(struct module *m, struct module_error *error)
     m->groups = calloc((size_t)p->function_count + 1, sizeof(*m->groups));
     if (!g.parent || !m->shared_bytes || !m->groups) {
         free(g.parent);
-        return fail(error, OUT_OF_MEMORY, 0, "out of memory");
+        return fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
     }
     for (uint32_t i = 0; i < total; i++)
         g.parent[i] = i;
@@ -216,9 +215,10 @@ static int add_function(struct module *m, uint32_t id, const uint32_t *known,
     if (!f->entry || !m->codes[id])
         return 0;
     if (ptx_param_offset(f, f->param_count) > 32764)
-        return fail(error, INVALID_PTX, f->line, "a kernel's parameters exceed 32764 bytes");
+        return fail(error, CUDA_ERR_INVALID_PTX, f->line,
+                    "a kernel's parameters exceed 32764 bytes");
     if (shared > UINT32_MAX / 2)
-        return fail(error, INVALID_PTX, f->line, "a kernel's shared memory exceeds 2 GiB");
+        return fail(error, CUDA_ERR_INVALID_PTX, f->line, "a kernel's shared memory exceeds 2 GiB");
     uint32_t words = m->codes[id]->register_words;
     m->functions[m->function_count++] = (struct function){
         .module = m,
@@ -237,7 +237,7 @@ static int decode_functions(struct module *m, struct module_error *error)
     m->codes = calloc((size_t)p->function_count + 1, sizeof(*m->codes));
     m->functions = calloc((size_t)p->function_count + 1, sizeof(*m->functions));
     if (!m->codes || !m->functions)
-        return fail(error, OUT_OF_MEMORY, 0, "out of memory");
+        return fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
     for (uint32_t i = 0; i < p->function_count; i++) {
         if (!p->functions[i]->defined)
             continue;
@@ -247,7 +247,7 @@ static int decode_functions(struct module *m, struct module_error *error)
     }
     uint32_t *known = calloc((size_t)p->function_count + 1, sizeof(*known));
     if (!known)
-        return fail(error, OUT_OF_MEMORY, 0, "out of memory");
+        return fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
     for (uint32_t i = 0; i < p->function_count; i++) {
         if (p->functions[i]->entry && m->codes[i])
             chain_bytes(m, i, 0, known);
@@ -269,18 +269,19 @@ int module_create(const char *text, size_t length, struct module **module,
     *module = NULL;
     *error = (struct module_error){0};
     if (!m)
-        return fail(error, OUT_OF_MEMORY, 0, "out of memory");
+        return fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
     /* Images are often handed over with their terminating NUL. */
     while (length && text[length - 1] == '\0')
         length--;
     int r = ptx_read(text, length, &m->ptx, &read);
     if (r) {
-        fail(error, r == -ENOMEM ? OUT_OF_MEMORY : INVALID_PTX, read.line, read.text);
+        fail(error, r == -ENOMEM ? CUDA_ERR_OUT_OF_MEMORY : CUDA_ERR_INVALID_PTX, read.line,
+             read.text);
     } else if (m->ptx->version > NEWEST_VERSION) {
-        r = fail(error, UNSUPPORTED_PTX_VERSION, 1, "this PTX version is not known");
+        r = fail(error, CUDA_ERR_UNSUPPORTED_PTX_VERSION, 1, "this PTX version is not known");
     } else {
         m->places = calloc((size_t)m->ptx->variable_ids + 1, sizeof(*m->places));
-        r = !m->places ? fail(error, OUT_OF_MEMORY, 0, "out of memory")
+        r = !m->places ? fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory")
             : place_all_shared(m, error) || place_all_memory(m, error) || decode_functions(m, error)
                 ? -1
                 : 0;
@@ -351,7 +352,7 @@ int module_place(struct module *m, uint64_t global_base, uint64_t const_base,
                  struct module_error *error)
 {
     if (m->placed)
-        return fail(error, INVALID_PTX, 0, "the module has its place already");
+        return fail(error, CUDA_ERR_INVALID_PTX, 0, "the module has its place already");
     m->global_base = global_base;
     m->const_base = const_base;
     m->placed = true;

@@ -12,13 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/cuda_driver.h"
+
 struct module;
 struct function;
 
 struct module_error {
-    int result;     /* CUresult: 218 INVALID_PTX, 222 UNSUPPORTED_PTX_VERSION, 2 OUT_OF_MEMORY */
-    uint32_t line;  /* line of the PTX text, 0 if none */
-    char text[256]; /* names the culprit: "line 41: unknown instruction 'tcgen05.mma'" */
+    cuda_result result; /* INVALID_PTX, UNSUPPORTED_PTX_VERSION or OUT_OF_MEMORY */
+    uint32_t line;      /* line of the PTX text, 0 if none */
+    char text[256];     /* names the culprit: "line 41: unknown instruction 'tcgen05.mma'" */
 };
 
 /*
