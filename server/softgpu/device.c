@@ -12,7 +12,7 @@
 #include "server/softgpu/memory.h"
 #include "server/softgpu/report.h"
 
-static struct settings settings;
+static struct softgpu_settings settings;
 static pthread_once_t settings_once = PTHREAD_ONCE_INIT;
 static int settings_error;
 static char settings_why[512];
@@ -31,7 +31,7 @@ unsigned sm_set_count(const struct sm_set *set)
     return count;
 }
 
-const struct settings *device_settings(void)
+const struct softgpu_settings *device_settings(void)
 {
     return &settings;
 }
@@ -78,7 +78,7 @@ static int device_setup(struct device *device, unsigned ordinal, struct stats_fi
 
 static void load_settings(void)
 {
-    settings_error = settings_read(&settings, settings_why, sizeof(settings_why));
+    settings_error = softgpu_settings_read(&settings, settings_why, sizeof(settings_why));
 }
 
 bool device_lacks_green_contexts(void)

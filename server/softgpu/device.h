@@ -15,7 +15,7 @@
 #include "common/list.h"
 #include "server/softgpu/engine.h"
 #include "server/softgpu/fault.h"
-#include "server/softgpu/settings.h"
+#include "server/softgpu/softgpu_settings.h"
 #include "server/softgpu/stats.h"
 
 /* First word of what a handle points to; objects are reused, never freed, so a stale handle is
@@ -137,7 +137,7 @@ cuda_result device_check(void);
 cuda_result device_check_initialized(void);
 
 /* After device_init(). */
-const struct settings *device_settings(void);
+const struct softgpu_settings *device_settings(void);
 /* Whether the settings ask for a driver without them. At any time. */
 bool device_lacks_green_contexts(void);
 struct device *device_at(cuda_device ordinal); /* NULL if there is none */

@@ -17,7 +17,7 @@
 
 #include "common/cuda_driver.h"
 #include "server/softgpu/ledger.h"
-#include "server/softgpu/settings.h"
+#include "server/softgpu/softgpu_settings.h"
 
 enum { MEMORY_READ = 1, MEMORY_WRITE = 2 };
 
@@ -50,7 +50,7 @@ void memory_leave(void);
 enum { MEMORY_GRANULARITY = 2 << 20 };
 
 /* Once, before any other call. Both are borrowed for ever. */
-void memory_start(const struct settings *settings, struct ledger *ledger);
+void memory_start(const struct softgpu_settings *settings, struct ledger *ledger);
 
 /* Held by whoever changes a context; adds the configured delay. Not recursive. */
 void memory_change_begin(void);

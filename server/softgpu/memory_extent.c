@@ -20,14 +20,14 @@ struct deferred {
 
 static struct {
     pthread_mutex_t lock;
-    const struct settings *settings;
+    const struct softgpu_settings *settings;
     struct ledger *ledger;
     struct list extents, deferred;
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER,
             .extents = LIST_INIT(memory.extents),
             .deferred = LIST_INIT(memory.deferred)};
 
-void memory_start(const struct settings *settings, struct ledger *ledger)
+void memory_start(const struct softgpu_settings *settings, struct ledger *ledger)
 {
     memory.settings = settings;
     memory.ledger = ledger;
@@ -50,7 +50,7 @@ void memory_change_end(void)
     pthread_mutex_unlock(&memory.lock);
 }
 
-const struct settings *memory_settings(void)
+const struct softgpu_settings *memory_settings(void)
 {
     return memory.settings;
 }

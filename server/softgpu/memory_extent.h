@@ -15,7 +15,7 @@
 #include "server/softgpu/ledger.h"
 #include "server/softgpu/memory.h"
 #include "server/softgpu/memory_table.h"
-#include "server/softgpu/settings.h"
+#include "server/softgpu/softgpu_settings.h"
 
 struct handle;
 
@@ -32,7 +32,7 @@ struct extent {
 };
 
 /* As given to memory_start(). */
-const struct settings *memory_settings(void);
+const struct softgpu_settings *memory_settings(void);
 struct ledger *memory_ledger(void);
 
 /* The extent of a kind that begins at base; that holds all of a range. NULL if there is none. */

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/softgpu/settings.h"
+#include "server/softgpu/softgpu_settings.h"
 
 #define STATS_MAGIC UINT64_C(0x3130535441545347) /* "GSTATS01" */
 

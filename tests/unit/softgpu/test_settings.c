@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <pthread.h>
 
-static int read_memory(const char *text, struct settings *settings, char *why, size_t why_size)
+static int read_memory(const char *text, struct softgpu_settings *settings, char *why, size_t why_size)
 {
     setenv("SOFTGPU_MEMORY", text, 1);
-    int result = settings_read(settings, why, why_size);
+    int result = softgpu_settings_read(settings, why, why_size);
     unsetenv("SOFTGPU_MEMORY");
     return result;
 }
@@ -27,7 +27,7 @@ static void sizes_are_read_or_refused(void **state)
                                       "4M ",     "0x400000", "4MM", "4KM",
                                       "2097151", "16385G",   "0",   "18446744073709551616",
                                       "4.1"};
-    struct settings settings;
+    struct softgpu_settings settings;
     char why[200];
 
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/softgpu/settings.h"
+#include "server/softgpu/softgpu_settings.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static int read_path(const char *name, char *path, size_t size, char *why, size_
     return 0;
 }
 
-int settings_read(struct settings *settings, char *why, size_t why_size)
+int softgpu_settings_read(struct softgpu_settings *settings, char *why, size_t why_size)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t threads = cores < 1                      ? 1
@@ -73,7 +73,7 @@ int settings_read(struct settings *settings, char *why, size_t why_size)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (read_number(&rows[i], &values[i], why, why_size) < 0)
             return -EINVAL;
-    *settings = (struct settings){
+    *settings = (struct softgpu_settings){
         .devices = (unsigned)values[0],
         .sms = (unsigned)values[1],
         .memory = values[2],

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * settings: what the environment asks of the software GPU. The only module of
+ * softgpu_settings: what the environment asks of the software GPU. The only module of
  * it that reads the environment, once, in cuInit. docs/softgpu.md lists the variables
  * with their defaults.
  */
-#ifndef GPUSHARE_SERVER_SOFTGPU_SETTINGS_H
-#define GPUSHARE_SERVER_SOFTGPU_SETTINGS_H
+#ifndef GPUSHARE_SERVER_SOFTGPU_SOFTGPU_SETTINGS_H
+#define GPUSHARE_SERVER_SOFTGPU_SOFTGPU_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { SETTINGS_MAX_DEVICES = 16, SETTINGS_MAX_SMS = 512, SETTINGS_MAX_THREADS = 128 };
 
-struct settings {
+struct softgpu_settings {
     unsigned devices;
     unsigned sms;
     uint64_t memory; /* bytes of each device */
@@ -34,6 +34,6 @@ struct settings {
 };
 
 /* Reads the environment. 0, or -EINVAL with one sentence in `why`. */
-int settings_read(struct settings *settings, char *why, size_t why_size);
+int softgpu_settings_read(struct softgpu_settings *settings, char *why, size_t why_size);
 
 #endif
