@@ -13,7 +13,7 @@
 #include "common/util.h"
 #include "server/softgpu/api.h"
 #include "server/softgpu/grid.h"
-#include "server/softgpu/module.h"
+#include "server/softgpu/module_load.h"
 #include "server/softgpu/report.h"
 
 /* Lives as long as the module is loaded or a launch of it is in flight. */
@@ -68,7 +68,7 @@ static cuda_result image_error(struct module_error *error, cuda_result result, c
 static cuda_result load_ptx(const char *text, size_t length, struct module **module,
                             struct module_error *error)
 {
-    if (module_create(text, length, module, error) == 0)
+    if (module_load(text, length, module, error) == 0)
         return CUDA_OK;
     return error->result != CUDA_OK ? error->result : CUDA_ERR_INVALID_PTX;
 }

@@ -129,6 +129,15 @@ struct op *decode_branch(struct decoder *d, uint32_t instruction);
 /* dst = src for one lane width. */
 void decode_move(struct decoder *d, uint32_t width, uint32_t dst, uint32_t src);
 
+/* ---- a function ---- */
+
+/*
+ * Decodes one function; places of shared variables must be known. Returns NULL
+ * with error filled in.
+ */
+struct code *decode_function(const struct module *module, const struct ptx_function *function,
+                             struct module_error *error);
+
 /* ---- instructions: true if the opcode is known to that file ---- */
 bool decode_control(struct decoder *d);
 bool decode_arith(struct decoder *d);

@@ -23,13 +23,7 @@ struct module_error {
     char text[256];     /* names the culprit: "line 41: unknown instruction 'tcgen05.mma'" */
 };
 
-/*
- * Parses and decodes PTX text (need not be NUL-terminated; copied). An unknown
- * instruction, type or directive is an error here, never a wrong result later.
- * Returns 0 and a module, or -1 and an error.
- */
-int module_create(const char *text, size_t length, struct module **module,
-                  struct module_error *error);
+/* NULL does nothing. */
 void module_destroy(struct module *module);
 
 /*

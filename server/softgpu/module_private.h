@@ -37,15 +37,6 @@ struct module {
     uint64_t *shared_bytes; /* by group */
 };
 
-/* ---- decode ---- */
-
-/*
- * Decodes one function; places of shared variables must be known. Returns NULL
- * with error filled in: text without the "line N: " that module_create() adds.
- */
-struct code *decode_function(const struct module *module, const struct ptx_function *function,
-                             struct module_error *error);
-
 /* ---- code ---- */
 
 /* Of a declaration: the number of the function that it means, an index into codes where that has

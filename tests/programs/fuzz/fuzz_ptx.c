@@ -8,7 +8,7 @@
 
 #include "server/softgpu/block.h"
 #include "server/softgpu/memory.h"
-#include "server/softgpu/module.h"
+#include "server/softgpu/module_load.h"
 
 enum { MAX_VARIABLES = 1 << 20 };
 
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct module *m;
     struct module_error error;
-    if (module_create((const char *)data, size, &m, &error)) {
+    if (module_load((const char *)data, size, &m, &error)) {
         if (!error.text[0])
             abort();
         return 0;

@@ -19,7 +19,7 @@
 
 #include "server/softgpu/block.h"
 #include "server/softgpu/memory.h"
-#include "server/softgpu/module.h"
+#include "server/softgpu/module_load.h"
 
 #define PTX_HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 
@@ -63,7 +63,7 @@ __attribute__((unused)) static struct module *kernel_module(const char *text)
 {
     struct module *m = NULL;
     struct module_error error;
-    if (module_create(text, strlen(text), &m, &error))
+    if (module_load(text, strlen(text), &m, &error))
         fail_msg("%s", error.text);
     size_t global = module_global_bytes(m), constant = module_const_bytes(m);
     uint8_t *memory = aligned_alloc(256, (global + constant + 1024) & ~(size_t)255);

@@ -117,7 +117,7 @@ static void what_is_not_understood_is_refused_by_name_and_line(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct module *m;
         struct module_error error;
-        assert_int_equal(module_create(cases[i].text, strlen(cases[i].text), &m, &error), -1);
+        assert_int_equal(module_load(cases[i].text, strlen(cases[i].text), &m, &error), -1);
         assert_null(m);
         assert_string_equal(error.text, cases[i].error);
         assert_int_equal(error.result, 218);
@@ -161,7 +161,7 @@ static void mutated_modules_never_crash(void **state)
             memmove(copy + to, text + from, n);
         }
         struct module *m;
-        if (module_create(copy, strlen(copy), &m, NULL))
+        if (module_load(copy, strlen(copy), &m, NULL))
             continue;
         module_destroy(m);
         kernel_forget();
@@ -198,12 +198,12 @@ static void truncated_modules_never_crash(void **state)
         assert_non_null(copy);
         memcpy(copy, text, n);
         struct module *m;
-        if (module_create(copy, n, &m, NULL) == 0)
+        if (module_load(copy, n, &m, NULL) == 0)
             module_destroy(m);
         free(copy);
     }
     struct module *m;
-    assert_int_equal(module_create(sample, strlen(sample), &m, NULL), -1);
+    assert_int_equal(module_load(sample, strlen(sample), &m, NULL), -1);
 }
 
 int main(void)
