@@ -55,7 +55,7 @@ SCHEDULER_SRC  := $(wildcard server/scheduler/*.c)
 # NAME_MACHINE.c is compiled for that machine alone.
 MACHINES       := x86_64 aarch64
 MACHINE        := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
-SOFTGPU_SRC    := $(filter-out $(foreach machine,$(filter-out $(MACHINE),$(MACHINES)),%_$(machine).c),$(wildcard server/softgpu/*.c))
+SOFTGPU_SRC    := $(filter-out $(foreach machine,$(filter-out $(MACHINE),$(MACHINES)),%_$(machine).c),$(wildcard server/softgpu/*.c server/softgpu/*/*.c))
 CLIENT_SRC     := $(wildcard client/*.c client/session/*.c client/engine/*.c)
 TOOL_MAINS     := client/tools/gpushare.c client/tools/gpusharectl.c
 TOOLS_SRC      := $(filter-out $(TOOL_MAINS),$(wildcard client/tools/*.c))

@@ -30,8 +30,7 @@ $(BUILD)/fuzz/fuzz_%: tests/programs/fuzz/fuzz_%.c $(FUZZ_SRC) $(GENERATED_H) $(
 # fuzz_ptx runs what loads, so it takes the instruction side of softgpu along. The
 # wide variants are built for the plain instruction set here: same source, one set
 # of flags.
-FUZZ_PTX_SRC := $(filter server/softgpu/decode% server/softgpu/exec% \
-    $(addprefix server/softgpu/,warp.c block.c module.c module_load.c code.c function.c fault.c),$(SOFTGPU_SRC))
+FUZZ_PTX_SRC := $(filter $(addprefix server/softgpu/,decode/% exec/% value/% fault.c),$(SOFTGPU_SRC))
 $(BUILD)/fuzz/fuzz_ptx: FUZZ_SRC = $(COMMON_SRC) $(GENERATED_C) $(FUZZ_PTX_SRC)
 $(BUILD)/fuzz/fuzz_ptx: CPPFLAGS += -Wno-pass-failed
-$(BUILD)/fuzz/fuzz_ptx: $(FUZZ_PTX_SRC) $(wildcard server/softgpu/*.h server/softgpu/*.inc)
+$(BUILD)/fuzz/fuzz_ptx: $(FUZZ_PTX_SRC) $(wildcard server/softgpu/*.h server/softgpu/*/*.h server/softgpu/*/*.inc)

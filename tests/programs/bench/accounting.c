@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "server/softgpu/stats.h"
+#include "server/softgpu/device/stats.h"
 #include "tests/programs/bench/administer.h"
 #include "tests/programs/bench/bench.h"
 #include "tests/programs/bench/load.h"

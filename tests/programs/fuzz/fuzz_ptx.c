@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/softgpu/block.h"
-#include "server/softgpu/memory.h"
-#include "server/softgpu/module_load.h"
+#include "server/softgpu/exec/block.h"
+#include "server/softgpu/memory/memory.h"
+#include "server/softgpu/decode/module_load.h"
 
 enum { MAX_VARIABLES = 1 << 20 };
 

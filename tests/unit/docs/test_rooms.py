@@ -8,7 +8,7 @@ import re
 import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
-SUPERVISOR, WORKER = "server/supervisor/", "server/worker/"
+SUPERVISOR, WORKER, SOFTGPU = "server/supervisor/", "server/worker/", "server/softgpu/"
 # What each folder may include of the others, and all that the scheduler may include of the system.
 MAY_INCLUDE = {
     "common": (),
@@ -31,6 +31,13 @@ MAY_INCLUDE = {
     "server/worker": ("common", "server/scheduler", WORKER + "client", WORKER + "code", WORKER + "sharing", WORKER + "run",
                       WORKER + "control"),
     "server/softgpu": ("common",),
+    "server/softgpu/memory": ("common", "server/softgpu"),
+    "server/softgpu/exec": ("common", "server/softgpu", SOFTGPU + "memory"),
+    "server/softgpu/value": (SOFTGPU + "exec",),
+    "server/softgpu/decode": ("common", SOFTGPU + "exec"),
+    "server/softgpu/device": ("common", "server/softgpu", SOFTGPU + "memory", SOFTGPU + "exec"),
+    "server/softgpu/api": ("common", "server/softgpu", SOFTGPU + "memory", SOFTGPU + "exec", SOFTGPU + "decode",
+                           SOFTGPU + "device"),
     "client": ("common", "client/session", "client/engine"),
     "client/session": ("common", "client"),
     "client/engine": ("common", "client", "client/session"),

@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/softgpu/block.h"
-#include "server/softgpu/memory.h"
-#include "server/softgpu/module_load.h"
+#include "server/softgpu/exec/block.h"
+#include "server/softgpu/memory/memory.h"
+#include "server/softgpu/decode/module_load.h"
 
 #define PTX_HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
 

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "server/softgpu/api.h"
+#include "server/softgpu/api/api.h"
 
 #define OK(call) assert_int_equal((call), CUDA_OK)
 

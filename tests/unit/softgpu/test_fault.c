@@ -3,7 +3,7 @@
 /* What a kernel may not do, and how precisely it is told. */
 #include "tests/unit/softgpu/kernel.h"
 
-#include "server/softgpu/exec.h"
+#include "server/softgpu/exec/exec.h"
 
 struct params {
     uint64_t address;

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "server/softgpu/exec_half.h"
+#include "server/softgpu/exec/exec_half.h"
 
 /* The value of a finite pattern, from the format's definition. */
 static double value(uint16_t h, int fraction, int bias)

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "server/softgpu/ledger.h"
+#include "server/softgpu/memory/ledger.h"
 
 enum { MIB = 1 << 20 };
 

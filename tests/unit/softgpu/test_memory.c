@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "server/softgpu/memory.h"
+#include "server/softgpu/memory/memory.h"
 
 enum { MIB = 1 << 20, TOTAL = 64 * MIB };
 

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * api: the exported calls of the software GPU's libcuda.so.1, under the names
+ * that the driver's header gives them, and what the api_*.c rooms share.
+ *
+ * These rooms check arguments and call the module whose noun it is.
+ */
+#ifndef GPUSHARE_SERVER_SOFTGPU_API_API_H
+#define GPUSHARE_SERVER_SOFTGPU_API_API_H
+
+#include "common/cuda_driver.h"
+#include "server/softgpu/device/device.h"
+#include "server/softgpu/device/stream.h"
+
+#define API __attribute__((visibility("default")))
+
+#define X(name, symbol, version, need, params) API cuda_result symbol params;
+CUDA_DRIVER_ENTRIES(X)
+#undef X
+
+/* Older and newer forms of some of them. */
+API cuda_result cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags);
+API cuda_result cuDeviceGetUuid(cuda_uuid *uuid, cuda_device device);
+API cuda_result cuDevicePrimaryCtxRelease(cuda_device device);
+API cuda_result cuDevicePrimaryCtxSetFlags(cuda_device device, unsigned flags);
+API cuda_result cuCtxSynchronize_v2(cuda_context context);
+API cuda_result cuCtxGetDevice_v2(cuda_device *device, cuda_context context);
+API cuda_result cuEventElapsedTime_v2(float *milliseconds, cuda_event start, cuda_event end);
+
+/* The device of the thread's current context. CUDA_ERR_INVALID_CONTEXT, or why no call may go
+ * ahead. */
+cuda_result api_current(struct device **device);
+
+/* What a handle means; CUDA_ERR_INVALID_HANDLE. A stream may be one of the special values. */
+cuda_result api_stream(cuda_stream handle, struct stream **stream);
+
+/* Green contexts, for their streams. The second: engine lock held. */
+bool api_green_alive(const struct cuda_green_ctx_object *green);
+void api_green_stream_gone(struct cuda_green_ctx_object *green);
+
+#define API_TRY(call)                                                                              \
+    do {                                                                                           \
+        cuda_result tried_ = (call);                                                               \
+        if (tried_ != CUDA_OK)                                                                     \
+            return tried_;                                                                         \
+    } while (0)
+
+#endif

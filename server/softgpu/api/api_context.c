@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/softgpu/api/api.h"
+
+static _Thread_local struct device *current;
+
+cuda_result api_current(struct device **device)
+{
+    API_TRY(device_check());
+    if (!current || atomic_load_explicit(&current->retained, memory_order_relaxed) == 0)
+        return CUDA_ERR_INVALID_CONTEXT;
+    *device = current;
+    return CUDA_OK;
+}
+
+static cuda_result find_device(cuda_device ordinal, struct device **device)
+{
+    API_TRY(device_check_initialized());
+    *device = device_at(ordinal);
+    return *device ? CUDA_OK : CUDA_ERR_INVALID_DEVICE;
+}
+
+cuda_result cuInit(unsigned flags)
+{
+    return flags == 0 ? device_init(stream_complete_device) : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuDriverGetVersion(int *version)
+{
+    if (!version)
+        return CUDA_ERR_INVALID_VALUE;
+    *version = CUDA_API_VERSION;
+    return CUDA_OK;
+}
+
+cuda_result cuGetErrorName(cuda_result error, const char **name)
+{
+    if (!name)
+        return CUDA_ERR_INVALID_VALUE;
+    *name = cuda_error_name(error);
+    return *name ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuGetErrorString(cuda_result error, const char **text)
+{
+    if (!text)
+        return CUDA_ERR_INVALID_VALUE;
+    *text = cuda_error_name(error) ? cuda_error_sentence(error) : NULL;
+    return *text ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
+}
+
+/* ---- devices ---------------------------------------------------------------------- */
+
+cuda_result cuDeviceGetCount(int *count)
+{
+    API_TRY(device_check_initialized());
+    if (!count)
+        return CUDA_ERR_INVALID_VALUE;
+    *count = (int)device_settings()->devices;
+    return CUDA_OK;
+}
+
+cuda_result cuDeviceGet(cuda_device *device, int ordinal)
+{
+    struct device *found;
+
+    if (!device)
+        return CUDA_ERR_INVALID_VALUE;
+    API_TRY(find_device(ordinal, &found));
+    *device = ordinal;
+    return CUDA_OK;
+}
+
+cuda_result cuDeviceGetName(char *name, int size, cuda_device ordinal)
+{
+    struct device *device;
+
+    API_TRY(find_device(ordinal, &device));
+    if (!name || size <= 0)
+        return CUDA_ERR_INVALID_VALUE;
+    snprintf(name, (size_t)size, "gpushare software GPU");
+    return CUDA_OK;
+}
+
+cuda_result cuDeviceGetUuid_v2(cuda_uuid *uuid, cuda_device ordinal)
+{
+    struct device *device;
+
+    API_TRY(find_device(ordinal, &device));
+    if (!uuid)
+        return CUDA_ERR_INVALID_VALUE;
+    device_uuid(device, uuid);
+    return CUDA_OK;
+}
+
+cuda_result cuDeviceGetUuid(cuda_uuid *uuid, cuda_device ordinal)
+{
+    return cuDeviceGetUuid_v2(uuid, ordinal);
+}
+
+cuda_result cuDeviceTotalMem_v2(size_t *bytes, cuda_device ordinal)
+{
+    struct device *device;
+
+    API_TRY(find_device(ordinal, &device));
+    if (!bytes)
+        return CUDA_ERR_INVALID_VALUE;
+    *bytes = device_settings()->memory;
+    return CUDA_OK;
+}
+
+cuda_result cuDeviceGetAttribute(int *value, cuda_device_attribute attribute, cuda_device ordinal)
+{
+    struct device *device;
+
+    API_TRY(find_device(ordinal, &device));
+    return value ? device_attribute(device, attribute, value) : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuDeviceGetPCIBusId(char *id, int size, cuda_device ordinal)
+{
+    struct device *device;
+
+    API_TRY(find_device(ordinal, &device));
+    if (!id || size < 13)
+        return CUDA_ERR_INVALID_VALUE;
+    snprintf(id, (size_t)size, "0000:%02X:00.0", device->ordinal + 1);
+    return CUDA_OK;
+}
+
+/* ---- contexts ------------------------------------------------------------------------ */
+
+cuda_result cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device ordinal)
+{
+    struct device *device;
+
+    API_TRY(find_device(ordinal, &device));
+    API_TRY(device_check());
+    if (!context)
+        return CUDA_ERR_INVALID_VALUE;
+    atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
+    *context = &device->context;
+    return CUDA_OK;
+}
+
+cuda_result cuDevicePrimaryCtxRelease_v2(cuda_device ordinal)
+{
+    struct device *device;
+    cuda_result result = CUDA_OK;
+
+    API_TRY(find_device(ordinal, &device));
+    engine_lock();
+    if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 0) {
+        result = CUDA_ERR_INVALID_CONTEXT;
+    } else {
+        if (atomic_load_explicit(&device->retained, memory_order_relaxed) == 1)
+            device_await(device); /* the context ends with its work done */
+        atomic_fetch_sub_explicit(&device->retained, 1, memory_order_relaxed);
+    }
+    engine_unlock();
+    return result;
+}
+
+cuda_result cuDevicePrimaryCtxRelease(cuda_device ordinal)
+{
+    return cuDevicePrimaryCtxRelease_v2(ordinal);
+}
+
+cuda_result cuDevicePrimaryCtxSetFlags_v2(cuda_device ordinal, unsigned flags)
+{
+    struct device *device;
+
+    API_TRY(find_device(ordinal, &device));
+    if (flags & ~(unsigned)CUDA_CTX_FLAGS_MASK)
+        return CUDA_ERR_INVALID_VALUE;
+    atomic_store_explicit(&device->context_flags, flags, memory_order_relaxed);
+    return CUDA_OK;
+}
+
+cuda_result cuDevicePrimaryCtxSetFlags(cuda_device ordinal, unsigned flags)
+{
+    return cuDevicePrimaryCtxSetFlags_v2(ordinal, flags);
+}
+
+cuda_result cuDevicePrimaryCtxGetState(cuda_device ordinal, unsigned *flags, int *active)
+{
+    struct device *device;
+
+    API_TRY(find_device(ordinal, &device));
+    if (!flags || !active)
+        return CUDA_ERR_INVALID_VALUE;
+    *flags = atomic_load_explicit(&device->context_flags, memory_order_relaxed);
+    *active = atomic_load_explicit(&device->retained, memory_order_relaxed) > 0;
+    return CUDA_OK;
+}
+
+cuda_result cuCtxSetCurrent(cuda_context context)
+{
+    API_TRY(device_check());
+    if (context && (context->magic != CONTEXT_MAGIC ||
+                    atomic_load_explicit(&context->device->retained, memory_order_relaxed) == 0))
+        return CUDA_ERR_INVALID_CONTEXT;
+    current = context ? context->device : NULL;
+    return CUDA_OK;
+}
+
+cuda_result cuCtxGetCurrent(cuda_context *context)
+{
+    API_TRY(device_check_initialized());
+    if (!context)
+        return CUDA_ERR_INVALID_VALUE;
+    *context = current ? &current->context : NULL;
+    return CUDA_OK;
+}
+
+cuda_result cuCtxGetDevice(cuda_device *ordinal)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    if (!ordinal)
+        return CUDA_ERR_INVALID_VALUE;
+    *ordinal = (cuda_device)device->ordinal;
+    return CUDA_OK;
+}
+
+cuda_result cuCtxGetDevice_v2(cuda_device *ordinal, cuda_context context)
+{
+    if (!context)
+        return cuCtxGetDevice(ordinal);
+    API_TRY(device_check());
+    if (context->magic != CONTEXT_MAGIC)
+        return CUDA_ERR_INVALID_CONTEXT;
+    if (!ordinal)
+        return CUDA_ERR_INVALID_VALUE;
+    *ordinal = (cuda_device)context->device->ordinal;
+    return CUDA_OK;
+}
+
+cuda_result cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    if (least)
+        *least = DEVICE_PRIORITY_LEAST;
+    if (greatest)
+        *greatest = DEVICE_PRIORITY_GREATEST;
+    return CUDA_OK;
+}
+
+static cuda_result synchronize(struct device *device)
+{
+    cuda_result result;
+
+    engine_lock();
+    result = device_await(device);
+    engine_unlock();
+    return result;
+}
+
+cuda_result cuCtxSynchronize(void)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    return synchronize(device);
+}
+
+cuda_result cuCtxSynchronize_v2(cuda_context context)
+{
+    if (!context)
+        return cuCtxSynchronize();
+    API_TRY(device_check());
+    return context->magic == CONTEXT_MAGIC ? synchronize(context->device)
+                                           : CUDA_ERR_INVALID_CONTEXT;
+}
+
+cuda_result cuCtxGetLimit(size_t *value, cuda_limit limit)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    if (!value)
+        return CUDA_ERR_INVALID_VALUE;
+    if ((unsigned)limit >= sizeof(device->limits) / sizeof(device->limits[0]))
+        return CUDA_ERR_UNSUPPORTED_LIMIT;
+    *value = atomic_load_explicit(&device->limits[limit], memory_order_relaxed);
+    return CUDA_OK;
+}
+
+cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    if ((unsigned)limit >= sizeof(device->limits) / sizeof(device->limits[0]))
+        return CUDA_ERR_UNSUPPORTED_LIMIT;
+    atomic_store_explicit(&device->limits[limit], value, memory_order_relaxed);
+    return CUDA_OK;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Memory: virtual memory management, plain and host allocations, copies, fills.
+ */
+#include "server/softgpu/api/api.h"
+#include "server/softgpu/device/engine.h"
+#include "server/softgpu/memory/memory.h"
+
+/* ---- virtual memory management: needs no context ------------------------------------- */
+
+cuda_result cuMemGetAllocationGranularity(size_t *bytes, const cuda_mem_allocation_prop *prop,
+                                          cuda_mem_granularity option)
+{
+    API_TRY(device_check());
+    if (!bytes || !prop ||
+        (option != CUDA_MEM_GRANULARITY_MINIMUM && option != CUDA_MEM_GRANULARITY_RECOMMENDED))
+        return CUDA_ERR_INVALID_VALUE;
+    *bytes = MEMORY_GRANULARITY;
+    return CUDA_OK;
+}
+
+cuda_result cuMemAddressReserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
+                                cuda_device_ptr hint, unsigned long long flags)
+{
+    API_TRY(device_check());
+    return flags == 0 ? memory_reserve(ptr, size, alignment, hint) : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuMemAddressFree(cuda_device_ptr ptr, size_t size)
+{
+    API_TRY(device_check());
+    return memory_unreserve(ptr, size);
+}
+
+cuda_result cuMemCreate(cuda_mem_handle *handle, size_t size, const cuda_mem_allocation_prop *prop,
+                        unsigned long long flags)
+{
+    API_TRY(device_check());
+    return flags == 0 ? memory_create(handle, size, prop) : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuMemRelease(cuda_mem_handle handle)
+{
+    API_TRY(device_check());
+    return memory_release(handle);
+}
+
+cuda_result cuMemMap(cuda_device_ptr ptr, size_t size, size_t offset, cuda_mem_handle handle,
+                     unsigned long long flags)
+{
+    API_TRY(device_check());
+    return flags == 0 ? memory_map(ptr, size, offset, handle) : CUDA_ERR_INVALID_VALUE;
+}
+
+/* A mapping does not say whose kernels use it: all devices become idle. */
+static void await_all_devices(void)
+{
+    engine_lock();
+    for (int i = 0; device_at(i); i++)
+        device_await(device_at(i));
+    engine_unlock();
+}
+
+cuda_result cuMemUnmap(cuda_device_ptr ptr, size_t size)
+{
+    API_TRY(device_check());
+    if (device_settings()->unmap_waits)
+        await_all_devices();
+    return memory_unmap(ptr, size);
+}
+
+cuda_result cuMemSetAccess(cuda_device_ptr ptr, size_t size, const cuda_mem_access_desc *desc,
+                           size_t count)
+{
+    API_TRY(device_check());
+    return memory_set_access(ptr, size, desc, count);
+}
+
+cuda_result cuMemExportToShareableHandle(void *shareable, cuda_mem_handle handle,
+                                         cuda_mem_handle_type type, unsigned long long flags)
+{
+    API_TRY(device_check());
+    if (type != CUDA_MEM_HANDLE_POSIX_FD)
+        return CUDA_ERR_NOT_SUPPORTED;
+    return flags == 0 ? memory_export(shareable, handle) : CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuMemImportFromShareableHandle(cuda_mem_handle *handle, void *os_handle,
+                                           cuda_mem_handle_type type)
+{
+    API_TRY(device_check());
+    if (type != CUDA_MEM_HANDLE_POSIX_FD)
+        return CUDA_ERR_NOT_SUPPORTED;
+    return memory_import(handle, (int)(intptr_t)os_handle);
+}
+
+/* ---- plain and host allocations ---------------------------------------------------------- */
+
+cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+    struct device *device;
+    uint64_t left, total;
+
+    API_TRY(api_current(&device));
+    memory_info(device->ordinal, &left, &total);
+    if (free_bytes)
+        *free_bytes = left;
+    if (total_bytes)
+        *total_bytes = total;
+    return CUDA_OK;
+}
+
+cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    return memory_alloc(device->ordinal, ptr, size);
+}
+
+cuda_result cuMemFree_v2(cuda_device_ptr ptr)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    if (ptr == 0)
+        return CUDA_OK;
+    /* Freeing is one of the calls that wait for the device. */
+    API_TRY(cuCtxSynchronize());
+    return memory_free(ptr);
+}
+
+cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    return memory_host_register(ptr, size, flags);
+}
+
+cuda_result cuMemHostUnregister(void *ptr)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    return memory_host_unregister(ptr);
+}
+
+cuda_result cuMemHostGetDevicePointer_v2(cuda_device_ptr *device_ptr, void *host, unsigned flags)
+{
+    struct memory_place place;
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    if (!device_ptr || flags != 0 || !memory_locate((uintptr_t)host, &place) || !place.host)
+        return CUDA_ERR_INVALID_VALUE;
+    *device_ptr = (uintptr_t)host;
+    return CUDA_OK;
+}
+
+cuda_result cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
+{
+    const unsigned known =
+        CUDA_HOST_ALLOC_PORTABLE | CUDA_HOST_ALLOC_DEVICEMAP | CUDA_HOST_ALLOC_WRITECOMBINED;
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    return flags & ~known ? CUDA_ERR_INVALID_VALUE : memory_host_alloc(ptr, size);
+}
+
+cuda_result cuMemAllocHost_v2(void **ptr, size_t size)
+{
+    return cuMemHostAlloc(ptr, size, 0);
+}
+
+cuda_result cuMemFreeHost(void *ptr)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    return memory_host_free(ptr);
+}
+
+cuda_result cuMemGetAddressRange_v2(cuda_device_ptr *base, size_t *size, cuda_device_ptr ptr)
+{
+    struct memory_place place;
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    if (!memory_locate(ptr, &place))
+        return CUDA_ERR_NOT_FOUND;
+    if (base)
+        *base = place.start;
+    if (size)
+        *size = place.end - place.start;
+    return CUDA_OK;
+}
+
+cuda_result cuPointerGetAttribute(void *data, cuda_pointer_attribute attribute, cuda_device_ptr ptr)
+{
+    struct memory_place place;
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    if (!data || !memory_locate(ptr, &place))
+        return CUDA_ERR_INVALID_VALUE;
+    switch (attribute) {
+    case CUDA_POINTER_MEMORY_TYPE:
+        *(unsigned *)data = place.host ? CUDA_MEMORYTYPE_HOST : CUDA_MEMORYTYPE_DEVICE;
+        return CUDA_OK;
+    case CUDA_POINTER_DEVICE_POINTER:
+        *(cuda_device_ptr *)data = ptr;
+        return CUDA_OK;
+    case CUDA_POINTER_HOST_POINTER:
+        if (!place.host)
+            return CUDA_ERR_INVALID_VALUE;
+        *(void **)data = (void *)(uintptr_t)ptr;
+        return CUDA_OK;
+    case CUDA_POINTER_DEVICE_ORDINAL:
+        *(int *)data = place.host ? (int)device->ordinal : (int)place.device;
+        return CUDA_OK;
+    case CUDA_POINTER_RANGE_START_ADDR:
+        *(cuda_device_ptr *)data = place.start;
+        return CUDA_OK;
+    case CUDA_POINTER_RANGE_SIZE:
+        *(size_t *)data = place.end - place.start;
+        return CUDA_OK;
+    }
+    return CUDA_ERR_NOT_SUPPORTED;
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+/* What one side of a copy may be. */
+enum side { DEVICE_SIDE, HOST_SIDE, EITHER_SIDE };
+
+static cuda_result find_side(enum side kind, uint64_t address, size_t size, uint32_t access,
+                             struct memory_side *side, bool *host)
+{
+    struct memory_place place;
+    bool found = memory_locate(address, &place);
+
+    if (address == 0 || (kind == DEVICE_SIDE && !found))
+        return CUDA_ERR_INVALID_VALUE;
+    /* Known memory must allow all of it; unknown memory is the caller's own, read and written as it
+     * is. */
+    if (found && !memory_accessible(address, size, access))
+        return CUDA_ERR_INVALID_VALUE;
+    *side = (struct memory_side){.address = address, .checked = found};
+    *host = !found || place.host;
+    return CUDA_OK;
+}
+
+struct copy_request {
+    uint64_t to, from;
+    enum side to_kind, from_kind;
+    size_t size;
+};
+
+/*
+ * Queues the copy; *pageable tells whether ordinary host memory takes part, for
+ * then the call must not return before the copy is done.
+ */
+static cuda_result queue_copy(struct stream *stream, const struct copy_request *request,
+                              bool *pageable)
+{
+    struct memory_side to, from;
+    bool to_host, from_host;
+    struct device *device = stream->device;
+    struct op *op;
+    int error;
+
+    API_TRY(find_side(request->to_kind, request->to, request->size, MEMORY_WRITE, &to, &to_host));
+    API_TRY(find_side(request->from_kind, request->from, request->size, MEMORY_READ, &from,
+                      &from_host));
+    *pageable = !to.checked || !from.checked;
+    op = op_create(OP_COPY);
+    if (!op)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    op->copy.to = to;
+    op->copy.from = from;
+    op->copy.bytes = request->size;
+    if (to_host || from_host) {
+        unsigned direction = to_host ? 1 : 0;
+
+        op->copy.engine = &device->copy[direction];
+        op->copy.stats = &device->stats->copy[direction];
+    }
+    engine_lock();
+    error = stream_submit(stream, op);
+    engine_unlock();
+    return error < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
+}
+
+static cuda_result await(struct stream *stream)
+{
+    cuda_result result;
+
+    engine_lock();
+    result = stream_await(stream);
+    engine_unlock();
+    return result;
+}
+
+static cuda_result copy(cuda_stream handle, bool wait, struct copy_request request)
+{
+    struct stream *stream;
+    bool pageable = false;
+
+    API_TRY(api_stream(handle, &stream));
+    if (request.size == 0)
+        return CUDA_OK;
+    API_TRY(queue_copy(stream, &request, &pageable));
+    return wait || pageable ? await(stream) : CUDA_OK;
+}
+
+cuda_result cuMemcpy(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
+{
+    return copy(NULL, true, (struct copy_request){dst, src, EITHER_SIDE, EITHER_SIDE, size});
+}
+
+cuda_result cuMemcpyAsync(cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)
+{
+    return copy(stream, false, (struct copy_request){dst, src, EITHER_SIDE, EITHER_SIDE, size});
+}
+
+cuda_result cuMemcpyHtoD_v2(cuda_device_ptr dst, const void *src, size_t size)
+{
+    return copy(NULL, true,
+                (struct copy_request){dst, (uintptr_t)src, DEVICE_SIDE, HOST_SIDE, size});
+}
+
+cuda_result cuMemcpyDtoH_v2(void *dst, cuda_device_ptr src, size_t size)
+{
+    return copy(NULL, true,
+                (struct copy_request){(uintptr_t)dst, src, HOST_SIDE, DEVICE_SIDE, size});
+}
+
+cuda_result cuMemcpyDtoD_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
+{
+    return copy(NULL, true, (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
+}
+
+cuda_result cuMemcpyHtoDAsync_v2(cuda_device_ptr dst, const void *src, size_t size,
+                                 cuda_stream stream)
+{
+    return copy(stream, false,
+                (struct copy_request){dst, (uintptr_t)src, DEVICE_SIDE, HOST_SIDE, size});
+}
+
+cuda_result cuMemcpyDtoHAsync_v2(void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)
+{
+    return copy(stream, false,
+                (struct copy_request){(uintptr_t)dst, src, HOST_SIDE, DEVICE_SIDE, size});
+}
+
+cuda_result cuMemcpyDtoDAsync_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
+                                 cuda_stream stream)
+{
+    return copy(stream, false, (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
+}
+
+/* ---- fills ------------------------------------------------------------------------------------
+ */
+
+static cuda_result set(cuda_stream handle, bool wait, cuda_device_ptr dst, uint32_t value,
+                       unsigned width, size_t count)
+{
+    struct stream *stream;
+    struct op *op;
+    size_t size;
+    int error;
+
+    API_TRY(api_stream(handle, &stream));
+    if (count == 0)
+        return CUDA_OK;
+    if (dst % width != 0 || __builtin_mul_overflow(count, width, &size) ||
+        !memory_accessible(dst, size, MEMORY_WRITE))
+        return CUDA_ERR_INVALID_VALUE;
+    op = op_create(OP_FILL);
+    if (!op)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    op->fill.address = dst;
+    op->fill.count = count;
+    op->fill.value = value;
+    op->fill.width = width;
+    engine_lock();
+    error = stream_submit(stream, op);
+    engine_unlock();
+    if (error < 0)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    return wait ? await(stream) : CUDA_OK;
+}
+
+cuda_result cuMemsetD8_v2(cuda_device_ptr dst, unsigned char value, size_t count)
+{
+    return set(NULL, true, dst, value, 1, count);
+}
+
+cuda_result cuMemsetD16_v2(cuda_device_ptr dst, unsigned short value, size_t count)
+{
+    return set(NULL, true, dst, value, 2, count);
+}
+
+cuda_result cuMemsetD32_v2(cuda_device_ptr dst, unsigned value, size_t count)
+{
+    return set(NULL, true, dst, value, 4, count);
+}
+
+cuda_result cuMemsetD8Async(cuda_device_ptr dst, unsigned char value, size_t count,
+                            cuda_stream stream)
+{
+    return set(stream, false, dst, value, 1, count);
+}
+
+cuda_result cuMemsetD16Async(cuda_device_ptr dst, unsigned short value, size_t count,
+                             cuda_stream stream)
+{
+    return set(stream, false, dst, value, 2, count);
+}
+
+cuda_result cuMemsetD32Async(cuda_device_ptr dst, unsigned value, size_t count, cuda_stream stream)
+{
+    return set(stream, false, dst, value, 4, count);
+}

@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Modules, functions, launches.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fatbin.h"
+#include "common/list.h"
+#include "common/util.h"
+#include "server/softgpu/api/api.h"
+#include "server/softgpu/device/grid.h"
+#include "server/softgpu/decode/module_load.h"
+#include "server/softgpu/report.h"
+
+/* Lives as long as the module is loaded or a launch of it is in flight. */
+struct code {
+    atomic_uint refs;
+    struct module *module;
+};
+
+struct cuda_function_object {
+    unsigned magic;
+    struct queue_link link; /* of its module, or in the store */
+    struct cuda_module_object *module;
+    struct function *function;
+    struct function_info info;
+    atomic_int max_dynamic_shared;
+    atomic_int carveout;
+};
+
+struct cuda_module_object {
+    unsigned magic;
+    struct queue_link link; /* in the store */
+    struct device *device;
+    struct code *code;
+    cuda_device_ptr globals, constants;
+    struct queue functions;
+};
+
+/* Objects for reuse, under the lock of context changes: a stale handle meets magic 0, not freed
+ * memory. */
+static struct queue unused_modules, unused_functions;
+
+static void code_drop(void *owner)
+{
+    struct code *code = owner;
+
+    if (code && atomic_fetch_sub(&code->refs, 1) == 1) {
+        module_destroy(code->module);
+        free(code);
+    }
+}
+
+/* ---- images ------------------------------------------------------------------------- */
+
+static cuda_result image_error(struct module_error *error, cuda_result result, const char *text)
+{
+    error->result = (int)result;
+    error->line = 0;
+    snprintf(error->text, sizeof(error->text), "%s", text);
+    return result;
+}
+
+static cuda_result load_ptx(const char *text, size_t length, struct module **module,
+                            struct module_error *error)
+{
+    if (module_load(text, length, module, error) == 0)
+        return CUDA_OK;
+    return error->result != CUDA_OK ? error->result : CUDA_ERR_INVALID_PTX;
+}
+
+static cuda_result load_fatbin(const void *image, struct module **module,
+                               struct module_error *error)
+{
+    struct fatbin_entry entry;
+    char *text = NULL;
+    size_t length = 0;
+    cuda_result result;
+    int found = fatbin_select_ptx(image, fatbin_size(image), DEVICE_CC_MAJOR * 10 + DEVICE_CC_MINOR,
+                                  &entry);
+
+    if (found < 0)
+        return image_error(error, CUDA_ERR_INVALID_IMAGE, "the fatbin is damaged");
+    if (found == 0)
+        return image_error(
+            error, CUDA_ERR_NO_BINARY_FOR_GPU,
+            "the fatbin holds no PTX for compute capability 9.0 or lower: the software "
+            "GPU runs PTX only, compile with -gencode arch=compute_90,code=compute_90");
+    if (fatbin_payload(&entry, &text, &length) < 0)
+        return image_error(error, CUDA_ERR_INVALID_IMAGE,
+                           "the fatbin's PTX cannot be decompressed");
+    result = load_ptx(text, length, module, error);
+    free(text);
+    return result;
+}
+
+static cuda_result load_image(const void *image, struct module **module, struct module_error *error)
+{
+    uint32_t magic;
+
+    /* A text may be shorter than a word. */
+    if (memchr(image, '\0', sizeof(magic)))
+        magic = 0;
+    else
+        memcpy(&magic, image, sizeof(magic));
+    if (magic == FATBIN_WRAPPER_MAGIC) {
+        memcpy(&image, (const char *)image + 8, sizeof(image));
+        if (!image)
+            return image_error(error, CUDA_ERR_INVALID_IMAGE, "the fatbin wrapper holds no data");
+        memcpy(&magic, image, sizeof(magic));
+    }
+    if (magic == FATBIN_MAGIC)
+        return load_fatbin(image, module, error);
+    if (memcmp(&magic, "\177ELF", sizeof(magic)) == 0)
+        return image_error(error, CUDA_ERR_NO_BINARY_FOR_GPU,
+                           "the image is a cubin: the software GPU runs PTX only");
+    return load_ptx(image, strlen(image), module, error);
+}
+
+/* ---- modules --------------------------------------------------------------------------- */
+
+static cuda_result place_variables(struct cuda_module_object *object, struct module_error *error)
+{
+    size_t globals = module_global_bytes(object->code->module);
+    size_t constants = module_const_bytes(object->code->module);
+    cuda_result result = CUDA_OK;
+
+    if (globals > 0)
+        result = memory_alloc(object->device->ordinal, &object->globals, globals);
+    if (result == CUDA_OK && constants > 0)
+        result = memory_alloc(object->device->ordinal, &object->constants, constants);
+    if (result != CUDA_OK)
+        return image_error(error, result, "no device memory is left for the module's variables");
+    if (module_place(object->code->module, object->globals, object->constants, error) != 0)
+        return error->result != CUDA_OK ? error->result : CUDA_ERR_INVALID_IMAGE;
+    return CUDA_OK;
+}
+
+static bool add_function(struct cuda_module_object *object, struct function *function)
+{
+    struct cuda_function_object *handle =
+        QUEUE_TAKE(&unused_functions, struct cuda_function_object, link);
+
+    if (!handle)
+        handle = malloc(sizeof(*handle));
+    if (!handle)
+        return false;
+    memset(handle, 0, sizeof(*handle));
+    handle->magic = FUNCTION_MAGIC;
+    handle->module = object;
+    handle->function = function;
+    function_info(function, &handle->info);
+    atomic_store(&handle->carveout, -1);
+    queue_append(&object->functions, &handle->link);
+    return true;
+}
+
+/* In the order of the module. */
+static bool add_functions(struct cuda_module_object *object)
+{
+    bool good = true;
+
+    memory_change_begin();
+    for (size_t i = 0; i < module_function_count(object->code->module) && good; i++)
+        good = add_function(object, module_function_at(object->code->module, i));
+    memory_change_end();
+    return good;
+}
+
+static struct cuda_module_object *module_new(void)
+{
+    struct cuda_module_object *object;
+
+    memory_change_begin();
+    object = QUEUE_TAKE(&unused_modules, struct cuda_module_object, link);
+    if (!object)
+        object = malloc(sizeof(*object));
+    memory_change_end();
+    if (object) {
+        memset(object, 0, sizeof(*object));
+        object->magic = MODULE_MAGIC;
+    }
+    return object;
+}
+
+/* The code stays while launches in flight need it; the variables go at once, as a kernel will find.
+ */
+static void module_unload(struct cuda_module_object *object)
+{
+    if (object->globals)
+        memory_free(object->globals);
+    if (object->constants)
+        memory_free(object->constants);
+    code_drop(object->code);
+    object->code = NULL;
+    memory_change_begin();
+    struct cuda_function_object *function;
+    while ((function = QUEUE_TAKE(&object->functions, struct cuda_function_object, link))) {
+        function->magic = 0;
+        queue_prepend(&unused_functions, &function->link);
+    }
+    object->magic = 0;
+    queue_prepend(&unused_modules, &object->link);
+    memory_change_end();
+}
+
+static cuda_result load(struct device *device, const void *image, struct cuda_module_object *object,
+                        struct module_error *error)
+{
+    struct module *module;
+    cuda_result result = load_image(image, &module, error);
+
+    if (result != CUDA_OK)
+        return result;
+    object->device = device;
+    object->code = malloc(sizeof(*object->code));
+    if (!object->code) {
+        module_destroy(module);
+        return image_error(error, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+    }
+    atomic_init(&object->code->refs, 1);
+    object->code->module = module;
+    result = place_variables(object, error);
+    if (result == CUDA_OK && !add_functions(object))
+        result = image_error(error, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+    return result;
+}
+
+/* A value of an options array: a size is stored in the pointer itself. */
+static void **find_option(unsigned count, const cuda_jit_option *options, void **values,
+                          cuda_jit_option option)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (options[i] == option)
+            return &values[i];
+    return NULL;
+}
+
+static void write_log(unsigned count, const cuda_jit_option *options, void **values,
+                      const char *text)
+{
+    void **buffer = find_option(count, options, values, CUDA_JIT_ERROR_LOG_BUFFER);
+    void **size = find_option(count, options, values, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+    void **info_size = find_option(count, options, values, CUDA_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
+    size_t room = size ? (size_t)(uintptr_t)*size : 0;
+
+    if (info_size)
+        *info_size = NULL;
+    if (!buffer || !*buffer || room == 0) {
+        if (size)
+            *size = NULL;
+        return;
+    }
+    if (room > strlen(text) + 1)
+        room = strlen(text) + 1;
+    memcpy(*buffer, text, room - 1);
+    ((char *)*buffer)[room - 1] = '\0';
+    *size = (void *)(uintptr_t)room;
+}
+
+cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned count,
+                               cuda_jit_option *options, void **values)
+{
+    struct cuda_module_object *object;
+    struct module_error error = {0};
+    struct device *device;
+    cuda_result result;
+
+    API_TRY(api_current(&device));
+    if (!module || !image || (count > 0 && (!options || !values)))
+        return CUDA_ERR_INVALID_VALUE;
+    object = module_new();
+    if (!object)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    result = load(device, image, object, &error);
+    write_log(count, options, values, result == CUDA_OK ? "" : error.text);
+    if (result != CUDA_OK) {
+        report("module not loaded: %s", error.text);
+        module_unload(object);
+        return result;
+    }
+    *module = object;
+    return CUDA_OK;
+}
+
+cuda_result cuModuleLoadData(cuda_module *module, const void *image)
+{
+    return cuModuleLoadDataEx(module, image, 0, NULL, NULL);
+}
+
+static cuda_result find_module(cuda_module module)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    return module && module->magic == MODULE_MAGIC ? CUDA_OK : CUDA_ERR_INVALID_HANDLE;
+}
+
+cuda_result cuModuleUnload(cuda_module module)
+{
+    API_TRY(find_module(module));
+    module_unload(module);
+    return CUDA_OK;
+}
+
+cuda_result cuModuleGetFunction(cuda_function *function, cuda_module module, const char *name)
+{
+    struct cuda_function_object *found;
+
+    API_TRY(find_module(module));
+    if (!function || !name)
+        return CUDA_ERR_INVALID_VALUE;
+    QUEUE_FOR_EACH (found, &module->functions, link)
+        if (strcmp(found->info.name, name) == 0)
+            break;
+    *function = found;
+    return found ? CUDA_OK : CUDA_ERR_NOT_FOUND;
+}
+
+cuda_result cuModuleGetFunctionCount(unsigned *count, cuda_module module)
+{
+    API_TRY(find_module(module));
+    if (!count)
+        return CUDA_ERR_INVALID_VALUE;
+    *count = (unsigned)module_function_count(module->code->module);
+    return CUDA_OK;
+}
+
+cuda_result cuModuleEnumerateFunctions(cuda_function *functions, unsigned count, cuda_module module)
+{
+    struct cuda_function_object *function;
+
+    API_TRY(find_module(module));
+    if (!functions)
+        return CUDA_ERR_INVALID_VALUE;
+    unsigned used = 0;
+    QUEUE_FOR_EACH (function, &module->functions, link) {
+        if (used == count)
+            break;
+        functions[used++] = function;
+    }
+    return CUDA_OK;
+}
+
+cuda_result cuModuleGetGlobal_v2(cuda_device_ptr *ptr, size_t *size, cuda_module module,
+                                 const char *name)
+{
+    uint64_t address;
+    size_t bytes;
+
+    API_TRY(find_module(module));
+    if (!name || (!ptr && !size))
+        return CUDA_ERR_INVALID_VALUE;
+    if (module_variable(module->code->module, name, &address, &bytes) != 0)
+        return CUDA_ERR_NOT_FOUND;
+    if (ptr)
+        *ptr = address;
+    if (size)
+        *size = bytes;
+    return CUDA_OK;
+}
+
+/* ---- functions ------------------------------------------------------------------------------ */
+
+static cuda_result find_function(cuda_function function)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    return function && function->magic == FUNCTION_MAGIC ? CUDA_OK : CUDA_ERR_INVALID_HANDLE;
+}
+
+cuda_result cuFuncGetName(const char **name, cuda_function function)
+{
+    API_TRY(find_function(function));
+    if (!name)
+        return CUDA_ERR_INVALID_VALUE;
+    *name = function->info.name;
+    return CUDA_OK;
+}
+
+/* Dynamic shared memory that a launch may ask for: what is left of the default, unless more was
+ * allowed. */
+static uint32_t dynamic_limit(const struct cuda_function_object *function)
+{
+    uint32_t allowed = (uint32_t)atomic_load(&function->max_dynamic_shared);
+    uint32_t fixed = function->info.static_shared_bytes;
+
+    return max(allowed, (uint32_t)saturating_sub(DEVICE_BLOCK_SHARED, fixed));
+}
+
+cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
+                               cuda_function function)
+{
+    const struct function_info *info;
+
+    API_TRY(find_function(function));
+    if (!value)
+        return CUDA_ERR_INVALID_VALUE;
+    info = &function->info;
+    switch (attribute) {
+    case CUDA_FUNC_MAX_THREADS_PER_BLOCK:
+        *value = (int)info->max_threads;
+        return CUDA_OK;
+    case CUDA_FUNC_SHARED_SIZE_BYTES:
+        *value = (int)info->static_shared_bytes;
+        return CUDA_OK;
+    case CUDA_FUNC_CONST_SIZE_BYTES:
+        *value = (int)info->const_bytes;
+        return CUDA_OK;
+    case CUDA_FUNC_LOCAL_SIZE_BYTES:
+        *value = (int)info->local_bytes;
+        return CUDA_OK;
+    case CUDA_FUNC_NUM_REGS:
+        *value = (int)info->registers;
+        return CUDA_OK;
+    case CUDA_FUNC_PTX_VERSION:
+        *value = (int)info->target;
+        return CUDA_OK;
+    case CUDA_FUNC_BINARY_VERSION:
+        *value = DEVICE_CC_MAJOR * 10 + DEVICE_CC_MINOR;
+        return CUDA_OK;
+    case CUDA_FUNC_CACHE_MODE_CA:
+        *value = 0;
+        return CUDA_OK;
+    case CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = (int)dynamic_limit(function);
+        return CUDA_OK;
+    case CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        *value = atomic_load(&function->carveout);
+        return CUDA_OK;
+    }
+    return CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuFuncSetAttribute(cuda_function function, cuda_function_attribute attribute, int value)
+{
+    API_TRY(find_function(function));
+    if (attribute == CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+        if (value < 0 ||
+            (unsigned)value + function->info.static_shared_bytes > DEVICE_BLOCK_SHARED_OPTIN)
+            return CUDA_ERR_INVALID_VALUE;
+        atomic_store(&function->max_dynamic_shared, value);
+        return CUDA_OK;
+    }
+    if (attribute == CUDA_FUNC_PREFERRED_SHARED_MEMORY_CARVEOUT) {
+        if (value < -1 || value > 100)
+            return CUDA_ERR_INVALID_VALUE;
+        atomic_store(&function->carveout, value);
+        return CUDA_OK;
+    }
+    return CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuFuncGetParamInfo(cuda_function function, size_t index, size_t *offset, size_t *size)
+{
+    uint32_t at, bytes;
+
+    API_TRY(find_function(function));
+    if (!offset || index >= function->info.param_count ||
+        function_param(function->function, (uint32_t)index, &at, &bytes) != 0)
+        return CUDA_ERR_INVALID_VALUE;
+    *offset = at;
+    if (size)
+        *size = bytes;
+    return CUDA_OK;
+}
+
+cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cuda_function function,
+                                                        int block_size, size_t dynamic_shared_bytes)
+{
+    API_TRY(find_function(function));
+    if (!blocks || block_size <= 0)
+        return CUDA_ERR_INVALID_VALUE;
+    if ((unsigned)block_size > function->info.max_threads ||
+        dynamic_shared_bytes > dynamic_limit(function))
+        *blocks = 0;
+    else
+        *blocks = (int)grid_blocks_per_sm((unsigned)block_size, function->info.static_shared_bytes +
+                                                                    (uint32_t)dynamic_shared_bytes);
+    return CUDA_OK;
+}
+
+/* ---- launches ----------------------------------------------------------------------------------
+ */
+
+static cuda_result check_shape(const struct cuda_function_object *function,
+                               const struct launch *launch)
+{
+    const uint32_t *grid = launch->grid, *threads = launch->threads;
+    uint64_t count;
+
+    if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || threads[0] == 0 || threads[1] == 0 ||
+        threads[2] == 0 || grid[0] > DEVICE_GRID_X || grid[1] > DEVICE_GRID_YZ ||
+        grid[2] > DEVICE_GRID_YZ || threads[0] > DEVICE_BLOCK_THREADS ||
+        threads[1] > DEVICE_BLOCK_THREADS || threads[2] > DEVICE_BLOCK_Z)
+        return CUDA_ERR_INVALID_VALUE;
+    count = (uint64_t)threads[0] * threads[1] * threads[2];
+    if (count > DEVICE_BLOCK_THREADS)
+        return CUDA_ERR_INVALID_VALUE;
+    if (count > function->info.max_threads)
+        return CUDA_ERR_LAUNCH_OUT_OF_RESOURCES;
+    if (launch->dynamic_shared_bytes > dynamic_limit(function) ||
+        launch->dynamic_shared_bytes + launch->static_shared_bytes > DEVICE_BLOCK_SHARED_OPTIN)
+        return CUDA_ERR_INVALID_VALUE;
+    if (launch->param_bytes > DEVICE_PARAM_BYTES)
+        return CUDA_ERR_INVALID_VALUE;
+    return CUDA_OK;
+}
+
+/* Parameters given one by one, laid out as the kernel expects them. */
+static cuda_result gather(const struct cuda_function_object *function, void **params,
+                          uint8_t *buffer)
+{
+    memset(buffer, 0, function->info.param_bytes);
+    for (uint32_t i = 0; i < function->info.param_count; i++) {
+        uint32_t offset, bytes;
+
+        if (!params[i] || function_param(function->function, i, &offset, &bytes) != 0)
+            return CUDA_ERR_INVALID_VALUE;
+        memcpy(buffer + offset, params[i], bytes);
+    }
+    return CUDA_OK;
+}
+
+/* Parameters given as one buffer. */
+static cuda_result read_extra(void **extra, uint32_t wanted, const void **params)
+{
+    const void *buffer = NULL;
+    const size_t *size = NULL;
+
+    for (unsigned i = 0; extra[i] != CUDA_LAUNCH_PARAM_END; i += 2) {
+        if (extra[i] == CUDA_LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = extra[i + 1];
+        else if (extra[i] == CUDA_LAUNCH_PARAM_BUFFER_SIZE)
+            size = extra[i + 1];
+        else
+            return CUDA_ERR_INVALID_VALUE;
+    }
+    if (!size || (!buffer && *size > 0) || *size < wanted || *size > DEVICE_PARAM_BYTES + 4)
+        return CUDA_ERR_INVALID_VALUE;
+    *params = buffer;
+    return CUDA_OK;
+}
+
+static cuda_result submit(struct stream *stream, const struct launch *launch)
+{
+    struct op *op = op_create(OP_KERNEL);
+    int error;
+
+    if (op)
+        op->grid = grid_create(launch);
+    if (!op || !op->grid) {
+        launch->release(launch->owner);
+        op_drop(op);
+        return CUDA_ERR_OUT_OF_MEMORY;
+    }
+    engine_lock();
+    error = stream_submit(stream, op);
+    engine_unlock();
+    return error < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
+}
+
+cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned grid_y,
+                           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                           unsigned shared_bytes, cuda_stream handle, void **params, void **extra)
+{
+    uint8_t buffer[DEVICE_PARAM_BYTES];
+    struct stream *stream;
+    struct launch launch;
+
+    API_TRY(find_function(function));
+    API_TRY(api_stream(handle, &stream));
+    if (stream->device != function->module->device)
+        return CUDA_ERR_INVALID_HANDLE;
+    launch = (struct launch){
+        .function = function->function,
+        .grid = {grid_x, grid_y, grid_z},
+        .threads = {block_x, block_y, block_z},
+        .dynamic_shared_bytes = shared_bytes,
+        .static_shared_bytes = function->info.static_shared_bytes,
+        .params = buffer,
+        .param_bytes = function->info.param_bytes,
+        .release = code_drop,
+        .owner = function->module->code,
+    };
+    API_TRY(check_shape(function, &launch));
+    if (params && extra)
+        return CUDA_ERR_INVALID_VALUE;
+    if (extra)
+        API_TRY(read_extra(extra, launch.param_bytes, &launch.params));
+    else if (params)
+        API_TRY(gather(function, params, buffer));
+    else if (launch.param_bytes > 0)
+        return CUDA_ERR_INVALID_VALUE;
+    atomic_fetch_add(&function->module->code->refs, 1);
+    return submit(stream, &launch);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Streams, events, stream memory operations, functions on the host.
+ */
+#include <stdlib.h>
+
+#include "server/softgpu/api/api.h"
+#include "server/softgpu/report.h"
+
+/* A thread's own default stream on each device, made when first used. */
+static _Thread_local struct stream *per_thread[SETTINGS_MAX_DEVICES];
+
+static cuda_result per_thread_stream(struct device *device, struct stream **stream)
+{
+    struct stream **mine = &per_thread[device->ordinal];
+
+    if (!*mine) {
+        engine_lock();
+        *mine = stream_create(device, NULL, CUDA_STREAM_DEFAULT, DEVICE_PRIORITY_LEAST);
+        engine_unlock();
+    }
+    *stream = *mine;
+    return *mine ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
+}
+
+cuda_result api_stream(cuda_stream handle, struct stream **stream)
+{
+    struct device *device;
+
+    API_TRY(api_current(&device));
+    if (!handle || handle == CUDA_STREAM_LEGACY) {
+        *stream = device->legacy;
+        return CUDA_OK;
+    }
+    if (handle == CUDA_STREAM_PER_THREAD)
+        return per_thread_stream(device, stream);
+    *stream = (struct stream *)handle;
+    if ((*stream)->magic != STREAM_MAGIC)
+        return CUDA_ERR_INVALID_HANDLE;
+    if ((*stream)->green && !api_green_alive((*stream)->green))
+        return CUDA_ERR_CONTEXT_IS_DESTROYED;
+    return CUDA_OK;
+}
+
+static cuda_result event_of(cuda_event handle, struct event **event)
+{
+    API_TRY(device_check());
+    *event = (struct event *)handle;
+    return handle && (*event)->magic == EVENT_MAGIC ? CUDA_OK : CUDA_ERR_INVALID_HANDLE;
+}
+
+cuda_result cuStreamCreateWithPriority(cuda_stream *handle, unsigned flags, int priority)
+{
+    struct device *device;
+    struct stream *stream;
+
+    API_TRY(api_current(&device));
+    if (!handle || (flags & ~(unsigned)CUDA_STREAM_NON_BLOCKING))
+        return CUDA_ERR_INVALID_VALUE;
+    engine_lock();
+    stream = stream_create(device, NULL, flags, priority);
+    engine_unlock();
+    *handle = (cuda_stream)stream;
+    return stream ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
+}
+
+cuda_result cuStreamCreate(cuda_stream *handle, unsigned flags)
+{
+    return cuStreamCreateWithPriority(handle, flags, DEVICE_PRIORITY_LEAST);
+}
+
+cuda_result cuStreamDestroy_v2(cuda_stream handle)
+{
+    struct stream *stream;
+
+    API_TRY(api_stream(handle, &stream));
+    if (!handle || handle == CUDA_STREAM_LEGACY || handle == CUDA_STREAM_PER_THREAD)
+        return CUDA_ERR_INVALID_HANDLE;
+    engine_lock();
+    if (stream->green)
+        api_green_stream_gone(stream->green);
+    stream_destroy(stream);
+    engine_unlock();
+    return CUDA_OK;
+}
+
+cuda_result cuStreamQuery(cuda_stream handle)
+{
+    struct stream *stream;
+    bool idle;
+
+    API_TRY(api_stream(handle, &stream));
+    engine_lock();
+    idle = stream_idle(stream);
+    engine_unlock();
+    API_TRY(device_check());
+    return idle ? CUDA_OK : CUDA_ERR_NOT_READY;
+}
+
+cuda_result cuStreamSynchronize(cuda_stream handle)
+{
+    struct stream *stream;
+    cuda_result result;
+
+    API_TRY(api_stream(handle, &stream));
+    engine_lock();
+    result = stream_await(stream);
+    engine_unlock();
+    return result;
+}
+
+cuda_result cuStreamGetPriority(cuda_stream handle, int *priority)
+{
+    struct stream *stream;
+
+    API_TRY(api_stream(handle, &stream));
+    if (!priority)
+        return CUDA_ERR_INVALID_VALUE;
+    *priority = stream->priority;
+    return CUDA_OK;
+}
+
+/* Submits and forgets. */
+static cuda_result submit(struct stream *stream, struct op *op)
+{
+    int error;
+
+    engine_lock();
+    error = stream_submit(stream, op);
+    engine_unlock();
+    return error < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
+}
+
+cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsigned flags)
+{
+    struct stream *stream;
+    struct event *event;
+    struct op *op;
+    cuda_result result = CUDA_OK;
+
+    API_TRY(api_stream(handle, &stream));
+    API_TRY(event_of(event_handle, &event));
+    if (flags & ~1u)
+        return CUDA_ERR_INVALID_VALUE;
+    engine_lock();
+    if (event->op && !event->op->done) {
+        op = op_create(OP_MARK);
+        if (!op)
+            result = CUDA_ERR_OUT_OF_MEMORY;
+        else if (op_after(op, event->op) < 0) {
+            op_drop(op);
+            result = CUDA_ERR_OUT_OF_MEMORY;
+        } else if (stream_submit(stream, op) < 0)
+            result = CUDA_ERR_OUT_OF_MEMORY;
+    }
+    engine_unlock();
+    return result;
+}
+
+/* ---- stream memory operations ------------------------------------------------------------- */
+
+static cuda_result make_write(struct op_write *write, cuda_device_ptr address, uint64_t value,
+                              unsigned width, unsigned flags)
+{
+    if (flags != CUDA_STREAM_WRITE_VALUE_DEFAULT) {
+        report("stream write: flags 0x%x are not supported", flags);
+        return CUDA_ERR_NOT_SUPPORTED;
+    }
+    if (address % width != 0 || !memory_accessible(address, width, MEMORY_WRITE))
+        return CUDA_ERR_INVALID_VALUE;
+    *write = (struct op_write){address, value, width};
+    return CUDA_OK;
+}
+
+static cuda_result submit_writes(struct stream *stream, const struct op_write *writes,
+                                 unsigned count)
+{
+    struct op *op = op_create(OP_WRITE);
+
+    if (op)
+        op->write.writes = malloc(count * sizeof(*writes));
+    if (!op || !op->write.writes) {
+        free(op);
+        return CUDA_ERR_OUT_OF_MEMORY;
+    }
+    for (unsigned i = 0; i < count; i++)
+        op->write.writes[i] = writes[i];
+    op->write.count = count;
+    return submit(stream, op);
+}
+
+static cuda_result write_value(cuda_stream handle, cuda_device_ptr address, uint64_t value,
+                               unsigned width, unsigned flags)
+{
+    struct op_write write;
+    struct stream *stream;
+
+    API_TRY(api_stream(handle, &stream));
+    API_TRY(make_write(&write, address, value, width, flags));
+    return submit_writes(stream, &write, 1);
+}
+
+cuda_result cuStreamWriteValue32_v2(cuda_stream stream, cuda_device_ptr address, uint32_t value,
+                                    unsigned flags)
+{
+    return write_value(stream, address, value, 4, flags);
+}
+
+cuda_result cuStreamWriteValue64_v2(cuda_stream stream, cuda_device_ptr address, uint64_t value,
+                                    unsigned flags)
+{
+    return write_value(stream, address, value, 8, flags);
+}
+
+static cuda_result read_mem_op(const cuda_mem_op_params *params, struct op_write *write)
+{
+    unsigned width = params->operation == CUDA_MEM_OP_WRITE_VALUE_64 ? 8 : 4;
+
+    switch (params->operation) {
+    case CUDA_MEM_OP_WRITE_VALUE_32:
+    case CUDA_MEM_OP_WRITE_VALUE_64:
+        return make_write(write, params->write_value.address,
+                          width == 8 ? params->write_value.value64 : params->write_value.value,
+                          width, params->write_value.flags);
+    case CUDA_MEM_OP_WAIT_VALUE_32:
+    case CUDA_MEM_OP_WAIT_VALUE_64:
+    case CUDA_MEM_OP_FLUSH_REMOTE_WRITES:
+    case CUDA_MEM_OP_BARRIER:
+        report("stream memory operation %d is not supported: only writes are",
+               (int)params->operation);
+        return CUDA_ERR_NOT_SUPPORTED;
+    }
+    return CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuStreamBatchMemOp_v2(cuda_stream handle, unsigned count, cuda_mem_op_params *ops,
+                                  unsigned flags)
+{
+    enum { MOST = 256 };
+    struct op_write writes[MOST];
+    struct stream *stream;
+
+    API_TRY(api_stream(handle, &stream));
+    if (count == 0 || count > MOST || !ops || flags != 0)
+        return CUDA_ERR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++)
+        API_TRY(read_mem_op(&ops[i], &writes[i]));
+    return submit_writes(stream, writes, count);
+}
+
+cuda_result cuLaunchHostFunc(cuda_stream handle, cuda_host_fn fn, void *user)
+{
+    struct stream *stream;
+    struct op *op;
+
+    API_TRY(api_stream(handle, &stream));
+    if (!fn)
+        return CUDA_ERR_INVALID_VALUE;
+    op = op_create(OP_HOST);
+    if (!op)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    op->host.fn = fn;
+    op->host.user = user;
+    return submit(stream, op);
+}
+
+/* ---- events -----------------------------------------------------------------------------------
+ */
+
+cuda_result cuEventCreate(cuda_event *handle, unsigned flags)
+{
+    const unsigned known = CUDA_EVENT_BLOCKING_SYNC | CUDA_EVENT_DISABLE_TIMING;
+    struct device *device;
+    struct event *event;
+
+    API_TRY(api_current(&device));
+    if (!handle)
+        return CUDA_ERR_INVALID_VALUE;
+    if (flags & CUDA_EVENT_INTERPROCESS)
+        return CUDA_ERR_NOT_SUPPORTED;
+    if (flags & ~known)
+        return CUDA_ERR_INVALID_VALUE;
+    engine_lock();
+    event = event_create(device, flags);
+    engine_unlock();
+    *handle = (cuda_event)event;
+    return event ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
+}
+
+cuda_result cuEventDestroy_v2(cuda_event handle)
+{
+    struct event *event;
+
+    API_TRY(event_of(handle, &event));
+    engine_lock();
+    event_destroy(event);
+    engine_unlock();
+    return CUDA_OK;
+}
+
+cuda_result cuEventRecord(cuda_event handle, cuda_stream stream_handle)
+{
+    struct stream *stream;
+    struct event *event;
+    struct op *op;
+    int error;
+
+    API_TRY(api_stream(stream_handle, &stream));
+    API_TRY(event_of(handle, &event));
+    if (event->device != stream->device)
+        return CUDA_ERR_INVALID_HANDLE;
+    op = op_create(OP_MARK);
+    if (!op)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    engine_lock();
+    op_hold(op);
+    error = stream_submit(stream, op);
+    if (error < 0) {
+        op_drop(op);
+    } else {
+        op_drop(event->op);
+        event->op = op;
+    }
+    engine_unlock();
+    return error < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
+}
+
+cuda_result cuEventQuery(cuda_event handle)
+{
+    struct event *event;
+    bool done;
+
+    API_TRY(event_of(handle, &event));
+    engine_lock();
+    done = !event->op || event->op->done;
+    engine_unlock();
+    API_TRY(device_check());
+    return done ? CUDA_OK : CUDA_ERR_NOT_READY;
+}
+
+cuda_result cuEventSynchronize(cuda_event handle)
+{
+    struct event *event;
+    cuda_result result = CUDA_OK;
+
+    API_TRY(event_of(handle, &event));
+    engine_lock();
+    if (event->op)
+        result = op_await(event->op);
+    engine_unlock();
+    return result;
+}
+
+cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start_handle, cuda_event end_handle)
+{
+    struct event *start, *end;
+    cuda_result result = CUDA_OK;
+
+    API_TRY(event_of(start_handle, &start));
+    API_TRY(event_of(end_handle, &end));
+    if (!milliseconds)
+        return CUDA_ERR_INVALID_VALUE;
+    if (start->device != end->device || (start->flags & CUDA_EVENT_DISABLE_TIMING) ||
+        (end->flags & CUDA_EVENT_DISABLE_TIMING))
+        return CUDA_ERR_INVALID_HANDLE;
+    engine_lock();
+    if (!start->op || !end->op)
+        result = CUDA_ERR_INVALID_HANDLE;
+    else if (!start->op->done || !end->op->done)
+        result = CUDA_ERR_NOT_READY;
+    else
+        *milliseconds = (float)((double)((int64_t)(end->op->end - start->op->end)) / 1e6);
+    engine_unlock();
+    return result;
+}
+
+cuda_result cuEventElapsedTime_v2(float *milliseconds, cuda_event start, cuda_event end)
+{
+    return cuEventElapsedTime(milliseconds, start, end);
+}

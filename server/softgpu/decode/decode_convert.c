@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include <fenv.h>
+#include <string.h>
+
+#include "server/softgpu/decode/decode.h"
+
+static bool is(const struct decoder *d, const char *opcode)
+{
+    return strcmp(d->ins->opcode, opcode) == 0;
+}
+
+struct conversion {
+    enum ptx_type to, from;
+    int rounding;  /* FE_*, or -1 */
+    char integral; /* n z m p of .rni .rzi .rmi .rpi, or 0 */
+    bool sat, ftz;
+};
+
+static uint32_t step(struct decoder *d, enum value_id id, uint32_t width, uint32_t a)
+{
+    uint32_t t = decode_temporary(d, width);
+    decode_value(d, id, width, t, a, a, a);
+    return t;
+}
+
+/* Either is a 64-bit row. */
+static uint32_t clamp_wide(struct decoder *d, uint32_t a, enum ptx_type from, enum ptx_type to)
+{
+    uint32_t bits = 8 * ptx_type_bytes(to), t = decode_temporary(d, 8);
+    bool s = type_is_signed(to);
+    uint64_t most = s            ? (UINT64_C(1) << (bits - 1)) - 1
+                    : bits == 64 ? UINT64_MAX
+                                 : (UINT64_C(1) << bits) - 1;
+    uint64_t least = s ? ~most : 0;
+    if (!type_is_signed(from)) {
+        uint32_t hi = decode_constant(d, most, 8);
+        decode_value(d, VALUE_min_u64, 8, t, a, hi, hi);
+        return t;
+    }
+    uint32_t lo = decode_constant(d, least, 8);
+    decode_value(d, VALUE_max_s64, 8, t, a, lo, lo);
+    if (!(bits == 64)) {
+        uint32_t hi = decode_constant(d, most, 8);
+        decode_value(d, VALUE_min_s64, 8, t, t, hi, hi);
+    }
+    return t;
+}
+
+static uint32_t widen_integer(struct decoder *d, uint32_t a, enum ptx_type from, uint32_t width)
+{
+    uint32_t have = type_width(from);
+    bool s = type_is_signed(from);
+    if (have >= width)
+        return a;
+    if (have == 4)
+        return step(d, s ? VALUE_cv_s32_64 : VALUE_cv_u32_64, 8, a);
+    return width == 4 ? step(d, s ? VALUE_cv_s16_32 : VALUE_cv_u16_32, 4, a)
+                      : step(d, s ? VALUE_cv_s16_64 : VALUE_cv_u16_64, 8, a);
+}
+
+/* A value of `from` to the row width of `to`, cut to its bits. */
+static uint32_t fit_integer(struct decoder *d, uint32_t a, enum ptx_type from, enum ptx_type to)
+{
+    uint32_t have = type_width(from), want = type_width(to);
+    if (have < want)
+        a = widen_integer(d, a, from, want);
+    else if (have > want)
+        a = step(d,
+                 have == 4   ? VALUE_cv_32_16
+                 : want == 2 ? VALUE_cv_64_16
+                             : VALUE_cv_64_32,
+                 want, a);
+    if (ptx_type_bytes(to) == 1)
+        a = step(d, type_is_signed(to) ? VALUE_ext_s8 : VALUE_ext_u8, 2, a);
+    return a;
+}
+
+static uint32_t integer_in(struct decoder *d, enum ptx_type from)
+{
+    uint32_t a = decode_loose(d, decode_operand(d, 1), from);
+    if (ptx_type_bytes(from) == 1)
+        a = step(d, type_is_signed(from) ? VALUE_ext_s8 : VALUE_ext_u8, 2, a);
+    return a;
+}
+
+/* Halves come as f32. */
+static uint32_t float_in(struct decoder *d, struct conversion *c)
+{
+    uint32_t a = decode_loose(d, decode_operand(d, 1),
+                              c->from == PTX_F16 || c->from == PTX_BF16 ? PTX_B16 : c->from);
+    if (c->from == PTX_F16 || c->from == PTX_BF16) {
+        a = step(d, c->from == PTX_F16 ? VALUE_f16_f32 : VALUE_bf16_f32, 4, a);
+        c->from = PTX_F32;
+    } else if (c->ftz && c->from == PTX_F32) {
+        a = step(d, VALUE_flush_f32, 4, a);
+    }
+    return a;
+}
+
+static uint32_t round_integral(struct decoder *d, uint32_t a, enum ptx_type type, char how)
+{
+    bool wide = type == PTX_F64;
+    enum value_id id = how == 'n'   ? (wide ? VALUE_rint_f64 : VALUE_rint_f32)
+                       : how == 'm' ? (wide ? VALUE_floor_f64 : VALUE_floor_f32)
+                       : how == 'p' ? (wide ? VALUE_ceil_f64 : VALUE_ceil_f32)
+                                    : (wide ? VALUE_trunc_f64 : VALUE_trunc_f32);
+    return step(d, id, wide ? 8 : 4, a);
+}
+
+/* To 8 or 16 bits by way of 32; of a NaN that leaves 0, or the least signed number. */
+static uint32_t float_to_narrow(struct decoder *d, uint32_t a, bool wide, enum ptx_type to)
+{
+    uint32_t whole = step(d, wide ? VALUE_f64_s32 : VALUE_f32_s32, 4, a);
+    uint32_t t = clamp_wide(d, widen_integer(d, whole, PTX_S32, 8), PTX_S64, to);
+    t = fit_integer(d, t, PTX_S64, to);
+    if (wide && !type_is_signed(to)) {
+        uint32_t p = decode_temporary(d, 0), top = 8 * ptx_type_bytes(to) - 1;
+        decode_value(d, VALUE_notanumber_f64, 0, p, a, a, a);
+        decode_value(d, VALUE_sel_16, 2, t, decode_constant(d, UINT64_C(1) << top, 2), t, p);
+    }
+    return t;
+}
+
+static void float_to_integer(struct decoder *d, struct conversion *c)
+{
+    uint32_t a = float_in(d, c);
+    bool wide = c->from == PTX_F64, s = type_is_signed(c->to);
+    a = round_integral(d, a, c->from, c->integral ? c->integral : 'z');
+    enum ptx_type to = c->to;
+    if (type_width(to) == 8)
+        a = step(d,
+                 wide ? (s ? VALUE_f64_s64 : VALUE_f64_u64) : (s ? VALUE_f32_s64 : VALUE_f32_u64),
+                 8, a);
+    else if (type_width(to) == 4)
+        a = step(d,
+                 wide ? (s ? VALUE_f64_s32 : VALUE_f64_u32) : (s ? VALUE_f32_s32 : VALUE_f32_u32),
+                 4, a);
+    else {
+        a = float_to_narrow(d, a, wide, to);
+    }
+    decode_widen(d, decode_operand(d, 0), a, to);
+}
+
+static uint32_t rounded_step(struct decoder *d, exec_value *value, uint32_t width, uint32_t a,
+                             int rounding)
+{
+    uint32_t t = decode_temporary(d, width);
+    decode_special(d, value, width, t, a, a, a)->aux =
+        (uint32_t)(rounding < 0 ? FE_TONEAREST : rounding);
+    return t;
+}
+
+static void float_end(struct decoder *d, const struct conversion *c, uint32_t a)
+{
+    if (c->ftz && c->to == PTX_F32)
+        a = step(d, VALUE_flush_f32, 4, a);
+    if (c->sat)
+        a = step(d,
+                 c->to == PTX_F64    ? VALUE_sat_f64
+                 : c->to == PTX_F16  ? VALUE_sat_f16
+                 : c->to == PTX_BF16 ? VALUE_sat_bf16
+                                     : VALUE_sat_f32,
+                 type_width(c->to), a);
+    decode_widen(d, decode_operand(d, 0), a, c->to);
+}
+
+static void integer_to_float(struct decoder *d, struct conversion *c)
+{
+    uint32_t a = integer_in(d, c->from);
+    bool s = type_is_signed(c->from), half = c->to == PTX_F16 || c->to == PTX_BF16;
+    bool near = c->rounding == FE_TONEAREST;
+    if (c->rounding < 0)
+        decode_fail(d, "cvt from integer to float needs a rounding mode");
+    uint32_t width = type_width(c->from) == 8 ? 8 : 4;
+    a = widen_integer(d, a, c->from, width);
+    if (half && width == 8) {
+        decode_fail(d, "cvt from 64-bit integers to halves is not supported");
+    } else if (half) {
+        a = step(d, s ? VALUE_s32_f64 : VALUE_u32_f64, 8, a);
+        a = rounded_step(d, c->to == PTX_F16 ? round_f64_f16 : round_f64_bf16, 2, a, c->rounding);
+    } else if (c->to == PTX_F32) {
+        exec_value *value =
+            width == 8 ? (s ? round_s64_f32 : round_u64_f32) : (s ? round_s32_f32 : round_u32_f32);
+        enum value_id id =
+            width == 8 ? (s ? VALUE_s64_f32 : VALUE_u64_f32) : (s ? VALUE_s32_f32 : VALUE_u32_f32);
+        a = near ? step(d, id, 4, a) : rounded_step(d, value, 4, a, c->rounding);
+    } else if (width == 4) {
+        a = step(d, s ? VALUE_s32_f64 : VALUE_u32_f64, 8, a);
+    } else {
+        a = near ? step(d, s ? VALUE_s64_f64 : VALUE_u64_f64, 8, a)
+                 : rounded_step(d, s ? round_s64_f64 : round_u64_f64, 8, a, c->rounding);
+    }
+    float_end(d, c, a);
+}
+
+static void float_to_float(struct decoder *d, struct conversion *c)
+{
+    enum ptx_type was = c->from;
+    uint32_t a = float_in(d, c);
+    if (c->integral)
+        a = round_integral(d, a, c->from, c->integral);
+    bool half = c->to == PTX_F16 || c->to == PTX_BF16;
+    if (half) {
+        if (c->from == PTX_F32)
+            a = step(d, VALUE_f32_f64, 8, a);
+        a = rounded_step(d, c->to == PTX_F16 ? round_f64_f16 : round_f64_bf16, 2, a, c->rounding);
+    } else if (c->to == PTX_F64 && c->from == PTX_F32) {
+        a = step(d, VALUE_f32_f64, 8, a);
+    } else if (c->to == PTX_F32 && c->from == PTX_F64) {
+        if (c->rounding < 0)
+            decode_fail(d, "cvt.f32.f64 needs a rounding mode");
+        a = c->rounding == FE_TONEAREST ? step(d, VALUE_f64_f32, 4, a)
+                                        : rounded_step(d, round_f64_f32, 4, a, c->rounding);
+    }
+    (void)was;
+    float_end(d, c, a);
+}
+
+static void integer_to_integer(struct decoder *d, const struct conversion *c)
+{
+    uint32_t a = integer_in(d, c->from);
+    if (c->sat) {
+        a = widen_integer(d, a, c->from, 8);
+        a = clamp_wide(d, a, c->from, c->to);
+        a = fit_integer(d, a, type_is_signed(c->from) ? PTX_S64 : PTX_U64, c->to);
+    } else {
+        a = fit_integer(d, a, c->from, c->to);
+    }
+    decode_widen(d, decode_operand(d, 0), a, c->to);
+}
+
+/* cvt.rn.f16x2.f32 d, a, b: a is the high half. */
+static void pack_floats(struct decoder *d, const struct conversion *c)
+{
+    uint32_t half[2];
+    decode_count(d, 3, 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t a = step(d, VALUE_f32_f64, 8, decode_in(d, 2 - i, PTX_F32));
+        half[i] =
+            rounded_step(d, c->to == PTX_F16X2 ? round_f64_f16 : round_f64_bf16, 2, a, c->rounding);
+    }
+    decode_value(d, VALUE_pack_16, 4, decode_out(d, 0, PTX_B32), half[0], half[1], half[1]);
+}
+
+static void decode_cvt(struct decoder *d)
+{
+    static const char *const integrals[] = {"rni", "rzi", "rmi", "rpi"};
+    struct conversion c = {.sat = decode_take(d, "sat"), .ftz = decode_take(d, "ftz")};
+    c.rounding = decode_rounding(d);
+    for (int i = 0; i < 4; i++)
+        c.integral = decode_take(d, integrals[i]) ? integrals[i][1] : c.integral;
+    c.to = decode_need_type(d);
+    c.from = decode_type(d);
+    if (c.from == PTX_NONE)
+        c.from = c.to; /* cvt.rzi.f32.f32 */
+    if (c.from == PTX_F32 && (c.to == PTX_F16X2 || c.to == PTX_BF16X2)) {
+        pack_floats(d, &c);
+        return;
+    }
+    bool from_float = type_is_float(c.from), to_float = type_is_float(c.to);
+    bool known = (from_float || (c.from >= PTX_B8 && c.from <= PTX_S64 && c.from != PTX_B128)) &&
+                 (to_float || (c.to >= PTX_B8 && c.to <= PTX_S64 && c.to != PTX_B128));
+    decode_count(d, 2, 2);
+    if (!known)
+        decode_fail(d, "cvt.%s.%s is not supported", ptx_type_name(c.to), ptx_type_name(c.from));
+    else if (from_float && to_float)
+        float_to_float(d, &c);
+    else if (from_float)
+        float_to_integer(d, &c);
+    else if (to_float)
+        integer_to_float(d, &c);
+    else
+        integer_to_integer(d, &c);
+}
+
+/* ---- addresses ---- */
+
+static const struct {
+    const char *name;
+    uint64_t window;
+} spaces[] = {
+    {"global", 0},           {"const", 0}, {"shared", WINDOW_SHARED},
+    {"local", WINDOW_LOCAL}, {"param", 0}, {"shared::cta", WINDOW_SHARED},
+    {"param::entry", 0},
+};
+
+static void decode_cvta(struct decoder *d)
+{
+    bool to = decode_take(d, "to"), found = false;
+    uint64_t window = 0;
+    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+        if (decode_take(d, spaces[i].name)) {
+            window = spaces[i].window;
+            found = true;
+        }
+    }
+    if (!found)
+        decode_fail(d, "cvta without a space");
+    decode_take(d, "u64");
+    decode_count(d, 2, 2);
+    uint32_t a = decode_in(d, 1, PTX_U64), dst = decode_out(d, 0, PTX_U64);
+    if (!window) {
+        decode_value(d, VALUE_mov_64, 8, dst, a, a, a);
+        return;
+    }
+    uint32_t offset = decode_constant(d, window, 8);
+    decode_value(d, to ? VALUE_sub_64 : VALUE_add_64, 8, dst, a, offset, offset);
+}
+
+static void decode_isspacep(struct decoder *d)
+{
+    static const struct {
+        const char *name;
+        char test;
+    } tests[] = {{"global", 'g'},          {"const", 'c'}, {"shared", 's'}, {"shared::cta", 's'},
+                 {"shared::cluster", 's'}, {"local", 'l'}, {"param", 'p'},  {"param::entry", 'p'}};
+    uint32_t test = 0;
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+        test = decode_take(d, tests[i].name) ? (uint32_t)tests[i].test : test;
+    if (!test)
+        decode_fail(d, "isspacep without a space");
+    decode_count(d, 2, 2);
+    uint32_t a = decode_in(d, 1, PTX_U64);
+    decode_special(d, exec_space_test, 0, decode_out(d, 0, PTX_PRED), a, a, a)->aux = test;
+}
+
+bool decode_convert(struct decoder *d)
+{
+    if (is(d, "cvt"))
+        decode_cvt(d);
+    else if (is(d, "cvta"))
+        decode_cvta(d);
+    else if (is(d, "isspacep"))
+        decode_isspacep(d);
+    else
+        return false;
+    return true;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/softgpu/device/device.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/softgpu/memory/ledger.h"
+#include "server/softgpu/memory/memory.h"
+#include "server/softgpu/report.h"
+
+static struct softgpu_settings settings;
+static pthread_once_t settings_once = PTHREAD_ONCE_INIT;
+static int settings_error;
+static char settings_why[512];
+static struct device *devices;
+static atomic_int ended; /* the sticky CUresult, 0 while all is well */
+static atomic_bool initialized, forked;
+static uint64_t random_state;
+static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+
+unsigned sm_set_count(const struct sm_set *set)
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < sizeof(set->words) / sizeof(set->words[0]); i++)
+        count += (unsigned)__builtin_popcountll(set->words[i]);
+    return count;
+}
+
+const struct softgpu_settings *device_settings(void)
+{
+    return &settings;
+}
+
+struct device *device_at(cuda_device ordinal)
+{
+    return ordinal >= 0 && (unsigned)ordinal < settings.devices ? &devices[ordinal] : NULL;
+}
+
+cuda_result device_check_initialized(void)
+{
+    return atomic_load(&initialized) && !atomic_load(&forked) ? CUDA_OK : CUDA_ERR_NOT_INITIALIZED;
+}
+
+cuda_result device_check(void)
+{
+    cuda_result result = device_check_initialized();
+
+    return result == CUDA_OK ? (cuda_result)atomic_load(&ended) : result;
+}
+
+static void after_fork(void)
+{
+    /* The engine's threads stayed behind in the parent. */
+    atomic_store(&forked, true);
+}
+
+static int device_setup(struct device *device, unsigned ordinal, struct stats_file *stats,
+                        device_complete *complete)
+{
+    device->ordinal = ordinal;
+    device->context.magic = CONTEXT_MAGIC;
+    device->context.device = device;
+    device->limits[CUDA_LIMIT_STACK_SIZE] = 1024;
+    device->limits[CUDA_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
+    device->limits[CUDA_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+    device->stats = &stats->device[ordinal];
+    for (unsigned i = 0; i < settings.sms; i++)
+        sm_set_add(&device->all, i);
+    list_init(&device->pending);
+    list_init(&device->streams);
+    return complete(device);
+}
+
+static void load_settings(void)
+{
+    settings_error = softgpu_settings_read(&settings, settings_why, sizeof(settings_why));
+}
+
+bool device_lacks_green_contexts(void)
+{
+    pthread_once(&settings_once, load_settings);
+    return settings.no_green;
+}
+
+static cuda_result init_locked(device_complete *complete)
+{
+    struct ledger *ledger = NULL;
+    struct stats_file *stats;
+    char why[512];
+    int error;
+
+    pthread_once(&settings_once, load_settings);
+    if (settings_error < 0) {
+        report("%s", settings_why);
+        return CUDA_ERR_INVALID_VALUE;
+    }
+    if (ledger_open(&ledger, settings.state_path, why, sizeof(why)) < 0) {
+        report("%s", why);
+        return CUDA_ERR_OPERATING_SYSTEM;
+    }
+    stats = stats_open(settings.stats_path, settings.devices, settings.sms, why, sizeof(why));
+    if (!stats) {
+        report("%s", why);
+        ledger_close(ledger);
+        return CUDA_ERR_OPERATING_SYSTEM;
+    }
+    memory_start(&settings, ledger);
+    random_state = settings.seed;
+    devices = calloc(settings.devices, sizeof(*devices));
+    for (unsigned i = 0; devices && i < settings.devices; i++)
+        if (device_setup(&devices[i], i, stats, complete) < 0)
+            return CUDA_ERR_OUT_OF_MEMORY;
+    if (!devices)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    error = engine_start(settings.threads);
+    if (error < 0) {
+        report("no engine thread could be started: %s", strerror(-error));
+        return CUDA_ERR_OPERATING_SYSTEM;
+    }
+    pthread_atfork(NULL, NULL, after_fork);
+    atomic_store(&initialized, true);
+    return CUDA_OK;
+}
+
+cuda_result device_init(device_complete *complete)
+{
+    cuda_result result = CUDA_OK;
+
+    if (atomic_load(&forked))
+        return CUDA_ERR_NOT_INITIALIZED;
+    pthread_mutex_lock(&init_lock);
+    if (!atomic_load(&initialized))
+        result = init_locked(complete);
+    pthread_mutex_unlock(&init_lock);
+    return result;
+}
+
+void device_fail(cuda_result error, const char *text)
+{
+    if (engine_stopped())
+        return;
+    report("%s", text);
+    atomic_store(&ended, (int)error);
+    engine_stop();
+}
+
+void device_fault(struct fault *fault)
+{
+    if (fault->text[0] == '\0')
+        fault_describe(fault);
+    device_fail(fault_result(fault->kind), fault->text);
+}
+
+uint32_t device_random(void)
+{
+    /* Knuth's linear congruential generator (MMIX). */
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 33);
+}
+
+void device_uuid(const struct device *device, cuda_uuid *uuid)
+{
+    static const unsigned char stem[16] = {'s', 'o', 'f', 't', 'g', 'p', 0x40, 'u', 0x80};
+
+    memcpy(uuid->bytes, stem, sizeof(stem));
+    uuid->bytes[15] = (unsigned char)device->ordinal;
+}
+
+cuda_result device_attribute(const struct device *device, cuda_device_attribute attribute,
+                             int *value)
+{
+    static const struct {
+        int attribute, value;
+    } rows[] = {
+        {CUDA_ATTR_MAX_THREADS_PER_BLOCK, DEVICE_BLOCK_THREADS},
+        {CUDA_ATTR_MAX_BLOCK_DIM_X, DEVICE_BLOCK_THREADS},
+        {CUDA_ATTR_MAX_BLOCK_DIM_Y, DEVICE_BLOCK_THREADS},
+        {CUDA_ATTR_MAX_BLOCK_DIM_Z, DEVICE_BLOCK_Z},
+        {CUDA_ATTR_MAX_GRID_DIM_X, DEVICE_GRID_X},
+        {CUDA_ATTR_MAX_GRID_DIM_Y, DEVICE_GRID_YZ},
+        {CUDA_ATTR_MAX_GRID_DIM_Z, DEVICE_GRID_YZ},
+        {CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK, DEVICE_BLOCK_SHARED},
+        {CUDA_ATTR_TOTAL_CONSTANT_MEMORY, DEVICE_CONSTANT},
+        {CUDA_ATTR_WARP_SIZE, DEVICE_WARP},
+        {CUDA_ATTR_MAX_PITCH, 2147483647},
+        {CUDA_ATTR_MAX_REGISTERS_PER_BLOCK, DEVICE_REGISTERS},
+        {CUDA_ATTR_CLOCK_RATE, 1000000}, /* kHz: %clock counts modelled nanoseconds */
+        {CUDA_ATTR_TEXTURE_ALIGNMENT, 512},
+        {CUDA_ATTR_GPU_OVERLAP, 1},
+        {CUDA_ATTR_CAN_MAP_HOST_MEMORY, 1},
+        {CUDA_ATTR_SURFACE_ALIGNMENT, 512},
+        {CUDA_ATTR_CONCURRENT_KERNELS, 1},
+        {CUDA_ATTR_MEMORY_CLOCK_RATE, 1000000},
+        {CUDA_ATTR_GLOBAL_MEMORY_BUS_WIDTH, 512},
+        {CUDA_ATTR_L2_CACHE_SIZE, 32 << 20},
+        {CUDA_ATTR_MAX_THREADS_PER_MULTIPROCESSOR, DEVICE_SM_THREADS},
+        {CUDA_ATTR_ASYNC_ENGINE_COUNT, STATS_COPY_ENGINES},
+        {CUDA_ATTR_UNIFIED_ADDRESSING, 1},
+        {CUDA_ATTR_TEXTURE_PITCH_ALIGNMENT, 32},
+        {CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR, DEVICE_CC_MAJOR},
+        {CUDA_ATTR_COMPUTE_CAPABILITY_MINOR, DEVICE_CC_MINOR},
+        {CUDA_ATTR_STREAM_PRIORITIES_SUPPORTED, 1},
+        {CUDA_ATTR_GLOBAL_L1_CACHE_SUPPORTED, 1},
+        {CUDA_ATTR_LOCAL_L1_CACHE_SUPPORTED, 1},
+        {CUDA_ATTR_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, DEVICE_SM_SHARED},
+        {CUDA_ATTR_MAX_REGISTERS_PER_MULTIPROCESSOR, DEVICE_REGISTERS},
+        {CUDA_ATTR_COMPUTE_PREEMPTION_SUPPORTED, 1},
+        {CUDA_ATTR_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
+        {CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, DEVICE_BLOCK_SHARED_OPTIN},
+        {CUDA_ATTR_HOST_REGISTER_SUPPORTED, 1},
+        {CUDA_ATTR_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+        {CUDA_ATTR_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
+        {CUDA_ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR, DEVICE_SM_BLOCKS},
+        {CUDA_ATTR_RESERVED_SHARED_MEMORY_PER_BLOCK, DEVICE_BLOCK_SHARED_RESERVED},
+        {CUDA_ATTR_READ_ONLY_HOST_REGISTER_SUPPORTED, 1},
+        {CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
+    };
+
+    /* 147 attributes are known to CUDA 13.0; one that is not in the table is a feature we lack. */
+    if ((int)attribute < 1 || (int)attribute > 147)
+        return CUDA_ERR_INVALID_VALUE;
+    *value = 0;
+    if (attribute == CUDA_ATTR_MULTIPROCESSOR_COUNT)
+        *value = (int)settings.sms;
+    else if (attribute == CUDA_ATTR_PCI_BUS_ID)
+        *value = (int)device->ordinal + 1;
+    else
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+            if (rows[i].attribute == (int)attribute)
+                *value = rows[i].value;
+    return CUDA_OK;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * device: the devices of this process, their multiprocessors and resources, and
+ * the error that ends them.
+ */
+#ifndef GPUSHARE_SERVER_SOFTGPU_DEVICE_DEVICE_H
+#define GPUSHARE_SERVER_SOFTGPU_DEVICE_DEVICE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/cuda_driver.h"
+#include "common/list.h"
+#include "server/softgpu/device/engine.h"
+#include "server/softgpu/fault.h"
+#include "server/softgpu/softgpu_settings.h"
+#include "server/softgpu/device/stats.h"
+
+/* First word of what a handle points to; objects are reused, never freed, so a stale handle is
+ * told. */
+enum {
+    CONTEXT_MAGIC = 0x47435458,
+    STREAM_MAGIC = 0x4753544d,
+    EVENT_MAGIC = 0x47455654,
+    MODULE_MAGIC = 0x474d4f44,
+    FUNCTION_MAGIC = 0x4746554e,
+    GREEN_MAGIC = 0x4747434e,
+    DESC_MAGIC = 0x47445343,
+};
+
+/* The hardware that is modelled, cc 9.0. */
+enum {
+    DEVICE_CC_MAJOR = 9,
+    DEVICE_CC_MINOR = 0,
+    DEVICE_WARP = 32,
+    DEVICE_BLOCK_THREADS = 1024,
+    DEVICE_BLOCK_Z = 64,
+    DEVICE_GRID_X = 2147483647,
+    DEVICE_GRID_YZ = 65535,
+    DEVICE_SM_THREADS = 2048,
+    DEVICE_SM_BLOCKS = 32,
+    DEVICE_SM_SHARED = 228 << 10,
+    DEVICE_BLOCK_SHARED = 48 << 10,
+    DEVICE_BLOCK_SHARED_OPTIN = 227 << 10,
+    DEVICE_BLOCK_SHARED_RESERVED = 1 << 10,
+    DEVICE_REGISTERS = 65536,
+    DEVICE_CONSTANT = 64 << 10,
+    DEVICE_PARAM_BYTES = 32764,
+    DEVICE_SM_ALIGNMENT = 8,       /* of partitions, by default */
+    DEVICE_SM_ALIGNMENT_LOOSE = 2, /* and without co-scheduling */
+    DEVICE_PRIORITY_LEAST = 0,
+    DEVICE_PRIORITY_GREATEST = -5,
+};
+
+/* A set of multiprocessors. */
+struct sm_set {
+    uint64_t words[SETTINGS_MAX_SMS / 64];
+};
+
+static inline bool sm_set_has(const struct sm_set *set, unsigned sm)
+{
+    return set->words[sm / 64] >> (sm % 64) & 1;
+}
+
+static inline void sm_set_add(struct sm_set *set, unsigned sm)
+{
+    set->words[sm / 64] |= (uint64_t)1 << (sm % 64);
+}
+
+unsigned sm_set_count(const struct sm_set *set);
+
+/* One block's stay: what it holds or held, and between which modelled times. */
+struct sm_stay {
+    uint64_t start, end; /* end: UINT64_MAX while it is there */
+    unsigned threads;    /* 0: an unused record */
+    uint32_t shared;
+};
+
+struct sm {
+    unsigned blocks, threads;
+    uint32_t shared;
+    struct sm_stay present[DEVICE_SM_BLOCKS];
+    struct sm_stay past[DEVICE_SM_BLOCKS]; /* the latest, in a ring */
+    unsigned next_past;
+    uint64_t last_end;  /* the latest among the past */
+    uint64_t busy_mark; /* up to which busy time has been counted, while blocks > 0 */
+};
+
+struct op;
+struct grid;
+struct stream;
+
+/* A copy engine takes one copy at a time, in order. */
+struct copy_engine {
+    struct queue waiting; /* operations; the first is in work while busy */
+    bool busy;
+    uint64_t free_at;
+};
+
+struct cuda_context_object {
+    unsigned magic;
+    struct device *device;
+};
+
+struct device {
+    unsigned ordinal;
+    struct cuda_context_object context;
+    /* Of the primary context. Calls read these on any thread without the lock; nothing else is
+     * told by them, so their order with other memory does not matter. */
+    atomic_uint retained;
+    atomic_uint context_flags;
+    atomic_size_t limits[3];
+    struct sm_set all;
+    struct sm sm[SETTINGS_MAX_SMS];
+    struct copy_engine copy[STATS_COPY_ENGINES];
+    struct queue queues[32]; /* of hardware: operations not yet begun, as they were submitted */
+    unsigned next_queue;
+    struct list pending; /* grids with blocks to place: by priority, then by age */
+    struct queue serial; /* grids, if SOFTGPU_SERIALIZE: the one that may run, then the others */
+    struct list streams;
+    struct stream *legacy;
+    struct stats_device *stats;
+};
+
+/* Gives a new device what the parts above it keep there. 0 or -ENOMEM. */
+typedef int device_complete(struct device *device);
+
+/* Reads the settings, starts the engine, and has every device completed before any call can see
+ * it. Idempotent; any thread. */
+cuda_result device_init(device_complete *complete);
+
+/* Why a call may not go ahead: not initialised (or forked since), or the error that ended the
+ * process's devices. */
+cuda_result device_check(void);
+cuda_result device_check_initialized(void);
+
+/* After device_init(). */
+const struct softgpu_settings *device_settings(void);
+/* Whether the settings ask for a driver without them. At any time. */
+bool device_lacks_green_contexts(void);
+struct device *device_at(cuda_device ordinal); /* NULL if there is none */
+
+/*
+ * A kernel or copy failed: the first one decides, is reported, and stops all
+ * work. Engine lock held.
+ */
+void device_fail(cuda_result error, const char *text);
+void device_fault(struct fault *fault);
+
+/* A constant of the ordinal, the same in every process. */
+void device_uuid(const struct device *device, cuda_uuid *uuid);
+cuda_result device_attribute(const struct device *device, cuda_device_attribute attribute,
+                             int *value);
+
+/* A number that hostile behaviour may use; engine lock held. */
+uint32_t device_random(void);
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/softgpu/device/engine.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "common/array.h"
+
+/* An event waits for turns that are at most this far behind it, and no longer than this in truth.
+ */
+enum { ORDER_NS = 5000000, HOLD_NS = 10000000 };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* for engine threads */
+    pthread_cond_t done; /* for callers that wait */
+    struct engine_heap events;
+    struct queue groups; /* those with ordered tasks that have not begun */
+    uint64_t order;
+    struct queue others; /* other tasks */
+    uint64_t *running;   /* for each thread, the time of its ordered task, or UINT64_MAX */
+    unsigned threads;
+    unsigned idle;       /* engine threads that wait */
+    unsigned waiting;    /* callers that wait */
+    uint64_t watched;    /* the earliest time that an idle thread will wake for by itself */
+    uint64_t held_since; /* real time since which the next event is held back, or 0 */
+    uint64_t given_up;   /* turns up to this time hold nothing back any more */
+    bool stopped;
+} engine = {.lock = PTHREAD_MUTEX_INITIALIZER, .watched = UINT64_MAX};
+
+static uint64_t read_clock(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t engine_now(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t engine_thread_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void engine_lock(void)
+{
+    pthread_mutex_lock(&engine.lock);
+}
+
+void engine_unlock(void)
+{
+    pthread_mutex_unlock(&engine.lock);
+}
+
+/* ---- the heap of events --------------------------------------------------------- */
+
+static bool earlier(const struct engine_event *a, const struct engine_event *b)
+{
+    return a->time != b->time ? a->time < b->time : a->order < b->order;
+}
+
+static int heap_push(struct engine_heap *heap, struct engine_event *event, uint64_t time)
+{
+    size_t at;
+
+    event->time = time;
+    event->order = engine.order++;
+    if (array_reserve(heap->at, heap->capacity, heap->count + 1) < 0)
+        return -ENOMEM;
+    at = heap->count++;
+    while (at > 0 && earlier(event, heap->at[(at - 1) / 2])) {
+        heap->at[at] = heap->at[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    heap->at[at] = event;
+    return 0;
+}
+
+static struct engine_event *heap_pop(struct engine_heap *heap)
+{
+    struct engine_event *top = heap->at[0];
+    struct engine_event *last = heap->at[--heap->count];
+    size_t at = 0;
+
+    for (;;) {
+        size_t child = 2 * at + 1;
+
+        if (child >= heap->count)
+            break;
+        if (child + 1 < heap->count && earlier(heap->at[child + 1], heap->at[child]))
+            child++;
+        if (!earlier(heap->at[child], last))
+            break;
+        heap->at[at] = heap->at[child];
+        at = child;
+    }
+    heap->at[at] = last;
+    return top;
+}
+
+/* ---- work -------------------------------------------------------------------------- */
+
+static void wake_one(void)
+{
+    if (engine.idle > 0)
+        pthread_cond_signal(&engine.work);
+}
+
+int engine_at(struct engine_event *event, uint64_t time)
+{
+    if (heap_push(&engine.events, event, time) < 0)
+        return -ENOMEM;
+    if (time < engine.watched)
+        wake_one();
+    return 0;
+}
+
+int engine_run_ordered(struct engine_group *group, struct engine_task *task, uint64_t time)
+{
+    if (heap_push(&group->turns, &task->key, time) < 0)
+        return -ENOMEM;
+    if (group->turns.count == 1)
+        queue_append(&engine.groups, &group->link);
+    wake_one();
+    return 0;
+}
+
+void engine_group_end(struct engine_group *group)
+{
+    free(group->turns.at);
+    group->turns = (struct engine_heap){0};
+}
+
+void engine_run(struct engine_task *task)
+{
+    queue_append(&engine.others, &task->link);
+    wake_one();
+}
+
+void engine_stop(void)
+{
+    engine.stopped = true;
+    engine_announce();
+}
+
+bool engine_stopped(void)
+{
+    return engine.stopped;
+}
+
+void engine_await(void)
+{
+    engine.waiting++;
+    pthread_cond_wait(&engine.done, &engine.lock);
+    engine.waiting--;
+}
+
+void engine_announce(void)
+{
+    if (engine.waiting > 0)
+        pthread_cond_broadcast(&engine.done);
+}
+
+static bool holds_back(uint64_t turn, uint64_t time)
+{
+    return turn < time && time - turn <= ORDER_NS && turn > engine.given_up;
+}
+
+/* Whether what a turn under way leads to may come before the time. */
+static bool is_held_back(uint64_t time)
+{
+    const struct engine_group *group;
+
+    QUEUE_FOR_EACH (group, &engine.groups, link)
+        if (holds_back(group->turns.at[0]->time, time))
+            return true;
+    for (unsigned i = 0; i < engine.threads; i++)
+        if (holds_back(engine.running[i], time))
+            return true;
+    return false;
+}
+
+/* Handles what is due. The time of the next event to wait for, UINT64_MAX for none. */
+static uint64_t happen_due(void)
+{
+    while (!engine.stopped && engine.events.count > 0) {
+        struct engine_event *event = engine.events.at[0];
+        uint64_t now = engine_now();
+
+        if (event->time > now)
+            return event->time;
+        if (is_held_back(event->time)) {
+            if (engine.held_since == 0)
+                engine.held_since = now;
+            if (now - engine.held_since < HOLD_NS)
+                return UINT64_MAX; /* who ends that turn will come here */
+            engine.given_up = event->time;
+        }
+        engine.held_since = 0;
+        heap_pop(&engine.events);
+        event->happen(event, event->time);
+    }
+    return UINT64_MAX;
+}
+
+static struct engine_task *take_turn(uint64_t *running)
+{
+    struct engine_group *group = QUEUE_TAKE(&engine.groups, struct engine_group, link);
+    struct engine_task *task;
+
+    if (!group)
+        return NULL;
+    task = container_of(heap_pop(&group->turns), struct engine_task, key);
+    if (group->turns.count > 0)
+        queue_append(&engine.groups, &group->link);
+    *running = task->key.time;
+    return task;
+}
+
+static struct engine_task *take_other(void)
+{
+    return QUEUE_TAKE(&engine.others, struct engine_task, link);
+}
+
+/* From both kinds in turn, so that neither starves the other. */
+static struct engine_task *take_task(uint64_t *running, bool *other_first)
+{
+    struct engine_task *task;
+
+    if (engine.stopped)
+        return NULL;
+    *other_first = !*other_first;
+    if (*other_first) {
+        task = take_other();
+        return task ? task : take_turn(running);
+    }
+    task = take_turn(running);
+    return task ? task : take_other();
+}
+
+/* Waits for a signal, and until `next` unless another thread does so already. */
+static void idle(uint64_t next)
+{
+    engine.idle++;
+    if (next < engine.watched) {
+        struct timespec until = {.tv_sec = (time_t)(next / 1000000000u),
+                                 .tv_nsec = (long)(next % 1000000000u)};
+
+        engine.watched = next;
+        pthread_cond_timedwait(&engine.work, &engine.lock, &until);
+        if (engine.watched == next)
+            engine.watched = UINT64_MAX;
+    } else {
+        pthread_cond_wait(&engine.work, &engine.lock);
+    }
+    engine.idle--;
+}
+
+static void *engine_main(void *number)
+{
+    uint64_t *running = &engine.running[(uintptr_t)number];
+    bool other_first = false;
+
+    /* The default slack of 50 us would be the error of every modelled wait. */
+    prctl(PR_SET_TIMERSLACK, 1);
+    prctl(PR_SET_NAME, "softgpu");
+    engine_lock();
+    for (;;) {
+        uint64_t next = happen_due();
+        struct engine_task *task = take_task(running, &other_first);
+
+        if (!task) {
+            idle(next);
+            continue;
+        }
+        /* Others can go on with what there is while this one is busy. */
+        if (!queue_is_empty(&engine.others) || !queue_is_empty(&engine.groups) ||
+            next < engine.watched)
+            wake_one();
+        engine_unlock();
+        task->run(task);
+        engine_lock();
+        *running = UINT64_MAX;
+    }
+    return NULL;
+}
+
+int engine_start(unsigned threads)
+{
+    pthread_condattr_t monotonic;
+    pthread_attr_t detached;
+    sigset_t all, before;
+    int error = 0;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&engine.work, &monotonic);
+    pthread_cond_init(&engine.done, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    engine.running = malloc(threads * sizeof(*engine.running));
+    if (!engine.running)
+        return -ENOMEM;
+    for (unsigned i = 0; i < threads; i++)
+        engine.running[i] = UINT64_MAX;
+    engine.threads = threads;
+
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    /* Signals of the program are the program's. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (unsigned i = 0; i < threads && error == 0; i++) {
+        pthread_t thread;
+
+        error = pthread_create(&thread, &detached, engine_main, (void *)(uintptr_t)i);
+        if (error != 0 && i > 0)
+            error = 0, threads = i; /* fewer threads are slower, not wrong */
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&detached);
+    return -error;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * grid: a launch in progress: which multiprocessors its blocks go to, and when.
+ *
+ * A block goes to the least loaded multiprocessor of its stream's set that has
+ * room for it (blocks, threads, shared memory) and stays there until its
+ * modelled end; then the next block of the most urgent waiting grid follows, at
+ * that time. Engine lock held throughout.
+ */
+#ifndef GPUSHARE_SERVER_SOFTGPU_DEVICE_GRID_H
+#define GPUSHARE_SERVER_SOFTGPU_DEVICE_GRID_H
+
+#include <stdint.h>
+
+#include "server/softgpu/exec/block.h"
+#include "server/softgpu/device/stream.h"
+
+struct launch {
+    const struct function *function;
+    uint32_t grid[3], threads[3];
+    uint32_t dynamic_shared_bytes;
+    uint32_t static_shared_bytes;
+    const void *params; /* copied */
+    uint32_t param_bytes;
+    void (*release)(void *owner); /* called when no block needs the function any more */
+    void *owner;
+};
+
+/* A grid for the operation; NULL when memory is short. Goes with the operation. Without the lock.
+ */
+struct grid *grid_create(const struct launch *launch);
+void grid_destroy(struct grid *grid);
+
+/* Called when the last block of the operation's grid has ended, at that modelled time. The grid
+ * may be gone when it returns. */
+typedef void grid_complete(struct op *op, uint64_t time);
+
+/* Begins at that modelled time, on the multiprocessors of the operation's stream. */
+void grid_start(struct grid *grid, struct op *op, grid_complete *complete, uint64_t time);
+
+/* How many such blocks fit on one multiprocessor at once. */
+unsigned grid_blocks_per_sm(uint32_t threads, uint32_t shared_bytes);
+
+#endif

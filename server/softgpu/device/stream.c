@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/softgpu/device/stream.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+#include "common/list.h"
+#include "common/util.h"
+#include "server/softgpu/device/grid.h"
+
+/* ---- operations ------------------------------------------------------------------ */
+
+static void op_become_ready(struct engine_event *event, uint64_t time);
+static void op_begin(struct op *op, uint64_t time);
+
+struct op *op_create(enum op_kind kind)
+{
+    struct op *op = calloc(1, sizeof(*op));
+
+    if (!op)
+        return NULL;
+    op->kind = kind;
+    op->refs = 1;
+    op->unmet = 1;
+    op->event.happen = op_become_ready;
+    return op;
+}
+
+void op_hold(struct op *op)
+{
+    op->refs++;
+}
+
+void op_drop(struct op *op)
+{
+    if (!op || --op->refs > 0)
+        return;
+    if (op->kind == OP_KERNEL)
+        grid_destroy(op->grid);
+    else if (op->kind == OP_WRITE)
+        free(op->write.writes);
+    for (unsigned i = 0; i < op->dependent_count; i++)
+        op_drop(op->dependents[i]);
+    free(op->dependents);
+    free(op);
+}
+
+int op_after(struct op *op, struct op *before)
+{
+    if (!before)
+        return 0;
+    if (before->done) {
+        op->ready_at = max(op->ready_at, before->end);
+        return 0;
+    }
+    if (array_reserve(before->dependents, before->dependent_capacity,
+                      (size_t)before->dependent_count + 1) < 0)
+        return -ENOMEM;
+    before->dependents[before->dependent_count++] = op;
+    op_hold(op);
+    op->unmet++;
+    return 0;
+}
+
+static void set_event(struct engine_event *event, uint64_t time)
+{
+    if (engine_at(event, time) < 0)
+        device_fail(CUDA_ERR_LAUNCH_FAILED, "an operation failed: out of host memory");
+}
+
+static void op_met(struct op *op, uint64_t time)
+{
+    op->ready_at = max(op->ready_at, time);
+    if (--op->unmet == 0)
+        set_event(&op->event, op->ready_at);
+}
+
+/* Begins what stands first in the queue and is ready; a begun one makes room for the next. */
+static void queue_advance(struct queue *queue, uint64_t time)
+{
+    struct op *op;
+
+    while ((op = QUEUE_FIRST(queue, struct op, queue_link)) && op->ready && !engine_stopped()) {
+        queue_take(queue);
+        op->begun = true;
+        time = max(time, op->ready_at);
+        op_begin(op, time);
+    }
+}
+
+static void op_become_ready(struct engine_event *event, uint64_t time)
+{
+    struct op *op = container_of(event, struct op, event);
+
+    op->ready = true;
+    queue_advance(op->stream->queue, time);
+}
+
+static void stream_drop_if_unused(struct stream *stream);
+
+void op_complete(struct op *op, uint64_t time)
+{
+    struct stream *stream = op->stream;
+
+    op->done = true;
+    op->end = time;
+    for (unsigned i = 0; i < op->dependent_count; i++) {
+        op_met(op->dependents[i], time);
+        op_drop(op->dependents[i]);
+    }
+    op->dependent_count = 0;
+    stream->in_flight--;
+    if (stream->last == op) {
+        stream->last = NULL;
+        op_drop(op);
+    }
+    stream_drop_if_unused(stream);
+    op_drop(op);
+    engine_announce();
+}
+
+static void op_finished(struct engine_event *event, uint64_t time)
+{
+    op_complete(container_of(event, struct op, event), time);
+}
+
+/* ---- copies and fills -------------------------------------------------------------------- */
+
+static void fail_address(const char *what, uint64_t address)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text), "a %s reached address 0x%llx, where no memory allows it", what,
+             (unsigned long long)address);
+    device_fail(CUDA_ERR_ILLEGAL_ADDRESS, text);
+}
+
+static void copy_next(struct copy_engine *engine, uint64_t time);
+
+static void copy_finished(struct engine_event *event, uint64_t time)
+{
+    struct op *op = container_of(event, struct op, event);
+    struct copy_engine *engine = op->copy.engine;
+
+    stats_add(&op->copy.stats->busy_ns, time - op->start);
+    stats_add(&op->copy.stats->bytes, op->copy.bytes);
+    stats_add(&op->copy.stats->copies, 1);
+    engine->free_at = time;
+    queue_take(&engine->waiting);
+    engine->busy = false;
+    copy_next(engine, time);
+    op_complete(op, time);
+}
+
+static uint64_t copy_time(const struct op *op, uint64_t took)
+{
+    uint64_t speed = device_settings()->copy_bytes_per_second;
+
+    if (speed == 0 || !op->copy.engine)
+        return took;
+    return (uint64_t)((double)op->copy.bytes * 1e9 / (double)speed);
+}
+
+/*
+ * One slice of a copy or fill: about a millisecond, so that a large one does not
+ * keep a thread from everything else. False, with the address, for a fault.
+ */
+static bool copy_slice(struct op *op, uint64_t *fault)
+{
+    const uint64_t slice = 4 << 20;
+    uint64_t total = op->kind == OP_COPY ? op->copy.bytes : op->fill.count;
+    uint64_t count = min(total - op->progress, slice);
+    uint64_t at = op->progress;
+
+    op->progress += count;
+    if (op->kind == OP_FILL)
+        return memory_fill(op->fill.address + at * op->fill.width, op->fill.value, op->fill.width,
+                           count, fault);
+    return memory_copy((struct memory_side){op->copy.to.address + at, op->copy.to.checked},
+                       (struct memory_side){op->copy.from.address + at, op->copy.from.checked},
+                       count, fault);
+}
+
+static void copy_end(struct op *op)
+{
+    bool engine = op->kind == OP_COPY && op->copy.engine;
+
+    op->event.happen = engine ? copy_finished : op_finished;
+    set_event(&op->event, op->start + (op->kind == OP_COPY ? copy_time(op, op->took) : op->took));
+}
+
+static void copy_run(struct engine_task *task)
+{
+    struct op *op = container_of(task, struct op, task);
+    uint64_t before = engine_thread_ns(), fault = 0;
+    bool good = copy_slice(op, &fault);
+
+    op->took += engine_thread_ns() - before;
+    engine_lock();
+    if (!good)
+        fail_address(op->kind == OP_COPY ? "copy" : "fill", fault);
+    else if (op->progress < (op->kind == OP_COPY ? op->copy.bytes : op->fill.count))
+        engine_run(&op->task);
+    else
+        copy_end(op);
+    engine_unlock();
+}
+
+static void copy_start(struct op *op, uint64_t time)
+{
+    op->start = time;
+    op->task.run = copy_run;
+    engine_run(&op->task);
+}
+
+static void copy_next(struct copy_engine *engine, uint64_t time)
+{
+    struct op *op = QUEUE_FIRST(&engine->waiting, struct op, queue_link);
+
+    if (engine->busy || !op)
+        return;
+    engine->busy = true;
+    copy_start(op, max(max(time, op->start), engine->free_at));
+}
+
+static void copy_begin(struct op *op, uint64_t time)
+{
+    struct copy_engine *engine = op->copy.engine;
+
+    if (!engine) {
+        copy_start(op, time);
+        return;
+    }
+    op->start = time; /* at the earliest */
+    queue_append(&engine->waiting, &op->queue_link);
+    copy_next(engine, time);
+}
+
+/* ---- functions on the host ------------------------------------------------------------------- */
+
+/* They run one at a time on a thread of their own, which a program may block. */
+static struct {
+    sem_t more;
+    struct queue waiting;
+    bool started;
+} hosts;
+
+static void *host_main(void *unused)
+{
+    for (;;) {
+        struct op *op;
+        uint64_t now;
+
+        while (sem_wait(&hosts.more) < 0)
+            ;
+        engine_lock();
+        op = engine_stopped() ? NULL : QUEUE_TAKE(&hosts.waiting, struct op, host_link);
+        engine_unlock();
+        if (!op) /* after an error they are not called any more */
+            continue;
+        op->host.fn(op->host.user);
+        engine_lock();
+        now = engine_now();
+        op->event.happen = op_finished;
+        set_event(&op->event, max(now, op->start));
+        engine_unlock();
+    }
+    return unused;
+}
+
+static int host_start(void)
+{
+    pthread_attr_t detached;
+    pthread_t thread;
+    sigset_t all, before;
+    int error;
+
+    if (hosts.started)
+        return 0;
+    if (sem_init(&hosts.more, 0, 0) < 0)
+        return -errno;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, &detached, host_main, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&detached);
+    if (error != 0)
+        return -error;
+    hosts.started = true;
+    return 0;
+}
+
+static void host_begin(struct op *op, uint64_t time)
+{
+    op->start = time;
+    queue_append(&hosts.waiting, &op->host_link);
+    sem_post(&hosts.more);
+}
+
+/* ---- the beginning of an operation
+ * --------------------------------------------------------------- */
+
+static void write_begin(struct op *op, uint64_t time)
+{
+    for (unsigned i = 0; i < op->write.count; i++)
+        if (!memory_write_value(op->write.writes[i].address, op->write.writes[i].value,
+                                op->write.writes[i].width)) {
+            fail_address("stream write", op->write.writes[i].address);
+            return;
+        }
+    op_complete(op, time);
+}
+
+static void op_begin(struct op *op, uint64_t time)
+{
+    switch (op->kind) {
+    case OP_KERNEL:
+        grid_start(op->grid, op, op_complete, time);
+        break;
+    case OP_COPY:
+        copy_begin(op, time);
+        break;
+    case OP_FILL:
+        copy_start(op, time);
+        break;
+    case OP_WRITE:
+        write_begin(op, time);
+        break;
+    case OP_MARK:
+        op_complete(op, time);
+        break;
+    case OP_HOST:
+        host_begin(op, time);
+        break;
+    }
+}
+
+/* ---- streams
+ * ------------------------------------------------------------------------------------------ */
+
+static struct list unused_streams = LIST_INIT(unused_streams);
+
+struct stream *stream_create(struct device *device, const struct sm_set *sms, unsigned flags,
+                             int priority)
+{
+    struct stream *stream = LIST_FIRST(&unused_streams, struct stream, link);
+
+    if (stream)
+        list_remove(&stream->link);
+    else
+        stream = malloc(sizeof(*stream));
+    if (!stream)
+        return NULL;
+    memset(stream, 0, sizeof(*stream));
+    stream->magic = STREAM_MAGIC;
+    stream->device = device;
+    stream->sms = sms ? *sms : device->all;
+    stream->flags = flags;
+    stream->blocking = !(flags & CUDA_STREAM_NON_BLOCKING);
+    stream->priority =
+        min(max(priority, (int)DEVICE_PRIORITY_GREATEST), (int)DEVICE_PRIORITY_LEAST);
+    stream->queue = device_settings()->friendly
+                        ? &stream->own_queue
+                        : &device->queues[device->next_queue++ % device_settings()->connections];
+    list_prepend(&device->streams, &stream->link);
+    return stream;
+}
+
+int stream_complete_device(struct device *device)
+{
+    device->legacy = stream_create(device, NULL, 0, DEVICE_PRIORITY_LEAST);
+    return device->legacy ? 0 : -ENOMEM;
+}
+
+static void stream_drop_if_unused(struct stream *stream)
+{
+    if (!stream->destroyed || stream->in_flight > 0)
+        return;
+    list_remove(&stream->link);
+    list_prepend(&unused_streams, &stream->link);
+}
+
+void stream_destroy(struct stream *stream)
+{
+    stream->magic = 0;
+    stream->destroyed = true;
+    stream_drop_if_unused(stream);
+}
+
+/* What the operation must come behind, by the stream's order and the default stream's rules. */
+static int order(struct stream *stream, struct op *op)
+{
+    struct device *device = stream->device;
+
+    if (op_after(op, stream->last) < 0)
+        return -ENOMEM;
+    if (stream == device->legacy) {
+        struct stream *other;
+
+        LIST_FOR_EACH (other, &device->streams, link)
+            if (other != stream && other->blocking && op_after(op, other->last) < 0)
+                return -ENOMEM;
+    } else if (stream->blocking) {
+        return op_after(op, device->legacy->last);
+    }
+    return 0;
+}
+
+/* A little of what may happen between a call and its effect on hardware. */
+static uint64_t arrival_delay(void)
+{
+    uint32_t random;
+
+    if (device_settings()->friendly)
+        return 0;
+    random = device_random();
+    return random % 8 == 0 ? (random >> 8) % 3000 : 0;
+}
+
+/* Undone by marking it as met: what it had joined will drop it without beginning it. */
+static void abandon(struct op *op)
+{
+    op->unmet = ~0u / 2;
+    op_drop(op);
+}
+
+int stream_submit(struct stream *stream, struct op *op)
+{
+    uint64_t now = engine_now() + arrival_delay();
+
+    if ((op->kind == OP_HOST && host_start() < 0) || order(stream, op) < 0) {
+        abandon(op);
+        return -ENOMEM;
+    }
+    op->stream = stream;
+    stream->in_flight++;
+    op_hold(op); /* the stream's last, beside the one that completion drops */
+    op_drop(stream->last);
+    stream->last = op;
+    queue_append(stream->queue, &op->queue_link);
+    op_met(op, now);
+    return 0;
+}
+
+cuda_result op_await(struct op *op)
+{
+    op_hold(op);
+    while (!op->done && !engine_stopped())
+        engine_await();
+    op_drop(op);
+    return device_check();
+}
+
+cuda_result stream_await(struct stream *stream)
+{
+    struct op *mark;
+
+    if (stream != stream->device->legacy)
+        return stream->last ? op_await(stream->last) : device_check();
+    mark = op_create(OP_MARK);
+    if (!mark)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    op_hold(mark);
+    if (stream_submit(stream, mark) == 0)
+        op_await(mark);
+    op_drop(mark);
+    return device_check();
+}
+
+bool stream_idle(struct stream *stream)
+{
+    struct device *device = stream->device;
+
+    const struct stream *other;
+
+    if (stream->in_flight > 0)
+        return false;
+    if (stream != device->legacy)
+        return true;
+    LIST_FOR_EACH (other, &device->streams, link)
+        if (other->blocking && other->in_flight > 0)
+            return false;
+    return true;
+}
+
+cuda_result device_await(struct device *device)
+{
+    struct stream *stream;
+    struct op **last;
+    size_t count = 0, used = 0;
+
+    LIST_FOR_EACH (stream, &device->streams, link)
+        count++;
+    last = malloc((count + 1) * sizeof(struct op *));
+    if (!last)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    LIST_FOR_EACH (stream, &device->streams, link)
+        if (stream->last) {
+            op_hold(stream->last);
+            last[used++] = stream->last;
+        }
+    for (size_t i = 0; i < used; i++) {
+        op_await(last[i]);
+        op_drop(last[i]);
+    }
+    free(last);
+    return device_check();
+}
+
+/* ---- events
+ * ---------------------------------------------------------------------------------------------- */
+
+static struct queue unused_events;
+
+struct event *event_create(struct device *device, unsigned flags)
+{
+    struct event *event = QUEUE_TAKE(&unused_events, struct event, link);
+
+    if (!event)
+        event = malloc(sizeof(*event));
+    if (!event)
+        return NULL;
+    *event = (struct event){.magic = EVENT_MAGIC, .flags = flags, .device = device};
+    return event;
+}
+
+void event_destroy(struct event *event)
+{
+    event->magic = 0;
+    op_drop(event->op);
+    event->op = NULL;
+    queue_prepend(&unused_events, &event->link);
+}

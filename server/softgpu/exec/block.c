@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/softgpu/exec/block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "server/softgpu/exec/exec.h"
+#include "server/softgpu/exec/module_private.h"
+
+/* Long enough to keep a warp's registers in cache, short enough for warps that
+ * wait for one another in memory. */
+enum { WARP_TURN = 4096, MAX_THREADS = 1024, MAX_SHARED = 1 << 20 };
+
+struct block *block_create(const struct block_launch *launch, const uint32_t index[3], uint32_t sm)
+{
+    uint64_t threads = 1;
+    for (int i = 0; i < 3; i++) {
+        if (launch->threads[i] == 0 || launch->threads[i] > MAX_THREADS)
+            return NULL;
+        threads *= launch->threads[i];
+    }
+    struct function_info info;
+    function_info(launch->function, &info);
+    uint64_t shared = (uint64_t)info.static_shared_bytes + launch->dynamic_shared_bytes;
+    struct block *b = threads <= MAX_THREADS && shared <= MAX_SHARED ? calloc(1, sizeof(*b)) : NULL;
+    if (!b)
+        return NULL;
+    b->launch = launch;
+    b->module = launch->function->module;
+    memcpy(b->index, index, sizeof(b->index));
+    b->sm = sm;
+    b->threads = b->live_threads = (uint32_t)threads;
+    b->shared_bytes = (uint32_t)shared;
+    b->warp_count = (b->threads + LANES - 1) / LANES;
+    b->warps = calloc(b->warp_count, sizeof(*b->warps));
+    if (!b->warps) {
+        block_destroy(b);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < b->warp_count; i++) {
+        uint32_t left = b->threads - i * LANES;
+        warp_init(&b->warps[i], b, i, left >= LANES ? ALL_LANES : (1u << left) - 1);
+    }
+    for (uint32_t i = 0; i < b->warp_count; i++) {
+        if (!warp_start(&b->warps[i], launch->function->code)) {
+            block_destroy(b);
+            return NULL;
+        }
+    }
+    return b;
+}
+
+bool block_shared_ready(struct block *b)
+{
+    size_t rounded = (b->shared_bytes + (size_t)1024) & ~(size_t)1023;
+    if (b->shared)
+        return true;
+    b->shared = aligned_alloc(1024, rounded);
+    if (b->shared)
+        memset(b->shared, 0, rounded);
+    return b->shared;
+}
+
+void block_destroy(struct block *b)
+{
+    if (!b)
+        return;
+    for (uint32_t i = 0; b->warps && i < b->warp_count; i++)
+        warp_destroy(&b->warps[i]);
+    free(b->warps);
+    free(b->shared);
+    free(b);
+}
+
+uint64_t block_lane_instructions(const struct block *b)
+{
+    return b->lane_instructions;
+}
+
+/* ---- barriers ---- */
+
+static void give_reduction(struct warp *w, const struct split *s, const struct barrier *barrier)
+{
+    const struct op *op = &s->frame->code->ops[s->pc];
+    if (op->imm == 0)
+        return; /* bar.sync */
+    uint8_t *row = s->frame->regs + op->dst;
+    if (op->imm == 'p') {
+        for (uint32_t i = 0; i < LANES; i++) {
+            if (s->mask >> i & 1)
+                ((uint32_t *)row)[i] = barrier->ones;
+        }
+        return;
+    }
+    bool value = op->imm == 'a' ? barrier->ones == barrier->count : barrier->ones != 0;
+    uint32_t *p = (uint32_t *)row;
+    *p = value ? *p | s->mask : *p & ~s->mask;
+    (void)w;
+}
+
+static void release_barrier(struct block *b, uint32_t number)
+{
+    for (uint32_t i = 0; i < b->warp_count; i++) {
+        struct warp *w = &b->warps[i];
+        for (uint32_t k = 0; k < w->split_count; k++) {
+            struct split *s = &w->splits[k];
+            if (s->state != SPLIT_AT_BARRIER || s->wait != number)
+                continue;
+            give_reduction(w, s, &b->barriers[number]);
+            s->state = SPLIT_READY;
+            s->pc++;
+        }
+    }
+    b->barriers[number] = (struct barrier){0};
+}
+
+void block_check_barriers(struct block *b)
+{
+    for (uint32_t i = 0; i < 16; i++) {
+        const struct barrier *barrier = &b->barriers[i];
+        uint32_t expected = barrier->expected ? barrier->expected : b->live_threads;
+        if (barrier->arrived && barrier->arrived >= expected)
+            release_barrier(b, i);
+    }
+}
+
+/* ---- running ---- */
+
+/* Nothing can run: until when? False if nothing ever will. */
+static bool next_wake(const struct block *b, uint64_t *wake_ns)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < b->warp_count; i++) {
+        const struct warp *w = &b->warps[i];
+        for (uint32_t k = 0; k < w->split_count; k++) {
+            const struct split *s = &w->splits[k];
+            if (s->state == SPLIT_ASLEEP && (!any || s->wake_ns < *wake_ns)) {
+                *wake_ns = s->wake_ns;
+                any = true;
+            }
+        }
+    }
+    return any;
+}
+
+static enum block_state report_deadlock(struct block *b)
+{
+    for (uint32_t i = 0; i < b->warp_count; i++) {
+        struct warp *w = &b->warps[i];
+        if (!w->split_count)
+            continue;
+        const struct split *s = &w->splits[0];
+        w->frame = s->frame;
+        exec_fault(w, &s->frame->code->ops[s->pc], FAULT_TRAP, (uint32_t)__builtin_ctz(s->mask), 0,
+                   0, "waits at a barrier that can't complete");
+        return BLOCK_FAULTED;
+    }
+    return BLOCK_DONE;
+}
+
+static enum block_state run_warps(struct block *b, uint64_t budget, uint64_t *wake_ns)
+{
+    uint32_t idle = 0;
+    while (b->live_threads) {
+        struct warp *w = &b->warps[b->next_warp];
+        uint64_t turn = min(budget, (uint64_t)WARP_TURN), left = turn;
+        enum exec_result r = w->live ? warp_run(w, &left) : EXEC_BLOCKED;
+        budget -= turn - left;
+        if (r == EXEC_FAULT)
+            return BLOCK_FAULTED;
+        idle = left != turn ? 0 : idle + 1;
+        if (budget == 0)
+            return b->live_threads ? BLOCK_READY : BLOCK_DONE;
+        b->next_warp = b->next_warp + 1 < b->warp_count ? b->next_warp + 1 : 0;
+        if (idle <= b->warp_count)
+            continue;
+        bool runnable = false;
+        for (uint32_t i = 0; i < b->warp_count && !runnable; i++)
+            runnable = warp_can_run(&b->warps[i]);
+        if (runnable) {
+            idle = 0;
+            continue;
+        }
+        return next_wake(b, wake_ns) ? BLOCK_ASLEEP : report_deadlock(b);
+    }
+    return BLOCK_DONE;
+}
+
+enum block_state block_run(struct block *b, uint64_t budget, uint64_t *clock_ns, uint32_t rate,
+                           uint64_t *wake_ns, struct fault *fault)
+{
+    if (b->state == BLOCK_FAULTED || b->state == BLOCK_DONE)
+        return b->state;
+    if (b->clock_ps / 1000 != *clock_ns)
+        b->clock_ps = *clock_ns * 1000;
+    b->rate = rate;
+    uint64_t wake = 0;
+    b->state = run_warps(b, budget ? budget : 1, &wake);
+    /* Where instructions cost no time, a warp that spins until a sleeper wakes would spin for
+     * ever: time goes on by what the sleeper asked for. */
+    if (b->state == BLOCK_READY && rate == 0 && next_wake(b, &wake) && wake * 1000 > b->clock_ps)
+        b->clock_ps = wake * 1000;
+    *clock_ns = b->clock_ps / 1000;
+    if (b->state == BLOCK_ASLEEP && wake_ns)
+        *wake_ns = wake;
+    if (b->state == BLOCK_FAULTED && fault)
+        *fault = b->fault;
+    return b->state;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * block: one thread block in execution; all its state is in the object, so that
+ * whoever runs it can stop at any instruction and go on later, on another thread.
+ *
+ * Instruction side implements it; grid (device side) creates blocks, gives them
+ * turns, and keeps the modelled clock.
+ */
+#ifndef GPUSHARE_SERVER_SOFTGPU_EXEC_BLOCK_H
+#define GPUSHARE_SERVER_SOFTGPU_EXEC_BLOCK_H
+
+#include <stdint.h>
+
+#include "server/softgpu/fault.h"
+#include "server/softgpu/exec/module.h"
+
+/* One launch, read-only for its blocks; outlives the last of them. */
+struct block_launch {
+    const struct function *function;
+    uint32_t grid[3], threads[3];
+    uint32_t dynamic_shared_bytes;
+    const uint8_t *params; /* function_info.param_bytes bytes */
+    uint64_t grid_id;      /* %gridid */
+    uint32_t sm_count;     /* %nsmid */
+};
+
+enum block_state {
+    BLOCK_READY,  /* budget used up: call block_run again */
+    BLOCK_ASLEEP, /* every live warp sleeps (nanosleep) or waits at a barrier for one that does */
+    BLOCK_DONE,
+    BLOCK_FAULTED,
+};
+
+struct block;
+
+/* NULL when memory is short. sm: the value of %smid. */
+struct block *block_create(const struct block_launch *launch, const uint32_t index[3], uint32_t sm);
+void block_destroy(struct block *block);
+
+/*
+ * Runs for about `budget` warp instructions.
+ *
+ * clock_ns: in, the modelled time at this call; out, the modelled time reached
+ * (nanosleep of a warp moves only that warp's wake-up time; the rest of the block
+ * goes on). `rate` converts instructions to modelled time: picoseconds per warp
+ * instruction, 0 for "costs nothing". %globaltimer reads *clock_ns as it stands
+ * at that instruction; %clock and %clock64 count modelled cycles at 1 GHz, and
+ * still advance by one per instruction where rate is 0.
+ * wake_ns: with BLOCK_ASLEEP, the modelled time at which to call again.
+ * fault: with BLOCK_FAULTED, what happened.
+ */
+enum block_state block_run(struct block *block, uint64_t budget, uint64_t *clock_ns, uint32_t rate,
+                           uint64_t *wake_ns, struct fault *fault);
+
+/* Lane instructions executed so far (active lanes only). */
+uint64_t block_lane_instructions(const struct block *block);
+
+#endif

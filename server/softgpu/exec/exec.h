@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * exec: decoded instructions and what executes them; between decode, warp, block
+ * and the exec_* files, private to the instruction side.
+ *
+ * A register is a row of 32 lanes (uint16_t, uint32_t or uint64_t each; a
+ * predicate is one uint32_t with a bit per lane), so that an instruction is a loop
+ * over lanes that the compiler turns into vector code. A slot says where a row
+ * stands: an offset into the registers of the current frame or, with
+ * SLOT_CONSTANT, into the constants of its code.
+ */
+#ifndef GPUSHARE_SERVER_SOFTGPU_EXEC_EXEC_H
+#define GPUSHARE_SERVER_SOFTGPU_EXEC_EXEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/ptx.h"
+#include "server/softgpu/exec/block.h"
+#include "server/softgpu/fault.h"
+#include "server/softgpu/memory/memory.h"
+
+#define LANES         32
+#define ALL_LANES     0xffffffffu
+#define SLOT_CONSTANT 0x80000000u
+#define SLOT_NONE     0xffffffffu
+
+/*
+ * Generic addresses that are not global ones: no mapping of a process can lie
+ * here, for they are not canonical on any x86-64 (bits 63..57 are not all equal).
+ * The low 56 bits are the address within the space.
+ */
+#define WINDOW_MASK     UINT64_C(0xff00000000000000)
+#define WINDOW_SHARED   UINT64_C(0x5100000000000000)
+#define WINDOW_LOCAL    UINT64_C(0x5200000000000000)
+#define WINDOW_PARAM    UINT64_C(0x5300000000000000)
+#define WINDOW_FUNCTION UINT64_C(0x5400000000000000)
+
+struct warp;
+struct op;
+
+/* A result per lane into out, which may be the row of a source. Never traps. */
+typedef void exec_value(const struct warp *warp, const struct op *op, void *out);
+
+enum exec_result {
+    EXEC_NEXT,    /* go on behind this instruction */
+    EXEC_MOVED,   /* warp->pc, mask or frame were set: take them over, then choose again */
+    EXEC_BLOCKED, /* this split can't go on now; it stands at warp->pc */
+    EXEC_FAULT,   /* warp->block->fault is filled in */
+};
+
+/* Anything else. mask: the lanes that take part, never 0. */
+typedef enum exec_result exec_action(struct warp *warp, const struct op *op, uint32_t mask);
+
+/* Takes the lanes of mask from result into row; width as op.width. */
+typedef void exec_blend(void *row, const void *result, uint32_t width, uint32_t mask);
+
+enum op_kind { OP_VALUE, OP_ACTION, OP_BRANCH };
+
+struct op {
+    union {
+        exec_value *value;
+        exec_action *action;
+        uint64_t target; /* OP_BRANCH */
+    };
+    uint8_t kind;  /* enum op_kind */
+    uint8_t width; /* OP_VALUE: bytes per lane of the result, 0 for a predicate */
+    bool negated;  /* the guard is @!p */
+    bool part;     /* a step on the way: not counted as an instruction */
+    uint32_t guard;
+    uint32_t dst, a, b, c, d, e; /* slots */
+    uint32_t aux;                /* per instruction: rounding, mode, table, ... */
+    uint32_t line;
+    uint64_t imm;
+};
+
+/* ---- code ---- */
+
+struct code_param {
+    enum ptx_space space; /* .param: in local memory of the frame, at offset; .reg: slot */
+    uint32_t offset, bytes, slot;
+    uint8_t width;
+};
+
+struct code_call {
+    const struct ptx_function *callee; /* NULL: indirect, address in op->a */
+    struct code_param *args, *results;
+    uint32_t arg_count, result_count;
+};
+
+/* A constant that is an address, known once the module has its place. */
+struct code_relocation {
+    uint32_t slot;
+    const struct ptx_variable *variable;
+    uint64_t addend;
+};
+
+struct code {
+    const struct ptx_function *ptx;
+    struct op *ops;
+    uint32_t op_count, op_capacity;
+    uint32_t frame_bytes; /* registers of a warp */
+    uint32_t local_bytes; /* of a thread: .local variables and .param space */
+    uint8_t *constants;
+    uint32_t constant_bytes, constant_capacity;
+    struct code_relocation *relocations;
+    uint32_t relocation_count, relocation_capacity;
+    struct code_param *params, *results;
+    struct code_call *calls;
+    uint32_t call_count, call_capacity;
+    uint32_t *tables; /* brx.idx: targets, as op indices */
+    uint32_t table_count, table_capacity;
+    uint32_t register_words; /* estimate: 32-bit registers a thread needs */
+};
+
+/* ---- execution ---- */
+
+struct frame {
+    struct frame *caller;
+    const struct code *code;
+    uint8_t *regs;
+    uint32_t live; /* lanes that have not returned */
+    uint32_t depth, local_base;
+    uint32_t return_pc;
+    const struct code_call *call;
+};
+
+enum split_state { SPLIT_READY, SPLIT_ASLEEP, SPLIT_AT_BARRIER, SPLIT_AT_SYNC };
+
+/* Lanes of a warp that run together. */
+struct split {
+    uint32_t mask, pc;
+    struct frame *frame;
+    enum split_state state;
+    uint32_t wait;    /* AT_BARRIER: its number; AT_SYNC: the lanes awaited */
+    uint64_t wake_ns; /* ASLEEP */
+    uint64_t ran;     /* stamp of its last turn */
+};
+
+struct warp {
+    uint8_t *base[2]; /* of slots: registers, constants */
+    struct block *block;
+    struct frame *frame;
+    uint32_t pc, mask;
+    uint32_t index, live;
+    uint32_t present; /* lanes that exist: the last warp of a block may be short */
+    struct split splits[LANES];
+    uint32_t split_count, current;
+    bool polls;     /* what ran last may be waiting for another lane */
+    uint64_t turns; /* stamp */
+    uint8_t *local; /* lane after lane */
+    uint32_t local_stride;
+    uint32_t register_bytes; /* of all frames */
+    struct memory_range ranges[4];
+    uint64_t generation;
+    uint32_t next_range;
+    uint32_t tid[3][LANES];
+    exec_blend *blend;
+};
+
+struct barrier {
+    uint32_t arrived, expected; /* threads; expected 0: all that live */
+    uint32_t count, ones;       /* of bar.red: threads seen, and those whose predicate held */
+};
+
+struct block {
+    const struct block_launch *launch;
+    const struct module *module;
+    uint32_t index[3], sm;
+    uint32_t threads, live_threads, warp_count;
+    struct warp *warps;
+    uint8_t *shared; /* NULL until block_shared_ready() */
+    uint32_t shared_bytes;
+    struct barrier barriers[16];
+    struct fault fault;
+    uint64_t clock_ps, instructions, lane_instructions, cycles;
+    uint32_t rate;
+    uint32_t next_warp;
+    enum block_state state;
+};
+
+static inline void *slot_at(const struct warp *w, uint32_t slot)
+{
+    return w->base[slot >> 31] + (slot & ~SLOT_CONSTANT);
+}
+
+/*
+ * Shared memory comes when it is first touched: many kernels reserve it to have a multiprocessor to
+ * themselves, and clearing 200 KiB costs more than all that such a block does. False: no host
+ * memory.
+ */
+bool block_shared_ready(struct block *block);
+
+/* exec_fault.c: fills in block->fault. lane: which thread is to blame. Returns EXEC_FAULT. */
+enum exec_result exec_fault(struct warp *warp, const struct op *op, enum fault_kind kind,
+                            uint32_t lane, uint64_t address, uint32_t size, const char *text);
+
+void warp_init(struct warp *warp, struct block *block, uint32_t index, uint32_t present);
+bool warp_start(struct warp *warp, const struct code *code);
+void warp_destroy(struct warp *warp);
+/* Runs until done, blocked, faulted, or steps are used up; counts steps down. */
+enum exec_result warp_run(struct warp *warp, uint64_t *steps);
+bool warp_can_run(const struct warp *warp);
+/* A frame for a call by the lanes of mask; NULL when memory is short or the stack is used up. */
+struct frame *warp_push_frame(struct warp *warp, const struct code *code, struct frame *caller,
+                              uint32_t mask);
+void warp_free_frame(struct warp *warp, struct frame *frame);
+void warp_remove_split(struct warp *warp, uint32_t index);
+/* These lanes of the current split reached the end of their thread. */
+void warp_exit_lanes(struct warp *warp, uint32_t mask);
+
+/* Barriers of the block: lets waiting splits go where a barrier is complete. */
+void block_check_barriers(struct block *block);
+static inline uint64_t block_clock_ns(const struct block *block)
+{
+    return block->clock_ps / 1000;
+}
+
+/* The code of a declared function, or of the one at such an address. NULL without a body. */
+const struct code *code_of(const struct module *module, const struct ptx_function *function);
+const struct code *code_at(const struct module *module, uint64_t function_address);
+uint64_t code_address(const struct ptx_function *function);
+
+/* Actions, by file. */
+exec_action exec_exit, exec_ret, exec_call, exec_trap, exec_nop, exec_brx, exec_assert, exec_print;
+exec_action exec_barrier, exec_barrier_arrive, exec_warp_sync, exec_sleep;
+exec_action exec_shuffle, exec_vote, exec_match, exec_redux, exec_elect, exec_poll;
+exec_action exec_load, exec_store, exec_atomic, exec_copy_async;
+exec_value exec_active_mask, exec_special32, exec_special64, exec_param;
+exec_value exec_local_address, exec_space_test, exec_insert32, exec_insert64;
+
+/* exec_load and exec_store: op->aux is space | bytes << 8 | elements << 16 | how << 24, where how
+ * is the width of the registers, and whether narrower values are extended by their sign. */
+enum { ACCESS_SIGNED = 0x80 };
+
+enum atomic_op {
+    ATOMIC_ADD,
+    ATOMIC_MIN,
+    ATOMIC_MAX,
+    ATOMIC_AND,
+    ATOMIC_OR,
+    ATOMIC_XOR,
+    ATOMIC_EXCH,
+    ATOMIC_CAS,
+    ATOMIC_INC,
+    ATOMIC_DEC,
+};
+
+/* exec_values.c: one table per instruction set. */
+#define V1(name, D, A, x)       VALUE_##name,
+#define V2(name, D, A, B, x)    VALUE_##name,
+#define V3(name, D, A, B, C, x) VALUE_##name,
+#define P1(name, A, x)          VALUE_##name,
+#define P2(name, A, B, x)       VALUE_##name,
+#define P3(name, A, B, x)       VALUE_##name,
+#define Q2(name, x)             VALUE_##name,
+#define S2(name, D, A, B, x)    VALUE_##name,
+enum value_id {
+    VALUE_NONE,
+#include "server/softgpu/exec/exec_values.inc"
+    VALUE_COUNT
+};
+#undef V1
+#undef V2
+#undef V3
+#undef P1
+#undef P2
+#undef P3
+#undef Q2
+#undef S2
+extern exec_value *const exec_values_v1[VALUE_COUNT], /* of any processor of this machine */
+    *const exec_values_v3[VALUE_COUNT], *const exec_values_v4[VALUE_COUNT]; /* x86-64 alone */
+exec_blend exec_blend_v1, exec_blend_v3, exec_blend_v4;
+
+/* The best that this processor runs; exec_table_MACHINE.c chooses. */
+exec_value *exec_value_of(enum value_id id);
+exec_blend *exec_blend_of(void);
+
+/* exec_round.c: what needs a rounding mode; op->aux is an FE_* mode. */
+exec_value round_add_f32, round_sub_f32, round_mul_f32, round_div_f32, round_fma_f32;
+exec_value round_sqrt_f32, round_rcp_f32;
+exec_value round_add_f64, round_sub_f64, round_mul_f64, round_div_f64, round_fma_f64;
+exec_value round_sqrt_f64, round_rcp_f64;
+exec_value round_f64_f32, round_s32_f32, round_u32_f32, round_s64_f32, round_u64_f32;
+exec_value round_s64_f64, round_u64_f64, round_f64_f16, round_f64_bf16;
+
+#endif

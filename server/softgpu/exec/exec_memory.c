@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Loads and stores. No address is followed before it was checked: against a live
+ * range of memory_find() (the last few are kept per warp while the generation
+ * stands), or against the bounds of the space.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/softgpu/exec/exec.h"
+#include "common/util.h"
+#include "server/softgpu/exec/exec_access.h"
+#include "server/softgpu/exec/module_private.h"
+
+static bool in_range(const struct memory_range *r, uint64_t address, uint32_t bytes, uint32_t need)
+{
+    return (r->access & need) == need && address >= r->start && address < r->end &&
+           r->end - address >= bytes;
+}
+
+/* A range that holds [address, address + bytes) with that access, or NULL. */
+static const struct memory_range *find_range(struct warp *w, uint64_t address, uint32_t bytes,
+                                             uint32_t need)
+{
+    uint64_t generation = memory_generation();
+    if (generation != w->generation) {
+        memset(w->ranges, 0, sizeof(w->ranges));
+        w->generation = generation;
+    }
+    for (int i = 0; i < 4; i++) {
+        if (in_range(&w->ranges[i], address, bytes, need))
+            return &w->ranges[i];
+    }
+    struct memory_range found;
+    if (!memory_find(address, &found) || !in_range(&found, address, bytes, need))
+        return NULL;
+    struct memory_range *slot = &w->ranges[w->next_range++ & 3];
+    *slot = found;
+    return slot;
+}
+
+static bool in_const(const struct warp *w, uint64_t address, uint32_t bytes)
+{
+    const struct module *m = w->block->module;
+    return bytes <= m->const_bytes && address - m->const_base <= m->const_bytes - bytes;
+}
+
+/* Bounds of the spaces that are not host memory; `offset` is the address within. */
+static uint8_t *space_pointer(const struct warp *w, uint32_t space, uint32_t lane, uint64_t offset,
+                              uint32_t bytes, enum fault_kind *why)
+{
+    struct block *b = w->block;
+    uint64_t size;
+    uint8_t *base;
+    if (space == PTX_SPACE_SHARED) {
+        if (!block_shared_ready(b)) {
+            *why = FAULT_NONE; /* no fault of the kernel's: the engine ends the device for it */
+            return NULL;
+        }
+        size = b->shared_bytes;
+        base = b->shared;
+    } else if (space == PTX_SPACE_LOCAL) {
+        size = w->local_stride;
+        base = w->local + (size_t)lane * w->local_stride;
+    } else {
+        struct function_info info;
+        function_info(b->launch->function, &info);
+        size = info.param_bytes;
+        base = (uint8_t *)(uintptr_t)b->launch->params; /* only ever read: see access_pointer */
+    }
+    return bytes <= size && offset <= size - bytes ? base + offset : NULL;
+}
+
+uint8_t *access_pointer(struct warp *w, const struct access_request *q, uint32_t lane,
+                        uint64_t address, enum fault_kind *why)
+{
+    uint32_t space = q->space;
+    *why = FAULT_MISALIGNED_ADDRESS;
+    if (address & (q->align - 1))
+        return NULL;
+    *why = FAULT_ILLEGAL_ADDRESS;
+    if (space == PTX_SPACE_NONE || space == PTX_SPACE_PARAM) {
+        uint64_t window = address & WINDOW_MASK;
+        uint32_t named = window == WINDOW_SHARED  ? PTX_SPACE_SHARED
+                         : window == WINDOW_LOCAL ? PTX_SPACE_LOCAL
+                         : window == WINDOW_PARAM ? PTX_SPACE_PARAM
+                                                  : PTX_SPACE_GLOBAL;
+        if (named == PTX_SPACE_PARAM && (q->need & MEMORY_WRITE))
+            return NULL;
+        if (named != PTX_SPACE_GLOBAL)
+            return space_pointer(w, named, lane, address & ~WINDOW_MASK, q->bytes, why);
+        if (space == PTX_SPACE_PARAM)
+            return NULL;
+    } else if (space == PTX_SPACE_SHARED || space == PTX_SPACE_LOCAL) {
+        return space_pointer(w, space, lane, address, q->bytes, why);
+    }
+    uint64_t window = address & WINDOW_MASK;
+    if (window == WINDOW_SHARED || window == WINDOW_LOCAL || window == WINDOW_PARAM) {
+        *why = FAULT_INVALID_ADDRESS_SPACE;
+        return NULL;
+    }
+    bool constant = in_const(w, address, q->bytes);
+    if ((space == PTX_SPACE_CONST && !constant) || (constant && (q->need & MEMORY_WRITE)))
+        return NULL;
+    if (!find_range(w, address, q->bytes, q->need))
+        return NULL;
+    return (uint8_t *)(uintptr_t)address;
+}
+
+/* All lanes in one live range of global memory: the case that matters. */
+static bool all_global(struct warp *w, const struct access_request *q, const uint64_t *at,
+                       uint32_t first)
+{
+    if (q->space != PTX_SPACE_NONE && q->space != PTX_SPACE_GLOBAL)
+        return false;
+    const struct memory_range *r = find_range(w, at[first], q->bytes, q->need);
+    if (!r || r->end - r->start < q->bytes)
+        return false;
+    uint64_t start = r->start, span = r->end - r->start - q->bytes, align = q->align - 1, bad = 0;
+    for (int i = 0; i < LANES; i++)
+        bad |= (uint64_t)(at[i] - start > span) | (at[i] & align);
+    if (bad)
+        return false;
+    const struct module *m = w->block->module;
+    if ((q->need & MEMORY_WRITE) && m->const_bytes) {
+        for (int i = 0; i < LANES; i++)
+            bad |= at[i] + q->bytes - 1 - m->const_base < m->const_bytes + q->bytes - 1;
+    }
+    return !bad;
+}
+
+static bool all_shared(const struct warp *w, const struct access_request *q, const uint64_t *at)
+{
+    struct block *b = w->block;
+    if (q->space != PTX_SPACE_SHARED || b->shared_bytes < q->bytes || !block_shared_ready(b))
+        return false;
+    uint64_t span = b->shared_bytes - q->bytes, align = q->align - 1, bad = 0;
+    for (int i = 0; i < LANES; i++)
+        bad |= (uint64_t)(at[i] > span) | (at[i] & align);
+    return !bad;
+}
+
+/*
+ * Host pointers for all lanes of mask; the others get the first one's, so that
+ * loads need no mask. False: a fault was reported.
+ */
+static bool resolve(struct warp *w, const struct op *op, uint32_t mask,
+                    const struct access_request *q, uint8_t **host)
+{
+    const uint64_t *base = slot_at(w, op->a);
+    uint64_t at[LANES];
+    uint32_t first = (uint32_t)__builtin_ctz(mask);
+    uint64_t same = base[first] + op->imm;
+    if (mask == ALL_LANES) {
+        for (int i = 0; i < LANES; i++)
+            at[i] = base[i] + op->imm;
+    } else {
+        for (int i = 0; i < LANES; i++)
+            at[i] = mask >> i & 1 ? base[i] + op->imm : same;
+    }
+    if (all_global(w, q, at, first)) {
+        memcpy(host, at, sizeof(at));
+        return true;
+    }
+    if (all_shared(w, q, at)) {
+        for (int i = 0; i < LANES; i++)
+            host[i] = w->block->shared + at[i];
+        return true;
+    }
+    for (uint32_t m = mask; m; m &= m - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(m);
+        enum fault_kind why;
+        host[lane] = access_pointer(w, q, lane, at[lane], &why);
+        if (!host[lane]) {
+            exec_fault(w, op, why, lane, at[lane], q->bytes,
+                       q->need & MEMORY_WRITE ? "write" : "read");
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < LANES; i++)
+        host[i] = mask >> i & 1 ? host[i] : host[first];
+    return true;
+}
+
+static bool contiguous(uint8_t *const *host, uint32_t bytes)
+{
+    uint64_t bad = 0, start = (uint64_t)(uintptr_t)host[0];
+    for (uint32_t i = 0; i < LANES; i++)
+        bad |= (uint64_t)(uintptr_t)host[i] - start - (uint64_t)i * bytes;
+    return !bad;
+}
+
+/* ---- loads ---- */
+
+/* Relaxed atomics: plain moves to the machine, and no tearing where a kernel's threads race. */
+#define GATHER(T, R)                                                                               \
+    for (uint32_t i = 0; i < LANES; i++)                                                           \
+        ((R *)out)[i] = (R)__atomic_load_n((const T *)(host[i] + at), __ATOMIC_RELAXED);           \
+    break
+
+static void gather(uint8_t *const *host, uint32_t at, uint32_t bytes, uint32_t extend, void *out)
+{
+    bool s = extend & ACCESS_SIGNED;
+    uint32_t width = extend & 0x7f;
+    switch (bytes * 100 + width * 10 + s) {
+    case 120:
+        GATHER(uint8_t, uint16_t);
+    case 121:
+        GATHER(int8_t, int16_t);
+    case 140:
+        GATHER(uint8_t, uint32_t);
+    case 141:
+        GATHER(int8_t, int32_t);
+    case 180:
+        GATHER(uint8_t, uint64_t);
+    case 181:
+        GATHER(int8_t, int64_t);
+    case 220:
+    case 221:
+        GATHER(uint16_t, uint16_t);
+    case 240:
+        GATHER(uint16_t, uint32_t);
+    case 241:
+        GATHER(int16_t, int32_t);
+    case 280:
+        GATHER(uint16_t, uint64_t);
+    case 281:
+        GATHER(int16_t, int64_t);
+    case 440:
+    case 441:
+        GATHER(uint32_t, uint32_t);
+    case 480:
+        GATHER(uint32_t, uint64_t);
+    case 481:
+        GATHER(int32_t, int64_t);
+    default:
+        GATHER(uint64_t, uint64_t);
+    }
+}
+
+static void put_row(void *row, const void *values, uint32_t width, uint32_t mask)
+{
+    if (mask == ALL_LANES) {
+        memcpy(row, values, (size_t)width * LANES);
+        return;
+    }
+    for (uint32_t m = mask; m; m &= m - 1) {
+        size_t lane = (size_t)__builtin_ctz(m);
+        if (width == 4)
+            ((uint32_t *)row)[lane] = ((const uint32_t *)values)[lane];
+        else if (width == 8)
+            ((uint64_t *)row)[lane] = ((const uint64_t *)values)[lane];
+        else
+            ((uint16_t *)row)[lane] = ((const uint16_t *)values)[lane];
+    }
+}
+
+enum exec_result exec_load(struct warp *w, const struct op *op, uint32_t mask)
+{
+    uint32_t bytes = op->aux >> 8 & 0xff, count = op->aux >> 16 & 0xff, extend = op->aux >> 24;
+    struct access_request q = {.space = op->aux & 0xff,
+                               .bytes = bytes * count,
+                               .align = bytes * count,
+                               .need = MEMORY_READ};
+    const uint32_t slots[4] = {op->dst, op->b, op->c, op->d};
+    uint8_t *host[LANES];
+    _Alignas(64) uint8_t values[4][LANES * 8];
+    uint32_t width = extend & 0x7f;
+    w->polls |= op->e;
+    if (!resolve(w, op, mask, &q, host))
+        return EXEC_FAULT;
+    if (count == 1 && bytes == width && mask == ALL_LANES && contiguous(host, bytes)) {
+        memcpy(slot_at(w, op->dst), host[0], (size_t)bytes * LANES);
+        return EXEC_NEXT;
+    }
+    for (uint32_t k = 0; k < count; k++)
+        gather(host, k * bytes, bytes, extend, values[k]);
+    /* After all were read: a result may be the row of addresses. */
+    for (uint32_t k = 0; k < count; k++)
+        put_row(slot_at(w, slots[k]), values[k], width, mask);
+    return EXEC_NEXT;
+}
+
+/* ---- stores ---- */
+
+#define SCATTER(T, R)                                                                              \
+    for (uint32_t m = mask; m; m &= m - 1) {                                                       \
+        size_t lane = (size_t)__builtin_ctz(m);                                                    \
+        __atomic_store_n((T *)(host[lane] + at), (T)((const R *)row)[lane], __ATOMIC_RELAXED);     \
+    }                                                                                              \
+    break
+
+static void scatter(uint8_t *const *host, uint32_t at, uint32_t bytes, const void *row,
+                    uint32_t mask)
+{
+    switch (bytes) {
+    case 1:
+        SCATTER(uint8_t, uint16_t);
+    case 2:
+        SCATTER(uint16_t, uint16_t);
+    case 4:
+        SCATTER(uint32_t, uint32_t);
+    default:
+        SCATTER(uint64_t, uint64_t);
+    }
+}
+
+enum exec_result exec_store(struct warp *w, const struct op *op, uint32_t mask)
+{
+    uint32_t bytes = op->aux >> 8 & 0xff, count = op->aux >> 16 & 0xff;
+    struct access_request q = {.space = op->aux & 0xff,
+                               .bytes = bytes * count,
+                               .align = bytes * count,
+                               .need = MEMORY_WRITE};
+    const uint32_t slots[4] = {op->b, op->c, op->d, op->e};
+    uint8_t *host[LANES];
+    if (!resolve(w, op, mask, &q, host))
+        return EXEC_FAULT;
+    if (count == 1 && bytes >= 2 && mask == ALL_LANES && contiguous(host, bytes)) {
+        memcpy(host[0], slot_at(w, op->b), (size_t)bytes * LANES);
+        return EXEC_NEXT;
+    }
+    for (uint32_t k = 0; k < count; k++)
+        scatter(host, k * bytes, bytes, slot_at(w, slots[k]), mask);
+    return EXEC_NEXT;
+}
+
+enum exec_result exec_copy_async(struct warp *w, const struct op *op, uint32_t mask)
+{
+    const uint64_t *to = slot_at(w, op->a), *from = slot_at(w, op->b);
+    const uint32_t *have = slot_at(w, op->c);
+    for (uint32_t m = mask; m; m &= m - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(m), size = op->aux;
+        uint32_t n = min(have[lane], size);
+        enum fault_kind why;
+        struct access_request source = {PTX_SPACE_GLOBAL, n ? n : 1, 1, MEMORY_READ};
+        struct access_request target = {PTX_SPACE_SHARED, size, size, MEMORY_WRITE};
+        uint8_t bytes[16] = {0};
+        uint64_t address = from[lane] + op->imm;
+        const uint8_t *s = n ? access_pointer(w, &source, lane, address, &why) : bytes;
+        if (!s || address & (size - 1))
+            return exec_fault(w, op, s ? FAULT_MISALIGNED_ADDRESS : why, lane, address, size,
+                              "read");
+        if (n)
+            memcpy(bytes, s, n);
+        uint8_t *t = access_pointer(w, &target, lane, to[lane], &why);
+        if (!t)
+            return exec_fault(w, op, why, lane, to[lane], size, "write");
+        memcpy(t, bytes, size);
+    }
+    return EXEC_NEXT;
+}
+
+/* ---- what device code asks of its host ---- */
+
+static uint64_t read_param(const struct warp *w, const struct code_param *p, uint32_t lane)
+{
+    uint64_t value = 0;
+    uint32_t bytes = p->bytes < 8 ? p->bytes : 8;
+    const uint8_t *base = p->slot & SLOT_CONSTANT ? w->base[1] : w->base[0];
+    if (p->space == PTX_SPACE_REG)
+        memcpy(&value, base + (p->slot & ~SLOT_CONSTANT) + lane * p->width, bytes);
+    else
+        memcpy(&value, w->local + (size_t)lane * w->local_stride + w->frame->local_base + p->offset,
+               bytes);
+    return value;
+}
+
+static bool read_bytes(struct warp *w, uint32_t lane, uint64_t address, void *out, uint32_t bytes)
+{
+    struct access_request q = {PTX_SPACE_NONE, bytes, 1, MEMORY_READ};
+    enum fault_kind why;
+    const uint8_t *p = access_pointer(w, &q, lane, address, &why);
+    if (p)
+        memcpy(out, p, bytes);
+    return p != NULL;
+}
+
+/* A string in the kernel's memory, cut at what is readable. */
+static void read_string(struct warp *w, uint32_t lane, uint64_t address, char *out, size_t size)
+{
+    size_t n = 0;
+    while (n + 1 < size && read_bytes(w, lane, address + n, &out[n], 1) && out[n])
+        n++;
+    out[n] = '\0';
+}
+
+enum exec_result exec_assert(struct warp *w, const struct op *op, uint32_t mask)
+{
+    const struct code_call *call = &w->frame->code->calls[op->aux];
+    uint32_t lane = (uint32_t)__builtin_ctz(mask);
+    char message[96] = "", file[64] = "", text[224];
+    uint32_t line = 0;
+    if (call->arg_count >= 3) {
+        read_string(w, lane, read_param(w, &call->args[0], lane), message, sizeof(message));
+        read_string(w, lane, read_param(w, &call->args[1], lane), file, sizeof(file));
+        line = (uint32_t)read_param(w, &call->args[2], lane);
+    }
+    snprintf(text, sizeof(text), "%s:%u: assertion `%s' failed", file, line, message);
+    return exec_fault(w, op, FAULT_ASSERT, lane, 0, 0, text);
+}
+
+/* One conversion of a format: its argument is 4 or 8 bytes at *offset of the buffer. */
+static int print_one(struct warp *w, uint32_t lane, const char *spec, uint64_t args,
+                     uint64_t *offset, char *out, size_t size)
+{
+    char kind = spec[strlen(spec) - 1], text[1024];
+    bool wide = strchr(spec, 'l') || strchr(spec, 'z') || strchr(spec, 'j') || strchr(spec, 't') ||
+                strchr("fFeEgGaAsp", kind);
+    uint64_t value = 0;
+    uint32_t bytes = wide ? 8 : 4;
+    *offset = (*offset + bytes - 1) & ~(uint64_t)(bytes - 1);
+    if (!read_bytes(w, lane, args + *offset, &value, bytes))
+        return -1;
+    *offset += bytes;
+    double real;
+    memcpy(&real, &value, sizeof(real));
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    if (strchr("fFeEgGaA", kind))
+        return snprintf(out, size, spec, real);
+    if (kind == 's') {
+        read_string(w, lane, value, text, sizeof(text));
+        return snprintf(out, size, spec, text);
+    }
+    if (kind == 'p')
+        return snprintf(out, size, spec, (void *)(uintptr_t)value);
+    if (wide)
+        return snprintf(out, size, spec, value);
+    return snprintf(out, size, spec, (uint32_t)value);
+#pragma GCC diagnostic pop
+}
+
+/*
+ * Only what is known goes to snprintf(): flags, digits, a length and one of the
+ * listed conversions, so that a hostile format (%n, *) can do nothing.
+ */
+static size_t take_spec(const char *format, char *spec, size_t size)
+{
+    size_t n = 1;
+    n += strspn(format + n, "-+ #0");
+    size_t digits = strspn(format + n, "0123456789.");
+    n += digits;
+    size_t length = strspn(format + n, "lhzjt");
+    n += length;
+    if (digits > 8 || length > 2 || !format[n] || !strchr("diouxXcfFeEgGaAsp", format[n]) ||
+        n + 2 > size || (length && strchr("sp", format[n])))
+        return 0;
+    memcpy(spec, format, n + 1);
+    spec[n + 1] = '\0';
+    return n + 1;
+}
+
+static void format_text(struct warp *w, uint32_t lane, const char *format, uint64_t args, char *out,
+                        size_t size)
+{
+    uint64_t offset = 0;
+    size_t used = 0;
+    while (*format && used + 1 < size) {
+        char spec[32];
+        size_t n = *format == '%' && format[1] != '%' ? take_spec(format, spec, sizeof(spec)) : 0;
+        if (n) {
+            int wrote = print_one(w, lane, spec, args, &offset, out + used, size - used);
+            if (wrote < 0)
+                break;
+            used += (size_t)wrote < size - used ? (size_t)wrote : size - used - 1;
+            format += n;
+        } else {
+            format += *format == '%' && format[1] == '%';
+            out[used++] = *format++;
+        }
+    }
+    out[used] = '\0';
+}
+
+enum exec_result exec_print(struct warp *w, const struct op *op, uint32_t mask)
+{
+    const struct code_call *call = &w->frame->code->calls[op->aux];
+    for (uint32_t m = mask; m && call->arg_count >= 2; m &= m - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(m);
+        char format[1024], text[4096];
+        read_string(w, lane, read_param(w, &call->args[0], lane), format, sizeof(format));
+        format_text(w, lane, format, read_param(w, &call->args[1], lane), text, sizeof(text));
+        fputs(text, stderr);
+        for (uint32_t r = 0; r < call->result_count; r++) {
+            /* vprintf's result: the number of arguments on success; programs test only < 0 */
+            const struct code_param *p = &call->results[r];
+            uint32_t one = 1;
+            uint8_t *at = p->space == PTX_SPACE_REG ? w->base[0] + p->slot + lane * p->width
+                                                    : w->local + (size_t)lane * w->local_stride +
+                                                          w->frame->local_base + p->offset;
+            memcpy(at, &one, p->bytes < 4 ? p->bytes : 4);
+        }
+    }
+    return EXEC_NEXT;
+}

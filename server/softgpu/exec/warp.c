@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Divergence. The lanes of a warp are in one or more splits, each with a program
+ * counter of its own. The split that is furthest behind (deepest call, then lowest
+ * pc) runs until it reaches another one and is merged with it; since code is laid
+ * out so that what follows a branch's join stands behind both its sides, splits
+ * meet at the join. Convergence is only an optimisation: a split that polls
+ * memory (a spin lock) does not keep the ones ahead of it from their turns.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+#include "common/util.h"
+
+#include "server/softgpu/exec/exec.h"
+
+/* Steps that a split may run before others of its warp get a turn: where it polls, and where
+ * nothing suggests that it waits for them. */
+enum { TURN_POLLING = 512, TURN_WORKING = 1 << 20, TURN_AHEAD = 256 };
+enum { MAX_DEPTH = 4096, MAX_REGISTER_BYTES = 16 << 20, MAX_LOCAL_BYTES = 512 << 10 };
+
+void warp_init(struct warp *w, struct block *block, uint32_t index, uint32_t present)
+{
+    memset(w, 0, sizeof(*w));
+    w->block = block;
+    w->index = index;
+    w->present = w->live = present;
+    w->blend = exec_blend_of();
+    const uint32_t *size = block->launch->threads;
+    for (uint32_t lane = 0; lane < LANES; lane++) {
+        uint32_t linear = index * LANES + lane;
+        w->tid[0][lane] = linear % size[0];
+        w->tid[1][lane] = linear / size[0] % size[1];
+        w->tid[2][lane] = linear / size[0] / size[1];
+    }
+}
+
+void warp_free_frame(struct warp *w, struct frame *f)
+{
+    w->register_bytes -= f->code->frame_bytes;
+    free(f->regs);
+    free(f);
+}
+
+struct frame *warp_push_frame(struct warp *w, const struct code *code, struct frame *caller,
+                              uint32_t mask)
+{
+    uint32_t base = caller ? (caller->local_base + caller->code->local_bytes + 15) & ~15u : 0;
+    uint32_t depth = caller ? caller->depth + 1 : 0;
+    uint64_t need = (uint64_t)base + code->local_bytes;
+    if (depth > MAX_DEPTH || need > MAX_LOCAL_BYTES ||
+        w->register_bytes + (uint64_t)code->frame_bytes > MAX_REGISTER_BYTES)
+        return NULL;
+    if (need > w->local_stride) {
+        uint32_t stride = (uint32_t)array_room(w->local_stride, (need + 63) & ~UINT64_C(63));
+        uint8_t *grown = calloc(LANES, stride);
+        if (!grown)
+            return NULL;
+        for (uint32_t lane = 0; w->local && lane < LANES; lane++)
+            memcpy(grown + (size_t)lane * stride, w->local + (size_t)lane * w->local_stride,
+                   w->local_stride);
+        free(w->local);
+        w->local = grown;
+        w->local_stride = stride;
+    }
+    struct frame *f = calloc(1, sizeof(*f));
+    uint8_t *regs = f ? aligned_alloc(64, code->frame_bytes) : NULL;
+    if (!regs) {
+        free(f);
+        return NULL;
+    }
+    memset(regs, 0, code->frame_bytes);
+    w->register_bytes += code->frame_bytes;
+    *f = (struct frame){.caller = caller,
+                        .code = code,
+                        .regs = regs,
+                        .live = mask,
+                        .depth = depth,
+                        .local_base = base};
+    return f;
+}
+
+static void enter_frame(struct warp *w, struct frame *f)
+{
+    w->frame = f;
+    w->base[0] = f->regs;
+    w->base[1] = f->code->constants;
+}
+
+bool warp_start(struct warp *w, const struct code *code)
+{
+    struct frame *f = warp_push_frame(w, code, NULL, w->present);
+    if (!f)
+        return false;
+    w->splits[0] = (struct split){.mask = w->present, .frame = f};
+    w->split_count = 1;
+    return true;
+}
+
+void warp_destroy(struct warp *w)
+{
+    /* Frames form a tree towards the callers: free each when no split holds it. */
+    for (uint32_t i = 0; i < w->split_count; i++) {
+        struct frame *f = w->splits[i].frame;
+        uint32_t mask = w->splits[i].mask;
+        while (f) {
+            struct frame *caller = f->caller;
+            f->live &= ~mask;
+            if (!f->live)
+                warp_free_frame(w, f);
+            f = caller;
+        }
+    }
+    w->split_count = 0;
+    free(w->local);
+    w->local = NULL;
+}
+
+/* ---- splits ---- */
+
+void warp_remove_split(struct warp *w, uint32_t i)
+{
+    w->splits[i] = w->splits[--w->split_count];
+}
+
+/* Lanes that stand at the same place and are free to go are one split. */
+static void merge_splits(struct warp *w)
+{
+    for (uint32_t i = 0; i < w->split_count; i++) {
+        struct split *a = &w->splits[i];
+        for (uint32_t j = i + 1; j < w->split_count;) {
+            const struct split *b = &w->splits[j];
+            bool same = a->pc == b->pc && a->frame == b->frame && a->state == SPLIT_READY &&
+                        b->state == SPLIT_READY;
+            if (!same) {
+                j++;
+                continue;
+            }
+            a->mask |= b->mask;
+            a->ran = max(a->ran, b->ran);
+            warp_remove_split(w, j);
+        }
+    }
+}
+
+/*
+ * Splits that wait for lanes which now stand at the same instruction, or are gone,
+ * run it again together.
+ */
+static void meet_at_syncs(struct warp *w)
+{
+    for (uint32_t i = 0; i < w->split_count; i++) {
+        const struct split *s = &w->splits[i];
+        uint32_t here = 0;
+        if (s->state != SPLIT_AT_SYNC)
+            continue;
+        for (uint32_t k = 0; k < w->split_count; k++) {
+            const struct split *o = &w->splits[k];
+            if (o->state == SPLIT_AT_SYNC && o->pc == s->pc && o->frame == s->frame)
+                here |= o->mask;
+        }
+        if (s->wait & w->live & ~here)
+            continue;
+        uint32_t pc = s->pc;
+        const struct frame *frame = s->frame;
+        for (uint32_t k = 0; k < w->split_count; k++) {
+            struct split *o = &w->splits[k];
+            if (o->state == SPLIT_AT_SYNC && o->pc == pc && o->frame == frame)
+                o->state = SPLIT_READY;
+        }
+    }
+}
+
+static bool behind(const struct split *a, const struct split *b)
+{
+    if (a->frame->depth != b->frame->depth)
+        return a->frame->depth > b->frame->depth;
+    return a->pc < b->pc;
+}
+
+/* The furthest behind of those that can run, or with `oldest` the longest without a turn. */
+static int choose_split(struct warp *w, bool oldest)
+{
+    int best = -1;
+    for (uint32_t i = 0; i < w->split_count; i++) {
+        const struct split *s = &w->splits[i];
+        if (s->state != SPLIT_READY)
+            continue;
+        if (best < 0 || (oldest ? s->ran < w->splits[best].ran : behind(s, &w->splits[best])))
+            best = (int)i;
+    }
+    return best;
+}
+
+/* The pc at which the current split meets another one. */
+static uint32_t meeting_pc(const struct warp *w)
+{
+    uint32_t limit = UINT32_MAX;
+    for (uint32_t i = 0; i < w->split_count; i++) {
+        const struct split *s = &w->splits[i];
+        if (i != w->current && s->state == SPLIT_READY && s->frame == w->frame && s->pc < limit)
+            limit = s->pc;
+    }
+    return limit;
+}
+
+static void wake_sleepers(struct warp *w)
+{
+    uint64_t now = 0;
+    for (uint32_t i = 0; i < w->split_count; i++) {
+        struct split *s = &w->splits[i];
+        if (s->state != SPLIT_ASLEEP)
+            continue;
+        if (!now)
+            now = block_clock_ns(w->block) + 1;
+        if (s->wake_ns < now)
+            s->state = SPLIT_READY;
+    }
+}
+
+bool warp_can_run(const struct warp *w)
+{
+    for (uint32_t i = 0; i < w->split_count; i++) {
+        if (w->splits[i].state == SPLIT_READY)
+            return true;
+    }
+    return false;
+}
+
+void warp_exit_lanes(struct warp *w, uint32_t mask)
+{
+    for (struct frame *f = w->frame, *caller; f; f = caller) {
+        caller = f->caller;
+        f->live &= ~mask;
+        if (!f->live)
+            warp_free_frame(w, f);
+    }
+    w->live &= ~mask;
+    w->block->live_threads -= (uint32_t)__builtin_popcount(mask);
+    w->mask &= ~mask;
+}
+
+/* ---- the loop ---- */
+
+static inline uint32_t guard_mask(const struct warp *w, const struct op *op, uint32_t mask)
+{
+    if (op->guard == SLOT_NONE)
+        return mask;
+    uint32_t p = *(const uint32_t *)slot_at(w, op->guard);
+    return mask & (op->negated ? ~p : p);
+}
+
+/* Some lanes of the current split go to target, the others on. */
+static void diverge(struct warp *w, uint32_t taken, uint32_t target, uint32_t pc)
+{
+    struct split *s = &w->splits[w->current];
+    s->mask = w->mask & ~taken;
+    s->pc = pc + 1;
+    w->splits[w->split_count++] =
+        (struct split){.mask = taken, .pc = target, .frame = w->frame, .ran = s->ran};
+}
+
+/* The clocks go on by what was executed since they were last set. */
+static void settle(struct block *b, uint64_t *steps, uint64_t left)
+{
+    b->cycles += *steps - left;
+    b->clock_ps += (*steps - left) * b->rate;
+    *steps = left;
+}
+
+/*
+ * Runs the current split until it meets another (EXEC_MOVED), blocks, faults, or
+ * has used its steps (EXEC_NEXT).
+ */
+static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *steps)
+{
+    _Alignas(64) uint8_t result[LANES * 8];
+    const struct op *ops = w->frame->code->ops;
+    struct block *b = w->block;
+    uint64_t left = *steps, lanes = 0;
+    uint32_t pc = w->pc, mask = w->mask;
+    uint32_t width = (uint32_t)__builtin_popcount(mask);
+    enum exec_result r = EXEC_MOVED;
+
+    while (pc < limit) {
+        const struct op *op = &ops[pc];
+        uint32_t active = guard_mask(w, op, mask);
+        if (!op->part) {
+            if (left == 0) {
+                r = EXEC_NEXT;
+                break;
+            }
+            left--;
+            lanes += active == mask ? width : (uint32_t)__builtin_popcount(active);
+        }
+        if (op->kind == OP_VALUE) {
+            if (active == ALL_LANES) {
+                op->value(w, op, slot_at(w, op->dst));
+            } else if (active) {
+                op->value(w, op, result);
+                w->blend(slot_at(w, op->dst), result, op->width, active);
+            }
+            pc++;
+        } else if (op->kind == OP_BRANCH) {
+            if (active == mask) {
+                pc = (uint32_t)op->target;
+            } else if (active) {
+                diverge(w, active, (uint32_t)op->target, pc);
+                b->lane_instructions += lanes;
+                settle(b, steps, left);
+                return EXEC_MOVED;
+            } else {
+                pc++;
+            }
+        } else if (active) {
+            w->pc = pc;
+            settle(b, steps, left); /* clocks read as of this instruction */
+            r = op->action(w, op, active);
+            if (r != EXEC_NEXT) {
+                b->lane_instructions += lanes;
+                return r;
+            }
+            r = EXEC_MOVED;
+            pc++;
+        } else {
+            pc++;
+        }
+    }
+    b->lane_instructions += lanes;
+    w->splits[w->current].pc = pc;
+    settle(b, steps, left);
+    return r;
+}
+
+static bool others_ready(const struct warp *w)
+{
+    for (uint32_t i = 0; i < w->split_count; i++) {
+        if (i != w->current && w->splits[i].state == SPLIT_READY)
+            return true;
+    }
+    return false;
+}
+
+/* One turn of one split. */
+static enum exec_result run_turn(struct warp *w, bool ahead, uint64_t *steps)
+{
+    struct split *s = &w->splits[w->current];
+    w->pc = s->pc;
+    w->mask = s->mask;
+    s->ran = ++w->turns;
+    enter_frame(w, s->frame);
+    bool others = w->split_count > 1 && others_ready(w);
+    uint64_t turn = ahead ? TURN_AHEAD : others ? TURN_POLLING : *steps;
+    turn = turn < *steps ? turn : *steps;
+    uint64_t before = turn;
+    uint32_t limit = others && !ahead ? meeting_pc(w) : UINT32_MAX;
+    enum exec_result r = run_split(w, limit, &turn);
+    *steps -= before - turn;
+    return r;
+}
+
+enum exec_result warp_run(struct warp *w, uint64_t *steps)
+{
+    uint64_t alone = 0; /* steps since a split other than the furthest behind had a turn */
+    bool ahead = false;
+    wake_sleepers(w);
+    while (w->live) {
+        meet_at_syncs(w);
+        if (w->split_count > 1)
+            merge_splits(w);
+        int next = choose_split(w, ahead);
+        if (next < 0)
+            return EXEC_BLOCKED;
+        if (*steps == 0)
+            return EXEC_NEXT;
+        w->current = (uint32_t)next;
+        uint64_t before = *steps;
+        enum exec_result r = run_turn(w, ahead, steps);
+        if (r == EXEC_FAULT)
+            return r;
+        alone = ahead || w->split_count < 2 ? 0 : alone + (before - *steps);
+        ahead = false;
+        if (alone >= (w->polls ? TURN_POLLING : TURN_WORKING)) {
+            ahead = true;
+            w->polls = false;
+            alone = 0;
+        }
+    }
+    return EXEC_MOVED;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * memory: device memory of the software GPU, and what of it a kernel may touch.
+ *
+ * A device address is the host address of the same bytes (memfd pages mapped at
+ * the reserved address), so that a checked access is a plain load or store.
+ * The device side owns this module; the instruction side only calls
+ * memory_find() and memory_generation().
+ */
+#ifndef GPUSHARE_SERVER_SOFTGPU_MEMORY_MEMORY_H
+#define GPUSHARE_SERVER_SOFTGPU_MEMORY_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cuda_driver.h"
+#include "server/softgpu/memory/ledger.h"
+#include "server/softgpu/softgpu_settings.h"
+
+enum { MEMORY_READ = 1, MEMORY_WRITE = 2 };
+
+struct memory_range {
+    uint64_t start, end; /* [start, end): one live allocation, or registered host memory */
+    uint32_t access;     /* MEMORY_READ | MEMORY_WRITE */
+};
+
+/*
+ * Finds the live range that holds address. False if none does: the access is a
+ * fault. Any thread. A result is valid while memory_generation() is unchanged.
+ */
+bool memory_find(uint64_t address, struct memory_range *range);
+
+/* Grows whenever any range appears, vanishes or changes its access. Any thread. */
+uint64_t memory_generation(void);
+
+/*
+ * ---- the device side's half ---------------------------------------------------
+ *
+ * A thread that will touch what memory_find() allowed does so between
+ * memory_enter() and memory_leave(), and keeps that time short (one turn of a
+ * block, one piece of a copy). Pages taken away stay mapped in truth until every
+ * thread that was inside has left, so a kernel that lost its memory meets a
+ * fault of the software GPU and never a signal.
+ */
+void memory_enter(void);
+void memory_leave(void);
+
+enum { MEMORY_GRANULARITY = 2 << 20 };
+
+/* Once, before any other call. Both are borrowed for ever. */
+void memory_start(const struct softgpu_settings *settings, struct ledger *ledger);
+
+/* Held by whoever changes a context; adds the configured delay. Not recursive. */
+void memory_change_begin(void);
+void memory_change_end(void);
+
+/* The driver's calls, arguments checked here. They take the lock above themselves. */
+cuda_result memory_reserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
+                           cuda_device_ptr hint);
+cuda_result memory_unreserve(cuda_device_ptr ptr, size_t size);
+cuda_result memory_create(cuda_mem_handle *handle, size_t size,
+                          const cuda_mem_allocation_prop *prop);
+cuda_result memory_release(cuda_mem_handle handle);
+cuda_result memory_map(cuda_device_ptr ptr, size_t size, size_t offset, cuda_mem_handle handle);
+cuda_result memory_unmap(cuda_device_ptr ptr, size_t size);
+cuda_result memory_set_access(cuda_device_ptr ptr, size_t size, const cuda_mem_access_desc *desc,
+                              size_t count);
+cuda_result memory_export(int *fd, cuda_mem_handle handle);
+cuda_result memory_import(cuda_mem_handle *handle, int fd);
+cuda_result memory_host_register(void *ptr, size_t size, unsigned flags);
+cuda_result memory_host_unregister(void *ptr);
+cuda_result memory_host_alloc(void **ptr, size_t size);
+cuda_result memory_host_free(void *ptr);
+cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size);
+cuda_result memory_free(cuda_device_ptr ptr);
+void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
+
+/* What lies at an address. */
+struct memory_place {
+    uint64_t start, end;
+    bool host;       /* registered or allocated host memory */
+    unsigned device; /* of device memory */
+    uint32_t access; /* MEMORY_READ | MEMORY_WRITE */
+};
+bool memory_locate(uint64_t address, struct memory_place *place);
+
+/* Whether all of [address, address + size) may be accessed so. */
+bool memory_accessible(uint64_t address, uint64_t size, uint32_t access);
+
+/*
+ * Copy and fill, piece by piece, each piece checked anew. A checked side must lie
+ * in live ranges; an unchecked one is the caller's ordinary host memory. False,
+ * with the address in *fault, when a check failed half way. Not inside
+ * memory_enter().
+ */
+struct memory_side {
+    uint64_t address;
+    bool checked;
+};
+bool memory_copy(struct memory_side to, struct memory_side from, uint64_t size, uint64_t *fault);
+bool memory_fill(uint64_t address, uint32_t value, unsigned width, uint64_t count, uint64_t *fault);
+
+/* An atomic store of 4 or 8 bytes, after everything the thread saw done. Inside memory_enter() or
+ * not. */
+bool memory_write_value(uint64_t address, uint64_t value, unsigned width);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Memory that is not mapped by its owner: plain device allocations, host memory.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "common/util.h"
+
+#include "server/softgpu/memory/memory_extent.h"
+
+enum { PAGE = 4096 };
+
+/* ---- plain allocations -------------------------------------------------------------------- */
+
+/*
+ * Pages with an inaccessible one behind them: two allocations never touch, so that
+ * an access past the end of one is a fault and not a hit in the next.
+ */
+static void *guarded_pages(uint64_t bytes, int flags)
+{
+    void *base = mmap(NULL, bytes + PAGE, PROT_READ | PROT_WRITE,
+                      flags | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (base == MAP_FAILED)
+        return NULL;
+    if (mprotect((char *)base + bytes, PAGE, PROT_NONE) < 0) {
+        munmap(base, bytes + PAGE);
+        return NULL;
+    }
+    return base;
+}
+
+static uint64_t round_up(uint64_t value, uint64_t to)
+{
+    return (value + to - 1) / to * to;
+}
+
+static cuda_result alloc_locked(unsigned device, cuda_device_ptr *ptr, uint64_t bytes,
+                                uint64_t live)
+{
+    void *base = guarded_pages(bytes, MAP_SHARED);
+    struct extent *extent = base ? extent_add(ALLOCATION, address_of(base), bytes + PAGE) : NULL;
+
+    if (!extent || memory_table_add(address_of(base), address_of(base) + live,
+                                    MEMORY_READ | MEMORY_WRITE, false, device) < 0) {
+        if (extent)
+            extent_remove(extent);
+        if (base)
+            munmap(base, bytes + PAGE);
+        return CUDA_ERR_OUT_OF_MEMORY;
+    }
+    extent->device = device;
+    extent->charged_bytes = bytes;
+    *ptr = address_of(base);
+    return CUDA_OK;
+}
+
+cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size)
+{
+    cuda_result result;
+    uint64_t bytes;
+
+    if (!ptr || size == 0)
+        return CUDA_ERR_INVALID_VALUE;
+    if (size > memory_settings()->memory)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    bytes = round_up(size, PAGE);
+    memory_change_begin();
+    result = ledger_charge(memory_ledger(), device, memory_settings()->memory, 0, bytes) == 0
+                 ? CUDA_OK
+                 : CUDA_ERR_OUT_OF_MEMORY;
+    if (result == CUDA_OK) {
+        result = alloc_locked(device, ptr, bytes, round_up(size, 16));
+        if (result != CUDA_OK)
+            ledger_release(memory_ledger(), device, 0, bytes);
+    }
+    memory_change_end();
+    return result;
+}
+
+cuda_result memory_free(cuda_device_ptr ptr)
+{
+    struct extent *extent;
+
+    memory_change_begin();
+    extent = extent_at(ALLOCATION, ptr);
+    if (extent) {
+        memory_table_remove(ptr);
+        ledger_release(memory_ledger(), extent->device, 0, extent->charged_bytes);
+        defer_drop(ptr, extent->size, false);
+        extent_remove(extent);
+    }
+    memory_change_end();
+    return extent ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
+}
+
+void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    uint64_t used = ledger_used(memory_ledger(), device);
+
+    *total_bytes = memory_settings()->memory;
+    *free_bytes = used < *total_bytes ? *total_bytes - used : 0;
+}
+
+/* ---- host memory ------------------------------------------------------------------------------
+ */
+
+/* Whether every page of the range is mapped in this process. */
+static bool pages_exist(uint64_t base, uint64_t size)
+{
+    unsigned char state[1024];
+    const uint64_t step = sizeof(state) * PAGE;
+
+    for (uint64_t at = base; at < base + size; at += step) {
+        uint64_t left = base + size - at;
+
+        if (mincore(pointer(at), min(left, step), state) < 0)
+            return false;
+    }
+    return true;
+}
+
+static cuda_result host_add(enum extent_kind kind, uint64_t base, uint64_t size, uint32_t access)
+{
+    struct extent *extent = extent_add(kind, base, size);
+
+    if (!extent || memory_table_add(base, base + size, access, true, 0) < 0) {
+        if (extent)
+            extent_remove(extent);
+        return CUDA_ERR_OUT_OF_MEMORY;
+    }
+    return CUDA_OK;
+}
+
+cuda_result memory_host_register(void *ptr, size_t size, unsigned flags)
+{
+    const unsigned known = CUDA_HOST_REGISTER_PORTABLE | CUDA_HOST_REGISTER_DEVICEMAP |
+                           CUDA_HOST_REGISTER_IOMEMORY | CUDA_HOST_REGISTER_READ_ONLY;
+    uint64_t base = address_of(ptr);
+    uint64_t end;
+    cuda_result result;
+
+    if (!ptr || size == 0 || (flags & ~known) || __builtin_add_overflow(base, size, &end))
+        return CUDA_ERR_INVALID_VALUE;
+    if (flags & CUDA_HOST_REGISTER_IOMEMORY)
+        return CUDA_ERR_NOT_SUPPORTED;
+    if (base % PAGE != 0 || size % PAGE != 0)
+        return CUDA_ERR_INVALID_VALUE;
+    memory_change_begin();
+    if (memory_table_overlaps(base, end))
+        result = CUDA_ERR_HOST_MEMORY_ALREADY_REGISTERED;
+    else if (!pages_exist(base, size))
+        result = CUDA_ERR_INVALID_VALUE;
+    else
+        result = host_add(HOST_REGISTERED, base, size,
+                          flags & CUDA_HOST_REGISTER_READ_ONLY ? MEMORY_READ
+                                                               : MEMORY_READ | MEMORY_WRITE);
+    memory_change_end();
+    return result;
+}
+
+/* Pages that the caller brought stay; ours go. */
+static bool host_remove(enum extent_kind kind, uint64_t base)
+{
+    struct extent *extent = extent_at(kind, base);
+
+    if (!extent)
+        return false;
+    memory_table_remove(base);
+    /* The caller may unmap the pages as soon as we return. */
+    memory_quiesce();
+    if (kind == HOST_ALLOCATED)
+        munmap(pointer(base), extent->size + PAGE);
+    extent_remove(extent);
+    return true;
+}
+
+cuda_result memory_host_unregister(void *ptr)
+{
+    bool found;
+
+    memory_change_begin();
+    found = host_remove(HOST_REGISTERED, address_of(ptr));
+    memory_change_end();
+    return found ? CUDA_OK : CUDA_ERR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+cuda_result memory_host_alloc(void **ptr, size_t size)
+{
+    uint64_t bytes;
+    cuda_result result;
+    void *base;
+
+    if (!ptr || size == 0 || size > SIZE_MAX / 2)
+        return CUDA_ERR_INVALID_VALUE;
+    bytes = round_up(size, PAGE);
+    base = guarded_pages(bytes, MAP_PRIVATE);
+    if (!base)
+        return CUDA_ERR_OUT_OF_MEMORY;
+    memory_change_begin();
+    result = host_add(HOST_ALLOCATED, address_of(base), bytes, MEMORY_READ | MEMORY_WRITE);
+    memory_change_end();
+    if (result != CUDA_OK)
+        munmap(base, bytes + PAGE);
+    else
+        *ptr = base;
+    return result;
+}
+
+cuda_result memory_host_free(void *ptr)
+{
+    bool found;
+
+    memory_change_begin();
+    found = host_remove(HOST_ALLOCATED, address_of(ptr));
+    memory_change_end();
+    return found ? CUDA_OK : CUDA_ERR_INVALID_VALUE;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * Arithmetic with a rounding mode of its own. Operands and results go through
+ * volatile, so that no compiler moves the arithmetic across the mode change.
+ */
+#include <fenv.h>
+#include <math.h>
+
+#include "server/softgpu/exec/exec.h"
+#include "server/softgpu/exec/exec_half.h"
+
+static inline float canon(float x)
+{
+    return x != x ? bits_float(0x7fffffff) : x;
+}
+
+static inline double same(double x)
+{
+    return x;
+}
+
+/*
+ * By way of signed numbers, halved with the lost bit kept where there is no room:
+ * compilers' own ways subtract magic numbers, which makes -0 of 0 when rounding down.
+ */
+#define UNSIGNED_TO(T, a) ((a) >> 63 ? (T)2 * (T)(int64_t)((a) >> 1 | ((a)&1)) : (T)(int64_t)(a))
+
+#define ROUND(name, D, A, x, fix)                                                                  \
+    void round_##name(const struct warp *w, const struct op *op, void *out)                        \
+    {                                                                                              \
+        const volatile A *pa = slot_at(w, op->a), *pb = slot_at(w, op->b),                         \
+                         *pc = slot_at(w, op->c);                                                  \
+        D *pd = out;                                                                               \
+        volatile D results[LANES];                                                                 \
+        int before = fegetround();                                                                 \
+        fesetround((int)op->aux);                                                                  \
+        for (int i = 0; i < LANES; i++) {                                                          \
+            A a = pa[i], b = pb[i], c = pc[i];                                                     \
+            (void)b;                                                                               \
+            (void)c;                                                                               \
+            results[i] = (x);                                                                      \
+        }                                                                                          \
+        fesetround(before);                                                                        \
+        for (int i = 0; i < LANES; i++)                                                            \
+            pd[i] = fix(results[i]);                                                               \
+    }
+
+ROUND(add_f32, float, float, a + b, canon)
+ROUND(sub_f32, float, float, a - b, canon)
+ROUND(mul_f32, float, float, a *b, canon)
+ROUND(div_f32, float, float, a / b, canon)
+ROUND(fma_f32, float, float, fmaf(a, b, c), canon)
+ROUND(sqrt_f32, float, float, sqrtf(a), canon)
+ROUND(rcp_f32, float, float, 1.0f / a, canon)
+ROUND(add_f64, double, double, a + b, same)
+ROUND(sub_f64, double, double, a - b, same)
+ROUND(mul_f64, double, double, a *b, same)
+ROUND(div_f64, double, double, a / b, same)
+ROUND(fma_f64, double, double, fma(a, b, c), same)
+ROUND(sqrt_f64, double, double, sqrt(a), same)
+ROUND(rcp_f64, double, double, 1.0 / a, same)
+ROUND(f64_f32, float, double, (float)a, canon)
+ROUND(s32_f32, float, int32_t, (float)a, canon)
+ROUND(u32_f32, float, uint32_t, (float)a, canon)
+ROUND(s64_f32, float, int64_t, (float)a, canon)
+ROUND(u64_f32, float, uint64_t, UNSIGNED_TO(float, a), canon)
+ROUND(s64_f64, double, int64_t, (double)a, same)
+ROUND(u64_f64, double, uint64_t, UNSIGNED_TO(double, a), same)
+
+void round_f64_f16(const struct warp *w, const struct op *op, void *out)
+{
+    const double *pa = slot_at(w, op->a);
+    uint16_t results[LANES];
+    for (int i = 0; i < LANES; i++)
+        results[i] = half_from_double_mode(pa[i], (int)op->aux);
+    memcpy(out, results, sizeof(results));
+}
+
+void round_f64_bf16(const struct warp *w, const struct op *op, void *out)
+{
+    const double *pa = slot_at(w, op->a);
+    uint16_t results[LANES];
+    for (int i = 0; i < LANES; i++)
+        results[i] = bfloat_from_double_mode(pa[i], (int)op->aux);
+    memcpy(out, results, sizeof(results));
+}
