@@ -49,7 +49,7 @@ class Help(unittest.TestCase):
     def test_what_the_documents_name_is_shown(self):
         named = {name: ".ci/run" for name in re.findall(r"^step make ([a-z-]+)$", read(f"{ROOT}/.ci/run"), re.M)}
         self.assertIn("check", named)
-        for path in [f"{ROOT}/README.md"] + glob.glob(f"{ROOT}/docs/*.md"):
+        for path in [f"{ROOT}/README.md", f"{ROOT}/HACKING.md"] + glob.glob(f"{ROOT}/docs/*.md"):
             # Commands, not prose: fenced blocks, and what stands between backquotes.
             for code in re.findall(r"^```.*?^```|`[^`\n]+`", read(path), re.M | re.S):
                 for name in re.findall(r"(?:^|[\s`])make ([a-z][a-z-]*)", code):
