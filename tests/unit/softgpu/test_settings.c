@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-static int read_memory(const char *text, struct softgpu_settings *settings, char *why, size_t why_size)
+static int read_memory(const char *text, struct softgpu_settings *settings, char *why,
+                       size_t why_size)
 {
     setenv("SOFTGPU_MEMORY", text, 1);
     int result = softgpu_settings_read(settings, why, why_size);
