@@ -24,10 +24,10 @@ static struct proto_trace_record *records_of(const struct trace *trace)
     return (void *)((char *)trace->memory.base + sizeof(struct proto_trace_header));
 }
 
-int trace_start(struct trace *trace, int fd, uint64_t bytes, const struct trace_device *device)
+int trace_begin(struct trace *trace, int fd, uint64_t bytes, const struct trace_device *device)
 {
     struct shm memory;
-    trace_stop(trace);
+    trace_end(trace);
     if (bytes < sizeof(struct proto_trace_header) + sizeof(struct proto_trace_record)) {
         close(fd);
         return -EINVAL;
@@ -55,7 +55,7 @@ int trace_start(struct trace *trace, int fd, uint64_t bytes, const struct trace_
     return 0;
 }
 
-void trace_stop(struct trace *trace)
+void trace_end(struct trace *trace)
 {
     if (!trace->memory.base)
         return;

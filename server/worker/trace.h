@@ -5,7 +5,7 @@
  * trace_header, trace_record).
  *
  * Any thread adds records, without a lock; a record that finds no room is counted. Off, a call
- * costs one load. trace_start and trace_stop: control thread. Times are nanoseconds
+ * costs one load. trace_begin and trace_end: control thread. Times are nanoseconds
  * of CLOCK_MONOTONIC (timeline_now). A record that ended before the trace began is left
  * out, one that began before it is cut there.
  */
@@ -51,10 +51,10 @@ void trace_open(struct trace *trace);
  * first. Returns 0, -EBADF (no sealed memory of that size), -EINVAL (no room for a
  * record) or another -errno.
  */
-int trace_start(struct trace *trace, int fd, uint64_t bytes, const struct trace_device *device);
+int trace_begin(struct trace *trace, int fd, uint64_t bytes, const struct trace_device *device);
 
 /* Ends it: waits until no thread writes any more, forgets the memory. Idempotent. */
-void trace_stop(struct trace *trace);
+void trace_end(struct trace *trace);
 
 /* Whether records are wanted at all. NULL: never. */
 static inline bool trace_is_on(const struct trace *trace)

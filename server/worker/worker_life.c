@@ -110,7 +110,7 @@ void worker_stop(struct worker *worker)
     loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);
     completer_stop(&worker->completer);
-    trace_stop(&worker->trace);
+    trace_end(&worker->trace);
     account_close(&worker->account);
     stream_pool_close(&worker->pool);
     placements_close(&worker->places);

@@ -51,7 +51,7 @@ int control_trace_start(struct worker *worker, struct channel_message *message)
         .remainder = partitions->remainder,
     };
     account_trace_begin(&worker->account);
-    int started = trace_start(&worker->trace, channel_take_fd(message, 0), wanted->count, &device);
+    int started = trace_begin(&worker->trace, channel_take_fd(message, 0), wanted->count, &device);
     if (started < 0)
         return reply_refuse(worker, message->header.serial, 0,
                             started == -EBADF || started == -EINVAL ? PROTO_ERROR_INVALID_VALUE
@@ -67,6 +67,6 @@ int control_trace_stop(struct worker *worker, const struct channel_message *mess
     gate_trace_stopping(&worker->gate);
     write_held(worker);
     account_trace_end(&worker->account);
-    trace_stop(&worker->trace);
+    trace_end(&worker->trace);
     return reply_send(worker, PROTO_DONE, message->header.serial, 0, NULL);
 }

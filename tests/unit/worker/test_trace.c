@@ -28,7 +28,7 @@ static void reader_open(struct reader *reader, size_t bytes)
 
 static int start(struct trace *trace, const struct reader *reader, size_t bytes)
 {
-    return trace_start(trace, fcntl(reader->memory.fd, F_DUPFD_CLOEXEC, 0), bytes, &device);
+    return trace_begin(trace, fcntl(reader->memory.fd, F_DUPFD_CLOEXEC, 0), bytes, &device);
 }
 
 static struct proto_trace_record lease(uint32_t client, uint64_t from, uint64_t to)
@@ -61,8 +61,8 @@ static void test_records_come_back_as_they_were_added(void **state)
                                       .atoms = {5, 0, 0, 1}};
     trace_add(&trace, &span);
     assert_int_equal(reader.header->ended, 0);
-    trace_stop(&trace);
-    trace_stop(&trace);
+    trace_end(&trace);
+    trace_end(&trace);
     trace_add(&trace, &one);
     assert_false(trace_is_on(&trace));
     assert_int_equal(reader.header->version, 1);
@@ -94,7 +94,7 @@ static void test_what_does_not_fit_is_counted(void **state)
         struct proto_trace_record record = lease(i + 1, now, now);
         trace_add(&trace, &record);
     }
-    trace_stop(&trace);
+    trace_end(&trace);
     assert_int_equal(reader.header->capacity, 3);
     assert_int_equal(reader.header->next, 10);
     for (uint32_t i = 0; i < 3; i++)
@@ -118,7 +118,7 @@ static void test_what_began_before_is_cut_and_what_ended_before_left_out(void **
     trace_add(&trace, &past);
     trace_add(&trace, &half);
     trace_add(&trace, &wrong);
-    trace_stop(&trace);
+    trace_end(&trace);
     assert_int_equal(reader.header->next, 2);
     assert_int_equal(reader.records[0].client, 2);
     assert_int_equal(reader.records[0].from, started);
@@ -138,12 +138,12 @@ static void test_memory_that_can_not_be_trusted_is_refused(void **state)
     assert_int_equal(start(&trace, &reader, 128 + 63), -EINVAL);
     int unsealed = memfd_create("unsealed", MFD_CLOEXEC);
     assert_int_equal(ftruncate(unsealed, 4096), 0);
-    assert_int_equal(trace_start(&trace, unsealed, 4096, &device), -EBADF);
+    assert_int_equal(trace_begin(&trace, unsealed, 4096, &device), -EBADF);
     assert_int_equal(fcntl(unsealed, F_GETFD), -1);
     assert_false(trace_is_on(&trace));
     assert_int_equal(start(&trace, &reader, 4096), 0);
     assert_int_equal(start(&trace, &reader, 4096), 0); /* the first one is stopped */
-    trace_stop(&trace);
+    trace_end(&trace);
     shm_release(&reader.memory);
 }
 
@@ -183,7 +183,7 @@ static void test_threads_write_at_once_and_a_stop_waits_for_them(void **state)
     }
     while (__atomic_load_n(&reader.header->next, __ATOMIC_RELAXED) < EACH)
         sched_yield();
-    trace_stop(&trace); /* in the middle, or behind all */
+    trace_end(&trace); /* in the middle, or behind all */
     uint64_t next = reader.header->next;
     uint64_t least[WRITERS] = {0};
     for (uint64_t i = 0; i < next; i++) {
@@ -280,7 +280,7 @@ static void test_spans_are_as_long_as_the_device_says_and_do_not_overlap(void **
     /* What still runs at the end is there so far. */
     run(&account, &actor, 300, 900, 2, false);
     account_trace_end(&account);
-    trace_stop(&trace);
+    trace_end(&trace);
     assert_int_equal(reader.header->next, 52);
     assert_int_equal(reader.records[51].value, 2);
     assert_true(reader.records[51].to <= timeline_now());
