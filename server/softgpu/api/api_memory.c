@@ -268,14 +268,14 @@ static cuda_result queue_copy(struct stream *stream, const struct copy_request *
     struct memory_side to, from;
     bool to_host, from_host;
     struct device *device = stream->device;
-    struct op *op;
+    struct operation *op;
     int error;
 
     API_TRY(find_side(request->to_kind, request->to, request->size, MEMORY_WRITE, &to, &to_host));
     API_TRY(find_side(request->from_kind, request->from, request->size, MEMORY_READ, &from,
                       &from_host));
     *pageable = !to.checked || !from.checked;
-    op = op_create(OP_COPY);
+    op = operation_create(OPERATION_COPY);
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
     op->copy.to = to;
@@ -368,7 +368,7 @@ static cuda_result set(cuda_stream handle, bool wait, cuda_device_ptr dst, uint3
                        unsigned width, size_t count)
 {
     struct stream *stream;
-    struct op *op;
+    struct operation *op;
     size_t size;
     int error;
 
@@ -378,7 +378,7 @@ static cuda_result set(cuda_stream handle, bool wait, cuda_device_ptr dst, uint3
     if (dst % width != 0 || __builtin_mul_overflow(count, width, &size) ||
         !memory_accessible(dst, size, MEMORY_WRITE))
         return CUDA_ERR_INVALID_VALUE;
-    op = op_create(OP_FILL);
+    op = operation_create(OPERATION_FILL);
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
     op->fill.address = dst;

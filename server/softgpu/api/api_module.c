@@ -549,14 +549,14 @@ static cuda_result read_extra(void **extra, uint32_t wanted, const void **params
 
 static cuda_result submit(struct stream *stream, const struct launch *launch)
 {
-    struct op *op = op_create(OP_KERNEL);
+    struct operation *op = operation_create(OPERATION_KERNEL);
     int error;
 
     if (op)
         op->grid = grid_create(launch);
     if (!op || !op->grid) {
         launch->release(launch->owner);
-        op_drop(op);
+        operation_drop(op);
         return CUDA_ERR_OUT_OF_MEMORY;
     }
     engine_lock();

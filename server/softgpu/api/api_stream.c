@@ -122,7 +122,7 @@ cuda_result cuStreamGetPriority(cuda_stream handle, int *priority)
 }
 
 /* Submits and forgets. */
-static cuda_result submit(struct stream *stream, struct op *op)
+static cuda_result submit(struct stream *stream, struct operation *op)
 {
     int error;
 
@@ -136,7 +136,7 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsig
 {
     struct stream *stream;
     struct event *event;
-    struct op *op;
+    struct operation *op;
     cuda_result result = CUDA_OK;
 
     API_TRY(api_stream(handle, &stream));
@@ -145,11 +145,11 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsig
         return CUDA_ERR_INVALID_VALUE;
     engine_lock();
     if (event->op && !event->op->done) {
-        op = op_create(OP_MARK);
+        op = operation_create(OPERATION_MARK);
         if (!op)
             result = CUDA_ERR_OUT_OF_MEMORY;
-        else if (op_after(op, event->op) < 0) {
-            op_drop(op);
+        else if (operation_after(op, event->op) < 0) {
+            operation_drop(op);
             result = CUDA_ERR_OUT_OF_MEMORY;
         } else if (stream_submit(stream, op) < 0)
             result = CUDA_ERR_OUT_OF_MEMORY;
@@ -160,8 +160,8 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsig
 
 /* ---- stream memory operations ------------------------------------------------------------- */
 
-static cuda_result make_write(struct op_write *write, cuda_device_ptr address, uint64_t value,
-                              unsigned width, unsigned flags)
+static cuda_result make_write(struct operation_write *write, cuda_device_ptr address,
+                              uint64_t value, unsigned width, unsigned flags)
 {
     if (flags != CUDA_STREAM_WRITE_VALUE_DEFAULT) {
         report("stream write: flags 0x%x are not supported", flags);
@@ -169,14 +169,14 @@ static cuda_result make_write(struct op_write *write, cuda_device_ptr address, u
     }
     if (address % width != 0 || !memory_accessible(address, width, MEMORY_WRITE))
         return CUDA_ERR_INVALID_VALUE;
-    *write = (struct op_write){address, value, width};
+    *write = (struct operation_write){address, value, width};
     return CUDA_OK;
 }
 
-static cuda_result submit_writes(struct stream *stream, const struct op_write *writes,
+static cuda_result submit_writes(struct stream *stream, const struct operation_write *writes,
                                  unsigned count)
 {
-    struct op *op = op_create(OP_WRITE);
+    struct operation *op = operation_create(OPERATION_WRITE);
 
     if (op)
         op->write.writes = malloc(count * sizeof(*writes));
@@ -193,7 +193,7 @@ static cuda_result submit_writes(struct stream *stream, const struct op_write *w
 static cuda_result write_value(cuda_stream handle, cuda_device_ptr address, uint64_t value,
                                unsigned width, unsigned flags)
 {
-    struct op_write write;
+    struct operation_write write;
     struct stream *stream;
 
     API_TRY(api_stream(handle, &stream));
@@ -213,7 +213,7 @@ cuda_result cuStreamWriteValue64_v2(cuda_stream stream, cuda_device_ptr address,
     return write_value(stream, address, value, 8, flags);
 }
 
-static cuda_result read_mem_op(const cuda_mem_op_params *params, struct op_write *write)
+static cuda_result read_mem_op(const cuda_mem_op_params *params, struct operation_write *write)
 {
     unsigned width = params->operation == CUDA_MEM_OP_WRITE_VALUE_64 ? 8 : 4;
 
@@ -238,7 +238,7 @@ cuda_result cuStreamBatchMemOp_v2(cuda_stream handle, unsigned count, cuda_mem_o
                                   unsigned flags)
 {
     enum { MOST = 256 };
-    struct op_write writes[MOST];
+    struct operation_write writes[MOST];
     struct stream *stream;
 
     API_TRY(api_stream(handle, &stream));
@@ -252,12 +252,12 @@ cuda_result cuStreamBatchMemOp_v2(cuda_stream handle, unsigned count, cuda_mem_o
 cuda_result cuLaunchHostFunc(cuda_stream handle, cuda_host_fn fn, void *user)
 {
     struct stream *stream;
-    struct op *op;
+    struct operation *op;
 
     API_TRY(api_stream(handle, &stream));
     if (!fn)
         return CUDA_ERR_INVALID_VALUE;
-    op = op_create(OP_HOST);
+    op = operation_create(OPERATION_HOST);
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
     op->host.fn = fn;
@@ -303,23 +303,23 @@ cuda_result cuEventRecord(cuda_event handle, cuda_stream stream_handle)
 {
     struct stream *stream;
     struct event *event;
-    struct op *op;
+    struct operation *op;
     int error;
 
     API_TRY(api_stream(stream_handle, &stream));
     API_TRY(event_of(handle, &event));
     if (event->device != stream->device)
         return CUDA_ERR_INVALID_HANDLE;
-    op = op_create(OP_MARK);
+    op = operation_create(OPERATION_MARK);
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
     engine_lock();
-    op_hold(op);
+    operation_hold(op);
     error = stream_submit(stream, op);
     if (error < 0) {
-        op_drop(op);
+        operation_drop(op);
     } else {
-        op_drop(event->op);
+        operation_drop(event->op);
         event->op = op;
     }
     engine_unlock();
@@ -347,7 +347,7 @@ cuda_result cuEventSynchronize(cuda_event handle)
     API_TRY(event_of(handle, &event));
     engine_lock();
     if (event->op)
-        result = op_await(event->op);
+        result = operation_await(event->op);
     engine_unlock();
     return result;
 }

@@ -88,7 +88,7 @@ struct sm {
     uint64_t busy_mark; /* up to which busy time has been counted, while blocks > 0 */
 };
 
-struct op;
+struct operation;
 struct grid;
 struct stream;
 

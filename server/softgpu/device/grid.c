@@ -24,7 +24,7 @@ struct grid {
     struct list_link link;         /* in device.pending */
     struct queue_link serial_link; /* in device.serial */
     struct engine_group turns;
-    struct op *op;
+    struct operation *op;
     grid_complete *complete;
     struct device *device;
     struct stream *stream;
@@ -364,7 +364,7 @@ static void run_grid(struct grid *grid, uint64_t time)
         list_remove(&grid->link);
 }
 
-void grid_start(struct grid *grid, struct op *op, grid_complete *complete, uint64_t time)
+void grid_start(struct grid *grid, struct operation *op, grid_complete *complete, uint64_t time)
 {
     bool alone;
 

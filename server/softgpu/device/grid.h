@@ -34,10 +34,10 @@ void grid_destroy(struct grid *grid);
 
 /* Called when the last block of the operation's grid has ended, at that modelled time. The grid
  * may be gone when it returns. */
-typedef void grid_complete(struct op *op, uint64_t time);
+typedef void grid_complete(struct operation *op, uint64_t time);
 
 /* Begins at that modelled time, on the multiprocessors of the operation's stream. */
-void grid_start(struct grid *grid, struct op *op, grid_complete *complete, uint64_t time);
+void grid_start(struct grid *grid, struct operation *op, grid_complete *complete, uint64_t time);
 
 /* How many such blocks fit on one multiprocessor at once. */
 unsigned grid_blocks_per_sm(uint32_t threads, uint32_t shared_bytes);

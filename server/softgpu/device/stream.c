@@ -17,42 +17,42 @@
 
 /* ---- operations ------------------------------------------------------------------ */
 
-static void op_become_ready(struct engine_event *event, uint64_t time);
-static void op_begin(struct op *op, uint64_t time);
+static void operation_become_ready(struct engine_event *event, uint64_t time);
+static void operation_begin(struct operation *op, uint64_t time);
 
-struct op *op_create(enum op_kind kind)
+struct operation *operation_create(enum operation_kind kind)
 {
-    struct op *op = calloc(1, sizeof(*op));
+    struct operation *op = calloc(1, sizeof(*op));
 
     if (!op)
         return NULL;
     op->kind = kind;
     op->refs = 1;
     op->unmet = 1;
-    op->event.happen = op_become_ready;
+    op->event.happen = operation_become_ready;
     return op;
 }
 
-void op_hold(struct op *op)
+void operation_hold(struct operation *op)
 {
     op->refs++;
 }
 
-void op_drop(struct op *op)
+void operation_drop(struct operation *op)
 {
     if (!op || --op->refs > 0)
         return;
-    if (op->kind == OP_KERNEL)
+    if (op->kind == OPERATION_KERNEL)
         grid_destroy(op->grid);
-    else if (op->kind == OP_WRITE)
+    else if (op->kind == OPERATION_WRITE)
         free(op->write.writes);
     for (unsigned i = 0; i < op->dependent_count; i++)
-        op_drop(op->dependents[i]);
+        operation_drop(op->dependents[i]);
     free(op->dependents);
     free(op);
 }
 
-int op_after(struct op *op, struct op *before)
+int operation_after(struct operation *op, struct operation *before)
 {
     if (!before)
         return 0;
@@ -64,7 +64,7 @@ int op_after(struct op *op, struct op *before)
                       (size_t)before->dependent_count + 1) < 0)
         return -ENOMEM;
     before->dependents[before->dependent_count++] = op;
-    op_hold(op);
+    operation_hold(op);
     op->unmet++;
     return 0;
 }
@@ -75,7 +75,7 @@ static void set_event(struct engine_event *event, uint64_t time)
         device_fail(CUDA_ERR_LAUNCH_FAILED, "an operation failed: out of host memory");
 }
 
-static void op_met(struct op *op, uint64_t time)
+static void operation_met(struct operation *op, uint64_t time)
 {
     op->ready_at = max(op->ready_at, time);
     if (--op->unmet == 0)
@@ -85,19 +85,20 @@ static void op_met(struct op *op, uint64_t time)
 /* Begins what stands first in the queue and is ready; a begun one makes room for the next. */
 static void queue_advance(struct queue *queue, uint64_t time)
 {
-    struct op *op;
+    struct operation *op;
 
-    while ((op = QUEUE_FIRST(queue, struct op, queue_link)) && op->ready && !engine_stopped()) {
+    while ((op = QUEUE_FIRST(queue, struct operation, queue_link)) && op->ready &&
+           !engine_stopped()) {
         queue_take(queue);
         op->begun = true;
         time = max(time, op->ready_at);
-        op_begin(op, time);
+        operation_begin(op, time);
     }
 }
 
-static void op_become_ready(struct engine_event *event, uint64_t time)
+static void operation_become_ready(struct engine_event *event, uint64_t time)
 {
-    struct op *op = container_of(event, struct op, event);
+    struct operation *op = container_of(event, struct operation, event);
 
     op->ready = true;
     queue_advance(op->stream->queue, time);
@@ -105,30 +106,30 @@ static void op_become_ready(struct engine_event *event, uint64_t time)
 
 static void stream_drop_if_unused(struct stream *stream);
 
-void op_complete(struct op *op, uint64_t time)
+void operation_complete(struct operation *op, uint64_t time)
 {
     struct stream *stream = op->stream;
 
     op->done = true;
     op->end = time;
     for (unsigned i = 0; i < op->dependent_count; i++) {
-        op_met(op->dependents[i], time);
-        op_drop(op->dependents[i]);
+        operation_met(op->dependents[i], time);
+        operation_drop(op->dependents[i]);
     }
     op->dependent_count = 0;
     stream->in_flight--;
     if (stream->last == op) {
         stream->last = NULL;
-        op_drop(op);
+        operation_drop(op);
     }
     stream_drop_if_unused(stream);
-    op_drop(op);
+    operation_drop(op);
     engine_announce();
 }
 
-static void op_finished(struct engine_event *event, uint64_t time)
+static void operation_finished(struct engine_event *event, uint64_t time)
 {
-    op_complete(container_of(event, struct op, event), time);
+    operation_complete(container_of(event, struct operation, event), time);
 }
 
 /* ---- copies and fills -------------------------------------------------------------------- */
@@ -146,7 +147,7 @@ static void copy_next(struct copy_engine *engine, uint64_t time);
 
 static void copy_finished(struct engine_event *event, uint64_t time)
 {
-    struct op *op = container_of(event, struct op, event);
+    struct operation *op = container_of(event, struct operation, event);
     struct copy_engine *engine = op->copy.engine;
 
     stats_add(&op->copy.stats->busy_ns, time - op->start);
@@ -156,10 +157,10 @@ static void copy_finished(struct engine_event *event, uint64_t time)
     queue_take(&engine->waiting);
     engine->busy = false;
     copy_next(engine, time);
-    op_complete(op, time);
+    operation_complete(op, time);
 }
 
-static uint64_t copy_time(const struct op *op, uint64_t took)
+static uint64_t copy_time(const struct operation *op, uint64_t took)
 {
     uint64_t speed = device_settings()->copy_bytes_per_second;
 
@@ -172,15 +173,15 @@ static uint64_t copy_time(const struct op *op, uint64_t took)
  * One slice of a copy or fill: about a millisecond, so that a large one does not
  * keep a thread from everything else. False, with the address, for a fault.
  */
-static bool copy_slice(struct op *op, uint64_t *fault)
+static bool copy_slice(struct operation *op, uint64_t *fault)
 {
     const uint64_t slice = 4 << 20;
-    uint64_t total = op->kind == OP_COPY ? op->copy.bytes : op->fill.count;
+    uint64_t total = op->kind == OPERATION_COPY ? op->copy.bytes : op->fill.count;
     uint64_t count = min(total - op->progress, slice);
     uint64_t at = op->progress;
 
     op->progress += count;
-    if (op->kind == OP_FILL)
+    if (op->kind == OPERATION_FILL)
         return memory_fill(op->fill.address + at * op->fill.width, op->fill.value, op->fill.width,
                            count, fault);
     return memory_copy((struct memory_side){op->copy.to.address + at, op->copy.to.checked},
@@ -188,32 +189,33 @@ static bool copy_slice(struct op *op, uint64_t *fault)
                        count, fault);
 }
 
-static void copy_end(struct op *op)
+static void copy_end(struct operation *op)
 {
-    bool engine = op->kind == OP_COPY && op->copy.engine;
+    bool engine = op->kind == OPERATION_COPY && op->copy.engine;
 
-    op->event.happen = engine ? copy_finished : op_finished;
-    set_event(&op->event, op->start + (op->kind == OP_COPY ? copy_time(op, op->took) : op->took));
+    op->event.happen = engine ? copy_finished : operation_finished;
+    set_event(&op->event,
+              op->start + (op->kind == OPERATION_COPY ? copy_time(op, op->took) : op->took));
 }
 
 static void copy_run(struct engine_task *task)
 {
-    struct op *op = container_of(task, struct op, task);
+    struct operation *op = container_of(task, struct operation, task);
     uint64_t before = engine_thread_ns(), fault = 0;
     bool good = copy_slice(op, &fault);
 
     op->took += engine_thread_ns() - before;
     engine_lock();
     if (!good)
-        fail_address(op->kind == OP_COPY ? "copy" : "fill", fault);
-    else if (op->progress < (op->kind == OP_COPY ? op->copy.bytes : op->fill.count))
+        fail_address(op->kind == OPERATION_COPY ? "copy" : "fill", fault);
+    else if (op->progress < (op->kind == OPERATION_COPY ? op->copy.bytes : op->fill.count))
         engine_run(&op->task);
     else
         copy_end(op);
     engine_unlock();
 }
 
-static void copy_start(struct op *op, uint64_t time)
+static void copy_start(struct operation *op, uint64_t time)
 {
     op->start = time;
     op->task.run = copy_run;
@@ -222,7 +224,7 @@ static void copy_start(struct op *op, uint64_t time)
 
 static void copy_next(struct copy_engine *engine, uint64_t time)
 {
-    struct op *op = QUEUE_FIRST(&engine->waiting, struct op, queue_link);
+    struct operation *op = QUEUE_FIRST(&engine->waiting, struct operation, queue_link);
 
     if (engine->busy || !op)
         return;
@@ -230,7 +232,7 @@ static void copy_next(struct copy_engine *engine, uint64_t time)
     copy_start(op, max(max(time, op->start), engine->free_at));
 }
 
-static void copy_begin(struct op *op, uint64_t time)
+static void copy_begin(struct operation *op, uint64_t time)
 {
     struct copy_engine *engine = op->copy.engine;
 
@@ -255,20 +257,20 @@ static struct {
 static void *host_main(void *unused)
 {
     for (;;) {
-        struct op *op;
+        struct operation *op;
         uint64_t now;
 
         while (sem_wait(&hosts.more) < 0)
             ;
         engine_lock();
-        op = engine_stopped() ? NULL : QUEUE_TAKE(&hosts.waiting, struct op, host_link);
+        op = engine_stopped() ? NULL : QUEUE_TAKE(&hosts.waiting, struct operation, host_link);
         engine_unlock();
         if (!op) /* after an error they are not called any more */
             continue;
         op->host.fn(op->host.user);
         engine_lock();
         now = engine_now();
-        op->event.happen = op_finished;
+        op->event.happen = operation_finished;
         set_event(&op->event, max(now, op->start));
         engine_unlock();
     }
@@ -299,7 +301,7 @@ static int host_start(void)
     return 0;
 }
 
-static void host_begin(struct op *op, uint64_t time)
+static void host_begin(struct operation *op, uint64_t time)
 {
     op->start = time;
     queue_append(&hosts.waiting, &op->host_link);
@@ -309,7 +311,7 @@ static void host_begin(struct op *op, uint64_t time)
 /* ---- the beginning of an operation
  * --------------------------------------------------------------- */
 
-static void write_begin(struct op *op, uint64_t time)
+static void write_begin(struct operation *op, uint64_t time)
 {
     for (unsigned i = 0; i < op->write.count; i++)
         if (!memory_write_value(op->write.writes[i].address, op->write.writes[i].value,
@@ -317,28 +319,28 @@ static void write_begin(struct op *op, uint64_t time)
             fail_address("stream write", op->write.writes[i].address);
             return;
         }
-    op_complete(op, time);
+    operation_complete(op, time);
 }
 
-static void op_begin(struct op *op, uint64_t time)
+static void operation_begin(struct operation *op, uint64_t time)
 {
     switch (op->kind) {
-    case OP_KERNEL:
-        grid_start(op->grid, op, op_complete, time);
+    case OPERATION_KERNEL:
+        grid_start(op->grid, op, operation_complete, time);
         break;
-    case OP_COPY:
+    case OPERATION_COPY:
         copy_begin(op, time);
         break;
-    case OP_FILL:
+    case OPERATION_FILL:
         copy_start(op, time);
         break;
-    case OP_WRITE:
+    case OPERATION_WRITE:
         write_begin(op, time);
         break;
-    case OP_MARK:
-        op_complete(op, time);
+    case OPERATION_MARK:
+        operation_complete(op, time);
         break;
-    case OP_HOST:
+    case OPERATION_HOST:
         host_begin(op, time);
         break;
     }
@@ -397,20 +399,20 @@ void stream_destroy(struct stream *stream)
 }
 
 /* What the operation must come behind, by the stream's order and the default stream's rules. */
-static int order(struct stream *stream, struct op *op)
+static int order(struct stream *stream, struct operation *op)
 {
     struct device *device = stream->device;
 
-    if (op_after(op, stream->last) < 0)
+    if (operation_after(op, stream->last) < 0)
         return -ENOMEM;
     if (stream == device->legacy) {
         struct stream *other;
 
         LIST_FOR_EACH (other, &device->streams, link)
-            if (other != stream && other->blocking && op_after(op, other->last) < 0)
+            if (other != stream && other->blocking && operation_after(op, other->last) < 0)
                 return -ENOMEM;
     } else if (stream->blocking) {
-        return op_after(op, device->legacy->last);
+        return operation_after(op, device->legacy->last);
     }
     return 0;
 }
@@ -427,52 +429,52 @@ static uint64_t arrival_delay(void)
 }
 
 /* Undone by marking it as met: what it had joined will drop it without beginning it. */
-static void abandon(struct op *op)
+static void abandon(struct operation *op)
 {
     op->unmet = ~0u / 2;
-    op_drop(op);
+    operation_drop(op);
 }
 
-int stream_submit(struct stream *stream, struct op *op)
+int stream_submit(struct stream *stream, struct operation *op)
 {
     uint64_t now = engine_now() + arrival_delay();
 
-    if ((op->kind == OP_HOST && host_start() < 0) || order(stream, op) < 0) {
+    if ((op->kind == OPERATION_HOST && host_start() < 0) || order(stream, op) < 0) {
         abandon(op);
         return -ENOMEM;
     }
     op->stream = stream;
     stream->in_flight++;
-    op_hold(op); /* the stream's last, beside the one that completion drops */
-    op_drop(stream->last);
+    operation_hold(op); /* the stream's last, beside the one that completion drops */
+    operation_drop(stream->last);
     stream->last = op;
     queue_append(stream->queue, &op->queue_link);
-    op_met(op, now);
+    operation_met(op, now);
     return 0;
 }
 
-cuda_result op_await(struct op *op)
+cuda_result operation_await(struct operation *op)
 {
-    op_hold(op);
+    operation_hold(op);
     while (!op->done && !engine_stopped())
         engine_await();
-    op_drop(op);
+    operation_drop(op);
     return device_check();
 }
 
 cuda_result stream_await(struct stream *stream)
 {
-    struct op *mark;
+    struct operation *mark;
 
     if (stream != stream->device->legacy)
-        return stream->last ? op_await(stream->last) : device_check();
-    mark = op_create(OP_MARK);
+        return stream->last ? operation_await(stream->last) : device_check();
+    mark = operation_create(OPERATION_MARK);
     if (!mark)
         return CUDA_ERR_OUT_OF_MEMORY;
-    op_hold(mark);
+    operation_hold(mark);
     if (stream_submit(stream, mark) == 0)
-        op_await(mark);
-    op_drop(mark);
+        operation_await(mark);
+    operation_drop(mark);
     return device_check();
 }
 
@@ -495,22 +497,22 @@ bool stream_idle(struct stream *stream)
 cuda_result device_await(struct device *device)
 {
     struct stream *stream;
-    struct op **last;
+    struct operation **last;
     size_t count = 0, used = 0;
 
     LIST_FOR_EACH (stream, &device->streams, link)
         count++;
-    last = malloc((count + 1) * sizeof(struct op *));
+    last = malloc((count + 1) * sizeof(struct operation *));
     if (!last)
         return CUDA_ERR_OUT_OF_MEMORY;
     LIST_FOR_EACH (stream, &device->streams, link)
         if (stream->last) {
-            op_hold(stream->last);
+            operation_hold(stream->last);
             last[used++] = stream->last;
         }
     for (size_t i = 0; i < used; i++) {
-        op_await(last[i]);
-        op_drop(last[i]);
+        operation_await(last[i]);
+        operation_drop(last[i]);
     }
     free(last);
     return device_check();
@@ -536,7 +538,7 @@ struct event *event_create(struct device *device, unsigned flags)
 void event_destroy(struct event *event)
 {
     event->magic = 0;
-    op_drop(event->op);
+    operation_drop(event->op);
     event->op = NULL;
     queue_prepend(&unused_events, &event->link);
 }

@@ -19,19 +19,26 @@
 #include "server/softgpu/device/device.h"
 #include "server/softgpu/memory/memory.h"
 
-enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_WRITE, OP_MARK, OP_HOST };
+enum operation_kind {
+    OPERATION_KERNEL,
+    OPERATION_COPY,
+    OPERATION_FILL,
+    OPERATION_WRITE,
+    OPERATION_MARK,
+    OPERATION_HOST
+};
 
-struct op {
+struct operation {
     struct engine_event event; /* it becomes ready; later: it completes */
     struct engine_task task;   /* copies and fills */
-    enum op_kind kind;
+    enum operation_kind kind;
     unsigned refs;
     unsigned unmet; /* operations it waits for, plus one while it is being submitted */
     bool ready, begun, done;
     uint64_t ready_at; /* modelled; grows until unmet is 0 */
     uint64_t start, end;
     uint64_t progress, took; /* of a copy or fill: bytes or words done, CPU time spent */
-    struct op **dependents;
+    struct operation **dependents;
     unsigned dependent_count, dependent_capacity;
     struct stream *stream;
     struct queue_link queue_link; /* in its hardware queue, then in its copy engine */
@@ -51,7 +58,7 @@ struct op {
         } fill;
         struct {
             unsigned count;
-            struct op_write {
+            struct operation_write {
                 uint64_t address, value;
                 unsigned width;
             } * writes;
@@ -71,9 +78,9 @@ struct stream {
     struct sm_set sms;
     int priority;
     unsigned flags;
-    bool blocking;      /* keeps the default stream's rules */
-    struct op *last;    /* the last submitted; holds a reference */
-    unsigned in_flight; /* operations that have not completed */
+    bool blocking;          /* keeps the default stream's rules */
+    struct operation *last; /* the last submitted; holds a reference */
+    unsigned in_flight;     /* operations that have not completed */
     bool destroyed;
     struct queue *queue;
     struct queue own_queue;
@@ -84,7 +91,7 @@ struct event {
     struct queue_link link; /* in the store of unused ones */
     unsigned flags;
     struct device *device;
-    struct op *op; /* of the last record; holds a reference. NULL before */
+    struct operation *op; /* of the last record; holds a reference. NULL before */
 };
 
 /* All below: engine lock held, unless said otherwise. */
@@ -97,23 +104,24 @@ void stream_destroy(struct stream *stream);
 int stream_complete_device(struct device *device);
 
 /* A new operation, not yet submitted; NULL when memory is short. */
-struct op *op_create(enum op_kind kind);
+struct operation *operation_create(enum operation_kind kind);
 
 /*
  * Hands the operation to the stream. It belongs to the stream from then on; the
- * caller may keep a reference by op_hold() before. -ENOMEM: nothing was done, and
+ * caller may keep a reference by operation_hold() before. -ENOMEM: nothing was done, and
  * the operation is gone.
  */
-int stream_submit(struct stream *stream, struct op *op);
+int stream_submit(struct stream *stream, struct operation *op);
 /* The operation waits for `before` as well. Before stream_submit(). 0 or -ENOMEM. */
-int op_after(struct op *op, struct op *before);
+int operation_after(struct operation *op, struct operation *before);
 
-/* References. An operation that nobody holds any more is freed; op_drop(NULL) does nothing. */
-void op_hold(struct op *op);
-void op_drop(struct op *op);
+/* References. An operation that nobody holds any more is freed; operation_drop(NULL) does nothing.
+ */
+void operation_hold(struct operation *op);
+void operation_drop(struct operation *op);
 
 /* Waits until it is done; the sticky error if there is one. */
-cuda_result op_await(struct op *op);
+cuda_result operation_await(struct operation *op);
 /* The same for all submitted to the stream up to now. Takes the default stream's rules into
  * account. */
 cuda_result stream_await(struct stream *stream);
@@ -122,7 +130,7 @@ bool stream_idle(struct stream *stream);
 cuda_result device_await(struct device *device);
 
 /* Completes at that modelled time. */
-void op_complete(struct op *op, uint64_t time);
+void operation_complete(struct operation *op, uint64_t time);
 
 /* NULL without memory. */
 struct event *event_create(struct device *device, unsigned flags);
