@@ -252,7 +252,7 @@ cuda_result cuCtxGetStreamPriorityRange(int *least, int *greatest)
     return CUDA_OK;
 }
 
-static cuda_result synchronize(struct device *device)
+static cuda_result synchronize_device(struct device *device)
 {
     cuda_result result;
 
@@ -267,7 +267,7 @@ cuda_result cuCtxSynchronize(void)
     struct device *device;
 
     API_TRY(api_current(&device));
-    return synchronize(device);
+    return synchronize_device(device);
 }
 
 cuda_result cuCtxSynchronize_v2(cuda_context context)
@@ -275,7 +275,7 @@ cuda_result cuCtxSynchronize_v2(cuda_context context)
     if (!context)
         return cuCtxSynchronize();
     API_TRY(device_check());
-    return context->magic == CONTEXT_MAGIC ? synchronize(context->device)
+    return context->magic == CONTEXT_MAGIC ? synchronize_device(context->device)
                                            : CUDA_ERR_INVALID_CONTEXT;
 }
 

@@ -50,7 +50,7 @@ static struct queue greens; /* of cuda_green_ctx_object */
 static atomic_ullong last_split;
 
 /* FNV-1a. */
-static uint32_t checksum(const struct internal *internal)
+static uint32_t resource_checksum(const struct internal *internal)
 {
     const unsigned char *bytes = (const unsigned char *)internal;
     uint32_t sum = 2166136261u;
@@ -73,7 +73,7 @@ static void make_resource(cuda_dev_resource *resource, const struct device *devi
     internal.origin = (uint16_t)origin;
     internal.split = split;
     internal.sms = *sms;
-    internal.check = checksum(&internal);
+    internal.check = resource_checksum(&internal);
     memcpy(resource->internal, &internal, sizeof(internal));
     resource->type = CUDA_RESOURCE_SM;
     resource->sm.sm_count = sm_set_count(sms);
@@ -86,7 +86,7 @@ static cuda_result read_resource(const cuda_dev_resource *resource, struct inter
     if (resource->type != CUDA_RESOURCE_SM)
         return CUDA_ERR_INVALID_RESOURCE_TYPE;
     memcpy(internal, resource->internal, sizeof(*internal));
-    if (internal->magic != RESOURCE_MAGIC || internal->check != checksum(internal) ||
+    if (internal->magic != RESOURCE_MAGIC || internal->check != resource_checksum(internal) ||
         internal->device >= device_settings()->devices)
         return CUDA_ERR_INVALID_VALUE;
     return CUDA_OK;
@@ -116,7 +116,7 @@ cuda_result cuDeviceGetDevResource(cuda_device ordinal, cuda_dev_resource *resou
 }
 
 /* Takes the next `count` multiprocessors out of *from. */
-static struct sm_set take(struct sm_set *from, unsigned count)
+static struct sm_set take_sms(struct sm_set *from, unsigned count)
 {
     struct sm_set taken = {{0}};
 
@@ -163,7 +163,7 @@ cuda_result cuDevSmResourceSplitByCount(cuda_dev_resource *result, unsigned *gro
         return CUDA_OK;
     split = atomic_fetch_add(&last_split, 1) + 1;
     for (unsigned i = 0; i < count; i++) {
-        struct sm_set sms = take(&internal.sms, size);
+        struct sm_set sms = take_sms(&internal.sms, size);
 
         make_resource(&result[i], device, FROM_SPLIT, split, &sms, alignment);
     }

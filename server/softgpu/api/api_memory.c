@@ -262,8 +262,8 @@ struct copy_request {
  * Queues the copy; *pageable tells whether ordinary host memory takes part, for
  * then the call must not return before the copy is done.
  */
-static cuda_result queue_copy(struct stream *stream, const struct copy_request *request,
-                              bool *pageable)
+static cuda_result submit_copy(struct stream *stream, const struct copy_request *request,
+                               bool *pageable)
 {
     struct memory_side to, from;
     bool to_host, from_host;
@@ -293,7 +293,7 @@ static cuda_result queue_copy(struct stream *stream, const struct copy_request *
     return error < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
 }
 
-static cuda_result await(struct stream *stream)
+static cuda_result await_stream(struct stream *stream)
 {
     cuda_result result;
 
@@ -303,7 +303,7 @@ static cuda_result await(struct stream *stream)
     return result;
 }
 
-static cuda_result copy(cuda_stream handle, bool wait, struct copy_request request)
+static cuda_result queue_copy(cuda_stream handle, bool wait, struct copy_request request)
 {
     struct stream *stream;
     bool pageable = false;
@@ -311,61 +311,63 @@ static cuda_result copy(cuda_stream handle, bool wait, struct copy_request reque
     API_TRY(api_stream(handle, &stream));
     if (request.size == 0)
         return CUDA_OK;
-    API_TRY(queue_copy(stream, &request, &pageable));
-    return wait || pageable ? await(stream) : CUDA_OK;
+    API_TRY(submit_copy(stream, &request, &pageable));
+    return wait || pageable ? await_stream(stream) : CUDA_OK;
 }
 
 cuda_result cuMemcpy(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
 {
-    return copy(NULL, true, (struct copy_request){dst, src, EITHER_SIDE, EITHER_SIDE, size});
+    return queue_copy(NULL, true, (struct copy_request){dst, src, EITHER_SIDE, EITHER_SIDE, size});
 }
 
 cuda_result cuMemcpyAsync(cuda_device_ptr dst, cuda_device_ptr src, size_t size, cuda_stream stream)
 {
-    return copy(stream, false, (struct copy_request){dst, src, EITHER_SIDE, EITHER_SIDE, size});
+    return queue_copy(stream, false,
+                      (struct copy_request){dst, src, EITHER_SIDE, EITHER_SIDE, size});
 }
 
 cuda_result cuMemcpyHtoD_v2(cuda_device_ptr dst, const void *src, size_t size)
 {
-    return copy(NULL, true,
-                (struct copy_request){dst, (uintptr_t)src, DEVICE_SIDE, HOST_SIDE, size});
+    return queue_copy(NULL, true,
+                      (struct copy_request){dst, (uintptr_t)src, DEVICE_SIDE, HOST_SIDE, size});
 }
 
 cuda_result cuMemcpyDtoH_v2(void *dst, cuda_device_ptr src, size_t size)
 {
-    return copy(NULL, true,
-                (struct copy_request){(uintptr_t)dst, src, HOST_SIDE, DEVICE_SIDE, size});
+    return queue_copy(NULL, true,
+                      (struct copy_request){(uintptr_t)dst, src, HOST_SIDE, DEVICE_SIDE, size});
 }
 
 cuda_result cuMemcpyDtoD_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size)
 {
-    return copy(NULL, true, (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
+    return queue_copy(NULL, true, (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
 }
 
 cuda_result cuMemcpyHtoDAsync_v2(cuda_device_ptr dst, const void *src, size_t size,
                                  cuda_stream stream)
 {
-    return copy(stream, false,
-                (struct copy_request){dst, (uintptr_t)src, DEVICE_SIDE, HOST_SIDE, size});
+    return queue_copy(stream, false,
+                      (struct copy_request){dst, (uintptr_t)src, DEVICE_SIDE, HOST_SIDE, size});
 }
 
 cuda_result cuMemcpyDtoHAsync_v2(void *dst, cuda_device_ptr src, size_t size, cuda_stream stream)
 {
-    return copy(stream, false,
-                (struct copy_request){(uintptr_t)dst, src, HOST_SIDE, DEVICE_SIDE, size});
+    return queue_copy(stream, false,
+                      (struct copy_request){(uintptr_t)dst, src, HOST_SIDE, DEVICE_SIDE, size});
 }
 
 cuda_result cuMemcpyDtoDAsync_v2(cuda_device_ptr dst, cuda_device_ptr src, size_t size,
                                  cuda_stream stream)
 {
-    return copy(stream, false, (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
+    return queue_copy(stream, false,
+                      (struct copy_request){dst, src, DEVICE_SIDE, DEVICE_SIDE, size});
 }
 
 /* ---- fills ------------------------------------------------------------------------------------
  */
 
-static cuda_result set(cuda_stream handle, bool wait, cuda_device_ptr dst, uint32_t value,
-                       unsigned width, size_t count)
+static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst, uint32_t value,
+                              unsigned width, size_t count)
 {
     struct stream *stream;
     struct operation *op;
@@ -390,37 +392,37 @@ static cuda_result set(cuda_stream handle, bool wait, cuda_device_ptr dst, uint3
     engine_unlock();
     if (error < 0)
         return CUDA_ERR_OUT_OF_MEMORY;
-    return wait ? await(stream) : CUDA_OK;
+    return wait ? await_stream(stream) : CUDA_OK;
 }
 
 cuda_result cuMemsetD8_v2(cuda_device_ptr dst, unsigned char value, size_t count)
 {
-    return set(NULL, true, dst, value, 1, count);
+    return queue_fill(NULL, true, dst, value, 1, count);
 }
 
 cuda_result cuMemsetD16_v2(cuda_device_ptr dst, unsigned short value, size_t count)
 {
-    return set(NULL, true, dst, value, 2, count);
+    return queue_fill(NULL, true, dst, value, 2, count);
 }
 
 cuda_result cuMemsetD32_v2(cuda_device_ptr dst, unsigned value, size_t count)
 {
-    return set(NULL, true, dst, value, 4, count);
+    return queue_fill(NULL, true, dst, value, 4, count);
 }
 
 cuda_result cuMemsetD8Async(cuda_device_ptr dst, unsigned char value, size_t count,
                             cuda_stream stream)
 {
-    return set(stream, false, dst, value, 1, count);
+    return queue_fill(stream, false, dst, value, 1, count);
 }
 
 cuda_result cuMemsetD16Async(cuda_device_ptr dst, unsigned short value, size_t count,
                              cuda_stream stream)
 {
-    return set(stream, false, dst, value, 2, count);
+    return queue_fill(stream, false, dst, value, 2, count);
 }
 
 cuda_result cuMemsetD32Async(cuda_device_ptr dst, unsigned value, size_t count, cuda_stream stream)
 {
-    return set(stream, false, dst, value, 4, count);
+    return queue_fill(stream, false, dst, value, 4, count);
 }

@@ -208,8 +208,8 @@ static void module_unload(struct cuda_module_object *object)
     memory_change_end();
 }
 
-static cuda_result load(struct device *device, const void *image, struct cuda_module_object *object,
-                        struct module_error *error)
+static cuda_result load_object(struct device *device, const void *image,
+                               struct cuda_module_object *object, struct module_error *error)
 {
     struct module *module;
     cuda_result result = load_image(image, &module, error);
@@ -276,7 +276,7 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
     object = module_new();
     if (!object)
         return CUDA_ERR_OUT_OF_MEMORY;
-    result = load(device, image, object, &error);
+    result = load_object(device, image, object, &error);
     write_log(count, options, values, result == CUDA_OK ? "" : error.text);
     if (result != CUDA_OK) {
         report("module not loaded: %s", error.text);
@@ -513,8 +513,8 @@ static cuda_result check_shape(const struct cuda_function_object *function,
 }
 
 /* Parameters given one by one, laid out as the kernel expects them. */
-static cuda_result gather(const struct cuda_function_object *function, void **params,
-                          uint8_t *buffer)
+static cuda_result gather_params(const struct cuda_function_object *function, void **params,
+                                 uint8_t *buffer)
 {
     memset(buffer, 0, function->info.param_bytes);
     for (uint32_t i = 0; i < function->info.param_count; i++) {
@@ -547,7 +547,7 @@ static cuda_result read_extra(void **extra, uint32_t wanted, const void **params
     return CUDA_OK;
 }
 
-static cuda_result submit(struct stream *stream, const struct launch *launch)
+static cuda_result submit_kernel(struct stream *stream, const struct launch *launch)
 {
     struct operation *op = operation_create(OPERATION_KERNEL);
     int error;
@@ -594,9 +594,9 @@ cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned gri
     if (extra)
         API_TRY(read_extra(extra, launch.param_bytes, &launch.params));
     else if (params)
-        API_TRY(gather(function, params, buffer));
+        API_TRY(gather_params(function, params, buffer));
     else if (launch.param_bytes > 0)
         return CUDA_ERR_INVALID_VALUE;
     atomic_fetch_add(&function->module->code->refs, 1);
-    return submit(stream, &launch);
+    return submit_kernel(stream, &launch);
 }

@@ -122,7 +122,7 @@ cuda_result cuStreamGetPriority(cuda_stream handle, int *priority)
 }
 
 /* Submits and forgets. */
-static cuda_result submit(struct stream *stream, struct operation *op)
+static cuda_result submit_operation(struct stream *stream, struct operation *op)
 {
     int error;
 
@@ -187,7 +187,7 @@ static cuda_result submit_writes(struct stream *stream, const struct operation_w
     for (unsigned i = 0; i < count; i++)
         op->write.writes[i] = writes[i];
     op->write.count = count;
-    return submit(stream, op);
+    return submit_operation(stream, op);
 }
 
 static cuda_result write_value(cuda_stream handle, cuda_device_ptr address, uint64_t value,
@@ -262,7 +262,7 @@ cuda_result cuLaunchHostFunc(cuda_stream handle, cuda_host_fn fn, void *user)
         return CUDA_ERR_OUT_OF_MEMORY;
     op->host.fn = fn;
     op->host.user = user;
-    return submit(stream, op);
+    return submit_operation(stream, op);
 }
 
 /* ---- events -----------------------------------------------------------------------------------

@@ -276,7 +276,7 @@ uint32_t decode_constant(struct decoder *d, uint64_t value, uint32_t width)
 
 /* ---- ops ---- */
 
-static struct op *emit(struct decoder *d, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
+static struct op *emit_op(struct decoder *d, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
 {
     struct code *code = d->code;
     struct op *ops = code->op_count < MAX_OPS ? decode_grow(d, code->ops, code->op_count,
@@ -296,7 +296,7 @@ static struct op *emit(struct decoder *d, uint32_t dst, uint32_t a, uint32_t b, 
 struct op *decode_special(struct decoder *d, exec_value *value, uint32_t width, uint32_t dst,
                           uint32_t a, uint32_t b, uint32_t c)
 {
-    struct op *op = emit(d, dst, a, b, c);
+    struct op *op = emit_op(d, dst, a, b, c);
     op->value = value;
     op->kind = OP_VALUE;
     op->width = (uint8_t)width;
@@ -312,7 +312,7 @@ struct op *decode_value(struct decoder *d, enum value_id id, uint32_t width, uin
 struct op *decode_action(struct decoder *d, exec_action *action, uint32_t dst, uint32_t a,
                          uint32_t b, uint32_t c)
 {
-    struct op *op = emit(d, dst, a, b, c);
+    struct op *op = emit_op(d, dst, a, b, c);
     op->action = action;
     op->kind = OP_ACTION;
     return op;
@@ -320,7 +320,7 @@ struct op *decode_action(struct decoder *d, exec_action *action, uint32_t dst, u
 
 struct op *decode_branch(struct decoder *d, uint32_t instruction)
 {
-    struct op *op = emit(d, 0, 0, 0, 0);
+    struct op *op = emit_op(d, 0, 0, 0, 0);
     op->kind = OP_BRANCH;
     op->target = instruction;
     return op;

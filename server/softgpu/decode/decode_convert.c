@@ -5,7 +5,7 @@
 
 #include "server/softgpu/decode/decode.h"
 
-static bool is(const struct decoder *d, const char *opcode)
+static bool opcode_is(const struct decoder *d, const char *opcode)
 {
     return strcmp(d->ins->opcode, opcode) == 0;
 }
@@ -17,7 +17,7 @@ struct conversion {
     bool sat, ftz;
 };
 
-static uint32_t step(struct decoder *d, enum value_id id, uint32_t width, uint32_t a)
+static uint32_t convert_step(struct decoder *d, enum value_id id, uint32_t width, uint32_t a)
 {
     uint32_t t = decode_temporary(d, width);
     decode_value(d, id, width, t, a, a, a);
@@ -54,9 +54,9 @@ static uint32_t widen_integer(struct decoder *d, uint32_t a, enum ptx_type from,
     if (have >= width)
         return a;
     if (have == 4)
-        return step(d, s ? VALUE_cv_s32_64 : VALUE_cv_u32_64, 8, a);
-    return width == 4 ? step(d, s ? VALUE_cv_s16_32 : VALUE_cv_u16_32, 4, a)
-                      : step(d, s ? VALUE_cv_s16_64 : VALUE_cv_u16_64, 8, a);
+        return convert_step(d, s ? VALUE_cv_s32_64 : VALUE_cv_u32_64, 8, a);
+    return width == 4 ? convert_step(d, s ? VALUE_cv_s16_32 : VALUE_cv_u16_32, 4, a)
+                      : convert_step(d, s ? VALUE_cv_s16_64 : VALUE_cv_u16_64, 8, a);
 }
 
 /* A value of `from` to the row width of `to`, cut to its bits. */
@@ -66,13 +66,13 @@ static uint32_t fit_integer(struct decoder *d, uint32_t a, enum ptx_type from, e
     if (have < want)
         a = widen_integer(d, a, from, want);
     else if (have > want)
-        a = step(d,
-                 have == 4   ? VALUE_cv_32_16
-                 : want == 2 ? VALUE_cv_64_16
-                             : VALUE_cv_64_32,
-                 want, a);
+        a = convert_step(d,
+                         have == 4   ? VALUE_cv_32_16
+                         : want == 2 ? VALUE_cv_64_16
+                                     : VALUE_cv_64_32,
+                         want, a);
     if (ptx_type_bytes(to) == 1)
-        a = step(d, type_is_signed(to) ? VALUE_ext_s8 : VALUE_ext_u8, 2, a);
+        a = convert_step(d, type_is_signed(to) ? VALUE_ext_s8 : VALUE_ext_u8, 2, a);
     return a;
 }
 
@@ -80,7 +80,7 @@ static uint32_t integer_in(struct decoder *d, enum ptx_type from)
 {
     uint32_t a = decode_loose(d, decode_operand(d, 1), from);
     if (ptx_type_bytes(from) == 1)
-        a = step(d, type_is_signed(from) ? VALUE_ext_s8 : VALUE_ext_u8, 2, a);
+        a = convert_step(d, type_is_signed(from) ? VALUE_ext_s8 : VALUE_ext_u8, 2, a);
     return a;
 }
 
@@ -90,10 +90,10 @@ static uint32_t float_in(struct decoder *d, struct conversion *c)
     uint32_t a = decode_loose(d, decode_operand(d, 1),
                               c->from == PTX_F16 || c->from == PTX_BF16 ? PTX_B16 : c->from);
     if (c->from == PTX_F16 || c->from == PTX_BF16) {
-        a = step(d, c->from == PTX_F16 ? VALUE_f16_f32 : VALUE_bf16_f32, 4, a);
+        a = convert_step(d, c->from == PTX_F16 ? VALUE_f16_f32 : VALUE_bf16_f32, 4, a);
         c->from = PTX_F32;
     } else if (c->ftz && c->from == PTX_F32) {
-        a = step(d, VALUE_flush_f32, 4, a);
+        a = convert_step(d, VALUE_flush_f32, 4, a);
     }
     return a;
 }
@@ -105,13 +105,13 @@ static uint32_t round_integral(struct decoder *d, uint32_t a, enum ptx_type type
                        : how == 'm' ? (wide ? VALUE_floor_f64 : VALUE_floor_f32)
                        : how == 'p' ? (wide ? VALUE_ceil_f64 : VALUE_ceil_f32)
                                     : (wide ? VALUE_trunc_f64 : VALUE_trunc_f32);
-    return step(d, id, wide ? 8 : 4, a);
+    return convert_step(d, id, wide ? 8 : 4, a);
 }
 
 /* To 8 or 16 bits by way of 32; of a NaN that leaves 0, or the least signed number. */
 static uint32_t float_to_narrow(struct decoder *d, uint32_t a, bool wide, enum ptx_type to)
 {
-    uint32_t whole = step(d, wide ? VALUE_f64_s32 : VALUE_f32_s32, 4, a);
+    uint32_t whole = convert_step(d, wide ? VALUE_f64_s32 : VALUE_f32_s32, 4, a);
     uint32_t t = clamp_wide(d, widen_integer(d, whole, PTX_S32, 8), PTX_S64, to);
     t = fit_integer(d, t, PTX_S64, to);
     if (wide && !type_is_signed(to)) {
@@ -129,13 +129,13 @@ static void float_to_integer(struct decoder *d, struct conversion *c)
     a = round_integral(d, a, c->from, c->integral ? c->integral : 'z');
     enum ptx_type to = c->to;
     if (type_width(to) == 8)
-        a = step(d,
-                 wide ? (s ? VALUE_f64_s64 : VALUE_f64_u64) : (s ? VALUE_f32_s64 : VALUE_f32_u64),
-                 8, a);
+        a = convert_step(
+            d, wide ? (s ? VALUE_f64_s64 : VALUE_f64_u64) : (s ? VALUE_f32_s64 : VALUE_f32_u64), 8,
+            a);
     else if (type_width(to) == 4)
-        a = step(d,
-                 wide ? (s ? VALUE_f64_s32 : VALUE_f64_u32) : (s ? VALUE_f32_s32 : VALUE_f32_u32),
-                 4, a);
+        a = convert_step(
+            d, wide ? (s ? VALUE_f64_s32 : VALUE_f64_u32) : (s ? VALUE_f32_s32 : VALUE_f32_u32), 4,
+            a);
     else {
         a = float_to_narrow(d, a, wide, to);
     }
@@ -154,14 +154,14 @@ static uint32_t rounded_step(struct decoder *d, exec_value *value, uint32_t widt
 static void float_end(struct decoder *d, const struct conversion *c, uint32_t a)
 {
     if (c->ftz && c->to == PTX_F32)
-        a = step(d, VALUE_flush_f32, 4, a);
+        a = convert_step(d, VALUE_flush_f32, 4, a);
     if (c->sat)
-        a = step(d,
-                 c->to == PTX_F64    ? VALUE_sat_f64
-                 : c->to == PTX_F16  ? VALUE_sat_f16
-                 : c->to == PTX_BF16 ? VALUE_sat_bf16
-                                     : VALUE_sat_f32,
-                 type_width(c->to), a);
+        a = convert_step(d,
+                         c->to == PTX_F64    ? VALUE_sat_f64
+                         : c->to == PTX_F16  ? VALUE_sat_f16
+                         : c->to == PTX_BF16 ? VALUE_sat_bf16
+                                             : VALUE_sat_f32,
+                         type_width(c->to), a);
     decode_widen(d, decode_operand(d, 0), a, c->to);
 }
 
@@ -177,18 +177,18 @@ static void integer_to_float(struct decoder *d, struct conversion *c)
     if (half && width == 8) {
         decode_fail(d, "cvt from 64-bit integers to halves is not supported");
     } else if (half) {
-        a = step(d, s ? VALUE_s32_f64 : VALUE_u32_f64, 8, a);
+        a = convert_step(d, s ? VALUE_s32_f64 : VALUE_u32_f64, 8, a);
         a = rounded_step(d, c->to == PTX_F16 ? round_f64_f16 : round_f64_bf16, 2, a, c->rounding);
     } else if (c->to == PTX_F32) {
         exec_value *value =
             width == 8 ? (s ? round_s64_f32 : round_u64_f32) : (s ? round_s32_f32 : round_u32_f32);
         enum value_id id =
             width == 8 ? (s ? VALUE_s64_f32 : VALUE_u64_f32) : (s ? VALUE_s32_f32 : VALUE_u32_f32);
-        a = near ? step(d, id, 4, a) : rounded_step(d, value, 4, a, c->rounding);
+        a = near ? convert_step(d, id, 4, a) : rounded_step(d, value, 4, a, c->rounding);
     } else if (width == 4) {
-        a = step(d, s ? VALUE_s32_f64 : VALUE_u32_f64, 8, a);
+        a = convert_step(d, s ? VALUE_s32_f64 : VALUE_u32_f64, 8, a);
     } else {
-        a = near ? step(d, s ? VALUE_s64_f64 : VALUE_u64_f64, 8, a)
+        a = near ? convert_step(d, s ? VALUE_s64_f64 : VALUE_u64_f64, 8, a)
                  : rounded_step(d, s ? round_s64_f64 : round_u64_f64, 8, a, c->rounding);
     }
     float_end(d, c, a);
@@ -203,14 +203,14 @@ static void float_to_float(struct decoder *d, struct conversion *c)
     bool half = c->to == PTX_F16 || c->to == PTX_BF16;
     if (half) {
         if (c->from == PTX_F32)
-            a = step(d, VALUE_f32_f64, 8, a);
+            a = convert_step(d, VALUE_f32_f64, 8, a);
         a = rounded_step(d, c->to == PTX_F16 ? round_f64_f16 : round_f64_bf16, 2, a, c->rounding);
     } else if (c->to == PTX_F64 && c->from == PTX_F32) {
-        a = step(d, VALUE_f32_f64, 8, a);
+        a = convert_step(d, VALUE_f32_f64, 8, a);
     } else if (c->to == PTX_F32 && c->from == PTX_F64) {
         if (c->rounding < 0)
             decode_fail(d, "cvt.f32.f64 needs a rounding mode");
-        a = c->rounding == FE_TONEAREST ? step(d, VALUE_f64_f32, 4, a)
+        a = c->rounding == FE_TONEAREST ? convert_step(d, VALUE_f64_f32, 4, a)
                                         : rounded_step(d, round_f64_f32, 4, a, c->rounding);
     }
     (void)was;
@@ -236,7 +236,7 @@ static void pack_floats(struct decoder *d, const struct conversion *c)
     uint32_t half[2];
     decode_count(d, 3, 3);
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t a = step(d, VALUE_f32_f64, 8, decode_in(d, 2 - i, PTX_F32));
+        uint32_t a = convert_step(d, VALUE_f32_f64, 8, decode_in(d, 2 - i, PTX_F32));
         half[i] =
             rounded_step(d, c->to == PTX_F16X2 ? round_f64_f16 : round_f64_bf16, 2, a, c->rounding);
     }
@@ -327,11 +327,11 @@ static void decode_isspacep(struct decoder *d)
 
 bool decode_convert(struct decoder *d)
 {
-    if (is(d, "cvt"))
+    if (opcode_is(d, "cvt"))
         decode_cvt(d);
-    else if (is(d, "cvta"))
+    else if (opcode_is(d, "cvta"))
         decode_cvta(d);
-    else if (is(d, "isspacep"))
+    else if (opcode_is(d, "isspacep"))
         decode_isspacep(d);
     else
         return false;

@@ -10,7 +10,7 @@
      : type_width(type) == 4 ? VALUE_##family##32                                                  \
                              : VALUE_##family##64)
 
-static bool is(const struct decoder *d, const char *opcode)
+static bool opcode_is(const struct decoder *d, const char *opcode)
 {
     return strcmp(d->ins->opcode, opcode) == 0;
 }
@@ -74,7 +74,7 @@ static enum value_id compare_of(struct decoder *d, enum ptx_type type)
 }
 
 /* The comparison alone, into a temporary. */
-static uint32_t compare(struct decoder *d, enum ptx_type type, uint32_t first)
+static uint32_t compare_operands(struct decoder *d, enum ptx_type type, uint32_t first)
 {
     bool ftz = decode_take(d, "ftz");
     enum value_id id = compare_of(d, type);
@@ -85,8 +85,8 @@ static uint32_t compare(struct decoder *d, enum ptx_type type, uint32_t first)
 }
 
 /* and, or, xor with a third, predicate operand; `inverted` for the second result. */
-static void combine(struct decoder *d, uint32_t dst, uint32_t t, int bool_op, uint32_t c,
-                    bool inverted)
+static void combine_predicates(struct decoder *d, uint32_t dst, uint32_t t, int bool_op, uint32_t c,
+                               bool inverted)
 {
     static const enum value_id ids[2][4] = {{VALUE_mov_p, VALUE_and_p, VALUE_or_p, VALUE_xor_p},
                                             {VALUE_not_p, VALUE_andn_p, VALUE_orn_p, VALUE_xorn_p}};
@@ -142,7 +142,8 @@ static void setp_packed(struct decoder *d, enum ptx_type type, int bool_op)
     }
     compare_packed(d, type, t);
     for (int h = 0; h < 2 && bool_op; h++)
-        combine(d, t[h], t[h], bool_op, decode_predicate(d, decode_operand(d, 3)), false);
+        combine_predicates(d, t[h], t[h], bool_op, decode_predicate(d, decode_operand(d, 3)),
+                           false);
     give_two(d, to, t[0], t[1]);
 }
 
@@ -155,17 +156,17 @@ static void decode_setp(struct decoder *d)
         setp_packed(d, type, bool_op);
         return;
     }
-    uint32_t t = compare(d, type, 1);
+    uint32_t t = compare_operands(d, type, 1);
     uint32_t c = bool_op ? decode_predicate(d, decode_operand(d, 3)) : t;
     const struct ptx_operand *to = decode_operand(d, 0);
     if (to->kind != PTX_OPERAND_PAIR) {
-        combine(d, decode_out(d, 0, PTX_PRED), t, bool_op, c, false);
+        combine_predicates(d, decode_out(d, 0, PTX_PRED), t, bool_op, c, false);
         return;
     }
     /* Through temporaries: either result may be the guard or the third operand. */
     uint32_t p = decode_temporary(d, 0), q = decode_temporary(d, 0);
-    combine(d, p, t, bool_op, c, false);
-    combine(d, q, t, bool_op, c, true);
+    combine_predicates(d, p, t, bool_op, c, false);
+    combine_predicates(d, q, t, bool_op, c, true);
     give_two(d, to, p, q);
 }
 
@@ -205,9 +206,9 @@ static void decode_set(struct decoder *d)
     bool half = to == PTX_F16 || to == PTX_BF16;
     if (to != PTX_U32 && to != PTX_S32 && to != PTX_F32 && !half)
         decode_fail(d, "set to %s is not supported", ptx_type_name(to));
-    uint32_t t = compare(d, type, 1);
+    uint32_t t = compare_operands(d, type, 1);
     if (bool_op)
-        combine(d, t, t, bool_op, decode_predicate(d, decode_operand(d, 3)), false);
+        combine_predicates(d, t, t, bool_op, decode_predicate(d, decode_operand(d, 3)), false);
     uint32_t width = half ? 2 : 4;
     uint32_t yes = decode_constant(d, true_value(to), width), no = decode_constant(d, 0, width);
     decode_value(d, half ? VALUE_sel_16 : VALUE_sel_32, width, decode_out(d, 0, to), yes, no, t);
@@ -259,7 +260,7 @@ static void decode_boolean(struct decoder *d)
     };
     enum ptx_type type = decode_need_type(d);
     size_t row = 0;
-    while (!is(d, ops[row].name))
+    while (!opcode_is(d, ops[row].name))
         row++;
     decode_count(d, ops[row].sources + 1, ops[row].sources + 1);
     uint32_t width = type_width(type), class = width == 2 ? 0 : width == 4 ? 1 : 2;
@@ -275,7 +276,7 @@ static void decode_shift(struct decoder *d)
     enum ptx_type type = decode_need_type(d);
     decode_count(d, 3, 3);
     uint32_t a = decode_in(d, 1, type), b = decode_in(d, 2, PTX_U32);
-    enum value_id id = is(d, "shl")           ? BY_WIDTH(shl_, type)
+    enum value_id id = opcode_is(d, "shl")    ? BY_WIDTH(shl_, type)
                        : type_is_signed(type) ? BY_WIDTH(shr_s, type)
                                               : BY_WIDTH(shr_u, type);
     if (type_is_float(type) || ptx_type_bytes(type) < 2 || type_width(type) > 8)
@@ -329,7 +330,7 @@ static void decode_field(struct decoder *d)
     bool wide = type_width(type) == 8;
     if (type_width(type) < 4 || type_is_float(type))
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
-    if (is(d, "bfe")) {
+    if (opcode_is(d, "bfe")) {
         decode_count(d, 4, 4);
         uint32_t a = decode_in(d, 1, type), b = decode_in(d, 2, PTX_U32),
                  c = decode_in(d, 3, PTX_U32);
@@ -355,11 +356,11 @@ static void decode_count_bits(struct decoder *d)
     if (type_width(type) < 4 || type_is_float(type))
         decode_fail(d, "'%.60s' is not for type %s", d->ins->opcode, ptx_type_name(type));
     enum value_id id;
-    if (is(d, "popc"))
+    if (opcode_is(d, "popc"))
         id = wide ? VALUE_popc_64 : VALUE_popc_32;
-    else if (is(d, "clz"))
+    else if (opcode_is(d, "clz"))
         id = wide ? VALUE_clz_64 : VALUE_clz_32;
-    else if (is(d, "brev"))
+    else if (opcode_is(d, "brev"))
         id = wide ? VALUE_brev_64 : VALUE_brev_32;
     else if (shift)
         id = wide ? (s ? VALUE_bfindshift_s64 : VALUE_bfindshift_u64)
@@ -369,7 +370,7 @@ static void decode_count_bits(struct decoder *d)
                   : (s ? VALUE_bfind_s32 : VALUE_bfind_u32);
     decode_count(d, 2, 2);
     uint32_t a = decode_in(d, 1, type);
-    enum ptx_type to = is(d, "brev") ? type : PTX_U32;
+    enum ptx_type to = opcode_is(d, "brev") ? type : PTX_U32;
     decode_value(d, id, type_width(to), decode_out(d, 0, to), a, a, a);
 }
 
@@ -506,7 +507,7 @@ bool decode_logic(struct decoder *d)
         {"szext", decode_szext},     {"fns", decode_fns},          {"mov", decode_mov},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        if (is(d, all[i].name)) {
+        if (opcode_is(d, all[i].name)) {
             all[i].decode(d);
             return true;
         }

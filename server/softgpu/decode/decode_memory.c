@@ -6,7 +6,7 @@
 
 #include "server/softgpu/decode/decode.h"
 
-static bool is(const struct decoder *d, const char *opcode)
+static bool opcode_is(const struct decoder *d, const char *opcode)
 {
     return strcmp(d->ins->opcode, opcode) == 0;
 }
@@ -102,8 +102,8 @@ static uint32_t access_space(const struct decoder *d, enum ptx_space space,
                : PTX_SPACE_LOCAL;
 }
 
-static const struct ptx_operand *elements(struct decoder *d, const struct ptx_operand *op,
-                                          uint32_t *count)
+static const struct ptx_operand *vector_elements(struct decoder *d, const struct ptx_operand *op,
+                                                 uint32_t *count)
 {
     *count = decode_take(d, "v2") ? 2 : decode_take(d, "v4") ? 4 : 1;
     if (*count == 1)
@@ -123,7 +123,7 @@ static void decode_load(struct decoder *d)
     uint64_t addend;
     take_hints(d);
     decode_count(d, 2, 3); /* a third is a cache policy */
-    const struct ptx_operand *to = elements(d, decode_operand(d, 0), &count);
+    const struct ptx_operand *to = vector_elements(d, decode_operand(d, 0), &count);
     const struct ptx_operand *address = decode_operand(d, 1);
     enum ptx_type type = decode_need_type(d);
     uint32_t bytes = ptx_type_bytes(type), width = 0;
@@ -166,7 +166,7 @@ static void decode_store(struct decoder *d)
     uint64_t addend;
     take_hints(d);
     decode_count(d, 2, 3);
-    const struct ptx_operand *from = elements(d, decode_operand(d, 1), &count);
+    const struct ptx_operand *from = vector_elements(d, decode_operand(d, 1), &count);
     const struct ptx_operand *address = decode_operand(d, 0);
     enum ptx_type type = decode_need_type(d);
     uint32_t bytes = ptx_type_bytes(type);
@@ -213,7 +213,7 @@ static bool atomic_type(uint32_t op, enum ptx_type type)
 
 static void decode_atomic(struct decoder *d)
 {
-    bool red = is(d, "red");
+    bool red = opcode_is(d, "red");
     uint32_t id = 0, first = red ? 0 : 1;
     uint64_t addend;
     take_order(d);
@@ -300,17 +300,17 @@ static void decode_fence(struct decoder *d)
 
 bool decode_memory(struct decoder *d)
 {
-    if (is(d, "ld") || is(d, "ldu"))
+    if (opcode_is(d, "ld") || opcode_is(d, "ldu"))
         decode_load(d);
-    else if (is(d, "st"))
+    else if (opcode_is(d, "st"))
         decode_store(d);
-    else if (is(d, "atom") || is(d, "red"))
+    else if (opcode_is(d, "atom") || opcode_is(d, "red"))
         decode_atomic(d);
-    else if (is(d, "membar") || is(d, "fence"))
+    else if (opcode_is(d, "membar") || opcode_is(d, "fence"))
         decode_fence(d);
-    else if (is(d, "prefetch") || is(d, "prefetchu"))
+    else if (opcode_is(d, "prefetch") || opcode_is(d, "prefetchu"))
         decode_prefetch(d);
-    else if (is(d, "cp") && d->ins->modifier_count > 1 &&
+    else if (opcode_is(d, "cp") && d->ins->modifier_count > 1 &&
              strcmp(d->ins->modifiers[0], "async") == 0 &&
              strcmp(d->ins->modifiers[1], "bulk") != 0)
         decode_copy_async(d);

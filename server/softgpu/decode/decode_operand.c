@@ -22,7 +22,7 @@ void decode_count(struct decoder *d, uint32_t least, uint32_t most)
         decode_fail(d, "'%.60s' with %u operands", d->ins->opcode, n);
 }
 
-static uint64_t immediate(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
+static uint64_t immediate_bits(struct decoder *d, const struct ptx_operand *op, enum ptx_type type)
 {
     uint32_t bits = (uint32_t)op->value;
     if (op->kind == PTX_OPERAND_INTEGER) {
@@ -85,7 +85,7 @@ uint32_t decode_source(struct decoder *d, const struct ptx_operand *op, enum ptx
     case PTX_OPERAND_FLOAT64:
         if (type == PTX_PRED)
             return decode_predicate(d, op);
-        return decode_constant(d, immediate(d, op, type), width);
+        return decode_constant(d, immediate_bits(d, op, type), width);
     case PTX_OPERAND_SPECIAL:
         return special_source(d, op, type);
     case PTX_OPERAND_VARIABLE:

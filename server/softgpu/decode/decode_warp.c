@@ -5,7 +5,7 @@
 
 #include "server/softgpu/decode/decode.h"
 
-static bool is(const struct decoder *d, const char *opcode)
+static bool opcode_is(const struct decoder *d, const char *opcode)
 {
     return strcmp(d->ins->opcode, opcode) == 0;
 }
@@ -165,29 +165,29 @@ static void decode_elect(struct decoder *d)
 
 bool decode_warp(struct decoder *d)
 {
-    if (is(d, "bar") || (is(d, "barrier") && !decode_take(d, "cluster"))) {
+    if (opcode_is(d, "bar") || (opcode_is(d, "barrier") && !decode_take(d, "cluster"))) {
         decode_barrier(d);
-    } else if (is(d, "shfl")) {
+    } else if (opcode_is(d, "shfl")) {
         decode_shuffle(d);
-    } else if (is(d, "vote")) {
+    } else if (opcode_is(d, "vote")) {
         decode_vote(d);
-    } else if (is(d, "match")) {
+    } else if (opcode_is(d, "match")) {
         decode_match(d);
-    } else if (is(d, "redux")) {
+    } else if (opcode_is(d, "redux")) {
         decode_redux(d);
-    } else if (is(d, "elect")) {
+    } else if (opcode_is(d, "elect")) {
         decode_elect(d);
-    } else if (is(d, "activemask")) {
+    } else if (opcode_is(d, "activemask")) {
         decode_take(d, "b32");
         decode_count(d, 1, 1);
         uint32_t dst = decode_out(d, 0, PTX_B32);
         decode_action(d, exec_nop, 0, 0, 0, 0);
         decode_special(d, exec_active_mask, 4, dst, dst, dst, dst);
-    } else if (is(d, "nanosleep")) {
+    } else if (opcode_is(d, "nanosleep")) {
         decode_take(d, "u32");
         decode_count(d, 1, 1);
         decode_action(d, exec_sleep, 0, decode_in(d, 0, PTX_U32), 0, 0);
-    } else if (is(d, "griddepcontrol")) {
+    } else if (opcode_is(d, "griddepcontrol")) {
         decode_take(d, "wait");
         decode_take(d, "launch_dependents");
         decode_action(d, exec_nop, 0, 0, 0, 0);

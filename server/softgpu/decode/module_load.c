@@ -12,7 +12,8 @@
 
 enum { NEWEST_VERSION = 99 }; /* what is not understood is refused by name, not by version */
 
-static int fail(struct module_error *error, cuda_result result, uint32_t line, const char *text)
+static int load_fail(struct module_error *error, cuda_result result, uint32_t line,
+                     const char *text)
 {
     error->result = result;
     error->line = line;
@@ -20,7 +21,7 @@ static int fail(struct module_error *error, cuda_result result, uint32_t line, c
     return -1;
 }
 
-static int fail_at(struct module_error *error, const struct ptx_variable *v, const char *what)
+static int load_fail_at(struct module_error *error, const struct ptx_variable *v, const char *what)
 {
     error->result = CUDA_ERR_INVALID_PTX;
     error->line = v->line;
@@ -44,7 +45,7 @@ static uint32_t group_of(struct groups *g, uint32_t i)
     return i;
 }
 
-static void join(struct groups *g, uint32_t a, uint32_t b)
+static void join_groups(struct groups *g, uint32_t a, uint32_t b)
 {
     a = group_of(g, a);
     b = group_of(g, b);
@@ -59,9 +60,9 @@ static void join_operand(struct groups *g, const struct ptx_function *f,
                          const struct ptx_operand *op, bool called)
 {
     if (op->kind == PTX_OPERAND_VARIABLE && op->variable->space == PTX_SPACE_SHARED)
-        join(g, f->id, g->functions + op->variable->id);
+        join_groups(g, f->id, g->functions + op->variable->id);
     if (op->kind == PTX_OPERAND_FUNCTION)
-        join(g, called ? f->id : g->all, code_key(op->function));
+        join_groups(g, called ? f->id : g->all, code_key(op->function));
     for (uint32_t i = 0; i < op->count; i++)
         join_operand(g, f, &op->items[i], called);
 }
@@ -76,11 +77,11 @@ static void join_function(struct groups *g, const struct ptx_function *f)
             join_operand(g, f, &ins->operands[k], call);
         }
         if (call && !direct)
-            join(g, f->id, g->all);
+            join_groups(g, f->id, g->all);
     }
     for (uint32_t i = 0; i < f->variable_count; i++) {
         if (f->variables[i]->space == PTX_SPACE_SHARED)
-            join(g, f->id, g->functions + f->variables[i]->id);
+            join_groups(g, f->id, g->functions + f->variables[i]->id);
     }
 }
 
@@ -123,7 +124,7 @@ static int place_all_shared(struct module *m, struct module_error *error)
     m->groups = calloc((size_t)p->function_count + 1, sizeof(*m->groups));
     if (!g.parent || !m->shared_bytes || !m->groups) {
         free(g.parent);
-        return fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
+        return load_fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
     }
     for (uint32_t i = 0; i < total; i++)
         g.parent[i] = i;
@@ -147,17 +148,17 @@ static int place_memory(struct module *m, const struct ptx_variable *v, struct m
     if (v->space != PTX_SPACE_GLOBAL && v->space != PTX_SPACE_CONST)
         return 0;
     if (v->linkage == PTX_LINK_EXTERN)
-        return fail_at(error, v, "is declared .extern and defined nowhere");
+        return load_fail_at(error, v, "is declared .extern and defined nowhere");
     if (v->type == PTX_TEXREF || v->type == PTX_SAMPLERREF || v->type == PTX_SURFREF)
-        return fail_at(error, v, "is a texture, sampler or surface, which are not supported");
+        return load_fail_at(error, v, "is a texture, sampler or surface, which are not supported");
     size_t *bytes = v->space == PTX_SPACE_GLOBAL ? &m->global_bytes : &m->const_bytes;
     if (v->align > 256)
-        return fail_at(error, v, "asks for an alignment above 256");
+        return load_fail_at(error, v, "asks for an alignment above 256");
     uint64_t at = (*bytes + v->align - 1) & ~(uint64_t)(v->align - 1);
     if (at + v->bytes > UINT64_C(1) << 40)
-        return fail_at(error, v, "is too large");
+        return load_fail_at(error, v, "is too large");
     if (v->space == PTX_SPACE_CONST && at + v->bytes > CONSTANT_BYTES)
-        return fail_at(error, v, "does not fit: a module has 64 KiB of constant memory");
+        return load_fail_at(error, v, "does not fit: a module has 64 KiB of constant memory");
     m->places[v->id] = (struct placed){v, at};
     *bytes = at + v->bytes;
     return 0;
@@ -215,10 +216,11 @@ static int add_function(struct module *m, uint32_t id, const uint32_t *known,
     if (!f->entry || !m->codes[id])
         return 0;
     if (ptx_param_offset(f, f->param_count) > 32764)
-        return fail(error, CUDA_ERR_INVALID_PTX, f->line,
-                    "a kernel's parameters exceed 32764 bytes");
+        return load_fail(error, CUDA_ERR_INVALID_PTX, f->line,
+                         "a kernel's parameters exceed 32764 bytes");
     if (shared > UINT32_MAX / 2)
-        return fail(error, CUDA_ERR_INVALID_PTX, f->line, "a kernel's shared memory exceeds 2 GiB");
+        return load_fail(error, CUDA_ERR_INVALID_PTX, f->line,
+                         "a kernel's shared memory exceeds 2 GiB");
     uint32_t words = m->codes[id]->register_words;
     m->functions[m->function_count++] = (struct function){
         .module = m,
@@ -237,7 +239,7 @@ static int decode_functions(struct module *m, struct module_error *error)
     m->codes = calloc((size_t)p->function_count + 1, sizeof(*m->codes));
     m->functions = calloc((size_t)p->function_count + 1, sizeof(*m->functions));
     if (!m->codes || !m->functions)
-        return fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
+        return load_fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
     for (uint32_t i = 0; i < p->function_count; i++) {
         if (!p->functions[i]->defined)
             continue;
@@ -247,7 +249,7 @@ static int decode_functions(struct module *m, struct module_error *error)
     }
     uint32_t *known = calloc((size_t)p->function_count + 1, sizeof(*known));
     if (!known)
-        return fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
+        return load_fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
     for (uint32_t i = 0; i < p->function_count; i++) {
         if (p->functions[i]->entry && m->codes[i])
             chain_bytes(m, i, 0, known);
@@ -268,19 +270,19 @@ int module_load(const char *text, size_t length, struct module **module, struct 
     *module = NULL;
     *error = (struct module_error){0};
     if (!m)
-        return fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
+        return load_fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
     /* Images are often handed over with their terminating NUL. */
     while (length && text[length - 1] == '\0')
         length--;
     int r = ptx_read(text, length, &m->ptx, &read);
     if (r) {
-        fail(error, r == -ENOMEM ? CUDA_ERR_OUT_OF_MEMORY : CUDA_ERR_INVALID_PTX, read.line,
-             read.text);
+        load_fail(error, r == -ENOMEM ? CUDA_ERR_OUT_OF_MEMORY : CUDA_ERR_INVALID_PTX, read.line,
+                  read.text);
     } else if (m->ptx->version > NEWEST_VERSION) {
-        r = fail(error, CUDA_ERR_UNSUPPORTED_PTX_VERSION, 1, "this PTX version is not known");
+        r = load_fail(error, CUDA_ERR_UNSUPPORTED_PTX_VERSION, 1, "this PTX version is not known");
     } else {
         m->places = calloc((size_t)m->ptx->variable_ids + 1, sizeof(*m->places));
-        r = !m->places ? fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory")
+        r = !m->places ? load_fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory")
             : place_all_shared(m, error) || place_all_memory(m, error) || decode_functions(m, error)
                 ? -1
                 : 0;

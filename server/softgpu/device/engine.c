@@ -63,7 +63,7 @@ void engine_unlock(void)
 
 /* ---- the heap of events --------------------------------------------------------- */
 
-static bool earlier(const struct engine_event *a, const struct engine_event *b)
+static bool event_before(const struct engine_event *a, const struct engine_event *b)
 {
     return a->time != b->time ? a->time < b->time : a->order < b->order;
 }
@@ -77,7 +77,7 @@ static int heap_push(struct engine_heap *heap, struct engine_event *event, uint6
     if (array_reserve(heap->at, heap->capacity, heap->count + 1) < 0)
         return -ENOMEM;
     at = heap->count++;
-    while (at > 0 && earlier(event, heap->at[(at - 1) / 2])) {
+    while (at > 0 && event_before(event, heap->at[(at - 1) / 2])) {
         heap->at[at] = heap->at[(at - 1) / 2];
         at = (at - 1) / 2;
     }
@@ -96,9 +96,9 @@ static struct engine_event *heap_pop(struct engine_heap *heap)
 
         if (child >= heap->count)
             break;
-        if (child + 1 < heap->count && earlier(heap->at[child + 1], heap->at[child]))
+        if (child + 1 < heap->count && event_before(heap->at[child + 1], heap->at[child]))
             child++;
-        if (!earlier(heap->at[child], last))
+        if (!event_before(heap->at[child], last))
             break;
         heap->at[at] = heap->at[child];
         at = child;
@@ -248,7 +248,7 @@ static struct engine_task *take_task(uint64_t *running, bool *other_first)
 }
 
 /* Waits for a signal, and until `next` unless another thread does so already. */
-static void idle(uint64_t next)
+static void thread_idle(uint64_t next)
 {
     engine.idle++;
     if (next < engine.watched) {
@@ -279,7 +279,7 @@ static void *engine_main(void *number)
         struct engine_task *task = take_task(running, &other_first);
 
         if (!task) {
-            idle(next);
+            thread_idle(next);
             continue;
         }
         /* Others can go on with what there is while this one is busy. */

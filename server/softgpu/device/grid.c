@@ -197,7 +197,7 @@ static void sm_mark_busy(struct device *device, unsigned index, uint64_t time)
         sm->busy_mark = time;
 }
 
-static void turn(struct engine_task *task);
+static void resident_turn(struct engine_task *task);
 static void resident_happen(struct engine_event *event, uint64_t time);
 static void resident_end(struct engine_event *event, uint64_t time);
 
@@ -230,7 +230,7 @@ static void block_index(const struct grid *grid, uint64_t number, uint32_t index
 }
 
 /* Puts the grid's next block on the multiprocessor, which has room. */
-static void place(struct grid *grid, unsigned index, uint64_t time)
+static void place_block(struct grid *grid, unsigned index, uint64_t time)
 {
     struct device *device = grid->device;
     struct sm *sm = &device->sm[index];
@@ -245,7 +245,7 @@ static void place(struct grid *grid, unsigned index, uint64_t time)
     time = room_from(sm, grid, time).start;
     memset(resident, 0, sizeof(*resident));
     resident->event.happen = resident_happen;
-    resident->task.run = turn;
+    resident->task.run = resident_turn;
     resident->grid = grid;
     resident->sm = index;
     resident->start = resident->clock = time;
@@ -287,7 +287,7 @@ static void fill_sm(struct device *device, unsigned index, uint64_t time)
             continue;
         while (grid->placed < grid->blocks && sm_fits(&device->sm[index], grid) &&
                !engine_stopped())
-            place(grid, index, max(time, grid->ready_at));
+            place_block(grid, index, max(time, grid->ready_at));
         if (grid->placed < grid->blocks || engine_stopped())
             return;
         list_remove(&grid->link);
@@ -295,7 +295,7 @@ static void fill_sm(struct device *device, unsigned index, uint64_t time)
 }
 
 /* The multiprocessors where no grid stands before this one in the list. */
-static struct sm_set unclaimed(const struct grid *grid)
+static struct sm_set unclaimed_sms(const struct grid *grid)
 {
     struct sm_set set = grid->stream->sms;
     const struct grid *other;
@@ -309,7 +309,7 @@ static struct sm_set unclaimed(const struct grid *grid)
     return set;
 }
 
-static bool better(struct room a, struct room b)
+static bool room_better(struct room a, struct room b)
 {
     return a.start != b.start ? a.start < b.start : a.threads < b.threads;
 }
@@ -327,19 +327,19 @@ static struct room find_rooms(const struct grid *grid, const struct sm_set *set,
         if (!sm_set_has(set, i) || !sm_fits(&grid->device->sm[i], grid))
             continue;
         rooms[i] = room_from(&grid->device->sm[i], grid, grid->ready_at);
-        if (better(rooms[i], best))
+        if (room_better(rooms[i], best))
             best = rooms[i];
     }
     return best;
 }
 
 /* A grid appeared: places what fits, evenly. */
-static void spread(struct grid *grid)
+static void spread_blocks(struct grid *grid)
 {
     const unsigned count = grid->launch.sm_count;
     /* Nobody promises that blocks begin at multiprocessor 0. */
     const unsigned first = device_settings()->friendly ? 0 : device_random() % count;
-    const struct sm_set set = unclaimed(grid);
+    const struct sm_set set = unclaimed_sms(grid);
     struct room rooms[SETTINGS_MAX_SMS], best;
 
     while (grid->placed < grid->blocks && !engine_stopped()) {
@@ -350,7 +350,7 @@ static void spread(struct grid *grid)
             unsigned index = (first + i) % count;
 
             if (rooms[index].start == best.start && rooms[index].threads == best.threads)
-                place(grid, index, best.start);
+                place_block(grid, index, best.start);
         }
     }
 }
@@ -359,7 +359,7 @@ static void run_grid(struct grid *grid, uint64_t time)
 {
     grid->ready_at = grid->end = time;
     pending_insert(grid);
-    spread(grid);
+    spread_blocks(grid);
     if (grid->placed == grid->blocks)
         list_remove(&grid->link);
 }
@@ -449,7 +449,7 @@ static enum block_state run_block(struct resident *resident, uint64_t *clock, ui
     return state;
 }
 
-static void turn(struct engine_task *task)
+static void resident_turn(struct engine_task *task)
 {
     struct resident *resident = container_of(task, struct resident, task);
     enum block_state state = BLOCK_FAULTED;

@@ -399,7 +399,7 @@ void stream_destroy(struct stream *stream)
 }
 
 /* What the operation must come behind, by the stream's order and the default stream's rules. */
-static int order(struct stream *stream, struct operation *op)
+static int stream_order(struct stream *stream, struct operation *op)
 {
     struct device *device = stream->device;
 
@@ -429,7 +429,7 @@ static uint64_t arrival_delay(void)
 }
 
 /* Undone by marking it as met: what it had joined will drop it without beginning it. */
-static void abandon(struct operation *op)
+static void operation_abandon(struct operation *op)
 {
     op->unmet = ~0u / 2;
     operation_drop(op);
@@ -439,8 +439,8 @@ int stream_submit(struct stream *stream, struct operation *op)
 {
     uint64_t now = engine_now() + arrival_delay();
 
-    if ((op->kind == OPERATION_HOST && host_start() < 0) || order(stream, op) < 0) {
-        abandon(op);
+    if ((op->kind == OPERATION_HOST && host_start() < 0) || stream_order(stream, op) < 0) {
+        operation_abandon(op);
         return -ENOMEM;
     }
     op->stream = stream;

@@ -9,7 +9,7 @@
 #include "server/softgpu/exec/exec_access.h"
 #include "server/softgpu/exec/exec_half.h"
 
-static float canon(float x)
+static float canonical_nan(float x)
 {
     return x != x ? bits_float(0x7fffffff) : x;
 }
@@ -34,7 +34,7 @@ static uint32_t combine32(enum atomic_op op, enum ptx_type type, uint32_t old, u
     switch (op) {
     case ATOMIC_ADD:
         if (type == PTX_F32)
-            return float_bits(canon(bits_float(old) + bits_float(b)));
+            return float_bits(canonical_nan(bits_float(old) + bits_float(b)));
         if (type == PTX_F16X2 || type == PTX_BF16X2)
             return add_halves(old, b, type == PTX_BF16X2);
         return old + b;
@@ -83,7 +83,7 @@ static uint64_t combine64(enum atomic_op op, enum ptx_type type, uint64_t old, u
     }
 }
 
-static uint32_t atomic32(uint32_t *at, enum atomic_op op, enum ptx_type type, uint32_t b,
+static uint32_t apply_32(uint32_t *at, enum atomic_op op, enum ptx_type type, uint32_t b,
                          uint32_t c)
 {
     if (op == ATOMIC_ADD && (type == PTX_U32 || type == PTX_S32 || type == PTX_B32))
@@ -95,7 +95,7 @@ static uint32_t atomic32(uint32_t *at, enum atomic_op op, enum ptx_type type, ui
     return old;
 }
 
-static uint64_t atomic64(uint64_t *at, enum atomic_op op, enum ptx_type type, uint64_t b,
+static uint64_t apply_64(uint64_t *at, enum atomic_op op, enum ptx_type type, uint64_t b,
                          uint64_t c)
 {
     uint64_t old = __atomic_load_n(at, __ATOMIC_RELAXED);
@@ -105,7 +105,7 @@ static uint64_t atomic64(uint64_t *at, enum atomic_op op, enum ptx_type type, ui
     return old;
 }
 
-static uint16_t atomic16(uint16_t *at, enum atomic_op op, enum ptx_type type, uint16_t b,
+static uint16_t apply_16(uint16_t *at, enum atomic_op op, enum ptx_type type, uint16_t b,
                          uint16_t c)
 {
     uint16_t old = __atomic_load_n(at, __ATOMIC_RELAXED), next;
@@ -138,17 +138,17 @@ enum exec_result exec_atomic(struct warp *w, const struct op *op, uint32_t mask)
             return exec_fault(w, op, why, lane, address, bytes, "atomic");
         if (bytes == 4) {
             uint32_t old =
-                atomic32(at, what, type, ((const uint32_t *)b)[lane], ((const uint32_t *)c)[lane]);
+                apply_32(at, what, type, ((const uint32_t *)b)[lane], ((const uint32_t *)c)[lane]);
             if (d)
                 ((uint32_t *)d)[lane] = old;
         } else if (bytes == 8) {
             uint64_t old =
-                atomic64(at, what, type, ((const uint64_t *)b)[lane], ((const uint64_t *)c)[lane]);
+                apply_64(at, what, type, ((const uint64_t *)b)[lane], ((const uint64_t *)c)[lane]);
             if (d)
                 ((uint64_t *)d)[lane] = old;
         } else {
             uint16_t old =
-                atomic16(at, what, type, ((const uint16_t *)b)[lane], ((const uint16_t *)c)[lane]);
+                apply_16(at, what, type, ((const uint16_t *)b)[lane], ((const uint16_t *)c)[lane]);
             if (d)
                 ((uint16_t *)d)[lane] = old;
         }

@@ -145,8 +145,8 @@ static bool all_shared(const struct warp *w, const struct access_request *q, con
  * Host pointers for all lanes of mask; the others get the first one's, so that
  * loads need no mask. False: a fault was reported.
  */
-static bool resolve(struct warp *w, const struct op *op, uint32_t mask,
-                    const struct access_request *q, uint8_t **host)
+static bool resolve_lanes(struct warp *w, const struct op *op, uint32_t mask,
+                          const struct access_request *q, uint8_t **host)
 {
     const uint64_t *base = slot_at(w, op->a);
     uint64_t at[LANES];
@@ -183,7 +183,7 @@ static bool resolve(struct warp *w, const struct op *op, uint32_t mask,
     return true;
 }
 
-static bool contiguous(uint8_t *const *host, uint32_t bytes)
+static bool is_contiguous(uint8_t *const *host, uint32_t bytes)
 {
     uint64_t bad = 0, start = (uint64_t)(uintptr_t)host[0];
     for (uint32_t i = 0; i < LANES; i++)
@@ -199,7 +199,8 @@ static bool contiguous(uint8_t *const *host, uint32_t bytes)
         ((R *)out)[i] = (R)__atomic_load_n((const T *)(host[i] + at), __ATOMIC_RELAXED);           \
     break
 
-static void gather(uint8_t *const *host, uint32_t at, uint32_t bytes, uint32_t extend, void *out)
+static void gather_lanes(uint8_t *const *host, uint32_t at, uint32_t bytes, uint32_t extend,
+                         void *out)
 {
     bool s = extend & ACCESS_SIGNED;
     uint32_t width = extend & 0x7f;
@@ -268,14 +269,14 @@ enum exec_result exec_load(struct warp *w, const struct op *op, uint32_t mask)
     _Alignas(64) uint8_t values[4][LANES * 8];
     uint32_t width = extend & 0x7f;
     w->polls |= op->e;
-    if (!resolve(w, op, mask, &q, host))
+    if (!resolve_lanes(w, op, mask, &q, host))
         return EXEC_FAULT;
-    if (count == 1 && bytes == width && mask == ALL_LANES && contiguous(host, bytes)) {
+    if (count == 1 && bytes == width && mask == ALL_LANES && is_contiguous(host, bytes)) {
         memcpy(slot_at(w, op->dst), host[0], (size_t)bytes * LANES);
         return EXEC_NEXT;
     }
     for (uint32_t k = 0; k < count; k++)
-        gather(host, k * bytes, bytes, extend, values[k]);
+        gather_lanes(host, k * bytes, bytes, extend, values[k]);
     /* After all were read: a result may be the row of addresses. */
     for (uint32_t k = 0; k < count; k++)
         put_row(slot_at(w, slots[k]), values[k], width, mask);
@@ -291,8 +292,8 @@ enum exec_result exec_load(struct warp *w, const struct op *op, uint32_t mask)
     }                                                                                              \
     break
 
-static void scatter(uint8_t *const *host, uint32_t at, uint32_t bytes, const void *row,
-                    uint32_t mask)
+static void scatter_lanes(uint8_t *const *host, uint32_t at, uint32_t bytes, const void *row,
+                          uint32_t mask)
 {
     switch (bytes) {
     case 1:
@@ -315,14 +316,14 @@ enum exec_result exec_store(struct warp *w, const struct op *op, uint32_t mask)
                                .need = MEMORY_WRITE};
     const uint32_t slots[4] = {op->b, op->c, op->d, op->e};
     uint8_t *host[LANES];
-    if (!resolve(w, op, mask, &q, host))
+    if (!resolve_lanes(w, op, mask, &q, host))
         return EXEC_FAULT;
-    if (count == 1 && bytes >= 2 && mask == ALL_LANES && contiguous(host, bytes)) {
+    if (count == 1 && bytes >= 2 && mask == ALL_LANES && is_contiguous(host, bytes)) {
         memcpy(host[0], slot_at(w, op->b), (size_t)bytes * LANES);
         return EXEC_NEXT;
     }
     for (uint32_t k = 0; k < count; k++)
-        scatter(host, k * bytes, bytes, slot_at(w, slots[k]), mask);
+        scatter_lanes(host, k * bytes, bytes, slot_at(w, slots[k]), mask);
     return EXEC_NEXT;
 }
 

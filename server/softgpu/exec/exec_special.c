@@ -152,7 +152,8 @@ void exec_space_test(const struct warp *w, const struct op *op, void *out)
     *(uint32_t *)out = bits;
 }
 
-static uint64_t insert(uint64_t a, uint64_t b, uint32_t position, uint32_t length, uint32_t bits)
+static uint64_t insert_bits(uint64_t a, uint64_t b, uint32_t position, uint32_t length,
+                            uint32_t bits)
 {
     position &= 0xff;
     length &= 0xff;
@@ -169,7 +170,7 @@ void exec_insert32(const struct warp *w, const struct op *op, void *out)
     const uint32_t *e = slot_at(w, op->d);
     uint32_t *d = out;
     for (int i = 0; i < LANES; i++)
-        d[i] = (uint32_t)insert(a[i], b[i], c[i], e[i], 32);
+        d[i] = (uint32_t)insert_bits(a[i], b[i], c[i], e[i], 32);
 }
 
 void exec_insert64(const struct warp *w, const struct op *op, void *out)
@@ -178,5 +179,5 @@ void exec_insert64(const struct warp *w, const struct op *op, void *out)
     const uint32_t *c = slot_at(w, op->c), *e = slot_at(w, op->d);
     uint64_t *d = out;
     for (int i = 0; i < LANES; i++)
-        d[i] = insert(a[i], b[i], c[i], e[i], 64);
+        d[i] = insert_bits(a[i], b[i], c[i], e[i], 64);
 }

@@ -19,7 +19,7 @@ static void leave_rest(struct warp *w, uint32_t mask)
 
 /* ---- barriers of the block ---- */
 
-static void arrive(struct warp *w, const struct op *op, uint32_t mask, uint32_t number)
+static void arrive_at_barrier(struct warp *w, const struct op *op, uint32_t mask, uint32_t number)
 {
     struct block *b = w->block;
     struct barrier *barrier = &b->barriers[number];
@@ -56,7 +56,7 @@ enum exec_result exec_barrier(struct warp *w, const struct op *op, uint32_t mask
     struct split *s = &w->splits[w->current];
     s->state = SPLIT_AT_BARRIER;
     s->wait = number;
-    arrive(w, op, mask, number);
+    arrive_at_barrier(w, op, mask, number);
     block_check_barriers(w->block);
     return EXEC_MOVED;
 }
@@ -67,7 +67,7 @@ enum exec_result exec_barrier_arrive(struct warp *w, const struct op *op, uint32
     if (!barrier_number(w, op, mask, &number))
         return exec_fault(w, op, FAULT_ILLEGAL_INSTRUCTION, (uint32_t)__builtin_ctz(mask), 0, 0,
                           "there are barriers 0 to 15");
-    arrive(w, op, mask, number);
+    arrive_at_barrier(w, op, mask, number);
     block_check_barriers(w->block);
     return EXEC_NEXT;
 }
@@ -111,7 +111,8 @@ static void wait_for_members(struct warp *w, const uint32_t *members, uint32_t m
  * different members in one instruction: groups that go their ways apart. *next: what the
  * action is to return.
  */
-static uint32_t gather(struct warp *w, const struct op *op, uint32_t mask, enum exec_result *next)
+static uint32_t gather_members(struct warp *w, const struct op *op, uint32_t mask,
+                               enum exec_result *next)
 {
     const uint32_t *members = member_masks(w, op);
     uint32_t missing = w->live & ~mask, waiting = 0;
@@ -146,7 +147,7 @@ static uint32_t next_group(const struct warp *w, const struct op *op, uint32_t h
 enum exec_result exec_warp_sync(struct warp *w, const struct op *op, uint32_t mask)
 {
     enum exec_result next;
-    gather(w, op, mask, &next);
+    gather_members(w, op, mask, &next);
     return next;
 }
 
@@ -173,7 +174,7 @@ static void set_same(const struct warp *w, uint32_t slot, uint32_t value, uint32
 enum exec_result exec_shuffle(struct warp *w, const struct op *op, uint32_t mask)
 {
     enum exec_result next;
-    uint32_t result[LANES], found = 0, here = gather(w, op, mask, &next);
+    uint32_t result[LANES], found = 0, here = gather_members(w, op, mask, &next);
     const uint32_t *a = slot_at(w, op->a), *b = slot_at(w, op->b), *c = slot_at(w, op->c);
     for (uint32_t lane = 0; lane < LANES; lane++) {
         uint32_t by = b[lane] & 31, clamp = c[lane] & 31, segment = c[lane] >> 8 & 31;
@@ -201,7 +202,7 @@ enum exec_result exec_shuffle(struct warp *w, const struct op *op, uint32_t mask
 enum exec_result exec_vote(struct warp *w, const struct op *op, uint32_t mask)
 {
     enum exec_result next;
-    uint32_t here = gather(w, op, mask, &next), left = here, members;
+    uint32_t here = gather_members(w, op, mask, &next), left = here, members;
     const uint32_t source = *(const uint32_t *)slot_at(w, op->a); /* may be where results go */
     while (left) {
         uint32_t group = next_group(w, op, here, &left, &members), p = source & members;
@@ -233,7 +234,7 @@ static uint32_t lanes_like(const struct warp *w, const struct op *op, uint32_t i
 enum exec_result exec_match(struct warp *w, const struct op *op, uint32_t mask)
 {
     enum exec_result next;
-    uint32_t here = gather(w, op, mask, &next), left = here, members, all = 0;
+    uint32_t here = gather_members(w, op, mask, &next), left = here, members, all = 0;
     uint32_t result[LANES] = {0};
     while (left) {
         for (uint32_t m = next_group(w, op, here, &left, &members); m; m &= m - 1) {
@@ -251,7 +252,7 @@ enum exec_result exec_match(struct warp *w, const struct op *op, uint32_t mask)
 }
 
 /* aux: the operation, | 0x100 for signed numbers. */
-static uint32_t reduce(const uint32_t *a, uint32_t members, uint32_t aux)
+static uint32_t reduce_members(const uint32_t *a, uint32_t members, uint32_t aux)
 {
     uint32_t total = 0;
     bool first = true;
@@ -285,10 +286,10 @@ static uint32_t reduce(const uint32_t *a, uint32_t members, uint32_t aux)
 enum exec_result exec_redux(struct warp *w, const struct op *op, uint32_t mask)
 {
     enum exec_result next;
-    uint32_t here = gather(w, op, mask, &next), left = here, members, result[LANES] = {0};
+    uint32_t here = gather_members(w, op, mask, &next), left = here, members, result[LANES] = {0};
     while (left) {
         uint32_t group = next_group(w, op, here, &left, &members);
-        uint32_t total = reduce(slot_at(w, op->a), members, op->aux);
+        uint32_t total = reduce_members(slot_at(w, op->a), members, op->aux);
         for (uint32_t m = group; m; m &= m - 1)
             result[__builtin_ctz(m)] = total;
     }
@@ -299,7 +300,7 @@ enum exec_result exec_redux(struct warp *w, const struct op *op, uint32_t mask)
 enum exec_result exec_elect(struct warp *w, const struct op *op, uint32_t mask)
 {
     enum exec_result next;
-    uint32_t here = gather(w, op, mask, &next), left = here, members;
+    uint32_t here = gather_members(w, op, mask, &next), left = here, members;
     while (left) {
         uint32_t group = next_group(w, op, here, &left, &members);
         uint32_t leader = (uint32_t)__builtin_ctz(members ? members : group);

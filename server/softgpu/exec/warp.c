@@ -173,7 +173,7 @@ static void meet_at_syncs(struct warp *w)
     }
 }
 
-static bool behind(const struct split *a, const struct split *b)
+static bool split_behind(const struct split *a, const struct split *b)
 {
     if (a->frame->depth != b->frame->depth)
         return a->frame->depth > b->frame->depth;
@@ -188,7 +188,7 @@ static int choose_split(struct warp *w, bool oldest)
         const struct split *s = &w->splits[i];
         if (s->state != SPLIT_READY)
             continue;
-        if (best < 0 || (oldest ? s->ran < w->splits[best].ran : behind(s, &w->splits[best])))
+        if (best < 0 || (oldest ? s->ran < w->splits[best].ran : split_behind(s, &w->splits[best])))
             best = (int)i;
     }
     return best;
@@ -253,7 +253,7 @@ static inline uint32_t guard_mask(const struct warp *w, const struct op *op, uin
 }
 
 /* Some lanes of the current split go to target, the others on. */
-static void diverge(struct warp *w, uint32_t taken, uint32_t target, uint32_t pc)
+static void split_diverge(struct warp *w, uint32_t taken, uint32_t target, uint32_t pc)
 {
     struct split *s = &w->splits[w->current];
     s->mask = w->mask & ~taken;
@@ -263,7 +263,7 @@ static void diverge(struct warp *w, uint32_t taken, uint32_t target, uint32_t pc
 }
 
 /* The clocks go on by what was executed since they were last set. */
-static void settle(struct block *b, uint64_t *steps, uint64_t left)
+static void settle_clocks(struct block *b, uint64_t *steps, uint64_t left)
 {
     b->cycles += *steps - left;
     b->clock_ps += (*steps - left) * b->rate;
@@ -307,16 +307,16 @@ static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *step
             if (active == mask) {
                 pc = (uint32_t)op->target;
             } else if (active) {
-                diverge(w, active, (uint32_t)op->target, pc);
+                split_diverge(w, active, (uint32_t)op->target, pc);
                 b->lane_instructions += lanes;
-                settle(b, steps, left);
+                settle_clocks(b, steps, left);
                 return EXEC_MOVED;
             } else {
                 pc++;
             }
         } else if (active) {
             w->pc = pc;
-            settle(b, steps, left); /* clocks read as of this instruction */
+            settle_clocks(b, steps, left); /* clocks read as of this instruction */
             r = op->action(w, op, active);
             if (r != EXEC_NEXT) {
                 b->lane_instructions += lanes;
@@ -330,7 +330,7 @@ static enum exec_result run_split(struct warp *w, uint32_t limit, uint64_t *step
     }
     b->lane_instructions += lanes;
     w->splits[w->current].pc = pc;
-    settle(b, steps, left);
+    settle_clocks(b, steps, left);
     return r;
 }
 

@@ -291,7 +291,7 @@ bool memory_copy(struct memory_side to, struct memory_side from, uint64_t size, 
     return good;
 }
 
-static void fill(void *at, uint32_t value, unsigned width, uint64_t count)
+static void fill_units(void *at, uint32_t value, unsigned width, uint64_t count)
 {
     if (width == 1) {
         memset(at, (int)value, count);
@@ -313,7 +313,7 @@ static void fill(void *at, uint32_t value, unsigned width, uint64_t count)
  * without pages, however much of it is cleared. Not for host buffers, whose owner
  * has provided for their pages.
  */
-static void clear(uint64_t address, uint64_t bytes)
+static void clear_bytes(uint64_t address, uint64_t bytes)
 {
     uint64_t first = (address + 4095) & ~UINT64_C(4095), end = (address + bytes) & ~UINT64_C(4095);
 
@@ -341,9 +341,9 @@ bool memory_fill(uint64_t address, uint32_t value, unsigned width, uint64_t coun
                 piece = (end - address) / width;
             if (value == 0 && piece * width >= CLEAR_LEAST && memory_locate(address, &place) &&
                 !place.host)
-                clear(address, piece * width);
+                clear_bytes(address, piece * width);
             else
-                fill((void *)(uintptr_t)address, value, width, piece);
+                fill_units((void *)(uintptr_t)address, value, width, piece);
         }
         memory_leave();
         if (end == 0) {

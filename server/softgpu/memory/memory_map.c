@@ -182,8 +182,8 @@ static cuda_result charge_result(int error)
 }
 
 /* Charges the memory and gives it a handle; the fd is the handle's, or closed on failure. */
-static cuda_result adopt(cuda_mem_handle *id, int fd, uint64_t size, uint64_t inode,
-                         unsigned device, bool exportable)
+static cuda_result adopt_descriptor(cuda_mem_handle *id, int fd, uint64_t size, uint64_t inode,
+                                    unsigned device, bool exportable)
 {
     cuda_result result = charge_result(
         ledger_charge(memory_ledger(), device, memory_settings()->memory, inode, size));
@@ -226,8 +226,8 @@ cuda_result memory_create(cuda_mem_handle *handle, size_t size,
     memory_change_begin();
     fd = create_memfd(device, size, &inode);
     result = fd < 0 ? CUDA_ERR_OUT_OF_MEMORY
-                    : adopt(handle, fd, size, inode, device,
-                            prop->requested_handle_types == CUDA_MEM_HANDLE_POSIX_FD);
+                    : adopt_descriptor(handle, fd, size, inode, device,
+                                       prop->requested_handle_types == CUDA_MEM_HANDLE_POSIX_FD);
     memory_change_end();
     return result;
 }
@@ -300,7 +300,8 @@ cuda_result memory_import(cuda_mem_handle *handle, int fd)
     if (own < 0)
         return CUDA_ERR_OPERATING_SYSTEM;
     memory_change_begin();
-    result = adopt(handle, own, (uint64_t)status.st_size, status.st_ino, (unsigned)device, true);
+    result = adopt_descriptor(handle, own, (uint64_t)status.st_size, status.st_ino,
+                              (unsigned)device, true);
     if (result == CUDA_OK)
         ledger_exported(memory_ledger(), (unsigned)device, status.st_ino);
     memory_change_end();

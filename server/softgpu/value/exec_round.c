@@ -10,12 +10,12 @@
 #include "server/softgpu/exec/exec.h"
 #include "server/softgpu/exec/exec_half.h"
 
-static inline float canon(float x)
+static inline float canonical_nan(float x)
 {
     return x != x ? bits_float(0x7fffffff) : x;
 }
 
-static inline double same(double x)
+static inline double unchanged_f64(double x)
 {
     return x;
 }
@@ -46,27 +46,27 @@ static inline double same(double x)
             pd[i] = fix(results[i]);                                                               \
     }
 
-ROUND(add_f32, float, float, a + b, canon)
-ROUND(sub_f32, float, float, a - b, canon)
-ROUND(mul_f32, float, float, a *b, canon)
-ROUND(div_f32, float, float, a / b, canon)
-ROUND(fma_f32, float, float, fmaf(a, b, c), canon)
-ROUND(sqrt_f32, float, float, sqrtf(a), canon)
-ROUND(rcp_f32, float, float, 1.0f / a, canon)
-ROUND(add_f64, double, double, a + b, same)
-ROUND(sub_f64, double, double, a - b, same)
-ROUND(mul_f64, double, double, a *b, same)
-ROUND(div_f64, double, double, a / b, same)
-ROUND(fma_f64, double, double, fma(a, b, c), same)
-ROUND(sqrt_f64, double, double, sqrt(a), same)
-ROUND(rcp_f64, double, double, 1.0 / a, same)
-ROUND(f64_f32, float, double, (float)a, canon)
-ROUND(s32_f32, float, int32_t, (float)a, canon)
-ROUND(u32_f32, float, uint32_t, (float)a, canon)
-ROUND(s64_f32, float, int64_t, (float)a, canon)
-ROUND(u64_f32, float, uint64_t, UNSIGNED_TO(float, a), canon)
-ROUND(s64_f64, double, int64_t, (double)a, same)
-ROUND(u64_f64, double, uint64_t, UNSIGNED_TO(double, a), same)
+ROUND(add_f32, float, float, a + b, canonical_nan)
+ROUND(sub_f32, float, float, a - b, canonical_nan)
+ROUND(mul_f32, float, float, a *b, canonical_nan)
+ROUND(div_f32, float, float, a / b, canonical_nan)
+ROUND(fma_f32, float, float, fmaf(a, b, c), canonical_nan)
+ROUND(sqrt_f32, float, float, sqrtf(a), canonical_nan)
+ROUND(rcp_f32, float, float, 1.0f / a, canonical_nan)
+ROUND(add_f64, double, double, a + b, unchanged_f64)
+ROUND(sub_f64, double, double, a - b, unchanged_f64)
+ROUND(mul_f64, double, double, a *b, unchanged_f64)
+ROUND(div_f64, double, double, a / b, unchanged_f64)
+ROUND(fma_f64, double, double, fma(a, b, c), unchanged_f64)
+ROUND(sqrt_f64, double, double, sqrt(a), unchanged_f64)
+ROUND(rcp_f64, double, double, 1.0 / a, unchanged_f64)
+ROUND(f64_f32, float, double, (float)a, canonical_nan)
+ROUND(s32_f32, float, int32_t, (float)a, canonical_nan)
+ROUND(u32_f32, float, uint32_t, (float)a, canonical_nan)
+ROUND(s64_f32, float, int64_t, (float)a, canonical_nan)
+ROUND(u64_f32, float, uint64_t, UNSIGNED_TO(float, a), canonical_nan)
+ROUND(s64_f64, double, int64_t, (double)a, unchanged_f64)
+ROUND(u64_f64, double, uint64_t, UNSIGNED_TO(double, a), unchanged_f64)
 
 void round_f64_f16(const struct warp *w, const struct op *op, void *out)
 {

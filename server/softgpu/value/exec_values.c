@@ -25,12 +25,12 @@
 #endif
 
 /* CUDA's binary32 arithmetic has one NaN. */
-static inline float canon(float x)
+static inline float canonical_nan(float x)
 {
     return x != x ? bits_float(0x7fffffff) : x;
 }
 
-static inline float flush(float x)
+static inline float flush_subnormal(float x)
 {
     uint32_t u = float_bits(x);
     return bits_float((u & 0x7f800000) == 0 ? u & 0x80000000 : u);
@@ -109,7 +109,8 @@ static inline uint32_t find_64(uint64_t x, uint32_t top)
 }
 
 /* bfe: position and length are bytes; beyond the top the sign (or 0) fills. */
-static inline uint64_t extract(uint64_t a, uint32_t b, uint32_t c, uint32_t bits, bool is_signed)
+static inline uint64_t extract_bits(uint64_t a, uint32_t b, uint32_t c, uint32_t bits,
+                                    bool is_signed)
 {
     uint32_t position = b & 0xff, length = c & 0xff, top = bits - 1;
     if (length == 0)
@@ -158,7 +159,7 @@ static inline uint32_t permute_select(uint32_t c, uint32_t mode)
     return mode == 0 ? c : rows[mode < 7 ? mode : 0][c & 3];
 }
 
-static inline uint32_t permute(uint32_t a, uint32_t b, uint32_t c, uint32_t mode)
+static inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t mode)
 {
     uint64_t bytes = (uint64_t)b << 32 | a;
     uint32_t select = permute_select(c, mode), out = 0;
