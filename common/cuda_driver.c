@@ -3,10 +3,10 @@
 #include "common/cuda_driver.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "common/error.h"
+#include "protocol.h"
 
 static const struct result_row {
     int value;
@@ -41,6 +41,12 @@ const char *cuda_error_sentence(cuda_result result)
     return row ? row->sentence : "an error that this version of gpushare does not know";
 }
 
+uint32_t cuda_error_set(struct error *why, const char *call, cuda_result result)
+{
+    return error_set(why, error_from_cuda((int)result), "%s: %s", call,
+                     cuda_error_sentence(result));
+}
+
 bool cuda_error_is_sticky(cuda_result result)
 {
     const struct result_row *row = result_find(result);
@@ -62,24 +68,10 @@ static const struct entry entries[] = {
 #undef X
 };
 
-__attribute__((format(printf, 4, 5))) static int fail(char *why, size_t why_size, int error,
-                                                      const char *format, ...)
-{
-    va_list args;
-
-    if (why_size > 0) {
-        va_start(args, format);
-        vsnprintf(why, why_size, format, args);
-        va_end(args);
-    }
-    return error;
-}
-
 typedef cuda_result (*get_proc_address_fn)(const char *, void **, int, uint64_t,
                                            cuda_proc_address_status *);
 
-static int resolve(struct cuda_driver *driver, const char *path, bool whole, char *why,
-                   size_t why_size)
+static uint32_t resolve(struct cuda_driver *driver, const char *path, bool whole, struct error *why)
 {
     get_proc_address_fn get;
     /* POSIX allows this cast in object form only: ISO C has no way from object to function pointer.
@@ -87,9 +79,9 @@ static int resolve(struct cuda_driver *driver, const char *path, bool whole, cha
     void *symbol = dlsym(driver->library, "cuGetProcAddress_v2");
 
     if (!symbol)
-        return fail(why, why_size, -ENOSYS,
-                    "%s: no symbol cuGetProcAddress_v2: not a CUDA driver of version 12.0 or newer",
-                    path);
+        return error_set(
+            why, PROTO_ERROR_NO_DEVICE,
+            "%s: no symbol cuGetProcAddress_v2: not a CUDA driver of version 12.0 or newer", path);
     memcpy(&get, &symbol, sizeof(get));
     for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
         const struct entry *entry = &entries[i];
@@ -101,52 +93,51 @@ static int resolve(struct cuda_driver *driver, const char *path, bool whole, cha
         if (result != CUDA_OK || status != CUDA_PROC_ADDRESS_SUCCESS)
             address = NULL;
         if (!address && entry->required && whole)
-            return fail(why, why_size, -ENOSYS,
-                        "%s: the driver has no %s (CUDA %d.%d): install a newer driver", path,
-                        entry->name, entry->version / 1000, entry->version % 1000 / 10);
+            return error_set(why, PROTO_ERROR_NO_DEVICE,
+                             "%s: the driver has no %s (CUDA %d.%d): install a newer driver", path,
+                             entry->name, entry->version / 1000, entry->version % 1000 / 10);
         memcpy((char *)driver + entry->offset, &address, sizeof(address));
     }
     return 0;
 }
 
-static int open_library(struct cuda_driver *driver, const char *absolute_path, bool whole,
-                        char *why, size_t why_size)
+static uint32_t open_library(struct cuda_driver *driver, const char *absolute_path, bool whole,
+                             struct error *why)
 {
-    int result;
+    uint32_t error;
 
     memset(driver, 0, sizeof(*driver));
     if (!absolute_path || absolute_path[0] != '/')
-        return fail(why, why_size, -EINVAL,
-                    "the driver library must be given by an absolute path, not '%s'",
-                    absolute_path ? absolute_path : "");
+        return error_set(why, PROTO_ERROR_NO_DEVICE,
+                         "the driver library must be given by an absolute path, not '%s'",
+                         absolute_path ? absolute_path : "");
     driver->library = dlopen(absolute_path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!driver->library) {
         const char *text = dlerror();
 
-        return fail(why, why_size, -ENOENT, "cannot load the driver library: %s",
-                    text ? text : absolute_path);
+        return error_set(why, PROTO_ERROR_NO_DEVICE, "cannot load the driver library: %s",
+                         text ? text : absolute_path);
     }
     if (dlsym(driver->library, "gpushare_dropin_marker"))
-        result = fail(why, why_size, -EPERM,
-                      "%s is gpushare's own drop-in, not a driver: name the real libcuda.so.1",
-                      absolute_path);
+        error = error_set(why, PROTO_ERROR_NO_DEVICE,
+                          "%s is gpushare's own drop-in, not a driver: name the real libcuda.so.1",
+                          absolute_path);
     else
-        result = resolve(driver, absolute_path, whole, why, why_size);
-    if (result < 0)
+        error = resolve(driver, absolute_path, whole, why);
+    if (error)
         cuda_driver_close(driver);
-    return result;
+    return error;
 }
 
-int cuda_driver_open(struct cuda_driver *driver, const char *absolute_path, char *why,
-                     size_t why_size)
+uint32_t cuda_driver_open(struct cuda_driver *driver, const char *absolute_path, struct error *why)
 {
-    return open_library(driver, absolute_path, true, why, why_size);
+    return open_library(driver, absolute_path, true, why);
 }
 
-int cuda_driver_open_partly(struct cuda_driver *driver, const char *absolute_path, char *why,
-                            size_t why_size)
+uint32_t cuda_driver_open_partly(struct cuda_driver *driver, const char *absolute_path,
+                                 struct error *why)
 {
-    return open_library(driver, absolute_path, false, why, why_size);
+    return open_library(driver, absolute_path, false, why);
 }
 
 void cuda_driver_close(struct cuda_driver *driver)

@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
+
 /* The CUDA version whose ABI is declared here, as cuDriverGetVersion counts. */
 enum { CUDA_API_VERSION = 13000 };
 
@@ -114,6 +116,8 @@ typedef enum cuda_result {
 const char *cuda_error_name(cuda_result result);
 /* One sentence without a full stop; never NULL. */
 const char *cuda_error_sentence(cuda_result result);
+/* "CALL: what the driver says", with the table's number for the result, which it returns. */
+uint32_t cuda_error_set(struct error *why, const char *call, cuda_result result);
 /* Whether the result means that the context is gone for good. */
 bool cuda_error_is_sticky(cuda_result result);
 
@@ -572,23 +576,21 @@ struct cuda_driver {
  * fills every member of *driver; optional ones that it lacks are NULL. Calls no
  * CUDA function but cuGetProcAddress: cuInit is the caller's.
  *
- * 0; or -EINVAL path not absolute, -ENOENT cannot be loaded, -EPERM the library
- * is gpushare's own drop-in (it exports gpushare_dropin_marker), -ENOSYS a
- * required entry is missing. On failure *driver is all zeros and `why` (NULL
- * with size 0 allowed) holds one sentence that names the culprit.
+ * 0, or no_device: the path is not absolute, the library cannot be loaded, is
+ * gpushare's own drop-in (it exports gpushare_dropin_marker) or lacks a required
+ * entry, which *why names. Then *driver is all zeros.
  *
  * The library's code stays mapped until the process ends, for a driver has
  * threads of its own. Any thread; no lock is needed afterwards.
  */
-int cuda_driver_open(struct cuda_driver *driver, const char *absolute_path, char *why,
-                     size_t why_size);
+uint32_t cuda_driver_open(struct cuda_driver *driver, const char *absolute_path, struct error *why);
 
 /*
  * The same for programs that examine a driver: a required entry that the library lacks is no
  * error, its member is NULL.
  */
-int cuda_driver_open_partly(struct cuda_driver *driver, const char *absolute_path, char *why,
-                            size_t why_size);
+uint32_t cuda_driver_open_partly(struct cuda_driver *driver, const char *absolute_path,
+                                 struct error *why);
 
 /* Gives the library back; zeroes *driver. Idempotent; NULL is allowed. */
 void cuda_driver_close(struct cuda_driver *driver);

@@ -2,10 +2,17 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/error.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "protocol.h"
+
+static_assert(ERROR_TEXT_BYTES >= sizeof((struct proto_failed){0}.text),
+              "a server's sentence must fit");
 
 struct row {
     uint32_t number;
@@ -69,4 +76,27 @@ uint32_t error_from_errno(int number)
     default:
         return PROTO_ERROR_SERVER_RESOURCES;
     }
+}
+
+uint32_t error_set(struct error *why, uint32_t number, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why->text, sizeof why->text, format, arguments);
+    va_end(arguments);
+    why->number = number;
+    return number;
+}
+
+uint32_t error_prefix(struct error *why, const char *format, ...)
+{
+    char old[ERROR_TEXT_BYTES];
+    va_list arguments;
+    memcpy(old, why->text, sizeof old);
+    va_start(arguments, format);
+    vsnprintf(why->text, sizeof why->text, format, arguments);
+    va_end(arguments);
+    size_t used = strlen(why->text);
+    snprintf(why->text + used, sizeof why->text - used, "%s", old);
+    return why->number;
 }

@@ -43,10 +43,10 @@ static int print_devices(const struct cuda_driver *driver, FILE *to)
 int device_list_print(const char *driver_path, FILE *to)
 {
     struct cuda_driver driver;
-    char why[380];
+    struct error why;
     int status = 1;
-    if (cuda_driver_open(&driver, driver_path, why, sizeof why) < 0) {
-        fprintf(to, "error %u %s\n", (unsigned)PROTO_ERROR_NO_DEVICE, why);
+    if (cuda_driver_open(&driver, driver_path, &why)) {
+        fprintf(to, "error %u %s\n", (unsigned)why.number, why.text);
     } else {
         status = print_devices(&driver, to);
         cuda_driver_close(&driver);

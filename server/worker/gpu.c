@@ -3,8 +3,6 @@
 #include "server/worker/gpu.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,21 +13,11 @@
 /* A hint is only a hint: the driver may place a reservation elsewhere and do as told next time. */
 #define RESERVE_ATTEMPTS 16
 
-__attribute__((format(printf, 4, 5))) static uint32_t refuse(char *why, size_t size, uint32_t error,
-                                                             const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why, size, format, arguments);
-    va_end(arguments);
-    return error;
-}
-
-static uint32_t refuse_cuda(char *why, size_t size, const char *call, cuda_result result)
+static uint32_t refuse_cuda(struct error *why, const char *call, cuda_result result)
 {
     const char *name = cuda_error_name(result);
-    return refuse(why, size, error_from_cuda((int)result), "%s: %s (%s)", call,
-                  cuda_error_sentence(result), name ? name : "unnamed");
+    return error_set(why, error_from_cuda((int)result), "%s: %s (%s)", call,
+                     cuda_error_sentence(result), name ? name : "unnamed");
 }
 
 static int attribute(const struct gpu *device, cuda_device_attribute which)
@@ -40,7 +28,7 @@ static int attribute(const struct gpu *device, cuda_device_attribute which)
     return value;
 }
 
-static uint32_t reserve_device_arena(struct gpu *device, uint64_t base, char *why, size_t size)
+static uint32_t reserve_device_arena(struct gpu *device, uint64_t base, struct error *why)
 {
     cuda_device_ptr strays[RESERVE_ATTEMPTS];
     unsigned stray_count = 0;
@@ -56,12 +44,12 @@ static uint32_t reserve_device_arena(struct gpu *device, uint64_t base, char *wh
     for (unsigned i = 0; i < stray_count; i++)
         device->cuda->cuMemAddressFree(strays[i], device->arena_bytes);
     if (result != CUDA_OK)
-        return refuse_cuda(why, size, "cuMemAddressReserve of the device arena", result);
+        return refuse_cuda(why, "cuMemAddressReserve of the device arena", result);
     if (got != base)
-        return refuse(why, size, PROTO_ERROR_DEVICE_NOT_READY,
-                      "the driver does not give the device arena its place at 0x%llx: choose "
-                      "another base for the arenas",
-                      (unsigned long long)base);
+        return error_set(why, PROTO_ERROR_DEVICE_NOT_READY,
+                         "the driver does not give the device arena its place at 0x%llx: choose "
+                         "another base for the arenas",
+                         (unsigned long long)base);
     device->device_base = base;
     return 0;
 }
@@ -76,7 +64,7 @@ static cuda_mem_allocation_prop own_memory(const struct gpu *device)
 }
 
 /* Maps one granule at the arena's start and reads back what was written: the arena is usable. */
-static uint32_t prove_device_arena(struct gpu *device, char *why, size_t size)
+static uint32_t prove_device_arena(struct gpu *device, struct error *why)
 {
     const struct cuda_driver *cuda = device->cuda;
     cuda_mem_allocation_prop prop = own_memory(device);
@@ -85,11 +73,11 @@ static uint32_t prove_device_arena(struct gpu *device, char *why, size_t size)
     uint32_t written = 0x67707573, read = 0;
     cuda_result result = cuda->cuMemCreate(&handle, device->granularity, &prop, 0);
     if (result != CUDA_OK)
-        return refuse_cuda(why, size, "cuMemCreate of the first granule", result);
+        return refuse_cuda(why, "cuMemCreate of the first granule", result);
     result = cuda->cuMemMap(device->device_base, device->granularity, 0, handle, 0);
     cuda->cuMemRelease(handle);
     if (result != CUDA_OK)
-        return refuse_cuda(why, size, "cuMemMap at the device arena", result);
+        return refuse_cuda(why, "cuMemMap at the device arena", result);
     result = cuda->cuMemSetAccess(device->device_base, device->granularity, &access, 1);
     if (result == CUDA_OK)
         result = cuda->cuMemcpyHtoD(device->device_base, &written, sizeof written);
@@ -99,10 +87,10 @@ static uint32_t prove_device_arena(struct gpu *device, char *why, size_t size)
     if (result == CUDA_OK)
         result = unmapped;
     if (result != CUDA_OK)
-        return refuse_cuda(why, size, "using the device arena", result);
+        return refuse_cuda(why, "using the device arena", result);
     if (read != written)
-        return refuse(why, size, PROTO_ERROR_DEVICE_NOT_READY,
-                      "memory at the device arena does not keep what is written to it");
+        return error_set(why, PROTO_ERROR_DEVICE_NOT_READY,
+                         "memory at the device arena does not keep what is written to it");
     return 0;
 }
 
@@ -132,7 +120,7 @@ static void describe_limits(struct gpu *device, struct proto_device_info *info)
     info->constant_bytes = (uint32_t)attribute(device, CUDA_ATTR_TOTAL_CONSTANT_MEMORY);
 }
 
-static uint32_t describe_device(struct gpu *device, int ordinal, char *why, size_t size)
+static uint32_t describe_device(struct gpu *device, int ordinal, struct error *why)
 {
     const struct cuda_driver *cuda = device->cuda;
     struct proto_device_info *info = &device->info;
@@ -149,7 +137,7 @@ static uint32_t describe_device(struct gpu *device, int ordinal, char *why, size
     if (result == CUDA_OK)
         result = cuda->cuCtxGetStreamPriorityRange(&least, &greatest);
     if (result != CUDA_OK)
-        return refuse_cuda(why, size, "asking the driver about the device", result);
+        return refuse_cuda(why, "asking the driver about the device", result);
     if (cuda->cuDeviceGetPCIBusId(info->pci, sizeof info->pci, device->handle) != CUDA_OK)
         info->pci[0] = 0;
     info->name[sizeof info->name - 1] = 0;
@@ -165,7 +153,7 @@ static uint32_t describe_device(struct gpu *device, int ordinal, char *why, size
     return 0;
 }
 
-static uint32_t require_features(struct gpu *device, char *why, size_t size)
+static uint32_t require_features(struct gpu *device, struct error *why)
 {
     static const struct {
         cuda_device_attribute attribute;
@@ -179,59 +167,58 @@ static uint32_t require_features(struct gpu *device, char *why, size_t size)
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!attribute(device, needed[i].attribute))
-            return refuse(why, size, PROTO_ERROR_NOT_SUPPORTED,
-                          "the device or its driver lacks %s, which gpushare needs",
-                          needed[i].what);
+            return error_set(why, PROTO_ERROR_NOT_SUPPORTED,
+                             "the device or its driver lacks %s, which gpushare needs",
+                             needed[i].what);
     return 0;
 }
 
 uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordinal,
-                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, char *why,
-                  size_t why_size)
+                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, struct error *why)
 {
     *device = (struct gpu){.cuda = cuda, .arena_bytes = arena_bytes};
     int reserved = shm_reserve(host_base, arena_bytes);
     if (reserved < 0)
-        return refuse(why, why_size, PROTO_ERROR_DEVICE_NOT_READY,
-                      "the host arena at 0x%llx, %llu bytes, cannot be reserved: %s",
-                      (unsigned long long)host_base, (unsigned long long)arena_bytes,
-                      strerror(-reserved));
+        return error_set(why, PROTO_ERROR_DEVICE_NOT_READY,
+                         "the host arena at 0x%llx, %llu bytes, cannot be reserved: %s",
+                         (unsigned long long)host_base, (unsigned long long)arena_bytes,
+                         strerror(-reserved));
     device->host_base = host_base;
     uint32_t error;
     cuda_result result = cuda->cuInit(0);
     if (result != CUDA_OK) {
-        error = refuse_cuda(why, why_size, "cuInit", result);
+        error = refuse_cuda(why, "cuInit", result);
         goto close;
     }
-    error = reserve_device_arena(device, device_base, why, why_size);
+    error = reserve_device_arena(device, device_base, why);
     if (error)
         goto close;
     result = cuda->cuDeviceGet(&device->handle, ordinal);
     if (result != CUDA_OK) {
-        error = refuse_cuda(why, why_size, "cuDeviceGet", result);
+        error = refuse_cuda(why, "cuDeviceGet", result);
         goto close;
     }
-    error = require_features(device, why, why_size);
+    error = require_features(device, why);
     if (error)
         goto close;
     result = cuda->cuDevicePrimaryCtxRetain(&device->context, device->handle);
     if (result == CUDA_OK)
         result = cuda->cuCtxSetCurrent(device->context);
     if (result != CUDA_OK) {
-        error = refuse_cuda(why, why_size, "retaining the primary context", result);
+        error = refuse_cuda(why, "retaining the primary context", result);
         goto close;
     }
     cuda_mem_allocation_prop prop = own_memory(device);
     size_t granularity = 0;
     result = cuda->cuMemGetAllocationGranularity(&granularity, &prop, CUDA_MEM_GRANULARITY_MINIMUM);
     if (result != CUDA_OK || granularity == 0) {
-        error = refuse_cuda(why, why_size, "cuMemGetAllocationGranularity", result);
+        error = refuse_cuda(why, "cuMemGetAllocationGranularity", result);
         goto close;
     }
     device->granularity = granularity;
-    error = prove_device_arena(device, why, why_size);
+    error = prove_device_arena(device, why);
     if (!error)
-        error = describe_device(device, ordinal, why, why_size);
+        error = describe_device(device, ordinal, why);
     if (!error)
         return 0;
 

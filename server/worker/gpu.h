@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/cuda_driver.h"
+#include "common/error.h"
 #include "protocol.h"
 
 struct gpu {
@@ -39,8 +40,8 @@ struct gpu_host_range {
  * device. Returns 0, or a number of the error table with one sentence in why.
  */
 uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordinal,
-                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes, char *why,
-                  size_t why_size);
+                  uint64_t device_base, uint64_t host_base, uint64_t arena_bytes,
+                  struct error *why);
 
 /* Makes the context current in the calling thread. Returns the driver's result. */
 cuda_result gpu_enter(const struct gpu *device);

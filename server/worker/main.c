@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/channel.h"
+#include "common/error.h"
 #include "common/log.h"
 #include "server/worker/control/control.h"
 #include "server/worker/control/control_client.h"
@@ -105,11 +106,12 @@ static bool parse_options(int argc, char *argv[], struct options *options)
     return true;
 }
 
-static int give_up(const struct options *options, uint32_t error, const char *why)
+static int give_up(const struct options *options, struct error *why)
 {
-    struct proto_worker_fault fault = {.error = error};
-    snprintf(fault.text, sizeof fault.text, "device %d: %s", options->device, why);
-    log_error("%s", fault.text);
+    struct proto_worker_fault fault = {.error = why->number};
+    error_prefix(why, "device %d: ", options->device);
+    log_error("%s", why->text);
+    snprintf(fault.text, sizeof fault.text, "%.*s", (int)sizeof fault.text - 1, why->text);
     channel_send(options->channel, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
     return 1;
 }
@@ -117,11 +119,9 @@ static int give_up(const struct options *options, uint32_t error, const char *wh
 static int serve_supervisor(const struct options *options, const struct gpu *device)
 {
     static struct worker worker;
-    char why[300];
-    uint32_t error =
-        worker_start(&worker, device, options->channel, options->image_memory, why, sizeof why);
-    if (error)
-        return give_up(options, error, why);
+    struct error why;
+    if (worker_start(&worker, device, options->channel, options->image_memory, &why))
+        return give_up(options, &why);
     int result = control_serve(&worker);
     /* After a fault every call of the driver fails and its threads may hang: the kernel cleans up.
      */
@@ -144,7 +144,7 @@ int main(int argc, char *argv[])
     struct options options;
     struct cuda_driver driver;
     struct gpu device;
-    char why[300];
+    struct error why;
     if (!parse_options(argc, argv, &options))
         return 2;
     if (options.list)
@@ -153,12 +153,11 @@ int main(int argc, char *argv[])
     signal(SIGPIPE, SIG_IGN);
     /* The supervisor decides when a worker ends; a terminal's Ctrl-C reaches the whole group. */
     signal(SIGINT, SIG_IGN);
-    int opened = cuda_driver_open(&driver, options.driver, why, sizeof why);
-    if (opened < 0)
-        return give_up(&options, PROTO_ERROR_NO_DEVICE, why);
+    if (cuda_driver_open(&driver, options.driver, &why))
+        return give_up(&options, &why);
     uint32_t error = gpu_open(&device, &driver, options.device, options.device_base,
-                              options.host_base, options.arena_bytes, why, sizeof why);
-    int status = error ? give_up(&options, error, why) : serve_supervisor(&options, &device);
+                              options.host_base, options.arena_bytes, &why);
+    int status = error ? give_up(&options, &why) : serve_supervisor(&options, &device);
     cuda_driver_close(&driver);
     return status;
 }

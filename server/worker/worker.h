@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/worker/client/client.h"
 #include "server/worker/code/code_memory.h"
 #include "server/worker/run/completer.h"
@@ -63,7 +64,7 @@ struct worker {
  * closed too. image_memory: bytes for clients' code, see code_memory_open.
  */
 uint32_t worker_start(struct worker *worker, const struct gpu *device, int channel,
-                      uint64_t image_memory, char *why, size_t why_size);
+                      uint64_t image_memory, struct error *why);
 
 /* Ends the threads and frees everything, clients that are left included. */
 void worker_stop(struct worker *worker);

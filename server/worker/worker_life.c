@@ -30,22 +30,22 @@ static void placement_to_make(void *context)
     wake_control(&worker->wake);
 }
 
-static uint32_t open_places(struct worker *worker, char *why, size_t why_size)
+static uint32_t open_places(struct worker *worker, struct error *why)
 {
     const struct partitions *partitions = &worker->partitions;
     struct placement_events notice = {placement_changed, placement_to_make, worker};
-    uint32_t error = partitions_open(&worker->partitions, &worker->device, why, why_size);
+    uint32_t error = partitions_open(&worker->partitions, &worker->device, why);
     if (error)
         return error;
     if (placements_open(&worker->places, &worker->partitions, &notice) == 0)
         return 0;
-    snprintf(why, why_size, "dividing the multiprocessors: %u groups of %u and one of %u",
-             partitions->count, partitions->atom_size, partitions->remainder);
-    return PROTO_ERROR_UNKNOWN;
+    return error_set(why, PROTO_ERROR_UNKNOWN,
+                     "dividing the multiprocessors: %u groups of %u and one of %u",
+                     partitions->count, partitions->atom_size, partitions->remainder);
 }
 
 uint32_t worker_start(struct worker *worker, const struct gpu *device, int channel,
-                      uint64_t image_memory, char *why, size_t why_size)
+                      uint64_t image_memory, struct error *why)
 {
     worker->device = *device;
     worker->channel = channel;
@@ -70,28 +70,27 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
     uint32_t error = 0;
     int opened = wake_control_open(&worker->wake);
     if (opened < 0) {
-        snprintf(why, why_size, "the control thread's doorbell: %s", strerror(-opened));
-        error = PROTO_ERROR_SERVER_RESOURCES;
+        error = error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the control thread's doorbell: %s",
+                          strerror(-opened));
     }
     if (!error)
-        error = open_places(worker, why, why_size);
+        error = open_places(worker, why);
     if (!error) {
         cuda_result made = account_open(&worker->account, worker->device.cuda, &worker->partitions);
         if (made != CUDA_OK) {
-            snprintf(why, why_size, "making timing events: %s", cuda_error_sentence(made));
-            error = error_from_cuda((int)made);
+            error = cuda_error_set(why, "making timing events", made);
         }
         worker->account.trace = &worker->trace;
     }
     /* The completer looks at the submitter even while there are no clients. */
     if (!error)
-        error = submitter_start(&worker->submitter, worker, why, why_size);
+        error = submitter_start(&worker->submitter, worker, why);
     if (!error)
-        error = completer_start(&worker->completer, worker, why, why_size);
+        error = completer_start(&worker->completer, worker, why);
     if (!error)
-        error = loader_start(&worker->loader, worker, LOADER_MODULES, why, why_size);
+        error = loader_start(&worker->loader, worker, LOADER_MODULES, why);
     if (!error)
-        error = loader_start(&worker->clearer, worker, LOADER_MEMORY, why, why_size);
+        error = loader_start(&worker->clearer, worker, LOADER_MEMORY, why);
     if (error) {
         worker_stop(worker);
         return error;
@@ -100,7 +99,7 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
         worker->partitions.supported ? worker->partitions.atom_size : 0;
     if (!worker->partitions.supported)
         log_warning("device %u: shares of multiprocessors are enforced by duty cycle: %s",
-                    worker->device.info.device, worker->partitions.why);
+                    worker->device.info.device, worker->partitions.unsupported);
     return 0;
 }
 

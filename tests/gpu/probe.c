@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/error.h"
+
 enum { CALL_MAX = 160, GROUPS_MAX = 256 };
 
 struct cuda_driver cu;
@@ -158,10 +160,10 @@ static void replace_lacking(void)
 
 void probe_open(void)
 {
-    char why[400];
+    struct error why = {0};
     probe_call("dlopen(driver)");
-    if (cuda_driver_open_partly(&cu, probe_library, why, sizeof why) < 0)
-        probe_die("%s", why);
+    if (cuda_driver_open_partly(&cu, probe_library, &why))
+        probe_die("%s", why.text);
     replace_lacking();
     extra_open(&extra, &cu);
     CU(cu.cuInit(0));

@@ -77,18 +77,17 @@ static void prepare_streams(struct client *client)
 }
 
 uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
-                       const struct proto_worker_attach *attach, const int fds[4], char *why,
-                       size_t why_size)
+                       const struct proto_worker_attach *attach, const int fds[4],
+                       struct error *why)
 {
     struct client *client = calloc(1, sizeof *client);
     struct client_stream *streams = calloc(attach->streams, sizeof *streams);
     if (!client || !streams) {
-        snprintf(why, why_size, "no memory for the client's tables");
         free(streams);
         free(client);
         for (int i = 0; i < 4; i++)
             close(fds[i]);
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for the client's tables");
     }
     client->number = number;
     memcpy(client->name, attach->name, sizeof client->name);
@@ -105,25 +104,20 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
     client->doorbell = fds[3];
     client->shared.frees_end = &client->shared.frees;
 
-    uint32_t error = 0;
     int adopted = adopt_memories(client, fds);
     if (adopted < 0) {
-        snprintf(why, why_size, "the client's shared memory can't be used: %s",
-                 adopted == -EBADF ? "not sealed, or too small" : strerror(-adopted));
-        error = error_from_errno(adopted);
         close_unadopted(client, fds);
         release_memories(client);
-        return error;
+        return error_set(why, error_from_errno(adopted),
+                         "the client's shared memory can't be used: %s",
+                         adopted == -EBADF ? "not sealed, or too small" : strerror(-adopted));
     }
     cuda_result result = register_shm(device, &client->status, &client->status_device);
     if (result == CUDA_OK)
         result = register_shm(device, &client->shadows, &client->shadows_device);
     if (result != CUDA_OK) {
-        snprintf(why, why_size, "registering the client's timelines: %s",
-                 cuda_error_sentence(result));
-        error = error_from_cuda((int)result);
         release_memories(client);
-        return error;
+        return cuda_error_set(why, "registering the client's timelines", result);
     }
     pthread_mutex_init(&client->lock, NULL);
     prepare_streams(client);

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "common/shm.h"
 #include "server/worker/sharing/account.h"
 #include "server/worker/client/bits.h"
@@ -155,8 +156,8 @@ struct client {
  * Returns 0 or an error number with a sentence in why.
  */
 uint32_t client_create(struct client **client, struct gpu *device, uint32_t number,
-                       const struct proto_worker_attach *attach, const int fds[4], char *why,
-                       size_t why_size);
+                       const struct proto_worker_attach *attach, const int fds[4],
+                       struct error *why);
 
 /* Everything of the client must be gone already (asserted): ranges, modules, events, frees; and no
  * other thread knows it (ATTACHING or LEFT). */

@@ -119,9 +119,9 @@ static bool range_remove_locked(struct client *client, uint64_t address, uint64_
     return range != NULL;
 }
 
-static uint32_t refuse_range(struct refusal *why, int error, uint64_t address, uint64_t count)
+static uint32_t refuse_range(struct error *why, int error, uint64_t address, uint64_t count)
 {
-    return refusal_say(
+    return error_set(
         why, error == -EEXIST ? PROTO_ERROR_INVALID_VALUE : error_from_errno(error),
         "0x%llx and %llu bytes: %s", (unsigned long long)address, (unsigned long long)count,
         error == -EEXIST ? "something of the client is there already" : strerror(-error));
@@ -173,12 +173,12 @@ release:
 }
 
 uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
-                           struct refusal *why)
+                           struct error *why)
 {
     const struct gpu *device = client->device;
     if (!is_inside(address, count, client->control.device_base, client->control.window_bytes) ||
         address % device->granularity || count % device->granularity)
-        return refusal_say(
+        return error_set(
             why, PROTO_ERROR_INVALID_VALUE,
             "0x%llx and %llu bytes are not whole granules of the client's device window",
             (unsigned long long)address, (unsigned long long)count);
@@ -187,7 +187,7 @@ uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t cou
         return refuse_range(why, error, address, count);
     cuda_result result = create_and_map(device, address, count, fd);
     if (result != CUDA_OK)
-        return refusal_from_cuda(why, "making device memory", result);
+        return cuda_error_set(why, "making device memory", result);
     error = range_add_locked(client, address, count, RANGE_DEVICE);
     if (error == 0)
         return 0;
@@ -198,18 +198,18 @@ uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t cou
 }
 
 uint32_t client_memory_clear(const struct client *client, uint64_t address, uint64_t count,
-                             struct refusal *why)
+                             struct error *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     cuda_result result = cuda->cuMemsetD8(address, 0, count);
     /* The clients' streams don't wait for it by themselves. */
     if (result == CUDA_OK)
         result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
-    return result == CUDA_OK ? 0 : refusal_from_cuda(why, "clearing device memory", result);
+    return result == CUDA_OK ? 0 : cuda_error_set(why, "clearing device memory", result);
 }
 
 uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t count,
-                             struct refusal *why)
+                             struct error *why)
 {
     /* Covers no command. */
     static const struct retirement stuck = {.kind = RETIRE_DEVICE};
@@ -220,12 +220,11 @@ uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t c
         range->dying = &stuck;
     pthread_mutex_unlock(&client->lock);
     if (!range)
-        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE,
-                           "nothing of the client is mapped at 0x%llx",
-                           (unsigned long long)address);
+        return error_set(why, PROTO_ERROR_INVALID_HANDLE,
+                         "nothing of the client is mapped at 0x%llx", (unsigned long long)address);
     cuda_result result = client->device->cuda->cuMemUnmap(address, count);
     if (result != CUDA_OK)
-        return refusal_from_cuda(why, "unmapping device memory", result);
+        return cuda_error_set(why, "unmapping device memory", result);
     range_remove_locked(client, address, count, RANGE_DEVICE);
     return 0;
 }
@@ -269,15 +268,15 @@ static cuda_result register_steps(const struct gpu *device, uint64_t address, ui
     return CUDA_OK;
 }
 
-static uint32_t check_host_fd(int fd, uint64_t count, struct refusal *why)
+static uint32_t check_host_fd(int fd, uint64_t count, struct error *why)
 {
     struct stat status;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & HOST_SEALS) != HOST_SEALS)
-        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "the host buffer is not a sealed memfd");
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "the host buffer is not a sealed memfd");
     if (fstat(fd, &status) < 0 || status.st_size < 0 || (uint64_t)status.st_size < count)
-        return refusal_say(why, PROTO_ERROR_INVALID_VALUE,
-                           "the host buffer is smaller than what is to be mapped");
+        return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                         "the host buffer is smaller than what is to be mapped");
     return 0;
 }
 
@@ -290,7 +289,7 @@ static int reserve_again(uint64_t address, uint64_t count)
 }
 
 uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,
-                                struct refusal *why)
+                                struct error *why)
 {
     struct gpu *device = client->device;
     uint32_t error = check_host_fd(fd, count, why);
@@ -299,9 +298,9 @@ uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_
         goto close_fd;
     if (!is_inside(address, count, device->host_base, device->arena_bytes) || address % 4096 ||
         count % 4096) {
-        error = refusal_say(why, PROTO_ERROR_INVALID_VALUE,
-                            "0x%llx and %llu bytes are not whole pages of the host arena",
-                            (unsigned long long)address, (unsigned long long)count);
+        error = error_set(why, PROTO_ERROR_INVALID_VALUE,
+                          "0x%llx and %llu bytes are not whole pages of the host arena",
+                          (unsigned long long)address, (unsigned long long)count);
         goto close_fd;
     }
     result = range_is_free(client, address, count);
@@ -318,7 +317,7 @@ uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_
     }
     cuda_result registered = register_steps(device, address, count);
     if (registered != CUDA_OK) {
-        error = refusal_from_cuda(why, "registering the host buffer", registered);
+        error = cuda_error_set(why, "registering the host buffer", registered);
         goto unmap;
     }
     result = range_add_locked(client, address, count, RANGE_HOST);
@@ -340,17 +339,17 @@ close_fd:
 }
 
 uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
-                                  struct refusal *why)
+                                  struct error *why)
 {
     if (!range_remove_locked(client, address, count, RANGE_HOST))
-        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE,
-                           "no host buffer of the client is mapped at 0x%llx",
-                           (unsigned long long)address);
+        return error_set(why, PROTO_ERROR_INVALID_HANDLE,
+                         "no host buffer of the client is mapped at 0x%llx",
+                         (unsigned long long)address);
     unregister_steps(client->device, address, count);
     int result = reserve_again(address, count);
     gpu_host_return(client->device, address);
     if (result < 0)
-        return refusal_say(why, error_from_errno(result), "giving the host buffer back: %s",
-                           strerror(-result));
+        return error_set(why, error_from_errno(result), "giving the host buffer back: %s",
+                         strerror(-result));
     return 0;
 }

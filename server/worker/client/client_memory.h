@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "server/worker/client/client.h"
-#include "server/worker/refusal.h"
+#include "common/error.h"
 
 /*
  * Creates memory and maps it at an address of the client's device window; *fd is
@@ -22,27 +22,27 @@
  * is allocated. 0 or an error number. Takes client->lock.
  */
 uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
-                           struct refusal *why);
+                           struct error *why);
 
 /*
  * Zeroes what was mapped, and waits until that is done: no driver promises that a new handle
  * holds nothing of the memory's last user. Any one thread with the context.
  */
 uint32_t client_memory_clear(const struct client *client, uint64_t address, uint64_t count,
-                             struct refusal *why);
+                             struct error *why);
 
 /* Unmaps what client_memory_map mapped. If the driver refuses, the range stays in the client's
  * table, and no command may name it; client_memory_forget is for when the client goes all the same.
  */
 uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t count,
-                             struct refusal *why);
+                             struct error *why);
 void client_memory_forget(struct client *client, uint64_t address, uint64_t count);
 
 /* Maps a sealed host buffer at its address in the host arena and registers it; takes fd over. */
 uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,
-                                struct refusal *why);
+                                struct error *why);
 uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
-                                  struct refusal *why);
+                                  struct error *why);
 
 /* ---- the table; under client->lock ---- */
 

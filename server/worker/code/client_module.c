@@ -87,13 +87,13 @@ bool client_module_is_loadable(const struct client_module *module)
 }
 
 uint32_t client_module_new(struct client *client, uint32_t number, struct code_memory *code_memory,
-                           struct client_module **out, struct refusal *why)
+                           struct client_module **out, struct error *why)
 {
     if (client_module_find(client, number))
-        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "module %u exists already", number);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "module %u exists already", number);
     struct client_module *module = *out = calloc(1, sizeof *module);
     if (!module)
-        return refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
     module->number = number;
     module->code_memory = code_memory;
     module->next = client->control.modules;
@@ -104,18 +104,17 @@ uint32_t client_module_new(struct client *client, uint32_t number, struct code_m
 /* The image and, if it is PTX, its text read, within what one load may have. The caller ends with
  * end_reading. */
 static uint32_t begin_reading(const struct client *client, struct client_module *module,
-                              struct rewrite **rewrite, struct refusal *why)
+                              struct rewrite **rewrite, struct error *why)
 {
     const struct proto_device_info *info = &client->device->info;
     size_t max = module->code_memory->load;
     *rewrite = NULL;
     uint32_t error =
-        code_image_unpack(&module->image, info->compute_major * 10 + info->compute_minor, max,
-                          why->text, sizeof why->text);
+        code_image_unpack(&module->image, info->compute_major * 10 + info->compute_minor, max, why);
     if (error || module->image.kind != CODE_IMAGE_PTX)
         return error;
     return rewrite_open(rewrite, (const char *)module->image.bytes, module->image.count,
-                        max - code_image_memory(&module->image), why->text, sizeof why->text);
+                        max - code_image_memory(&module->image), why);
 }
 
 static void end_reading(struct client_module *module, struct rewrite *rewrite)
@@ -126,11 +125,11 @@ static void end_reading(struct client_module *module, struct rewrite *rewrite)
 
 uint32_t client_module_inspect(const struct client *client, struct client_module *module, int fd,
                                uint64_t count, struct proto_worker_module_needs *needs,
-                               struct refusal *why)
+                               struct error *why)
 {
     struct rewrite *rewrite;
     *needs = (struct proto_worker_module_needs){0};
-    uint32_t error = code_image_open(&module->image, fd, count, why->text, sizeof why->text);
+    uint32_t error = code_image_open(&module->image, fd, count, why);
     if (error)
         return error;
     error = begin_reading(client, module, &rewrite, why);
@@ -159,7 +158,7 @@ static void first_words(char *to, size_t size, const char *log)
 }
 
 static uint32_t load_code(struct client *client, struct client_module *module, const void *code,
-                          struct refusal *why)
+                          struct error *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     char log[COMPILER_LOG] = "";
@@ -172,8 +171,8 @@ static uint32_t load_code(struct client *client, struct client_module *module, c
     log[sizeof log - 1] = 0;
     char words[320];
     first_words(words, sizeof words, log);
-    return refusal_say(why, error_from_cuda((int)result), "%s%s%s", cuda_error_sentence(result),
-                       words[0] ? ": " : "", words);
+    return error_set(why, error_from_cuda((int)result), "%s%s%s", cuda_error_sentence(result),
+                     words[0] ? ": " : "", words);
 }
 
 /* Zeroes and initial values into the memory that the variables have moved to. */
@@ -227,7 +226,7 @@ static uint64_t kept_bytes(const struct client *client, const struct client_modu
 }
 
 static uint32_t charge_kept(struct client *client, struct client_module *module,
-                            const struct rewrite *rewrite, struct refusal *why)
+                            const struct rewrite *rewrite, struct error *why)
 {
     uint64_t kept = kept_bytes(client, module, rewrite);
     uint32_t error = code_memory_charge(module->code_memory, &client->kept_bytes, kept, why);
@@ -237,22 +236,22 @@ static uint32_t charge_kept(struct client *client, struct client_module *module,
 }
 
 static uint32_t load_rewritten(struct client *client, struct client_module *module,
-                               struct rewrite *rewrite, uint64_t base, struct refusal *why)
+                               struct rewrite *rewrite, uint64_t base, struct error *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     uint64_t bytes = rewrite_global_bytes(rewrite);
     if (!is_place(client, base, bytes))
-        return refusal_say(why, PROTO_ERROR_INVALID_VALUE,
-                           "0x%llx is no place for %llu bytes of variables",
-                           (unsigned long long)base, (unsigned long long)bytes);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                         "0x%llx is no place for %llu bytes of variables", (unsigned long long)base,
+                         (unsigned long long)bytes);
     char *text = NULL;
-    uint32_t error = rewrite_place(rewrite, base, &text, why->text, sizeof why->text);
+    uint32_t error = rewrite_place(rewrite, base, &text, why);
     if (error)
         return error;
     module->symbols = rewrite_symbols(rewrite);
     error = module->symbols
                 ? charge_kept(client, module, rewrite, why)
-                : refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
+                : error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
     if (!error)
         error = load_code(client, module, text, why);
     free(text);
@@ -261,7 +260,7 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
     cuda_result written = write_variables(cuda, rewrite, base);
     if (written == CUDA_OK)
         return 0;
-    return refusal_from_cuda(why, "writing the variables' initial values", written);
+    return cuda_error_set(why, "writing the variables' initial values", written);
 }
 
 static void unload_code(struct client *client, struct client_module *module)
@@ -276,7 +275,7 @@ static void unload_code(struct client *client, struct client_module *module)
 }
 
 static uint32_t load_read(struct client *client, struct client_module *module,
-                          struct rewrite *rewrite, uint64_t global_base, struct refusal *why)
+                          struct rewrite *rewrite, uint64_t global_base, struct error *why)
 {
     uint32_t error;
     if (rewrite)
@@ -289,7 +288,7 @@ static uint32_t load_read(struct client *client, struct client_module *module,
 }
 
 uint32_t client_module_load(struct client *client, struct client_module *module,
-                            uint64_t global_base, uint32_t *functions, struct refusal *why)
+                            uint64_t global_base, uint32_t *functions, struct error *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     struct rewrite *rewrite;
@@ -366,7 +365,7 @@ static bool layout_in_code(const struct client_module *module, const char *name,
 /* Offsets and sizes of the parameters: the driver's word, or the code's. */
 static uint32_t read_layout(const struct cuda_driver *cuda, const struct client_module *module,
                             cuda_function function, const char *name,
-                            struct proto_function_info *info, uint32_t *layout, struct refusal *why)
+                            struct proto_function_info *info, uint32_t *layout, struct error *why)
 {
     uint64_t end = 0;
     uint32_t count = 0;
@@ -381,14 +380,14 @@ static uint32_t read_layout(const struct cuda_driver *cuda, const struct client_
                 end = offset + size;
         }
     } else if (!layout_in_code(module, name, layout, &count, &end)) {
-        return refusal_say(why, PROTO_ERROR_NOT_SUPPORTED,
-                           "neither the driver (CUDA 12.4 and newer can) nor the image says which "
-                           "parameters %s has",
-                           name);
+        return error_set(why, PROTO_ERROR_NOT_SUPPORTED,
+                         "neither the driver (CUDA 12.4 and newer can) nor the image says which "
+                         "parameters %s has",
+                         name);
     }
     if (end > PROTO_PARAMETERS_MAX)
-        return refusal_say(why, PROTO_ERROR_INVALID_IMAGE, "kernel %s has %llu bytes of parameters",
-                           name, (unsigned long long)end);
+        return error_set(why, PROTO_ERROR_INVALID_IMAGE, "kernel %s has %llu bytes of parameters",
+                         name, (unsigned long long)end);
     info->parameters = count;
     info->parameter_bytes = (uint32_t)end;
     return 0;
@@ -396,7 +395,7 @@ static uint32_t read_layout(const struct cuda_driver *cuda, const struct client_
 
 /* Enters a kernel under a number that is free, or this kernel's already. */
 static uint32_t enter_function(struct client *client, uint32_t number,
-                               const struct function *function, struct refusal *why)
+                               const struct function *function, struct error *why)
 {
     struct client_objects *objects = &client->objects;
     struct function *known =
@@ -404,8 +403,7 @@ static uint32_t enter_function(struct client *client, uint32_t number,
     if (known && known->module == function->module && known->handle == function->handle)
         return 0;
     if (!number || (known && known->module))
-        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "the kernel's number %u is taken",
-                           number);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "the kernel's number %u is taken", number);
     pthread_mutex_lock(&client->lock);
     bool reserved = array_reserve(objects->functions, objects->function_room, number) == 0;
     for (; reserved && objects->function_count < number; objects->function_count++)
@@ -415,28 +413,27 @@ static uint32_t enter_function(struct client *client, uint32_t number,
     pthread_mutex_unlock(&client->lock);
     return reserved
                ? 0
-               : refusal_say(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a kernel's handle");
+               : error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a kernel's handle");
 }
 
 /* A loaded module that is not on its way out. */
 static uint32_t find_usable(struct client *client, uint32_t number, struct client_module **module,
-                            struct refusal *why)
+                            struct error *why)
 {
     *module = client_module_find(client, number);
     if (!*module || (*module)->busy || !(*module)->handle || (*module)->dying)
-        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u", number);
+        return error_set(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u", number);
     return 0;
 }
 
 /* Names come from a client: no NUL inside, and room for one behind. */
-static uint32_t copy_name(char *to, size_t size, const char *name, size_t length,
-                          struct refusal *why)
+static uint32_t copy_name(char *to, size_t size, const char *name, size_t length, struct error *why)
 {
     if (length == 0 || length >= size || memchr(name, 0, length))
-        return refusal_say(why, PROTO_ERROR_INVALID_VALUE,
-                           "a name must have 1 to %zu bytes, none of "
-                           "them zero",
-                           size - 1);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                         "a name must have 1 to %zu bytes, none of "
+                         "them zero",
+                         size - 1);
     memcpy(to, name, length);
     to[length] = 0;
     return 0;
@@ -444,7 +441,7 @@ static uint32_t copy_name(char *to, size_t size, const char *name, size_t length
 
 uint32_t client_module_function(struct client *client, uint32_t number, uint32_t handle,
                                 const char *name, size_t length, struct proto_function_info *info,
-                                uint32_t *layout, struct refusal *why)
+                                uint32_t *layout, struct error *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     char text[PROTO_NAME_MAX + 1];
@@ -457,13 +454,13 @@ uint32_t client_module_function(struct client *client, uint32_t number, uint32_t
     struct function function = {.module = module};
     cuda_result result = cuda->cuModuleGetFunction(&function.handle, module->handle, text);
     if (result == CUDA_ERR_NOT_FOUND)
-        return refusal_say(
+        return error_set(
             why, PROTO_ERROR_NOT_FOUND,
             "module %u has no kernel '%.200s': the name must be as in the image, where "
             "kernels without extern \"C\" have mangled names",
             number, text);
     if (result != CUDA_OK)
-        return refusal_from_cuda(why, "looking a kernel up", result);
+        return cuda_error_set(why, "looking a kernel up", result);
     error = read_layout(cuda, module, function.handle, text, info, layout, why);
     if (error)
         return error;
@@ -483,18 +480,18 @@ uint32_t client_module_function(struct client *client, uint32_t number, uint32_t
 }
 
 static uint32_t usable_function(struct client *client, uint32_t handle, struct function *function,
-                                struct refusal *why)
+                                struct error *why)
 {
     uint32_t index = handle - 1;
     if (index >= client->objects.function_count || !client->objects.functions[index].module ||
         client->objects.functions[index].module->dying)
-        return refusal_say(why, PROTO_ERROR_INVALID_HANDLE, "there is no kernel %u", handle);
+        return error_set(why, PROTO_ERROR_INVALID_HANDLE, "there is no kernel %u", handle);
     *function = client->objects.functions[index];
     return 0;
 }
 
 uint32_t client_module_function_set(struct client *client, uint32_t handle, uint32_t value,
-                                    struct refusal *why)
+                                    struct error *why)
 {
     const struct cuda_driver *cuda = client->device->cuda;
     struct function function = {0};
@@ -502,12 +499,12 @@ uint32_t client_module_function_set(struct client *client, uint32_t handle, uint
     if (error)
         return error;
     if (value > INT32_MAX)
-        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "%u bytes of shared memory are too many",
-                           value);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "%u bytes of shared memory are too many",
+                         value);
     cuda_result result = cuda->cuFuncSetAttribute(
         function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)value);
     if (result != CUDA_OK)
-        return refusal_from_cuda(why, "setting a kernel's shared memory", result);
+        return cuda_error_set(why, "setting a kernel's shared memory", result);
     pthread_mutex_lock(&client->lock);
     client->objects.functions[handle - 1].dynamic_bytes = value;
     pthread_mutex_unlock(&client->lock);
@@ -515,20 +512,20 @@ uint32_t client_module_function_set(struct client *client, uint32_t handle, uint
 }
 
 uint32_t client_module_occupancy(struct client *client, const struct proto_occupancy_get *request,
-                                 uint32_t *blocks, struct refusal *why)
+                                 uint32_t *blocks, struct error *why)
 {
     struct function function = {0};
     uint32_t error = usable_function(client, request->function, &function, why);
     if (error)
         return error;
     if (request->block_threads > INT32_MAX)
-        return refusal_say(why, PROTO_ERROR_INVALID_VALUE, "%u threads are too many for a block",
-                           request->block_threads);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "%u threads are too many for a block",
+                         request->block_threads);
     int count = 0;
     cuda_result result = client->device->cuda->cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &count, function.handle, (int)request->block_threads, request->shared_bytes);
     if (result != CUDA_OK)
-        return refusal_from_cuda(why, "asking for a kernel's occupancy", result);
+        return cuda_error_set(why, "asking for a kernel's occupancy", result);
     *blocks = count < 0 ? 0 : (uint32_t)count;
     return 0;
 }
@@ -536,8 +533,7 @@ uint32_t client_module_occupancy(struct client *client, const struct proto_occup
 /* ---- variables ---- */
 
 uint32_t client_module_global(struct client *client, uint32_t number, const char *name,
-                              size_t length, uint64_t *address, uint64_t *count,
-                              struct refusal *why)
+                              size_t length, uint64_t *address, uint64_t *count, struct error *why)
 {
     char text[PROTO_NAME_MAX + 1];
     struct client_module *module;
@@ -553,10 +549,10 @@ uint32_t client_module_global(struct client *client, uint32_t number, const char
     cuda_result result =
         client->device->cuda->cuModuleGetGlobal(&there, &bytes, module->handle, text);
     if (result == CUDA_ERR_NOT_FOUND)
-        return refusal_say(why, PROTO_ERROR_NOT_FOUND, "module %u has no variable '%.200s'", number,
-                           text);
+        return error_set(why, PROTO_ERROR_NOT_FOUND, "module %u has no variable '%.200s'", number,
+                         text);
     if (result != CUDA_OK)
-        return refusal_from_cuda(why, "looking a variable up", result);
+        return cuda_error_set(why, "looking a variable up", result);
     *address = there;
     *count = bytes;
     pthread_mutex_lock(&client->lock);
@@ -565,7 +561,7 @@ uint32_t client_module_global(struct client *client, uint32_t number, const char
                     : client_memory_range_add(client, there, bytes, RANGE_VARIABLE, module);
     pthread_mutex_unlock(&client->lock);
     if (added < 0)
-        return refusal_say(why, error_from_errno(added), "the variable's memory can't be used: %s",
-                           strerror(-added));
+        return error_set(why, error_from_errno(added), "the variable's memory can't be used: %s",
+                         strerror(-added));
     return 0;
 }

@@ -19,7 +19,7 @@
 
 #include "server/worker/code/code_memory.h"
 #include "server/worker/client/client.h"
-#include "server/worker/refusal.h"
+#include "common/error.h"
 
 struct client_module;
 
@@ -27,7 +27,7 @@ struct client_module;
  * error number.
  */
 uint32_t client_module_new(struct client *client, uint32_t number, struct code_memory *code_memory,
-                           struct client_module **module, struct refusal *why);
+                           struct client_module **module, struct error *why);
 
 /*
  * Reads an image of count bytes from fd (which stays the caller's), and says what memory its
@@ -36,12 +36,12 @@ uint32_t client_module_new(struct client *client, uint32_t number, struct code_m
  */
 uint32_t client_module_inspect(const struct client *client, struct client_module *module, int fd,
                                uint64_t count, struct proto_worker_module_needs *needs,
-                               struct refusal *why);
+                               struct error *why);
 
 /* Loads an inspected module, its variables at global_base. functions: 0 if the driver can't say.
  * Likewise. */
 uint32_t client_module_load(struct client *client, struct client_module *module,
-                            uint64_t global_base, uint32_t *functions, struct refusal *why);
+                            uint64_t global_base, uint32_t *functions, struct error *why);
 
 /* Somebody inspects or loads it: nothing else may be done with it. */
 bool client_module_is_busy(const struct client_module *module);
@@ -74,15 +74,14 @@ void client_module_destroy_all(struct client *client);
  */
 uint32_t client_module_function(struct client *client, uint32_t number, uint32_t function,
                                 const char *name, size_t length, struct proto_function_info *info,
-                                uint32_t *layout, struct refusal *why);
+                                uint32_t *layout, struct error *why);
 uint32_t client_module_function_set(struct client *client, uint32_t function, uint32_t value,
-                                    struct refusal *why);
+                                    struct error *why);
 uint32_t client_module_occupancy(struct client *client, const struct proto_occupancy_get *request,
-                                 uint32_t *blocks, struct refusal *why);
+                                 uint32_t *blocks, struct error *why);
 
 /* Looks a variable up. One outside the client's window becomes a valid target of its copies. */
 uint32_t client_module_global(struct client *client, uint32_t number, const char *name,
-                              size_t length, uint64_t *address, uint64_t *count,
-                              struct refusal *why);
+                              size_t length, uint64_t *address, uint64_t *count, struct error *why);
 
 #endif

@@ -48,56 +48,53 @@ static int select_entry(const struct code_image *image, uint32_t compute,
     return error < 0 ? error : best;
 }
 
-static uint32_t refuse_payload(const struct fatbin_entry *entry, size_t max, int error, char *why,
-                               size_t why_size)
+static uint32_t refuse_payload(const struct fatbin_entry *entry, size_t max, int error,
+                               struct error *why)
 {
     char texts[2][UNITS_TEXT];
     if (error == -ENOMEM) {
-        snprintf(why, why_size, "no memory for the fatbin's contents");
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for the fatbin's contents");
     }
     if (error == -ENOBUFS) {
-        snprintf(why, why_size,
-                 "the fatbin's contents unpack to %s, and one load may have %s of the server's "
-                 "memory: split the module, or give gpushared a larger --image-memory",
-                 units_format_bytes(entry->bytes, texts[0]), units_format_bytes(max, texts[1]));
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return error_set(
+            why, PROTO_ERROR_SERVER_RESOURCES,
+            "the fatbin's contents unpack to %s, and one load may have %s of the server's "
+            "memory: split the module, or give gpushared a larger --image-memory",
+            units_format_bytes(entry->bytes, texts[0]), units_format_bytes(max, texts[1]));
     }
-    snprintf(why, why_size, "the fatbin %s",
-             error == -E2BIG     ? "claims to hold more than an image may have"
-             : error == -ENOTSUP ? "is compressed in a way that is not known"
-                                 : "is damaged");
-    return PROTO_ERROR_INVALID_IMAGE;
+    return error_set(why, PROTO_ERROR_INVALID_IMAGE, "the fatbin %s",
+                     error == -E2BIG     ? "claims to hold more than an image may have"
+                     : error == -ENOTSUP ? "is compressed in a way that is not known"
+                                         : "is damaged");
 }
 
-static uint32_t unpack_entry(struct code_image *image, uint32_t compute, size_t max, char *why,
-                             size_t why_size)
+static uint32_t unpack_entry(struct code_image *image, uint32_t compute, size_t max,
+                             struct error *why)
 {
     struct fatbin_entry entry = {0};
     char *payload = NULL;
     size_t bytes = 0;
     int found = select_entry(image, compute, &entry);
     if (found == 0) {
-        snprintf(why, why_size,
-                 "the fatbin has neither PTX nor a cubin for compute capability "
-                 "%u.%u",
-                 compute / 10, compute % 10);
-        return PROTO_ERROR_NO_BINARY_FOR_GPU;
+        return error_set(why, PROTO_ERROR_NO_BINARY_FOR_GPU,
+                         "the fatbin has neither PTX nor a cubin for compute capability "
+                         "%u.%u",
+                         compute / 10, compute % 10);
     }
     if (found > 0)
         found = entry.bytes <= FATBIN_MAX_PAYLOAD && entry.bytes >= max
                     ? -ENOBUFS
                     : fatbin_payload(&entry, &payload, &bytes);
     if (found < 0)
-        return refuse_payload(&entry, max, found, why, why_size);
+        return refuse_payload(&entry, max, found, why);
     image->bytes = image->unpacked = (uint8_t *)payload;
     image->count = bytes;
     image->kind = entry.kind == FATBIN_PTX ? CODE_IMAGE_PTX : CODE_IMAGE_CUBIN;
     return 0;
 }
 
-static uint32_t classify_bytes(struct code_image *image, uint32_t compute, size_t max, char *why,
-                               size_t why_size)
+static uint32_t classify_bytes(struct code_image *image, uint32_t compute, size_t max,
+                               struct error *why)
 {
     static const uint8_t elf[4] = {0x7f, 'E', 'L', 'F'};
     if (image->count >= sizeof elf && memcmp(image->bytes, elf, sizeof elf) == 0) {
@@ -105,52 +102,50 @@ static uint32_t classify_bytes(struct code_image *image, uint32_t compute, size_
         return 0;
     }
     if (image->count >= FATBIN_HEADER_BYTES && fatbin_size(image->bytes))
-        return unpack_entry(image, compute, max, why, why_size);
+        return unpack_entry(image, compute, max, why);
     /* A text may come with the NUL that ends it in C. */
     while (image->count && image->bytes[image->count - 1] == 0)
         image->count--;
     if (looks_like_ptx(image)) {
         if (memchr(image->bytes, 0, image->count)) {
-            snprintf(why, why_size, "the PTX text has a zero byte inside");
-            return PROTO_ERROR_INVALID_PTX;
+            return error_set(why, PROTO_ERROR_INVALID_PTX, "the PTX text has a zero byte inside");
         }
         image->kind = CODE_IMAGE_PTX;
         return 0;
     }
-    snprintf(why, why_size, "the image is neither PTX text, a cubin nor a fatbin");
-    return PROTO_ERROR_INVALID_IMAGE;
+    return error_set(why, PROTO_ERROR_INVALID_IMAGE,
+                     "the image is neither PTX text, a cubin nor a fatbin");
 }
 
-uint32_t code_image_open(struct code_image *image, int fd, uint64_t count, char *why,
-                         size_t why_size)
+uint32_t code_image_open(struct code_image *image, int fd, uint64_t count, struct error *why)
 {
     struct stat status;
     *image = (struct code_image){.kind = CODE_IMAGE_NONE};
     if (count == 0 || count > PROTO_IMAGE_MAX) {
-        snprintf(why, why_size, "an image must have 1 to %d bytes", PROTO_IMAGE_MAX);
-        return PROTO_ERROR_INVALID_VALUE;
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "an image must have 1 to %d bytes",
+                         PROTO_IMAGE_MAX);
     }
     if (fstat(fd, &status) < 0 || status.st_size < 0 || (uint64_t)status.st_size < count) {
-        snprintf(why, why_size, "the image can't be read: it is shorter than it should be");
-        return PROTO_ERROR_INVALID_IMAGE;
+        return error_set(why, PROTO_ERROR_INVALID_IMAGE,
+                         "the image can't be read: it is shorter than it should be");
     }
     void *file = mmap(NULL, count, PROT_READ, MAP_PRIVATE, fd, 0);
     if (file == MAP_FAILED) {
         int error = -errno;
-        snprintf(why, why_size, "the image can't be read: %s", strerror(-error));
-        return error_from_errno(error);
+        return error_set(why, error_from_errno(error), "the image can't be read: %s",
+                         strerror(-error));
     }
     image->file = file;
     image->file_bytes = count;
     return 0;
 }
 
-uint32_t code_image_unpack(struct code_image *image, uint32_t compute, size_t max, char *why,
-                           size_t why_size)
+uint32_t code_image_unpack(struct code_image *image, uint32_t compute, size_t max,
+                           struct error *why)
 {
     image->bytes = image->file;
     image->count = image->file_bytes;
-    uint32_t refused = classify_bytes(image, compute, max, why, why_size);
+    uint32_t refused = classify_bytes(image, compute, max, why);
     if (refused)
         code_image_release(image);
     return refused;

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
+
 enum code_image_kind { CODE_IMAGE_NONE, CODE_IMAGE_PTX, CODE_IMAGE_CUBIN };
 
 struct code_image {
@@ -27,13 +29,12 @@ struct code_image {
 
 /* Maps count bytes from the start of fd, which must be sealed and stays the caller's. 0 or an error
  * number with a sentence. */
-uint32_t code_image_open(struct code_image *image, int fd, uint64_t count, char *why,
-                         size_t why_size);
+uint32_t code_image_open(struct code_image *image, int fd, uint64_t count, struct error *why);
 
 /* Says what it is. compute: 90 for compute capability 9.0; most: bytes of memory that unpacking may
  * take. Likewise. */
-uint32_t code_image_unpack(struct code_image *image, uint32_t compute, size_t max, char *why,
-                           size_t why_size);
+uint32_t code_image_unpack(struct code_image *image, uint32_t compute, size_t max,
+                           struct error *why);
 /* Bytes of memory that it takes unpacked. */
 size_t code_image_memory(const struct code_image *image);
 /* Frees them; the kind stays known. */

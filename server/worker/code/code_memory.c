@@ -27,20 +27,19 @@ void code_memory_close(struct code_memory *code_memory)
     pthread_mutex_destroy(&code_memory->lock);
 }
 
-static uint32_t refuse_charge(struct refusal *why, const char *whose, uint64_t wanted,
-                              uint64_t used, uint64_t max, const char *remedy)
+static uint32_t refuse_charge(struct error *why, const char *whose, uint64_t wanted, uint64_t used,
+                              uint64_t max, const char *remedy)
 {
     char texts[3][UNITS_TEXT];
-    return refusal_say(
-        why, PROTO_ERROR_SERVER_RESOURCES,
-        "%s may take %s of the server's memory, of which %s are in use, and this one "
-        "needs %s: %s, or give gpushared a larger --image-memory",
-        whose, units_format_bytes(max, texts[0]), units_format_bytes(used, texts[1]),
-        units_format_bytes(wanted, texts[2]), remedy);
+    return error_set(why, PROTO_ERROR_SERVER_RESOURCES,
+                     "%s may take %s of the server's memory, of which %s are in use, and this one "
+                     "needs %s: %s, or give gpushared a larger --image-memory",
+                     whose, units_format_bytes(max, texts[0]), units_format_bytes(used, texts[1]),
+                     units_format_bytes(wanted, texts[2]), remedy);
 }
 
 uint32_t code_memory_charge(struct code_memory *code_memory, uint64_t *client, uint64_t bytes,
-                            struct refusal *why)
+                            struct error *why)
 {
     pthread_mutex_lock(&code_memory->lock);
     uint64_t kept = code_memory->kept, own = *client;

@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "server/worker/refusal.h"
+#include "common/error.h"
 
 enum { CODE_MEMORY_LOADS = 2 /* at work at once */ };
 
@@ -33,7 +33,7 @@ void code_memory_close(struct code_memory *code_memory);
 /* Counts bytes that stay, in *client's count too. 0, or an error number and nothing counted. Any
  * thread; *client is looked at under the lock only. */
 uint32_t code_memory_charge(struct code_memory *code_memory, uint64_t *client, uint64_t bytes,
-                            struct refusal *why);
+                            struct error *why);
 void code_memory_refund(struct code_memory *code_memory, uint64_t *client, uint64_t bytes);
 
 #endif

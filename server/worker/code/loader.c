@@ -94,7 +94,7 @@ static void *loader_main(void *argument)
 }
 
 uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_which which,
-                      char *why, size_t why_size)
+                      struct error *why)
 {
     *loader = (struct loader){.worker = worker, .which = which};
     pthread_mutex_init(&loader->lock, NULL);
@@ -103,8 +103,8 @@ uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_
         int error = pthread_create(&loader->threads[i], NULL, loader_main, loader);
         if (error) {
             loader_stop(loader);
-            snprintf(why, why_size, "the %s thread: %s", loaders[which].name, strerror(error));
-            return PROTO_ERROR_SERVER_RESOURCES;
+            return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the %s thread: %s",
+                             loaders[which].name, strerror(error));
         }
         loader->thread_count++;
         pthread_setname_np(loader->threads[i], loaders[which].name);

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/worker/code/client_module.h"
 
 enum loader_kind { LOADER_INSPECT, LOADER_LOAD, LOADER_CLEAR };
@@ -36,7 +37,7 @@ struct loader_job {
     uint32_t error; /* 0, or why says more */
     struct proto_worker_module_needs needs;
     uint32_t functions;
-    struct refusal why;
+    struct error why;
 };
 
 struct worker;
@@ -58,7 +59,7 @@ struct loader {
 
 /* 0 or an error number. */
 uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_which which,
-                      char *why, size_t why_size);
+                      struct error *why);
 
 /* Waits for the jobs at hand; what is queued or done is dropped. Idempotent. */
 void loader_stop(struct loader *loader);

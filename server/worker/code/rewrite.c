@@ -341,24 +341,22 @@ static void collect_variables(struct rewrite *rewrite)
         rewrite->by_id[rewrite->placed[i].variable->id] = &rewrite->placed[i];
 }
 
-static uint32_t no_memory(char *why, size_t why_size)
+static uint32_t no_memory(struct error *why)
 {
-    snprintf(why, why_size, "no memory for a module");
-    return PROTO_ERROR_SERVER_RESOURCES;
+    return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
 }
 
-static uint32_t refuse_text(const struct rewrite *rewrite, bool exceeded, char *why,
-                            size_t why_size)
+static uint32_t refuse_text(const struct rewrite *rewrite, bool exceeded, struct error *why)
 {
     char max[UNITS_TEXT];
     if (!exceeded)
-        return no_memory(why, why_size);
-    snprintf(why, why_size,
-             "the module's PTX (%zu bytes) needs more than %s of the server's memory to be read, "
-             "which is what one load may have: split it, compile it to a cubin, or give gpushared "
-             "a larger --image-memory",
-             rewrite->length, units_format_bytes(rewrite->max, max));
-    return PROTO_ERROR_SERVER_RESOURCES;
+        return no_memory(why);
+    return error_set(
+        why, PROTO_ERROR_SERVER_RESOURCES,
+        "the module's PTX (%zu bytes) needs more than %s of the server's memory to be read, "
+        "which is what one load may have: split it, compile it to a cubin, or give gpushared "
+        "a larger --image-memory",
+        rewrite->length, units_format_bytes(rewrite->max, max));
 }
 
 /* 0, or -ENOMEM. */
@@ -381,29 +379,28 @@ static int read_text(struct rewrite *rewrite)
     return decide_moves(rewrite) ? 0 : -ENOMEM;
 }
 
-uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, size_t max, char *why,
-                      size_t why_size)
+uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, size_t max,
+                      struct error *why)
 {
     struct rewrite *rewrite = calloc(1, sizeof *rewrite);
     *out = NULL;
     if (!rewrite)
-        return no_memory(why, why_size);
+        return no_memory(why);
     rewrite->text = text;
     rewrite->length = length;
     rewrite->max = max;
     uint32_t error = 0, line = 0;
     if (read_text(rewrite) < 0) {
-        error = refuse_text(rewrite, rewrite->exceeded, why, why_size);
+        error = refuse_text(rewrite, rewrite->exceeded, why);
     } else if (!rewrite->tree && (line = ptx_scan_declaration(text, length))) {
-        snprintf(
-            why, why_size,
+        error = error_set(
+            why, PROTO_ERROR_INVALID_PTX,
             "%s: this PTX can't be read, and in line %u it may declare variables, whose memory "
             "could not be charged: correct it, or compile it to a cubin",
             rewrite->unread.text, line);
-        error = PROTO_ERROR_INVALID_PTX;
     } else if (!lay_out(rewrite)) {
-        snprintf(why, why_size, "the module's variables are larger than any memory");
-        error = PROTO_ERROR_OUT_OF_MEMORY;
+        error = error_set(why, PROTO_ERROR_OUT_OF_MEMORY,
+                          "the module's variables are larger than any memory");
     }
     if (error)
         rewrite_close(rewrite);
@@ -523,8 +520,7 @@ static void choose_prefix(const struct rewrite *rewrite, char *prefix, size_t si
     }
 }
 
-uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, char *why,
-                       size_t why_size)
+uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, struct error *why)
 {
     struct text_edit edit;
     char prefix[32];
@@ -545,7 +541,7 @@ uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, char
     rewrite->text = NULL;
     if (*text)
         return 0;
-    return refuse_text(rewrite, edit.exceeded, why, why_size);
+    return refuse_text(rewrite, edit.exceeded, why);
 }
 
 /* ---- initial contents ---- */

@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
+
 struct rewrite;
 struct symbols;
 
@@ -30,7 +32,7 @@ enum { REWRITE_ALIGN = 512 }; /* of the memory the variables move to */
  * error: nothing moves (rewrite_unread says why), and the driver's compiler judges it.
  */
 uint32_t rewrite_open(struct rewrite **rewrite, const char *text, size_t length, size_t max,
-                      char *why, size_t why_size);
+                      struct error *why);
 void rewrite_close(struct rewrite *rewrite); /* NULL allowed */
 
 /* The reader's words for the part that it did not understand, or NULL. */
@@ -43,8 +45,7 @@ uint64_t rewrite_global_bytes(const struct rewrite *rewrite);
 uint64_t rewrite_resident_bytes(const struct rewrite *rewrite);
 
 /* The text with the variables at base (a multiple of REWRITE_ALIGN); malloc'ed. */
-uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, char *why,
-                       size_t why_size);
+uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, struct error *why);
 
 /*
  * After rewrite_place: what to write into the memory, which is otherwise zero.

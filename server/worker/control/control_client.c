@@ -35,7 +35,7 @@ int control_client_attach(struct request *request)
 {
     struct worker *worker = request->worker;
     const struct proto_worker_attach *wanted = request->body;
-    char why[SHARE_WHY];
+    struct error why;
     if (worker_find_client(worker, request->number))
         return request_refuse(request, PROTO_ERROR_INVALID_VALUE,
                               "a client with this number exists");
@@ -43,21 +43,19 @@ int control_client_attach(struct request *request)
     for (unsigned i = 0; i < 4; i++)
         fds[i] = channel_take_fd(request->message, i);
     struct client *client = NULL;
-    uint32_t error =
-        client_create(&client, &worker->device, request->number, wanted, fds, why, sizeof why);
+    uint32_t error = client_create(&client, &worker->device, request->number, wanted, fds, &why);
     if (error)
-        return request_refuse(request, error, why);
-    error = control_share_take(worker, client, wanted, why, sizeof why);
+        return request_refuse(request, error, why.text);
+    error = control_share_take(worker, client, wanted, &why);
     if (!error) {
         int shown = show_client(worker, client);
         if (shown == 0)
             return control_share_answer(request, client);
-        snprintf(why, sizeof why, "attaching: %s", strerror(-shown));
-        error = error_from_errno(shown);
+        error = error_set(&why, error_from_errno(shown), "attaching: %s", strerror(-shown));
         control_share_give_back(worker, client);
     }
     client_destroy(client);
-    return request_refuse(request, error, why);
+    return request_refuse(request, error, why.text);
 }
 
 int control_client_window(struct request *request)
@@ -155,7 +153,7 @@ int control_client_link(struct request *request)
 
 static void free_all_memory(struct client *client)
 {
-    struct refusal why;
+    struct error why;
     while (client->objects.range_count) {
         struct range range = client->objects.ranges[client->objects.range_count - 1];
         uint64_t count = range.end - range.start;

@@ -14,7 +14,7 @@ int control_memory_map(struct request *request)
     struct client *client = request->client;
     struct loader_job job = {
         .kind = LOADER_CLEAR, .fd = -1, .address = wanted->address, .count = wanted->count};
-    struct refusal why;
+    struct error why;
     uint32_t error = client_memory_map(client, wanted->address, wanted->count, &job.fd, &why);
     if (error)
         return request_refuse(request, error, why.text);
@@ -29,7 +29,7 @@ int control_memory_map(struct request *request)
 int control_memory_host_map(struct request *request)
 {
     const struct proto_worker_host_map *wanted = request->body;
-    struct refusal why;
+    struct error why;
     uint32_t error = client_memory_host_map(request->client, wanted->address, wanted->count,
                                             channel_take_fd(request->message, 0), &why);
     return error ? request_refuse(request, error, why.text) : request_done(request);

@@ -62,7 +62,7 @@ static int answer_load(struct worker *worker, const struct loader_job *job)
 
 static int finish_load(struct worker *worker, struct loader_job *job)
 {
-    struct refusal why;
+    struct error why;
     int error = answer_load(worker, job);
     if (job->error && job->kind == LOADER_INSPECT)
         client_module_destroy(job->client, job->module);
@@ -107,7 +107,7 @@ int control_function_get(struct request *request)
     const struct proto_function_get *wanted = request->body;
     struct proto_function_info info = {0};
     uint32_t layout[2 * PROTO_PARAMETER_COUNT_MAX];
-    struct refusal why;
+    struct error why;
     uint32_t error = client_module_function(request->client, wanted->module, wanted->function,
                                             (const char *)request->message->tail,
                                             request->message->tail_bytes, &info, layout, &why);
@@ -120,7 +120,7 @@ int control_function_get(struct request *request)
 int control_function_set(struct request *request)
 {
     const struct proto_function_set *wanted = request->body;
-    struct refusal why;
+    struct error why;
     uint32_t error =
         client_module_function_set(request->client, wanted->function, wanted->value, &why);
     return error ? request_refuse(request, error, why.text) : request_done(request);
@@ -130,7 +130,7 @@ int control_global_get(struct request *request)
 {
     const struct proto_global_get *wanted = request->body;
     struct proto_global_info info = {0};
-    struct refusal why;
+    struct error why;
     uint32_t error =
         client_module_global(request->client, wanted->module, (const char *)request->message->tail,
                              request->message->tail_bytes, &info.address, &info.count, &why);
@@ -141,7 +141,7 @@ int control_global_get(struct request *request)
 int control_occupancy_get(struct request *request)
 {
     struct proto_occupancy_info info = {0};
-    struct refusal why;
+    struct error why;
     uint32_t error = client_module_occupancy(request->client, request->body, &info.blocks, &why);
     return error ? request_refuse(request, error, why.text)
                  : request_answer(request, PROTO_OCCUPANCY_INFO, &info);

@@ -9,7 +9,7 @@
 #include "server/worker/control/reply.h"
 
 static uint32_t carry_out(struct client *client, const struct retirement *request,
-                          struct refusal *why)
+                          struct error *why)
 {
     switch (request->kind) {
     case RETIRE_NOTHING:
@@ -36,7 +36,7 @@ int control_retire_finish(struct worker *worker, struct client *client)
         pthread_mutex_unlock(&client->lock);
         if (!request)
             return 0;
-        struct refusal why = {""};
+        struct error why = {0};
         uint32_t refused = carry_out(client, request, &why);
         uint64_t serial = request->serial;
         struct proto_worker_event_ended ended = {

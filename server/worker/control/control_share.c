@@ -51,24 +51,27 @@ static uint32_t apply_placement(struct worker *worker, struct client *client)
 }
 
 uint32_t control_share_take(struct worker *worker, struct client *client,
-                            const struct proto_worker_attach *wanted, char *why, size_t why_size)
+                            const struct proto_worker_attach *wanted, struct error *why)
 {
     struct scheduler_limits time = time_limits(worker, &wanted->allowance);
     struct placement_view view;
-    if (placement_add(&worker->places, &client->place, (uint32_t)wanted->allowance.threads.request,
-                      (uint32_t)wanted->allowance.threads.limit, why, why_size))
-        return PROTO_ERROR_INVALID_VALUE;
+    uint32_t error =
+        placement_add(&worker->places, &client->place, (uint32_t)wanted->allowance.threads.request,
+                      (uint32_t)wanted->allowance.threads.limit, why);
+    if (error)
+        return error;
     placement_view(&worker->places, &client->place, timeline_now(), &view);
-    if (gate_add(&worker->gate, client, &time, &view.atoms, why, why_size)) {
+    error = gate_add(&worker->gate, client, &time, &view.atoms, why);
+    if (error) {
         placement_remove(&worker->places, &client->place);
-        return PROTO_ERROR_INVALID_VALUE;
+        return error;
     }
     gate_set_owner(&worker->gate, client, wanted->owner);
     /* Others' work may have moved it while the gate did not know it. */
     placement_notify(&worker->places, &client->place);
-    uint32_t error = apply_placement(worker, client);
+    error = apply_placement(worker, client);
     if (error) {
-        snprintf(why, why_size, "no partition could be made");
+        error_set(why, error, "no partition could be made");
         control_share_give_back(worker, client);
     }
     return error;
@@ -85,28 +88,28 @@ void control_share_give_back(struct worker *worker, struct client *client)
 }
 
 static uint32_t change_limits(struct worker *worker, struct client *client,
-                              const struct proto_worker_limits *wanted, char *why, size_t why_size)
+                              const struct proto_worker_limits *wanted, struct error *why)
 {
     /* Only this thread changes what was asked. */
     struct scheduler_limits old_time = client->gate.scheduled.limits;
     uint32_t old_request = client->place.share.request, old_limit = client->place.share.limit;
     struct scheduler_limits time = time_limits(worker, &wanted->allowance);
-    char unused[SHARE_WHY];
-    if (placement_update(&worker->places, &client->place,
-                         (uint32_t)wanted->allowance.threads.request,
-                         (uint32_t)wanted->allowance.threads.limit, why, why_size))
-        return PROTO_ERROR_INVALID_VALUE;
-    uint32_t error = PROTO_ERROR_INVALID_VALUE;
-    if (gate_set_limits(&worker->gate, client, &time, why, why_size) == 0) {
+    struct error unused;
+    uint32_t error = placement_update(&worker->places, &client->place,
+                                      (uint32_t)wanted->allowance.threads.request,
+                                      (uint32_t)wanted->allowance.threads.limit, why);
+    if (error)
+        return error;
+    error = gate_set_limits(&worker->gate, client, &time, why);
+    if (!error) {
         error = apply_placement(worker, client);
         if (error) {
-            gate_set_limits(&worker->gate, client, &old_time, unused, sizeof unused);
-            snprintf(why, why_size, "no partition could be made");
+            gate_set_limits(&worker->gate, client, &old_time, &unused);
+            error_set(why, error, "no partition could be made");
         }
     }
     if (error) {
-        placement_update(&worker->places, &client->place, old_request, old_limit, unused,
-                         sizeof unused);
+        placement_update(&worker->places, &client->place, old_request, old_limit, &unused);
         apply_placement(worker, client);
         return error;
     }
@@ -117,11 +120,10 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
 
 int control_share_change(struct request *request)
 {
-    char why[SCHEDULER_WHY];
-    uint32_t error =
-        change_limits(request->worker, request->client, request->body, why, sizeof why);
+    struct error why;
+    uint32_t error = change_limits(request->worker, request->client, request->body, &why);
     worker_reschedule(request->worker);
-    return error ? request_refuse(request, error, why)
+    return error ? request_refuse(request, error, why.text)
                  : control_share_answer(request, request->client);
 }
 
@@ -130,18 +132,17 @@ int control_share_schedule(struct request *request)
     struct worker *worker = request->worker;
     const struct proto_worker_schedule *wanted = request->body;
     struct scheduler_settings settings;
-    char why[SCHEDULER_WHY];
+    struct error why;
     scheduler_defaults(&settings);
     settings.mode = (enum proto_mode)wanted->mode;
     settings.precision = wanted->precision;
     settings.lease_ns = wanted->lease;
     settings.quantum_ns = wanted->quantum;
-    int refused = gate_set_schedule(&worker->gate, &settings, why, sizeof why);
+    uint32_t refused = gate_set_schedule(&worker->gate, &settings, &why);
     worker_reschedule(worker);
     if (!refused)
         control_trace_mode(worker, wanted->mode);
-    return refused ? request_refuse(request, PROTO_ERROR_INVALID_VALUE, why)
-                   : request_done(request);
+    return refused ? request_refuse(request, refused, why.text) : request_done(request);
 }
 
 /* ---- partitions ---- */

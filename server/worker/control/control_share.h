@@ -7,12 +7,13 @@
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_SHARE_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_SHARE_H
 
+#include "common/error.h"
 #include "server/worker/control/request.h"
 
 /* A new client's share; the other threads need not know the client yet. 0, or an error number with
  * a sentence and nothing taken. */
 uint32_t control_share_take(struct worker *worker, struct client *client,
-                            const struct proto_worker_attach *wanted, char *why, size_t why_size);
+                            const struct proto_worker_attach *wanted, struct error *why);
 /* The client goes; nothing of it is in flight or bound to a CUstream. */
 void control_share_give_back(struct worker *worker, struct client *client);
 

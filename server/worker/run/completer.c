@@ -230,14 +230,13 @@ static void *completer_main(void *argument)
     return NULL;
 }
 
-uint32_t completer_start(struct completer *completer, struct worker *worker, char *why,
-                         size_t why_size)
+uint32_t completer_start(struct completer *completer, struct worker *worker, struct error *why)
 {
     *completer = (struct completer){.worker = worker};
     int error = pthread_create(&completer->thread, NULL, completer_main, completer);
     if (error) {
-        snprintf(why, why_size, "the completer thread: %s", strerror(error));
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the completer thread: %s",
+                         strerror(error));
     }
     completer->running = true;
     pthread_setname_np(completer->thread, "completer");

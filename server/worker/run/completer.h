@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/worker/client/client.h"
 
 struct worker;
@@ -33,8 +34,7 @@ struct completer {
 };
 
 /* 0 or an error number with a sentence. */
-uint32_t completer_start(struct completer *completer, struct worker *worker, char *why,
-                         size_t why_size);
+uint32_t completer_start(struct completer *completer, struct worker *worker, struct error *why);
 /* Ends the thread. Idempotent. */
 void completer_stop(struct completer *completer);
 

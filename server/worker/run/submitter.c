@@ -285,8 +285,7 @@ static uint64_t spin_allowed(void)
     return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
 }
 
-uint32_t submitter_start(struct submitter *submitter, struct worker *worker, char *why,
-                         size_t why_size)
+uint32_t submitter_start(struct submitter *submitter, struct worker *worker, struct error *why)
 {
     memset(submitter, 0, offsetof(struct submitter, command));
     submitter->worker = worker;
@@ -295,18 +294,18 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, cha
     struct epoll_event own = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
     if (submitter->epoll < 0 || wake_submitter_open(&worker->wake) < 0 ||
         epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, worker->wake.submitter_event, &own) < 0) {
-        snprintf(why, why_size, "the submitter's doorbell: %s", strerror(errno));
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the submitter's doorbell: %s",
+                         strerror(errno));
     }
     cuda_result result = command_open(&submitter->command, &worker->device, &worker->account);
     if (result != CUDA_OK) {
-        snprintf(why, why_size, "making events: %s", cuda_error_sentence(result));
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "making events: %s",
+                         cuda_error_sentence(result));
     }
     int error = pthread_create(&submitter->thread, NULL, submitter_main, submitter);
     if (error) {
-        snprintf(why, why_size, "the submitter thread: %s", strerror(error));
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the submitter thread: %s",
+                         strerror(error));
     }
     submitter->running = true;
     pthread_setname_np(submitter->thread, "submitter");

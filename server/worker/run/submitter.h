@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/worker/client/client.h"
 #include "server/worker/run/command.h"
 
@@ -45,8 +46,7 @@ struct submitter {
 };
 
 /* 0 or an error number with a sentence. */
-uint32_t submitter_start(struct submitter *submitter, struct worker *worker, char *why,
-                         size_t why_size);
+uint32_t submitter_start(struct submitter *submitter, struct worker *worker, struct error *why);
 /* Ends the thread. */
 void submitter_stop(struct submitter *submitter);
 

@@ -409,22 +409,31 @@ void gate_close(struct gate *gate)
     pthread_mutex_destroy(&gate->lock);
 }
 
-int gate_set_schedule(struct gate *gate, const struct scheduler_settings *settings, char *why,
-                      size_t why_size)
+/* The scheduler writes the sentence; its only refusals are values that can't be had. */
+static uint32_t note_refusal(struct error *why, int result)
+{
+    if (result == 0)
+        return 0;
+    why->number = PROTO_ERROR_INVALID_VALUE;
+    return why->number;
+}
+
+uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_settings *settings,
+                           struct error *why)
 {
     shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
-    int result = scheduler_set(&gate->scheduler, settings, now, why, why_size);
+    int result = scheduler_set(&gate->scheduler, settings, now, why->text, sizeof why->text);
     if (gate_trace_wanted(&gate->watch))
         gate_trace_look(gate, now);
     pthread_mutex_unlock(&gate->lock);
     reopen_gate(gate, NULL);
-    return result;
+    return note_refusal(why, result);
 }
 
-int gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-             const struct share_set *atoms, char *why, size_t why_size)
+uint32_t gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
+                  const struct share_set *atoms, struct error *why)
 {
     struct gate_client *at = &client->gate;
     memset(at, 0, sizeof *at);
@@ -432,7 +441,8 @@ int gate_add(struct gate *gate, struct client *client, const struct scheduler_li
     at->hold = at->traced_hold = SCHEDULER_HOLDS;
     pthread_mutex_lock(&gate->lock);
     uint64_t now = at->since = timeline_now();
-    int result = scheduler_add(&gate->scheduler, &at->scheduled, limits, atoms, now, why, why_size);
+    int result = scheduler_add(&gate->scheduler, &at->scheduled, limits, atoms, now, why->text,
+                               sizeof why->text);
     if (result == 0) {
         at->added = true;
         set_windows(gate, at);
@@ -447,7 +457,7 @@ int gate_add(struct gate *gate, struct client *client, const struct scheduler_li
         /* Its attaching may fail still, and then it is freed at once. */
         reopen_gate(gate, at);
     }
-    return result;
+    return note_refusal(why, result);
 }
 
 void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner)
@@ -457,16 +467,16 @@ void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner)
     pthread_mutex_unlock(&gate->lock);
 }
 
-int gate_set_limits(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-                    char *why, size_t why_size)
+uint32_t gate_set_limits(struct gate *gate, struct client *client,
+                         const struct scheduler_limits *limits, struct error *why)
 {
     shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
     int result = scheduler_update(&gate->scheduler, &client->gate.scheduled, limits, timeline_now(),
-                                  why, why_size);
+                                  why->text, sizeof why->text);
     pthread_mutex_unlock(&gate->lock);
     reopen_gate(gate, NULL);
-    return result;
+    return note_refusal(why, result);
 }
 
 void gate_set_atoms(struct gate *gate, struct client *client, const struct share_set *atoms)

@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/scheduler/scheduler.h"
 #include "server/worker/sharing/gate_trace.h"
 
@@ -78,18 +79,18 @@ void gate_close(struct gate *gate);
 
 /* ---- the control thread, without locks held; then worker_reschedule ---- */
 
-/* As the calls of the scheduler: 0, or SCHEDULER_OVERCOMMITTED or -EINVAL with a sentence, and then
- * nothing changed. Other settings bind at once, with work in flight. */
-int gate_set_schedule(struct gate *gate, const struct scheduler_settings *settings, char *why,
-                      size_t why_size);
+/* As the calls of the scheduler: 0, or an error number that *why explains, and then nothing
+ * changed. Other settings bind at once, with work in flight. */
+uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_settings *settings,
+                           struct error *why);
 /* atoms as in scheduler_add. The client is not runnable before it was at the gate: until the
  * submitter knows it, it may be removed and freed at once. */
-int gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-             const struct share_set *atoms, char *why, size_t why_size);
+uint32_t gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
+                  const struct share_set *atoms, struct error *why);
 /* As scheduler_own, right after gate_add. */
 void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner);
-int gate_set_limits(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-                    char *why, size_t why_size);
+uint32_t gate_set_limits(struct gate *gate, struct client *client,
+                         const struct scheduler_limits *limits, struct error *why);
 /* Any thread, under the lock of the places: the client's work runs on these from now on. An empty
  * set and a client that was not added change nothing. */
 void gate_set_atoms(struct gate *gate, struct client *client, const struct share_set *atoms);

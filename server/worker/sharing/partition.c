@@ -8,9 +8,9 @@
 
 #include "common/error.h"
 
-static uint32_t note_unsupported(struct partitions *partitions, const char *why)
+static uint32_t note_unsupported(struct partitions *partitions, const char *reason)
 {
-    snprintf(partitions->why, sizeof partitions->why, "%s", why);
+    partitions->unsupported = reason;
     free(partitions->atoms);
     partitions->atoms = NULL;
     partitions->supported = false;
@@ -63,8 +63,7 @@ static cuda_result split_device(struct partitions *partitions)
     return CUDA_OK;
 }
 
-uint32_t partitions_open(struct partitions *partitions, const struct gpu *device, char *why,
-                         size_t why_size)
+uint32_t partitions_open(struct partitions *partitions, const struct gpu *device, struct error *why)
 {
     *partitions = (struct partitions){.device = device, .kept_max = PARTITIONS_KEPT};
     pthread_mutex_init(&partitions->lock, NULL);
@@ -81,9 +80,8 @@ uint32_t partitions_open(struct partitions *partitions, const struct gpu *device
         result = split_device(partitions);
     }
     if (result != CUDA_OK) {
-        snprintf(why, why_size, "dividing the multiprocessors: %s", cuda_error_sentence(result));
         partitions_close(partitions);
-        return error_from_cuda((int)result);
+        return cuda_error_set(why, "dividing the multiprocessors", result);
     }
     partitions->supported = true;
     return 0;

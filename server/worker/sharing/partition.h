@@ -15,7 +15,7 @@
  * that was longest unused is to be dropped.
  *
  * Where the driver lacks green contexts there is one atom, the whole device, and
- * limits hold as duty cycles (gate.h); partitions.why says why.
+ * limits hold as duty cycles (gate.h); partitions.unsupported says why.
  *
  * partition_find and partition_put: any thread, short. The others, which call the driver:
  * the control thread.
@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/scheduler/share.h"
 #include "server/worker/gpu.h"
 
@@ -45,7 +46,7 @@ struct partition {
 struct partitions {
     const struct gpu *device;
     bool supported;
-    char why[160];            /* why not supported */
+    const char *unsupported;  /* the reason, static; NULL if supported */
     cuda_dev_resource whole;  /* the unsplit device */
     cuda_dev_resource *atoms; /* count of them */
     uint32_t count;           /* atoms, the remainder included */
@@ -60,8 +61,8 @@ struct partitions {
 };
 
 /* Splits the device. Lack of support is no error; any other failure is: its number, and why. */
-uint32_t partitions_open(struct partitions *partitions, const struct gpu *device, char *why,
-                         size_t why_size);
+uint32_t partitions_open(struct partitions *partitions, const struct gpu *device,
+                         struct error *why);
 /* Idempotent. */
 void partitions_close(struct partitions *partitions);
 

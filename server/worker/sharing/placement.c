@@ -156,30 +156,41 @@ void placements_made(struct placements *places, struct placement *place,
 
 /* ---- clients ---- */
 
-int placement_add(struct placements *places, struct placement *place, uint32_t request,
-                  uint32_t limit, char *why, size_t why_size)
+/* The scheduler writes the sentence; its only refusals are values that can't be had. */
+static uint32_t note_refusal(struct error *why, int result)
 {
-    pthread_mutex_lock(&places->lock);
-    int result = share_add(&places->share, &place->share, request, limit, why, why_size);
-    if (result == 0) {
-        aim_named(places);
-        find_all_borrowed(places);
-    }
-    pthread_mutex_unlock(&places->lock);
-    return result;
+    if (result == 0)
+        return 0;
+    why->number = PROTO_ERROR_INVALID_VALUE;
+    return why->number;
 }
 
-int placement_update(struct placements *places, struct placement *place, uint32_t request,
-                     uint32_t limit, char *why, size_t why_size)
+uint32_t placement_add(struct placements *places, struct placement *place, uint32_t request,
+                       uint32_t limit, struct error *why)
 {
     pthread_mutex_lock(&places->lock);
-    int result = share_update(&places->share, &place->share, request, limit, why, why_size);
+    int result =
+        share_add(&places->share, &place->share, request, limit, why->text, sizeof why->text);
     if (result == 0) {
         aim_named(places);
         find_all_borrowed(places);
     }
     pthread_mutex_unlock(&places->lock);
-    return result;
+    return note_refusal(why, result);
+}
+
+uint32_t placement_update(struct placements *places, struct placement *place, uint32_t request,
+                          uint32_t limit, struct error *why)
+{
+    pthread_mutex_lock(&places->lock);
+    int result =
+        share_update(&places->share, &place->share, request, limit, why->text, sizeof why->text);
+    if (result == 0) {
+        aim_named(places);
+        find_all_borrowed(places);
+    }
+    pthread_mutex_unlock(&places->lock);
+    return note_refusal(why, result);
 }
 
 void placement_notify(struct placements *places, struct placement *place)

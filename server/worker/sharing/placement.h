@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/scheduler/share.h"
 #include "server/worker/sharing/partition.h"
 
@@ -77,10 +78,10 @@ void placements_close(struct placements *places);
 
 /* Control thread: as share_add and share_update. Afterwards placements_to_make has what must be
  * made; a new client can run nowhere before that. */
-int placement_add(struct placements *places, struct placement *place, uint32_t request,
-                  uint32_t limit, char *why, size_t why_size);
-int placement_update(struct placements *places, struct placement *place, uint32_t request,
-                     uint32_t limit, char *why, size_t why_size);
+uint32_t placement_add(struct placements *places, struct placement *place, uint32_t request,
+                       uint32_t limit, struct error *why);
+uint32_t placement_update(struct placements *places, struct placement *place, uint32_t request,
+                          uint32_t limit, struct error *why);
 /* Control thread: `changed` is called once more, for a client that the gate did not know when
  * placement_add called it. */
 void placement_notify(struct placements *places, struct placement *place);

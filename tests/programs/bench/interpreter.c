@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/cuda_driver.h"
+#include "common/error.h"
 #include "tests/programs/bench/bench.h"
 
 #define DRIVER(call)                                                                               \
@@ -23,15 +24,16 @@ enum { BLOCKS = 32, THREADS = 256, TURNS = 4000, PER_TURN = 8 * 7 + 3, LANE_ROUN
 
 static double measure(struct cuda_driver *cu)
 {
-    char path[600], why[300];
+    char path[600];
+    struct error why = {0};
     cuda_device device;
     cuda_context context;
     cuda_module module;
     cuda_function function;
     cuda_device_ptr out;
-    if (cuda_driver_open(cu, server_build_path("lib/softgpu/libcuda.so.1", path, sizeof path), why,
-                         sizeof why) < 0)
-        bench_die("%s", why);
+    if (cuda_driver_open(cu, server_build_path("lib/softgpu/libcuda.so.1", path, sizeof path),
+                         &why))
+        bench_die("%s", why.text);
     DRIVER(cu->cuInit(0));
     DRIVER(cu->cuDeviceGet(&device, 0));
     DRIVER(cu->cuDevicePrimaryCtxRetain(&context, device));

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/cuda_driver.h"
+#include "common/error.h"
 #include "tests/programs/bench/bench.h"
 #include "tests/programs/bench/span.h"
 
@@ -53,7 +54,8 @@ static uint64_t used_now(const char *state)
     struct cuda_driver cu;
     cuda_context context;
     size_t available, total;
-    char path[512], why[400];
+    char path[512];
+    struct error why = {0};
     setenv("SOFTGPU_STATE", state, 1);
     setenv("SOFTGPU_FRIENDLY", "1", 1);
     const char *driver = server_driver();
@@ -61,8 +63,8 @@ static uint64_t used_now(const char *state)
         driver = server_build_path("lib/softgpu/libcuda.so.1", path, sizeof path);
     else if (!strcmp(driver, "nvidia"))
         driver = "libcuda.so.1";
-    if (cuda_driver_open(&cu, driver, why, sizeof why) < 0)
-        bench_die("%s", why);
+    if (cuda_driver_open(&cu, driver, &why))
+        bench_die("%s", why.text);
     CU(cu.cuInit(0));
     CU(cu.cuDevicePrimaryCtxRetain(&context, 0));
     CU(cu.cuCtxSetCurrent(context));

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "common/cuda_driver.h"
+#include "common/error.h"
 #include "tests/corpus/oracle.h"
 
 /* With a bound on the whole, one kernel that hangs must not use it up. */
@@ -156,8 +157,11 @@ static int device_open(struct device *d, const char *path, char *why, size_t why
     cuda_device device = 0;
     cuda_context context;
     int major, minor;
-    if (cuda_driver_open(&d->driver, path, why, why_size) < 0)
+    struct error refused;
+    if (cuda_driver_open(&d->driver, path, &refused)) {
+        snprintf(why, why_size, "%s", refused.text);
         return -ENOENT;
+    }
     if (CALL(d, cuInit, 0) || CALL(d, cuDeviceGet, &device, 0) ||
         CALL(d, cuDeviceGetAttribute, &major, CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR, device) ||
         CALL(d, cuDeviceGetAttribute, &minor, CUDA_ATTR_COMPUTE_CAPABILITY_MINOR, device) ||

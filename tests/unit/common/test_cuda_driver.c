@@ -14,6 +14,9 @@
 
 #include "common/cuda_driver.h"
 
+#include "common/error.h"
+#include "protocol.h"
+
 static char scratch[] = "/tmp/gpushare-cuda-driver-XXXXXX";
 
 static int make_scratch(void **state)
@@ -64,52 +67,52 @@ static const char *build_library(const char *source)
 static void relative_path_is_refused(void **state)
 {
     struct cuda_driver driver;
-    char why[256];
+    struct error why = {0};
 
     (void)state;
-    assert_int_equal(cuda_driver_open(&driver, "libcuda.so.1", why, sizeof(why)), -EINVAL);
-    assert_non_null(strstr(why, "libcuda.so.1"));
-    assert_int_equal(cuda_driver_open(&driver, NULL, NULL, 0), -EINVAL);
+    assert_int_equal(cuda_driver_open(&driver, "libcuda.so.1", &why), PROTO_ERROR_NO_DEVICE);
+    assert_non_null(strstr(why.text, "libcuda.so.1"));
+    assert_int_equal(cuda_driver_open(&driver, NULL, &why), PROTO_ERROR_NO_DEVICE);
     assert_null(driver.cuInit);
 }
 
 static void missing_file_is_named(void **state)
 {
     struct cuda_driver driver;
-    char why[256];
+    struct error why = {0};
 
     (void)state;
-    assert_int_equal(cuda_driver_open(&driver, "/nonexistent/libcuda.so.1", why, sizeof(why)),
-                     -ENOENT);
-    assert_non_null(strstr(why, "/nonexistent/libcuda.so.1"));
+    assert_int_equal(cuda_driver_open(&driver, "/nonexistent/libcuda.so.1", &why),
+                     PROTO_ERROR_NO_DEVICE);
+    assert_non_null(strstr(why.text, "/nonexistent/libcuda.so.1"));
     assert_null(driver.library);
 }
 
 static void library_that_is_no_driver_is_refused(void **state)
 {
     struct cuda_driver driver;
-    char why[256];
+    struct error why = {0};
 
     (void)state;
-    assert_int_equal(cuda_driver_open(&driver, build_library("int nothing(void) { return 0; }"),
-                                      why, sizeof(why)),
-                     -ENOSYS);
-    assert_non_null(strstr(why, "cuGetProcAddress_v2"));
+    assert_int_equal(
+        cuda_driver_open(&driver, build_library("int nothing(void) { return 0; }"), &why),
+        PROTO_ERROR_NO_DEVICE);
+    assert_non_null(strstr(why.text, "cuGetProcAddress_v2"));
 }
 
 static void own_dropin_is_refused(void **state)
 {
     struct cuda_driver driver;
-    char why[256];
+    struct error why = {0};
 
     (void)state;
     assert_int_equal(
         cuda_driver_open(&driver,
                          build_library("int gpushare_dropin_marker; int cuGetProcAddress_v2(void) "
                                        "{ return 0; }"),
-                         why, sizeof(why)),
-        -EPERM);
-    assert_non_null(strstr(why, "drop-in"));
+                         &why),
+        PROTO_ERROR_NO_DEVICE);
+    assert_non_null(strstr(why.text, "drop-in"));
     assert_null(driver.library);
 }
 
@@ -132,37 +135,36 @@ static const char *driver_lacking(const char *lacking)
 static void missing_required_entry_is_named(void **state)
 {
     struct cuda_driver driver;
-    char why[256];
+    struct error why = {0};
 
     (void)state;
-    assert_int_equal(cuda_driver_open(&driver, driver_lacking("cuMemSetAccess"), why, sizeof(why)),
-                     -ENOSYS);
-    assert_non_null(strstr(why, "cuMemSetAccess"));
+    assert_int_equal(cuda_driver_open(&driver, driver_lacking("cuMemSetAccess"), &why),
+                     PROTO_ERROR_NO_DEVICE);
+    assert_non_null(strstr(why.text, "cuMemSetAccess"));
     assert_null(driver.cuInit);
 }
 
 static void an_examiner_opens_a_driver_that_lacks_a_required_entry(void **state)
 {
     struct cuda_driver driver;
-    char why[400];
+    struct error why = {0};
 
     (void)state;
-    assert_int_equal(
-        cuda_driver_open_partly(&driver, driver_lacking("cuLaunchKernel"), why, sizeof(why)), 0);
+    assert_int_equal(cuda_driver_open_partly(&driver, driver_lacking("cuLaunchKernel"), &why), 0);
     assert_null(driver.cuLaunchKernel);
     assert_non_null(driver.cuInit);
     cuda_driver_close(&driver);
-    assert_int_equal(cuda_driver_open_partly(&driver, "/nowhere/libcuda.so.1", why, sizeof(why)),
-                     -ENOENT);
+    assert_int_equal(cuda_driver_open_partly(&driver, "/nowhere/libcuda.so.1", &why),
+                     PROTO_ERROR_NO_DEVICE);
 }
 
 static void missing_optional_entry_stays_null(void **state)
 {
     struct cuda_driver driver;
+    struct error why;
 
     (void)state;
-    assert_int_equal(cuda_driver_open(&driver, driver_lacking("cuGreenCtxStreamCreate"), NULL, 0),
-                     0);
+    assert_int_equal(cuda_driver_open(&driver, driver_lacking("cuGreenCtxStreamCreate"), &why), 0);
     assert_null(driver.cuGreenCtxStreamCreate);
     assert_non_null(driver.cuGreenCtxCreate);
     assert_false(cuda_driver_has_green_contexts(&driver));

@@ -67,9 +67,39 @@ static void errnos_of_either_sign(void **state)
     }
 }
 
+static void an_error_carries_its_number_and_sentence(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    assert_int_equal(error_set(&why, PROTO_ERROR_NOT_FOUND, "no kernel %s", "f"),
+                     PROTO_ERROR_NOT_FOUND);
+    assert_int_equal(why.number, PROTO_ERROR_NOT_FOUND);
+    assert_string_equal(why.text, "no kernel f");
+    assert_int_equal(error_prefix(&why, "device %d: ", 3), PROTO_ERROR_NOT_FOUND);
+    assert_string_equal(why.text, "device 3: no kernel f");
+}
+
+static void what_is_too_long_is_cut(void **state)
+{
+    (void)state;
+    char words[2 * ERROR_TEXT_BYTES];
+    memset(words, 'a', sizeof words);
+    words[sizeof words - 1] = 0;
+    struct error why;
+    error_set(&why, PROTO_ERROR_UNKNOWN, "%s", words);
+    assert_int_equal(strlen(why.text), ERROR_TEXT_BYTES - 1);
+    error_prefix(&why, "b");
+    assert_int_equal(strlen(why.text), ERROR_TEXT_BYTES - 1);
+    assert_int_equal(why.text[0], 'b');
+    error_prefix(&why, "%s", words);
+    assert_int_equal(strlen(why.text), ERROR_TEXT_BYTES - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_error_carries_its_number_and_sentence),
+        cmocka_unit_test(what_is_too_long_is_cut),
         cmocka_unit_test(every_number_has_a_name_and_a_sentence),
         cmocka_unit_test(a_drivers_results_keep_their_numbers),
         cmocka_unit_test(errnos_of_either_sign),

@@ -9,6 +9,8 @@
 #include <dlfcn.h>
 #include <zstd.h>
 
+#include "common/error.h"
+
 static int setup(void **state)
 {
     (void)state;
@@ -150,7 +152,8 @@ static void variables_have_an_address(void **state)
 static void the_library_opens_as_a_driver(void **state)
 {
     struct cuda_driver driver;
-    char path[512], why[256] = "";
+    char path[512];
+    struct error why = {0};
     int version = 0;
 
     (void)state;
@@ -159,8 +162,8 @@ static void the_library_opens_as_a_driver(void **state)
     snprintf(path, sizeof(path), "%s/lib/softgpu/libcuda.so.1", getenv("BUILD"));
     if (access(path, R_OK) != 0)
         skip();
-    if (cuda_driver_open(&driver, path, why, sizeof(why)) != 0)
-        fail_msg("%s", why);
+    if (cuda_driver_open(&driver, path, &why) != 0)
+        fail_msg("%s", why.text);
     assert_true(cuda_driver_has_green_contexts(&driver));
     OK(driver.cuDriverGetVersion(&version));
     assert_int_equal(version, 13000);

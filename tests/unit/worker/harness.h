@@ -7,6 +7,7 @@
 #ifndef GPUSHARE_TESTS_UNIT_WORKER_HARNESS_H
 #define GPUSHARE_TESTS_UNIT_WORKER_HARNESS_H
 
+#include "common/error.h"
 #include "tests/unit/worker/fake.h"
 
 #include <errno.h>
@@ -141,19 +142,18 @@ static inline int harness_start_with(void **state, const struct cuda_driver *dri
 {
     (void)state;
     struct gpu device;
-    char why[300] = "";
+    struct error why = {0};
     int pair[2];
     for (int i = 0; i < PROTO_FDS_MAX; i++)
         harness.message.fds[i] = -1;
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     harness.channel = pair[0];
     harness.events = harness.functions = harness.streams_ended = harness.events_ended = 0;
-    uint32_t error =
-        gpu_open(&device, driver, 0, DEVICE_BASE, HOST_BASE, ARENA_USED, why, sizeof why);
+    uint32_t error = gpu_open(&device, driver, 0, DEVICE_BASE, HOST_BASE, ARENA_USED, &why);
     if (error)
-        print_message("%s\n", why);
+        print_message("%s\n", why.text);
     assert_int_equal(error, 0);
-    assert_int_equal(worker_start(&harness.worker, &device, pair[1], 0, why, sizeof why), 0);
+    assert_int_equal(worker_start(&harness.worker, &device, pair[1], 0, &why), 0);
     assert_int_equal(pthread_create(&harness.thread, NULL, harness_main, NULL), 0);
     assert_int_equal(harness_receive(), PROTO_DEVICE_INFO);
     return 0;

@@ -21,16 +21,16 @@
 #include "server/worker/code/code_image.h"
 
 static struct code_image image;
-static char why[300];
+static struct error why = {0};
 static size_t most = SIZE_MAX;
 
 static uint32_t read_bytes(const void *bytes, size_t count, uint64_t said)
 {
     int fd = memfd_create("image", MFD_CLOEXEC);
     assert_int_equal(write(fd, bytes, count), count);
-    uint32_t error = code_image_open(&image, fd, said, why, sizeof why);
+    uint32_t error = code_image_open(&image, fd, said, &why);
     if (!error)
-        error = code_image_unpack(&image, 90, most, why, sizeof why);
+        error = code_image_unpack(&image, 90, most, &why);
     close(fd);
     return error;
 }
@@ -54,7 +54,7 @@ static void test_what_is_no_image(void **state)
     assert_int_equal(read_bytes(".version 8.0\n\0.target", 21, 21), PROTO_ERROR_INVALID_PTX);
     assert_int_equal(read_bytes("\0\0\0\0", 4, 4), PROTO_ERROR_INVALID_IMAGE);
     assert_int_equal(read_bytes(".version 8.0", 12, 4096), PROTO_ERROR_INVALID_IMAGE);
-    assert_non_null(strstr(why, "shorter"));
+    assert_non_null(strstr(why.text, "shorter"));
     assert_int_equal(read_bytes("x", 1, 0), PROTO_ERROR_INVALID_VALUE);
     assert_int_equal(read_bytes("x", 1, (uint64_t)PROTO_IMAGE_MAX + 1), PROTO_ERROR_INVALID_VALUE);
     assert_null(image.bytes);
@@ -98,7 +98,7 @@ static void takes(enum code_image_kind kind, const char *payload)
 {
     uint32_t error = read_bytes(container, container_bytes, container_bytes);
     if (error)
-        print_message("%s\n", why);
+        print_message("%s\n", why.text);
     assert_int_equal(error, 0);
     assert_int_equal(image.kind, kind);
     assert_memory_equal(image.bytes, payload, strlen(payload));
@@ -134,7 +134,7 @@ static void test_a_fatbin_for_other_devices_is_refused_in_words(void **state)
     container_add(FATBIN_CUBIN, 80, "cubin 80");
     assert_int_equal(read_bytes(container, container_bytes, container_bytes),
                      PROTO_ERROR_NO_BINARY_FOR_GPU);
-    assert_non_null(strstr(why, "9.0"));
+    assert_non_null(strstr(why.text, "9.0"));
 }
 
 static void test_a_damaged_fatbin_is_refused(void **state)

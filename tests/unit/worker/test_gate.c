@@ -4,6 +4,8 @@
 /* Leases, holds and refusals through a whole worker, on a device with kernels that take time. */
 #include "tests/unit/worker/harness.h"
 
+#include "common/error.h"
+
 enum { PEERS = 4, MS = 1000000 };
 
 static struct peer *peers[PEERS + 1]; /* by their numbers */
@@ -572,14 +574,14 @@ static void what_a_client_used_last_is_charged_before_it_goes(void **state)
     (void)state;
     static struct gate gate;
     static struct client quick, next;
-    char why[SCHEDULER_WHY];
+    struct error why = {0};
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = 2500};
     gate_open(&gate);
-    assert_int_equal(gate_add(&gate, &quick, &limits, NULL, why, sizeof why), 0);
+    assert_int_equal(gate_add(&gate, &quick, &limits, NULL, &why), 0);
     gate_set_owner(&gate, &quick, 7);
     quick.usage.gpu_nanoseconds = 1000 * (uint64_t)MS;
     gate_remove(&gate, &quick);
-    assert_int_equal(gate_add(&gate, &next, &limits, NULL, why, sizeof why), 0);
+    assert_int_equal(gate_add(&gate, &next, &limits, NULL, &why), 0);
     gate_set_owner(&gate, &next, 7);
     assert_true(next.gate.scheduled.duty.parts < 0);
     gate_remove(&gate, &next);

@@ -3,6 +3,7 @@
 /* The device's split, and partitions that are kept for the next time. */
 #include "tests/unit/worker/fake.h"
 
+#include "common/error.h"
 #include "server/worker/sharing/partition.h"
 
 static struct cuda_driver driver;
@@ -11,13 +12,13 @@ static struct partitions partitions;
 
 static void start(unsigned multiprocessors, unsigned atom)
 {
-    char why[256];
+    struct error why = {0};
     fake_reset();
     fake.multiprocessors = multiprocessors;
     fake.atom = atom;
     driver = fake_driver();
     device = (struct gpu){.cuda = &driver, .info.multiprocessors = multiprocessors};
-    assert_int_equal(partitions_open(&partitions, &device, why, sizeof why), 0);
+    assert_int_equal(partitions_open(&partitions, &device, &why), 0);
 }
 
 static int stop(void **state)
@@ -134,7 +135,7 @@ static void test_without_green_contexts_nothing_is_enforced(void **state)
     (void)state;
     start(132, 0);
     assert_false(partitions.supported);
-    assert_non_null(strstr(partitions.why, "green contexts"));
+    assert_non_null(strstr(partitions.unsupported, "green contexts"));
     assert_int_equal(partitions.count, 1);
     assert_int_equal(partitions.atom_size, 132);
     struct partition *a = get(0, 1);

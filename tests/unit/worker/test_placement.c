@@ -3,6 +3,7 @@
 /* Who runs where while atoms are lent and taken back. */
 #include "tests/unit/worker/fake.h"
 
+#include "common/error.h"
 #include "server/scheduler/plan.h"
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/placement.h"
@@ -39,13 +40,13 @@ static void to_make(void *context)
 static int start(void **state)
 {
     (void)state;
-    char why[256];
+    struct error why = {0};
     fake_reset();
     fake.multiprocessors = 68; /* eight atoms and a remainder of four */
     driver = fake_driver();
     device = (struct gpu){.cuda = &driver, .info.multiprocessors = fake.multiprocessors};
     memset(runners, 0, sizeof runners);
-    assert_int_equal(partitions_open(&partitions, &device, why, sizeof why), 0);
+    assert_int_equal(partitions_open(&partitions, &device, &why), 0);
     const struct placement_events notice = {changed, to_make, NULL};
     assert_int_equal(placements_open(&places, &partitions, &notice), 0);
     return 0;
@@ -103,10 +104,10 @@ static enum placement_answer enter(struct runner *runner, uint64_t now)
 
 static struct runner *arrive(int i, uint32_t request, uint32_t limit)
 {
-    char why[SHARE_WHY];
+    struct error why = {0};
     struct runner *runner = &runners[i];
-    if (placement_add(&places, &runner->place, request, limit, why, sizeof why))
-        fail_msg("%s", why);
+    if (placement_add(&places, &runner->place, request, limit, &why))
+        fail_msg("%s", why.text);
     make_all();
     return runner;
 }
@@ -193,10 +194,10 @@ static void test_a_pause_lends_nothing(void **state)
 static void test_who_may_goes_on_until_its_partition_is_made(void **state)
 {
     (void)state;
-    char why[SHARE_WHY];
+    struct error why = {0};
     struct runner *a = arrive(0, 0, 2500);
     assert_int_equal(enter(a, 1), PLACEMENT_MOVE);
-    assert_int_equal(placement_update(&places, &a->place, 0, 7500, why, sizeof why), 0);
+    assert_int_equal(placement_update(&places, &a->place, 0, 7500, &why), 0);
     assert_int_equal(enter(a, 2), PLACEMENT_STAY);
     assert_int_equal(make_all(), 1);
     assert_int_equal(enter(a, 3), PLACEMENT_MOVE);
@@ -229,9 +230,9 @@ static void test_a_partition_that_can_not_be_made_is_asked_for_again(void **stat
     struct share_set atoms;
     struct runner *a = arrive(0, 0, 2500);
     struct partition *to;
-    char why[SHARE_WHY];
+    struct error why = {0};
     enter(a, 1);
-    assert_int_equal(placement_update(&places, &a->place, 0, 5000, why, sizeof why), 0);
+    assert_int_equal(placement_update(&places, &a->place, 0, 5000, &why), 0);
     assert_ptr_equal(placements_to_make(&places, &atoms), &a->place);
     assert_null(placements_to_make(&places, &atoms));
     placements_made(&places, &a->place, NULL);
@@ -241,7 +242,7 @@ static void test_a_partition_that_can_not_be_made_is_asked_for_again(void **stat
     assert_ptr_equal(placements_to_make(&places, &atoms), &a->place);
     struct partition *made;
     assert_int_equal(partition_get(&partitions, &atoms, &made), 0);
-    assert_int_equal(placement_update(&places, &a->place, 0, 2500, why, sizeof why), 0);
+    assert_int_equal(placement_update(&places, &a->place, 0, 2500, &why), 0);
     placements_made(&places, &a->place, made);
     assert_int_equal(made->clients, 0);
     assert_int_equal(enter(a, 3), PLACEMENT_STAY);
@@ -271,7 +272,7 @@ static void check_entered(int i, enum placement_answer said, int step)
 static void test_any_mix_keeps_the_promises(void **state)
 {
     (void)state;
-    char why[SHARE_WHY];
+    struct error why = {0};
     uint64_t now = MS;
     for (int step = 0; step < 200000; step++) {
         int i = (int)draw(CLIENTS);
@@ -282,11 +283,11 @@ static void test_any_mix_keeps_the_promises(void **state)
         now += draw(2 * MS);
         placements_tick(&places, now);
         if (!place->share.present) {
-            placement_add(&places, place, request, limit, why, sizeof why);
+            placement_add(&places, place, request, limit, &why);
         } else if (what == 0) {
             leave(&runners[i]);
         } else if (what == 1) {
-            placement_update(&places, place, request, limit, why, sizeof why);
+            placement_update(&places, place, request, limit, &why);
         } else if (what < 6) {
             placement_idle(&places, place, now);
         } else {

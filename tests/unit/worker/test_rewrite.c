@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "protocol.h"
+#include "common/error.h"
 #include "server/worker/code/rewrite.h"
 #include "server/worker/code/symbols.h"
 
@@ -23,8 +24,8 @@
 static struct rewrite *open_text(const char *text)
 {
     struct rewrite *rewrite;
-    char why[300] = "";
-    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, why, sizeof why), 0);
+    struct error why = {0};
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, &why), 0);
     if (rewrite_unread(rewrite))
         print_message("%s\n", rewrite_unread(rewrite));
     assert_null(rewrite_unread(rewrite));
@@ -33,10 +34,11 @@ static struct rewrite *open_text(const char *text)
 
 static void check(const char *text, const char *expected, uint64_t bytes)
 {
-    char why[300], *out = NULL;
+    struct error why = {0};
+    char *out = NULL;
     struct rewrite *rewrite = open_text(text);
     assert_int_equal(rewrite_global_bytes(rewrite), bytes);
-    assert_int_equal(rewrite_place(rewrite, BASE, &out, why, sizeof why), 0);
+    assert_int_equal(rewrite_place(rewrite, BASE, &out, &why), 0);
     assert_string_equal(out, expected);
     free(out);
     rewrite_close(rewrite);
@@ -96,9 +98,10 @@ static void test_lines_keep_their_numbers(void **state)
     (void)state;
     const char *text = HEAD ".global .align 4 .b8 a[4] = {1,\n2,\n3, 4};\n.visible .entry k()\n{\n"
                             "\tret;\n}\n";
-    char why[300], *out;
+    struct error why = {0};
+    char *out;
     struct rewrite *rewrite = open_text(text);
-    assert_int_equal(rewrite_place(rewrite, BASE, &out, why, sizeof why), 0);
+    assert_int_equal(rewrite_place(rewrite, BASE, &out, &why), 0);
     assert_string_equal(out, HEAD "\n\n\n.visible .entry k()\n{\n\tret;\n}\n");
     free(out);
     rewrite_close(rewrite);
@@ -131,11 +134,12 @@ static void test_initial_values_and_addresses(void **state)
                        ".global .align 1 .b8 bytes[8] = {0xFF(a), 0xFF00(a), 0xFF0000(a),\n"
                        "0xFF000000(a), 0xFF00000000(a), 0xFF0000000000(a)};\n"
                        ".visible .entry k()\n{\n\tret;\n}\n");
-    char why[300], *out;
+    struct error why = {0};
+    char *out;
     uint8_t image[64];
     uint64_t address, count, expected;
     float floats[2];
-    assert_int_equal(rewrite_place(rewrite, BASE, &out, why, sizeof why), 0);
+    assert_int_equal(rewrite_place(rewrite, BASE, &out, &why), 0);
     free(out);
     image_of(rewrite, image, sizeof image);
     struct symbols *symbols = rewrite_symbols(rewrite);
@@ -222,12 +226,12 @@ static void test_text_that_is_not_understood_is_left_to_the_driver(void **state)
     (void)state;
     const char *text = HEAD ".visible .entry k(\n{ nonsense";
     struct rewrite *rewrite;
-    char why[300];
-    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, why, sizeof why), 0);
+    struct error why = {0};
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, &why), 0);
     assert_non_null(rewrite_unread(rewrite));
     assert_int_equal(rewrite_global_bytes(rewrite), 0);
     char *out;
-    assert_int_equal(rewrite_place(rewrite, 0, &out, why, sizeof why), 0);
+    assert_int_equal(rewrite_place(rewrite, 0, &out, &why), 0);
     assert_string_equal(out, text);
     free(out);
     rewrite_close(rewrite);
@@ -238,13 +242,13 @@ static void test_text_that_is_not_understood_may_declare_no_variables(void **sta
     (void)state;
     const char *text = HEAD ".explicitcluster;\n.global .b8 a[1000000000];\n";
     struct rewrite *rewrite;
-    char why[400];
-    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, why, sizeof why),
+    struct error why = {0};
+    assert_int_equal(rewrite_open(&rewrite, text, strlen(text), MOST, &why),
                      PROTO_ERROR_INVALID_PTX);
     assert_null(rewrite);
-    assert_non_null(strstr(why, ".explicitcluster"));
-    assert_non_null(strstr(why, "line 5"));
-    assert_non_null(strstr(why, "cubin"));
+    assert_non_null(strstr(why.text, ".explicitcluster"));
+    assert_non_null(strstr(why.text, "line 5"));
+    assert_non_null(strstr(why.text, "cubin"));
 }
 
 static void test_layout_of_parameters(void **state)
@@ -274,7 +278,9 @@ static void test_layout_of_parameters(void **state)
 static void test_memory_is_bounded(void **state)
 {
     (void)state;
-    char text[16384], why[400], *out;
+    char text[16384];
+    struct error why = {0};
+    char *out;
     size_t at = (size_t)snprintf(text, sizeof text, HEAD ".global .u32 v;\n.entry k()\n{\n");
     for (int i = 0; i < 400; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "st.global.u32 [v], {v,v};\n");
@@ -283,12 +289,12 @@ static void test_memory_is_bounded(void **state)
     size_t most;
     for (most = 1000;; most += 4000) {
         struct rewrite *rewrite;
-        why[0] = 0;
-        uint32_t error = rewrite_open(&rewrite, text, at, most, why, sizeof why);
+        why = (struct error){0};
+        uint32_t error = rewrite_open(&rewrite, text, at, most, &why);
         unread += error != 0;
         if (!error) {
             assert_true(rewrite_tree_bytes(rewrite) <= most);
-            error = rewrite_place(rewrite, BASE, &out, why, sizeof why);
+            error = rewrite_place(rewrite, BASE, &out, &why);
             unplaced += error != 0;
             if (!error)
                 free(out);
@@ -297,7 +303,7 @@ static void test_memory_is_bounded(void **state)
         if (!error)
             break;
         assert_int_equal(error, PROTO_ERROR_SERVER_RESOURCES);
-        assert_non_null(strstr(why, "--image-memory"));
+        assert_non_null(strstr(why.text, "--image-memory"));
     }
     print_message("%zu bytes of text take %zu\n", at, most);
     assert_true(unread > 0 && unplaced > 0);

@@ -3,6 +3,8 @@
 /* A whole worker on the software GPU: what the recording driver can't judge. */
 #include "tests/unit/worker/harness.h"
 
+#include "common/error.h"
+
 enum { GRANULE = 2 << 20 };
 
 /* Tries to use moved variables in every way that nvcc's output does. */
@@ -41,16 +43,17 @@ static const char kernel[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 
 static int start(void **state)
 {
-    char path[512], why[300];
+    char path[512];
+    struct error why = {0};
     const char *build = getenv("BUILD");
     fake_reset();
     snprintf(path, sizeof path, "%s/lib/softgpu/libcuda.so.1", build ? build : "build");
     char *absolute = realpath(path, NULL);
     if (!absolute)
         return -1;
-    int opened = cuda_driver_open(&harness.driver, absolute, why, sizeof why);
+    uint32_t error = cuda_driver_open(&harness.driver, absolute, &why);
     free(absolute);
-    if (opened < 0)
+    if (error)
         return -1;
     return harness_start_with(state, &harness.driver);
 }

@@ -3,6 +3,7 @@
 /* Deficit round robin, turn by turn: no threads, the test calls each visit itself. */
 #include "tests/unit/worker/harness.h"
 
+#include "common/error.h"
 #include "server/worker/control/control_share.h"
 #include "server/worker/client/client_memory.h"
 
@@ -19,19 +20,18 @@ static struct client *make_client(struct peer *peer, uint32_t number)
                                          .allowance.threads.limit = PROTO_PERCENT_WHOLE,
                                          .allowance.time.limit = PROTO_PERCENT_WHOLE};
     struct client *client;
-    char why[256];
+    struct error why = {0};
     assert_int_equal(shm_create(&peer->rings, "rings", ring_memory_bytes(STREAMS)), 0);
     assert_int_equal(shm_create(&peer->status, "status", ring_status_bytes(STREAMS)), 0);
     assert_int_equal(shm_create(&peer->shadows, "shadows", 4096), 0);
     peer->doorbell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int fds[4] = {dup(peer->rings.fd), dup(peer->status.fd), dup(peer->shadows.fd),
                   dup(peer->doorbell)};
-    assert_int_equal(client_create(&client, &worker->device, number, &attach, fds, why, sizeof why),
-                     0);
+    assert_int_equal(client_create(&client, &worker->device, number, &attach, fds, &why), 0);
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
-    assert_int_equal(gate_add(&worker->gate, client, &limits, NULL, why, sizeof why), 0);
-    assert_int_equal(
-        placement_add(&worker->places, &client->place, 0, PROTO_PERCENT_WHOLE, why, sizeof why), 0);
+    assert_int_equal(gate_add(&worker->gate, client, &limits, NULL, &why), 0);
+    assert_int_equal(placement_add(&worker->places, &client->place, 0, PROTO_PERCENT_WHOLE, &why),
+                     0);
     assert_int_equal(control_share_make_partitions(worker), 0);
     ring_producer_open(&peer->producers[0], ring_at(peer->rings.base, peer->status.base, 0),
                        peer->marks[0], 0);
@@ -55,16 +55,15 @@ static void ignore(void *context)
 static int setup(void **state)
 {
     (void)state;
-    char why[300];
+    struct error why = {0};
     const struct placement_events notice = {ignore_place, ignore, NULL};
     fake_reset();
     harness.driver = fake_driver();
     worker = calloc(1, sizeof *worker);
     wake_open(&worker->wake);
-    assert_int_equal(gpu_open(&worker->device, &harness.driver, 0, DEVICE_BASE, HOST_BASE,
-                              ARENA_USED, why, sizeof why),
-                     0);
-    assert_int_equal(partitions_open(&worker->partitions, &worker->device, why, sizeof why), 0);
+    assert_int_equal(
+        gpu_open(&worker->device, &harness.driver, 0, DEVICE_BASE, HOST_BASE, ARENA_USED, &why), 0);
+    assert_int_equal(partitions_open(&worker->partitions, &worker->device, &why), 0);
     assert_int_equal(placements_open(&worker->places, &worker->partitions, &notice), 0);
     stream_pool_open(&worker->pool, &worker->device);
     gate_open(&worker->gate);
@@ -84,7 +83,7 @@ static int teardown(void **state)
     (void)state;
     fake_release();
     for (uint32_t i = 0; i < 2; i++) {
-        struct refusal why;
+        struct error why;
         account_forget(&worker->account, clients[i]);
         gate_remove(&worker->gate, clients[i]);
         for (uint32_t s = 0; s < STREAMS; s++)
@@ -147,7 +146,7 @@ static void test_a_turn_is_a_quantum(void **state)
 static void test_large_copies_use_the_turn_up(void **state)
 {
     (void)state;
-    struct refusal why;
+    struct error why;
     int fd;
     uint64_t bytes = UINT64_C(32) << 20;
     uint64_t base = clients[0]->control.device_base;
@@ -202,10 +201,10 @@ static void test_who_shuts_the_gate_by_coming_is_not_named(void **state)
     (void)state;
     struct client coming = {.number = 3};
     struct scheduler_limits lower = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE, .level = 1};
-    char why[SCHEDULER_WHY];
+    struct error why = {0};
     pthread_mutex_init(&coming.lock, NULL);
     assert_null(gate_next_runnable(&worker->gate));
-    assert_int_equal(gate_add(&worker->gate, &coming, &lower, NULL, why, sizeof why), 0);
+    assert_int_equal(gate_add(&worker->gate, &coming, &lower, NULL, &why), 0);
     struct client *first = gate_next_runnable(&worker->gate),
                   *second = gate_next_runnable(&worker->gate);
     assert_true((first == clients[0] && second == clients[1]) ||

@@ -7,6 +7,7 @@
 #ifndef GPUSHARE_TESTS_UNIT_WORKER_TIMED_H
 #define GPUSHARE_TESTS_UNIT_WORKER_TIMED_H
 
+#include "common/error.h"
 #include "tests/unit/worker/harness.h"
 
 enum { PEERS = 4, GRANULE = 2 << 20, MS = 1000000 };
@@ -30,16 +31,17 @@ static uint64_t words[PEERS], hosts[PEERS];
 
 static inline int start(void **state)
 {
-    char path[512], why[300];
+    char path[512];
+    struct error why = {0};
     const char *build = getenv("BUILD");
     fake_reset();
     snprintf(path, sizeof path, "%s/lib/softgpu/libcuda.so.1", build ? build : "build");
     char *absolute = realpath(path, NULL);
     if (!absolute)
         return -1;
-    int opened = cuda_driver_open(&harness.driver, absolute, why, sizeof why);
+    uint32_t error = cuda_driver_open(&harness.driver, absolute, &why);
     free(absolute);
-    if (opened < 0)
+    if (error)
         return -1;
     return harness_start_with(state, &harness.driver);
 }
