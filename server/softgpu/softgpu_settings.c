@@ -2,20 +2,19 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/softgpu/softgpu_settings.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/units.h"
+#include "protocol.h"
 
 struct row {
     const char *name;
     uint64_t least, most, standard;
 };
 
-static int read_number(const struct row *row, uint64_t *value, char *why, size_t why_size)
+static uint32_t read_number(const struct row *row, uint64_t *value, struct error *why)
 {
     const char *text = getenv(row->name);
 
@@ -24,14 +23,15 @@ static int read_number(const struct row *row, uint64_t *value, char *why, size_t
         return 0;
     if (units_parse_size(text, strlen(text), value) < 0 || *value < row->least ||
         *value > row->most) {
-        snprintf(why, why_size, "%s='%s': a number from %llu to %llu is wanted (K, M, G allowed)",
-                 row->name, text, (unsigned long long)row->least, (unsigned long long)row->most);
-        return -EINVAL;
+        return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                         "%s='%s': a number from %llu to %llu is wanted (K, M, G allowed)",
+                         row->name, text, (unsigned long long)row->least,
+                         (unsigned long long)row->most);
     }
     return 0;
 }
 
-static int read_path(const char *name, char *path, size_t size, char *why, size_t why_size)
+static uint32_t read_path(const char *name, char *path, size_t size, struct error *why)
 {
     const char *text = getenv(name);
 
@@ -39,14 +39,14 @@ static int read_path(const char *name, char *path, size_t size, char *why, size_
     if (!text)
         return 0;
     if (strlen(text) >= size) {
-        snprintf(why, why_size, "%s is longer than %zu characters", name, size - 1);
-        return -EINVAL;
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "%s is longer than %zu characters", name,
+                         size - 1);
     }
     strcpy(path, text);
     return 0;
 }
 
-int softgpu_settings_read(struct softgpu_settings *settings, char *why, size_t why_size)
+uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *why)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t threads = cores < 1                      ? 1
@@ -71,8 +71,8 @@ int softgpu_settings_read(struct softgpu_settings *settings, char *why, size_t w
     uint64_t values[sizeof(rows) / sizeof(rows[0])];
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (read_number(&rows[i], &values[i], why, why_size) < 0)
-            return -EINVAL;
+        if (read_number(&rows[i], &values[i], why))
+            return why->number;
     *settings = (struct softgpu_settings){
         .devices = (unsigned)values[0],
         .sms = (unsigned)values[1],
@@ -89,10 +89,8 @@ int softgpu_settings_read(struct softgpu_settings *settings, char *why, size_t w
         .unmap_waits = values[12] != 0,
         .connections = (unsigned)values[13],
     };
-    if (read_path("SOFTGPU_STATE", settings->state_path, sizeof(settings->state_path), why,
-                  why_size) < 0 ||
-        read_path("SOFTGPU_STATS", settings->stats_path, sizeof(settings->stats_path), why,
-                  why_size) < 0)
-        return -EINVAL;
+    if (read_path("SOFTGPU_STATE", settings->state_path, sizeof(settings->state_path), why) ||
+        read_path("SOFTGPU_STATS", settings->stats_path, sizeof(settings->stats_path), why))
+        return why->number;
     return 0;
 }

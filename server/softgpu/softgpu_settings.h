@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
+
 enum { SETTINGS_MAX_DEVICES = 16, SETTINGS_MAX_SMS = 512, SETTINGS_MAX_THREADS = 128 };
 
 struct softgpu_settings {
@@ -33,7 +35,7 @@ struct softgpu_settings {
     unsigned connections; /* hardware queues */
 };
 
-/* Reads the environment. 0, or -EINVAL with one sentence in `why`. */
-int softgpu_settings_read(struct softgpu_settings *settings, char *why, size_t why_size);
+/* Reads the environment. 0, or an error number that *why explains. */
+uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *why);
 
 #endif

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/error.h"
 #include "server/softgpu/memory/ledger.h"
 #include "server/softgpu/memory/memory.h"
 #include "server/softgpu/report.h"
 
 static struct softgpu_settings settings;
 static pthread_once_t settings_once = PTHREAD_ONCE_INIT;
-static int settings_error;
-static char settings_why[512];
+static struct error settings_error; /* number 0: the settings hold */
 static struct device *devices;
 static atomic_int ended; /* the sticky CUresult, 0 while all is well */
 static atomic_bool initialized, forked;
@@ -78,7 +78,7 @@ static int device_setup(struct device *device, unsigned ordinal, struct stats_fi
 
 static void load_settings(void)
 {
-    settings_error = softgpu_settings_read(&settings, settings_why, sizeof(settings_why));
+    softgpu_settings_read(&settings, &settings_error);
 }
 
 bool device_lacks_green_contexts(void)
@@ -91,21 +91,21 @@ static cuda_result init_locked(device_complete *complete)
 {
     struct ledger *ledger = NULL;
     struct stats_file *stats;
-    char why[512];
+    struct error why;
     int error;
 
     pthread_once(&settings_once, load_settings);
-    if (settings_error < 0) {
-        report("%s", settings_why);
+    if (settings_error.number) {
+        report("%s", settings_error.text);
         return CUDA_ERR_INVALID_VALUE;
     }
-    if (ledger_open(&ledger, settings.state_path, why, sizeof(why)) < 0) {
-        report("%s", why);
+    if (ledger_open(&ledger, settings.state_path, &why)) {
+        report("%s", why.text);
         return CUDA_ERR_OPERATING_SYSTEM;
     }
-    stats = stats_open(settings.stats_path, settings.devices, settings.sms, why, sizeof(why));
+    stats = stats_open(settings.stats_path, settings.devices, settings.sms, &why);
     if (!stats) {
-        report("%s", why);
+        report("%s", why.text);
         ledger_close(ledger);
         return CUDA_ERR_OPERATING_SYSTEM;
     }

@@ -9,8 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct stats_file *stats_open(const char *path, unsigned devices, unsigned sms, char *why,
-                              size_t why_size)
+struct stats_file *stats_open(const char *path, unsigned devices, unsigned sms, struct error *why)
 {
     struct stats_file *file = MAP_FAILED;
     int fd = -1;
@@ -25,7 +24,7 @@ struct stats_file *stats_open(const char *path, unsigned devices, unsigned sms, 
             file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
     if (file == MAP_FAILED) {
-        snprintf(why, why_size, "SOFTGPU_STATS='%s': %s", path, strerror(errno));
+        error_set(why, error_from_errno(errno), "SOFTGPU_STATS='%s': %s", path, strerror(errno));
         file = NULL;
     }
     if (fd >= 0)

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/softgpu/softgpu_settings.h"
 
 #define STATS_MAGIC UINT64_C(0x3130535441545347) /* "GSTATS01" */
@@ -57,10 +58,9 @@ _Static_assert(offsetof(struct stats_device, sm) == 64, "layout of the file");
 /*
  * Creates the file, or joins it (processes add to the same counters), and maps
  * it; "" maps memory of the process alone.
- * NULL with one sentence in `why` on failure.
+ * NULL on failure, with the error in *why.
  */
-struct stats_file *stats_open(const char *path, unsigned devices, unsigned sms, char *why,
-                              size_t why_size);
+struct stats_file *stats_open(const char *path, unsigned devices, unsigned sms, struct error *why);
 
 /* Any thread of any process that has the file. */
 static inline void stats_add(uint64_t *word, uint64_t amount)

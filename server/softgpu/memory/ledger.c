@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "protocol.h"
+
 enum { LEDGER_LINES = 32768 };
 
 /* "SGLEDG01": another layout is another number. */
@@ -261,7 +263,7 @@ static uint64_t sum(const struct ledger_file *file, unsigned device)
     return used;
 }
 
-static int map_file(struct ledger *ledger, const char *path, char *why, size_t why_size)
+static uint32_t map_file(struct ledger *ledger, const char *path, struct error *why)
 {
     struct stat status;
     int result = 0;
@@ -297,40 +299,36 @@ unlock:
     errno = -result;
 failed:
     result = -errno;
-    snprintf(why, why_size, "SOFTGPU_STATE='%s': %s", path,
-             result == -EPROTO ? "not a state file of this version" : strerror(-result));
-    return result;
+    return error_set(why, error_from_errno(result), "SOFTGPU_STATE='%s': %s", path,
+                     result == -EPROTO ? "not a state file of this version" : strerror(-result));
 }
 
-int ledger_open(struct ledger **out, const char *path, char *why, size_t why_size)
+uint32_t ledger_open(struct ledger **out, const char *path, struct error *why)
 {
     struct ledger *ledger = calloc(1, sizeof(*ledger));
-    int result = 0;
+    uint32_t error = 0;
 
     if (!ledger) {
-        snprintf(why, why_size, "out of memory");
-        return -ENOMEM;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "out of memory");
     }
     ledger->fd = -1;
     pthread_mutex_init(&ledger->lock, NULL);
     ledger->pid = getpid();
     if (!read_start_time(ledger->pid, &ledger->start_time)) {
-        snprintf(why, why_size, "/proc/self/stat cannot be read");
-        result = -EIO;
+        error = error_set(why, PROTO_ERROR_SERVER_RESOURCES, "/proc/self/stat cannot be read");
     } else if (path[0]) {
-        result = map_file(ledger, path, why, why_size);
+        error = map_file(ledger, path, why);
     } else {
         ledger->file = mmap(NULL, sizeof(struct ledger_file), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (ledger->file == MAP_FAILED) {
-            snprintf(why, why_size, "out of memory");
-            result = -ENOMEM;
+            error = error_set(why, PROTO_ERROR_SERVER_RESOURCES, "out of memory");
         }
     }
-    if (result < 0) {
+    if (error) {
         pthread_mutex_destroy(&ledger->lock);
         free(ledger);
-        return result;
+        return error;
     }
     *out = ledger;
     return 0;

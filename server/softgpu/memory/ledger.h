@@ -19,13 +19,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
+
 struct ledger;
 
 /*
  * path: a file to be created or joined, or "" for a ledger of this process.
- * Returns 0, or a negative errno with one sentence in `why`.
+ * Returns 0, or an error number that *why explains.
  */
-int ledger_open(struct ledger **ledger, const char *path, char *why, size_t why_size);
+uint32_t ledger_open(struct ledger **ledger, const char *path, struct error *why);
 void ledger_close(struct ledger *ledger); /* this process's charges go; NULL allowed */
 
 /*

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "common/error.h"
 #include "server/softgpu/memory/ledger.h"
 
 enum { MIB = 1 << 20 };
@@ -43,10 +44,10 @@ static int teardown(void **state)
 static uint64_t used(void)
 {
     struct ledger *ledger;
-    char why[256];
+    struct error why = {0};
     uint64_t bytes;
 
-    assert_int_equal(ledger_open(&ledger, path, why, sizeof(why)), 0);
+    assert_int_equal(ledger_open(&ledger, path, &why), 0);
     bytes = ledger_used(ledger, 0);
     ledger_close(ledger);
     return bytes;
@@ -61,10 +62,10 @@ static const cuda_mem_allocation_prop prop = {
 static void charges_come_and_go(void **state)
 {
     struct ledger *ledger;
-    char why[256];
+    struct error why = {0};
 
     (void)state;
-    assert_int_equal(ledger_open(&ledger, path, why, sizeof(why)), 0);
+    assert_int_equal(ledger_open(&ledger, path, &why), 0);
     assert_int_equal(ledger_charge(ledger, 0, 100, 0, 60), 0);
     assert_int_equal(ledger_charge(ledger, 0, 100, 0, 41), -ENOMEM);
     assert_int_equal(ledger_charge(ledger, 1, 100, 0, 100), 0);
@@ -83,15 +84,16 @@ static void charges_come_and_go(void **state)
 
 static void a_file_of_another_kind_is_refused(void **state)
 {
-    char other[] = "/tmp/gpushare-other-XXXXXX", why[256] = "";
+    char other[] = "/tmp/gpushare-other-XXXXXX";
+    struct error why = {0};
     struct ledger *ledger;
     int fd = mkstemp(other);
 
     (void)state;
     assert_int_equal(write(fd, "hello", 5), 5);
-    assert_true(ledger_open(&ledger, other, why, sizeof(why)) < 0);
-    assert_non_null(strstr(why, other));
-    assert_true(ledger_open(&ledger, "/nonexistent/state", why, sizeof(why)) < 0);
+    assert_true(ledger_open(&ledger, other, &why) != 0);
+    assert_non_null(strstr(why.text, other));
+    assert_true(ledger_open(&ledger, "/nonexistent/state", &why) != 0);
     close(fd);
     unlink(other);
 }
@@ -203,10 +205,10 @@ static void many_descriptors_are_looked_up_at_once(void **state)
     struct stat status;
     int64_t one = 0, all;
     struct ledger *ledger;
-    char why[256];
+    struct error why = {0};
 
     (void)state;
-    assert_int_equal(ledger_open(&ledger, path, why, sizeof(why)), 0);
+    assert_int_equal(ledger_open(&ledger, path, &why), 0);
     for (int i = 0; i < COUNT; i++) {
         fds[i] = memfd_create("orphan", MFD_CLOEXEC);
         assert_true(fds[i] >= 0 && fstat(fds[i], &status) == 0);

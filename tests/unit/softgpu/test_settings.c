@@ -5,14 +5,15 @@
  */
 #include "tests/unit/softgpu/kernels.h"
 
-#include <errno.h>
 #include <pthread.h>
 
-static int read_memory(const char *text, struct softgpu_settings *settings, char *why,
-                       size_t why_size)
+#include "common/error.h"
+#include "protocol.h"
+
+static uint32_t read_memory(const char *text, struct softgpu_settings *settings, struct error *why)
 {
     setenv("SOFTGPU_MEMORY", text, 1);
-    int result = softgpu_settings_read(settings, why, why_size);
+    uint32_t result = softgpu_settings_read(settings, why);
     unsetenv("SOFTGPU_MEMORY");
     return result;
 }
@@ -29,17 +30,17 @@ static void sizes_are_read_or_refused(void **state)
                                       "2097151", "16385G",   "0",   "18446744073709551616",
                                       "4.1"};
     struct softgpu_settings settings;
-    char why[200];
+    struct error why = {0};
 
     (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        assert_int_equal(read_memory(good[i].text, &settings, why, sizeof(why)), 0);
+        assert_int_equal(read_memory(good[i].text, &settings, &why), 0);
         assert_true(settings.memory == good[i].value);
     }
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_int_equal(read_memory(bad[i], &settings, why, sizeof(why)), -EINVAL);
-        assert_non_null(strstr(why, "SOFTGPU_MEMORY"));
-        assert_non_null(strstr(why, bad[i]));
+        assert_int_equal(read_memory(bad[i], &settings, &why), PROTO_ERROR_INVALID_VALUE);
+        assert_non_null(strstr(why.text, "SOFTGPU_MEMORY"));
+        assert_non_null(strstr(why.text, bad[i]));
     }
 }
 
