@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/session/failure.h"
+#include "common/error.h"
 
 static void query_server(struct session *session, uint32_t index, struct device_survey *survey)
 {
@@ -34,15 +35,15 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
     gpushare_error error = session_ended(session);
     if (error)
         return error;
-    char why[380];
-    int visible =
-        limits_visible_resolve(&environment->wish, uuids, count, survey->indices, why, sizeof why);
+    struct error why;
+    int visible = limits_visible_resolve(&environment->wish, uuids, count, survey->indices,
+                                         why.text, sizeof why.text);
     if (visible < 0)
-        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
+        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why.text);
     survey->visible = (unsigned)visible;
     if (limits_memory_resolve(&environment->wish, uuids, count, survey->indices, survey->visible,
-                              survey->memory, why, sizeof why) < 0)
-        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
+                              survey->memory, why.text, sizeof why.text) < 0)
+        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why.text);
     return GPUSHARE_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/session/failure.h"
+#include "common/error.h"
 #include "common/units.h"
 
 #define SYSTEM_SOCKET "/run/gpushare/gpushare.sock"
@@ -188,9 +189,9 @@ gpushare_error environment_read(struct environment *environment,
                                 const struct gpushare_options *options)
 {
     gpushare_error error;
-    char why[380];
-    if (limits_wish_read(&environment->wish, read_variable, NULL, why, sizeof why) < 0)
-        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
+    struct error why;
+    if (limits_wish_read(&environment->wish, read_variable, NULL, why.text, sizeof why.text) < 0)
+        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why.text);
     environment->device = options->device;
     environment->warn = options->warn;
     environment->warn_context = options->warn_context;

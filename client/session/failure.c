@@ -5,21 +5,18 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/error.h"
 
-/* More than any text of the protocol has, so that words fit before a server's sentence. */
-enum { SENTENCE_BYTES = 512 };
-
-static __thread char sentence[SENTENCE_BYTES];
+static __thread struct error last;
 
 gpushare_error failure(gpushare_error error, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
+    vsnprintf(last.text, sizeof last.text, format, arguments);
     va_end(arguments);
+    last.number = error;
     return error;
 }
 
@@ -35,12 +32,11 @@ gpushare_error failure_text(uint32_t error, const char *text)
 
 gpushare_error failure_prefix(gpushare_error error, const char *words)
 {
-    char old[SENTENCE_BYTES];
-    memcpy(old, sentence, sizeof old);
-    return failure(error, "%s%s", words, old);
+    last.number = error;
+    return (gpushare_error)error_prefix(&last, "%s", words);
 }
 
 const char *failure_sentence(void)
 {
-    return sentence;
+    return last.text;
 }

@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/tools/change.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,18 +9,9 @@
 #include "common/dialect.h"
 #include "common/limits.h"
 #include "common/units.h"
+#include "protocol.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-
-__attribute__((format(printf, 3, 4))) static int fail_change(char *why, size_t why_size,
-                                                             const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why, why_size, format, arguments);
-    va_end(arguments);
-    return -1;
-}
 
 /* ---- whom ---- */
 
@@ -36,17 +26,17 @@ static const struct {
     [GPU] = {"gpu", "the index of a GPU, as `gpusharectl status` shows it"},
 };
 
-int change_read_target(json_t *request, int count, char *const words[], bool clients_only,
-                       char *why, size_t why_size)
+uint32_t change_read_target(json_t *request, int count, char *const words[], bool clients_only,
+                            int *used, struct error *why)
 {
     enum kind kind = CLIENT;
     const char *number = count ? words[0] : NULL;
     /* A user who named a kind need not be told the other kinds. */
     const char *others =
         clients_only ? "" : ", or user and a uid, or group and a gid, or gpu and an index";
-    int used = 1;
+    *used = 1;
     uint64_t value;
-    for (enum kind i = CLIENT; number && used == 1 && i < (clients_only ? USER : KINDS); i++) {
+    for (enum kind i = CLIENT; number && *used == 1 && i < (clients_only ? USER : KINDS); i++) {
         size_t length = strlen(kinds[i].name);
         bool joined = strncmp(words[0], kinds[i].name, length) == 0 && words[0][length] == ':';
         if (!joined && strcmp(words[0], kinds[i].name) != 0)
@@ -58,14 +48,16 @@ int change_read_target(json_t *request, int count, char *const words[], bool cli
             break;
         }
         number = count > 1 ? words[1] : NULL;
-        used = 2;
+        *used = 2;
     }
     if (!number)
-        return fail_change(why, why_size, "this command needs %s%s", kinds[kind].needs, others);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "this command needs %s%s",
+                         kinds[kind].needs, others);
     if (units_parse_number(number, strlen(number), UINT32_MAX, &value) != 0)
-        return fail_change(why, why_size, "\"%s\" is not %s%s", number, kinds[kind].needs, others);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "\"%s\" is not %s%s", number,
+                         kinds[kind].needs, others);
     json_object_set_new(request, kinds[kind].name, json_integer((json_int_t)value));
-    return used;
+    return 0;
 }
 
 /* ---- what ---- */
@@ -108,8 +100,8 @@ static const struct place of_gpus[] = {
 };
 
 /* Puts value into the request. value: taken over. */
-static int put_value(json_t *request, const struct place *place, json_t *value, const char *word,
-                     char *why, size_t why_size)
+static uint32_t put_value(json_t *request, const struct place *place, json_t *value,
+                          const char *word, struct error *why)
 {
     const char *at = place->path;
     json_t *object = request, *inner;
@@ -124,10 +116,10 @@ static int put_value(json_t *request, const struct place *place, json_t *value, 
     }
     if (json_object_get(object, at)) {
         json_decref(value);
-        return fail_change(why, why_size, "\"%s\" sets something twice", word);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "\"%s\" sets something twice", word);
     }
     if (json_object_set_new(object, at, value) < 0)
-        return fail_change(why, why_size, "\"%s\" is not UTF-8", word);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "\"%s\" is not UTF-8", word);
     return 0;
 }
 
@@ -186,57 +178,56 @@ static const struct {
              .forms = "mode=, lease=, precision= or quantum="},
 };
 
-/* Sets the value at every place of the word's name. Returns 1; 0 if no place has the name; or -1
- * with a sentence. */
-static int read_among(json_t *request, const char *word, const struct place *places, size_t count,
-                      char *why, size_t why_size)
+/* Sets the value at every place of the word's name. known: becomes true if a place has the name. */
+static uint32_t read_among(json_t *request, const char *word, const struct place *places,
+                           size_t count, bool *known, struct error *why)
 {
     size_t length = strcspn(word, "=");
-    int known = 0;
     for (size_t i = 0; word[length] && i < count; i++) {
         if (strlen(places[i].name) != length || strncmp(word, places[i].name, length) != 0)
             continue;
-        known = 1;
+        *known = true;
         const char *text = word + length + 1;
         json_t *value = value_of(&places[i], text);
         const char *wrong = why_not_value(&places[i], text, value);
         if (wrong) {
             json_decref(value);
-            return fail_change(why, why_size, "\"%s\": %s", word, wrong);
+            return error_set(why, PROTO_ERROR_INVALID_VALUE, "\"%s\": %s", word, wrong);
         }
-        if (put_value(request, &places[i], value, word, why, why_size) < 0)
-            return -1;
+        if (put_value(request, &places[i], value, word, why))
+            return why->number;
     }
-    return known;
+    return 0;
 }
 
-static int read_word(json_t *request, const char *word, enum kind kind, char *why, size_t why_size)
+static uint32_t read_word(json_t *request, const char *word, enum kind kind, struct error *why)
 {
-    int known =
-        read_among(request, word, settable[kind].places, settable[kind].count, why, why_size);
-    if (known == 0)
-        known = read_among(request, word, settable[kind].more, settable[kind].more_count, why,
-                           why_size);
-    if (known == 0)
-        return fail_change(why, why_size, "\"%s\" is none of %s with a value", word,
-                           settable[kind].forms);
-    return known < 0 ? known : 0;
+    bool known = false;
+    uint32_t error =
+        read_among(request, word, settable[kind].places, settable[kind].count, &known, why);
+    if (!error && !known)
+        error =
+            read_among(request, word, settable[kind].more, settable[kind].more_count, &known, why);
+    if (error || known)
+        return error;
+    return error_set(why, PROTO_ERROR_INVALID_VALUE, "\"%s\" is none of %s with a value", word,
+                     settable[kind].forms);
 }
 
-int change_read_values(json_t *request, int count, char *const words[], char *why, size_t why_size)
+uint32_t change_read_values(json_t *request, int count, char *const words[], struct error *why)
 {
     enum kind kind = CLIENT;
     while (kind < GPU && !json_object_get(request, kinds[kind].name))
         kind++;
     if (count == 0)
-        return fail_change(why, why_size, "set needs a limit to set, such as %s",
-                           settable[kind].example);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "set needs a limit to set, such as %s",
+                         settable[kind].example);
     for (int i = 0; i < count; i++)
-        if (read_word(request, words[i], kind, why, why_size) < 0)
-            return -1;
+        if (read_word(request, words[i], kind, why))
+            return why->number;
     if (json_object_get(request, "total") && json_object_size(request) != 3)
-        return fail_change(why, why_size,
-                           "totals and the limits of each client can't be set together: give two "
-                           "commands");
+        return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                         "totals and the limits of each client can't be set together: give two "
+                         "commands");
     return 0;
 }

@@ -13,24 +13,24 @@
 
 #include <jansson.h>
 
-/* Bytes of the longest sentence of these functions, with its end. */
-#define CHANGE_WHY 400
+#include "common/error.h"
 
 /*
  * Reads a target: "7", "client 7" or "client:7", "user 1000" or "user:1000", "group 50" or
  * "group:50", "gpu 0" or "gpu:0". clients_only: refuse all but clients, as kill does. Adds the
- * target to request. Returns how many words it took; or a negative number with a sentence in why.
+ * target to request; *used: how many words it took. Returns 0, or an error number that *why
+ * explains.
  */
-int change_read_target(json_t *request, int count, char *const words[], bool clients_only,
-                       char *why, size_t why_size);
+uint32_t change_read_target(json_t *request, int count, char *const words[], bool clients_only,
+                            int *used, struct error *why);
 
 /*
  * Adds words of the form name=value to a request that has its target. Names for clients: threads,
  * time, memory and host_memory, each with .request or .limit (without either, the limit is meant),
  * fraction and priority. For a user: the same for each client, or total.memory and
  * total.host_memory. For a group: these totals. For a GPU: mode, lease, precision and quantum.
- * Returns 0; or a negative number with a sentence in why.
+ * Returns 0, or an error number that *why explains.
  */
-int change_read_values(json_t *request, int count, char *const words[], char *why, size_t why_size);
+uint32_t change_read_values(json_t *request, int count, char *const words[], struct error *why);
 
 #endif

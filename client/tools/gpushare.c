@@ -17,6 +17,7 @@
 #include "client/tools/info.h"
 #include "client/tools/show.h"
 #include "client/tools/table.h"
+#include "common/error.h"
 #include "common/limits.h"
 #include "common/units.h"
 
@@ -136,9 +137,9 @@ static void print_warning(void *context, const char *text)
 static int run_info(const struct options *options)
 {
     struct info info;
-    char why[400];
-    if (limits_wish_read(&info.wish, read_variable, NULL, why, sizeof why) != 0)
-        return report_failure(options, GPUSHARE_ERROR_INVALID_ENVIRONMENT, why);
+    struct error why;
+    if (limits_wish_read(&info.wish, read_variable, NULL, why.text, sizeof why.text) != 0)
+        return report_failure(options, GPUSHARE_ERROR_INVALID_ENVIRONMENT, why.text);
     gpushare_error error = info_collect(&info, options->socket, options->device, print_warning);
     if (error != GPUSHARE_SUCCESS)
         return report_failure(options, error, gpushare_error_text());

@@ -16,6 +16,7 @@
 #include "client/tools/show.h"
 #include "client/tools/table.h"
 #include "client/tools/tracing.h"
+#include "common/error.h"
 #include "common/units.h"
 
 static const char help[] =
@@ -92,14 +93,14 @@ static bool is_command(const char *command, const char *name)
 /* Reads the words after kill, get and set. Returns an exit status, or -1 to go on. */
 static int check_target(const struct options *options, int count, char **words)
 {
-    char why[CHANGE_WHY];
-    int used = change_read_target(options->request, count, words,
-                                  is_command(options->command, "kill"), why, sizeof why);
-    if (used < 0)
-        return report_usage("%s: %s", options->command, why);
+    struct error why;
+    int used;
+    if (change_read_target(options->request, count, words, is_command(options->command, "kill"),
+                           &used, &why))
+        return report_usage("%s: %s", options->command, why.text);
     if (is_command(options->command, "set"))
-        return change_read_values(options->request, count - used, words + used, why, sizeof why) < 0
-                   ? report_usage("%s", why)
+        return change_read_values(options->request, count - used, words + used, &why)
+                   ? report_usage("%s", why.text)
                    : -1;
     return used < count ? report_usage("\"%s\" is one argument too many", words[used]) : -1;
 }

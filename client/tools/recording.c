@@ -25,10 +25,10 @@ const char *recording_hold_name(uint32_t why)
     return why < RECORDING_HOLDS ? names[why] : "unknown";
 }
 
-static int fail_reading(char *why, size_t why_size, int error, const char *what)
+static uint32_t fail_reading(struct error *why, int error, const char *what)
 {
-    snprintf(why, why_size, "the trace that the server handed over can't be read: %s", what);
-    return error;
+    return error_set(why, error_from_errno(error),
+                     "the trace that the server handed over can't be read: %s", what);
 }
 
 static bool record_is_valid(const struct recording *recording,
@@ -93,7 +93,7 @@ static int copy_records(struct recording *recording, const struct shm *memory)
     return 0;
 }
 
-int recording_read(struct recording *recording, int fd, char *why, size_t why_size)
+uint32_t recording_read(struct recording *recording, int fd, struct error *why)
 {
     *recording = (struct recording){0};
     struct proto_trace_header *header = &recording->header;
@@ -101,27 +101,27 @@ int recording_read(struct recording *recording, int fd, char *why, size_t why_si
     struct shm memory;
     if (fstat(fd, &status) < 0 || status.st_size < (off_t)sizeof *header ||
         status.st_size > PROTO_TRACE_BYTES)
-        return fail_reading(why, why_size, -EBADF, "its size is not that of a trace");
+        return fail_reading(why, -EBADF, "its size is not that of a trace");
     int adopted = shm_adopt(&memory, fd, (size_t)status.st_size, false);
     if (adopted < 0)
-        return fail_reading(why, why_size, adopted,
+        return fail_reading(why, adopted,
                             adopted == -EBADF ? "it is not sealed" : strerror(-adopted));
     memory.fd = -1; /* stays the caller's: shm_release must not close it */
     memcpy(header, memory.base, sizeof *header);
-    int result = 0;
+    uint32_t error = 0;
     if (header->version != 1 || header->record_bytes != sizeof(struct proto_trace_record) ||
         !proto_mode_name(header->mode) || (header->ended && header->ended < header->started))
-        result = fail_reading(why, why_size, -EPROTO,
-                              header->version
-                                  ? "it is of another version: use the gpusharectl of the server's "
-                                    "release"
-                                  : "the worker had not begun to write");
-    if (result == 0 && copy_records(recording, &memory) < 0)
-        result = fail_reading(why, why_size, -ENOMEM, "memory is short");
+        error = fail_reading(why, -EPROTO,
+                             header->version
+                                 ? "it is of another version: use the gpusharectl of the server's "
+                                   "release"
+                                 : "the worker had not begun to write");
+    if (!error && copy_records(recording, &memory) < 0)
+        error = fail_reading(why, -ENOMEM, "memory is short");
     if (recording->ended < header->started)
         recording->ended = header->started;
     shm_release(&memory);
-    return result;
+    return error;
 }
 
 void recording_free(struct recording *recording)

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "protocol.h"
 
 enum recording_kind {
@@ -31,9 +32,9 @@ struct recording {
     uint64_t ended;   /* when the trace ended; if it was not ended, the latest time in a record */
 };
 
-/* fd: of the trace's memory; stays the caller's. Returns 0, or -errno with one sentence in why:
+/* fd: of the trace's memory; stays the caller's. Returns 0, or an error number that *why explains:
  * then there is nothing to free. */
-int recording_read(struct recording *recording, int fd, char *why, size_t why_size);
+uint32_t recording_read(struct recording *recording, int fd, struct error *why);
 void recording_free(struct recording *recording);
 
 /* "concurrent", "strict", "fair", "turns"; "lease", "duty", "priority", "threads". Static. */

@@ -13,6 +13,7 @@
 
 #include "client/tools/perfetto.h"
 #include "client/tools/recording.h"
+#include "common/error.h"
 
 int tracing_parse_seconds(const char *text, double *seconds)
 {
@@ -57,10 +58,10 @@ static enum admin_outcome write_recording(const struct tracing_options *options,
                                           json_t **answer, struct tracing_summary *summary)
 {
     struct recording recording;
-    char why[300] = "the server sent no memory";
-    if (memory < 0 || recording_read(&recording, memory, why, sizeof why) < 0) {
+    struct error why = {PROTO_ERROR_CONNECTION_LOST, "the server sent no memory"};
+    if (memory < 0 || recording_read(&recording, memory, &why)) {
         json_decref(*answer);
-        *answer = admin_client_error("connection_lost", "%s", why);
+        *answer = admin_client_error("connection_lost", "%s", why.text);
         return ADMIN_FAILED;
     }
     *summary = (struct tracing_summary){

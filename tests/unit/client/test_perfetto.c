@@ -71,19 +71,19 @@ static void add_span(uint32_t client, uint32_t stream, uint64_t from, uint64_t t
 static struct recording read_memory(void)
 {
     struct recording recording;
-    char why[300] = "";
-    if (recording_read(&recording, memory.fd, why, sizeof why) < 0)
-        fail_msg("%s", why);
+    struct error why = {0};
+    if (recording_read(&recording, memory.fd, &why))
+        fail_msg("%s", why.text);
     return recording;
 }
 
 static void refused(const char *word)
 {
     struct recording recording;
-    char why[300] = "";
-    assert_true(recording_read(&recording, memory.fd, why, sizeof why) < 0);
-    if (!strstr(why, word))
-        fail_msg("no \"%s\" in: %s", word, why);
+    struct error why = {0};
+    assert_true(recording_read(&recording, memory.fd, &why));
+    if (!strstr(why.text, word))
+        fail_msg("no \"%s\" in: %s", word, why.text);
 }
 
 /* ---- reading ---- */
@@ -160,7 +160,7 @@ static void memory_of_another_form_is_refused_in_words(void **state)
 {
     (void)state;
     struct recording recording;
-    char why[300];
+    struct error why;
     header->version = 0;
     refused("had not begun");
     header->version = 2;
@@ -175,12 +175,12 @@ static void memory_of_another_form_is_refused_in_words(void **state)
     header->ended = START - 1;
     refused("another version");
     int fd = memfd_create("small", MFD_CLOEXEC);
-    assert_int_equal(recording_read(&recording, fd, why, sizeof why), -EBADF);
+    assert_int_equal(recording_read(&recording, fd, &why), error_from_errno(-EBADF));
     assert_int_equal(ftruncate(fd, 8192), 0);
-    assert_int_equal(recording_read(&recording, fd, why, sizeof why), -EBADF);
-    assert_non_null(strstr(why, "sealed"));
+    assert_int_equal(recording_read(&recording, fd, &why), error_from_errno(-EBADF));
+    assert_non_null(strstr(why.text, "sealed"));
     close(fd);
-    assert_int_equal(recording_read(&recording, -1, why, sizeof why), -EBADF);
+    assert_int_equal(recording_read(&recording, -1, &why), error_from_errno(-EBADF));
 }
 
 /* ---- writing ---- */
