@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "common/log.h"
+#include "common/error.h"
 #include "common/variables.h"
 #include "server/supervisor/admin/admin.h"
 #include "server/supervisor/clients.h"
@@ -133,21 +134,21 @@ static int open_all(struct server *server)
                                        .unusable = supervisor_unusable,
                                        .stopped = supervisor_stopped,
                                        .context = server};
-    char why[512] = "";
+    struct error why = {0};
     int result = supervisor_create(&server->supervisor, &server->loop, &server->settings, &events);
     if (result < 0) {
         log_error("the supervisor could not be set up: %s", strerror(-result));
         return result;
     }
     watch_signals(server);
-    result = listener_open(&server->listener, &server->loop, server->settings.socket,
-                           server->settings.socket_fd, client_accepted, server, why, sizeof why);
-    if (result == 0)
-        result = admin_open(&server->admin, server->supervisor, why, sizeof why);
-    if (result == 0)
-        result = supervisor_start(server->supervisor, &server->discovery, why, sizeof why);
-    if (result < 0) {
-        log_error("%s", why);
+    uint32_t error = listener_open(&server->listener, &server->loop, server->settings.socket,
+                                   server->settings.socket_fd, client_accepted, server, &why);
+    if (!error)
+        error = admin_open(&server->admin, server->supervisor, &why);
+    if (!error)
+        error = supervisor_start(server->supervisor, &server->discovery, &why);
+    if (error) {
+        log_error("%s", why.text);
         server->status = 1;
         server_stop(server);
     }
@@ -195,29 +196,27 @@ static void unknown_variable(void *context, const char *text)
 int main(int argc, char **argv)
 {
     static struct server server;
-    char text[4096];
+    struct error why;
     log_open("gpushared", LOG_LEVEL_INFO, false);
-    int result = settings_read(&server.settings, argc, argv, text, sizeof text);
-    if (result == SETTINGS_EXIT) {
-        fputs(text, stdout);
-        return fflush(stdout) == 0 ? 0 : 1;
-    }
-    if (result < 0) {
-        log_error("%s", text);
+    if (settings_read(&server.settings, argc, argv, &why)) {
+        log_error("%s", why.text);
         return 2;
+    }
+    if (server.settings.page) {
+        settings_print(server.settings.page, stdout);
+        return fflush(stdout) == 0 ? 0 : 1;
     }
     if (server.settings.check_config)
         return check_config(&server.settings);
     log_open("gpushared", server.settings.log_level, server.settings.journal);
     variables_check(environ, unknown_variable, NULL);
-    result = discovery_run(&server.discovery, &server.settings, text, sizeof text);
-    if (result < 0) {
+    if (discovery_run(&server.discovery, &server.settings, &why)) {
         log_error("no device can be served with the driver %s: %s; it does not fall back to "
                   "another%s",
-                  server.settings.driver, text, another_way(&server.settings));
+                  server.settings.driver, why.text, another_way(&server.settings));
         return 1;
     }
-    result = notify_open(&server.notify, server.settings.notify_socket);
+    int result = notify_open(&server.notify, server.settings.notify_socket);
     if (result < 0) {
         log_error("NOTIFY_SOCKET=%s can't be used: %s", server.settings.notify_socket,
                   strerror(-result));

@@ -87,55 +87,51 @@ void settings_default(struct settings *settings)
     settings->limits.host_memory = PROTO_UNSET;
 }
 
-static int option_refuse(char *text, size_t bytes, const char *name, const char *value,
-                         const char *form)
+static uint32_t option_refuse(struct error *why, const char *name, const char *value,
+                              const char *form)
 {
-    snprintf(text, bytes, "%s %s: must be %s", name, value, form);
-    return -EINVAL;
+    return error_set(why, PROTO_ERROR_INVALID_VALUE, "%s %s: must be %s", name, value, form);
 }
 
-static int set_path(char to[PATH_MAX], const char *name, const char *value, char *text,
-                    size_t text_bytes)
+static uint32_t set_path(char to[PATH_MAX], const char *name, const char *value, struct error *why)
 {
     if (value[0] != '/' || strlen(value) >= PATH_MAX)
-        return option_refuse(text, text_bytes, name, value, "an absolute path");
+        return option_refuse(why, name, value, "an absolute path");
     strcpy(to, value);
     return 0;
 }
 
-static int set_size(uint64_t *to, const char *name, const char *value, char *text,
-                    size_t text_bytes)
+static uint32_t set_size(uint64_t *to, const char *name, const char *value, struct error *why)
 {
     if (units_parse_size(value, strlen(value), to) < 0 || !*to)
-        return option_refuse(text, text_bytes, name, value, "a size above 0, like 512M or 4G");
+        return option_refuse(why, name, value, "a size above 0, like 512M or 4G");
     return 0;
 }
 
-static int set_number(uint32_t *to, uint64_t least, uint64_t most, const char *name,
-                      const char *value, char *text, size_t text_bytes)
+static uint32_t set_number(uint32_t *to, uint64_t least, uint64_t most, const char *name,
+                           const char *value, struct error *why)
 {
     uint64_t number;
     char form[64];
     snprintf(form, sizeof form, "a number from %llu to %llu", (unsigned long long)least,
              (unsigned long long)most);
     if (units_parse_number(value, strlen(value), most, &number) < 0 || number < least)
-        return option_refuse(text, text_bytes, name, value, form);
+        return option_refuse(why, name, value, form);
     *to = (uint32_t)number;
     return 0;
 }
 
-static int set_address(uint64_t *to, const char *name, const char *value, char *text,
-                       size_t text_bytes)
+static uint32_t set_address(uint64_t *to, const char *name, const char *value, struct error *why)
 {
     char *end;
     errno = 0;
     *to = strtoull(value, &end, 0);
     if (errno || end == value || *end || *value == '-' || !*to)
-        return option_refuse(text, text_bytes, name, value, "an address like 0x200000000000");
+        return option_refuse(why, name, value, "an address like 0x200000000000");
     return 0;
 }
 
-static int set_driver(struct settings *settings, const char *value, char *text, size_t text_bytes)
+static uint32_t set_driver(struct settings *settings, const char *value, struct error *why)
 {
     if (!strcmp(value, "nvidia") || !strcmp(value, "softgpu")) {
         strcpy(settings->driver_name, value);
@@ -144,13 +140,11 @@ static int set_driver(struct settings *settings, const char *value, char *text, 
     }
     strcpy(settings->driver_name, "path");
     if (value[0] != '/')
-        return option_refuse(text, text_bytes, "--driver", value,
-                             "nvidia, softgpu or an absolute path");
-    return set_path(settings->driver, "--driver", value, text, text_bytes);
+        return option_refuse(why, "--driver", value, "nvidia, softgpu or an absolute path");
+    return set_path(settings->driver, "--driver", value, why);
 }
 
-static int set_log_level(struct settings *settings, const char *value, char *text,
-                         size_t text_bytes)
+static uint32_t set_log_level(struct settings *settings, const char *value, struct error *why)
 {
     static const char *const names[] = {"error", "warning", "notice", "info", "debug"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
@@ -159,22 +153,21 @@ static int set_log_level(struct settings *settings, const char *value, char *tex
             return 0;
         }
     }
-    return option_refuse(text, text_bytes, "--log-level", value,
-                         "error, warning, notice, info or debug");
+    return option_refuse(why, "--log-level", value, "error, warning, notice, info or debug");
 }
 
-static int add_admin(struct settings *settings, const char *value, char *text, size_t text_bytes)
+static uint32_t add_admin(struct settings *settings, const char *value, struct error *why)
 {
     uint32_t uid;
     if (settings->admin_count == SETTINGS_ADMINS_MAX) {
-        snprintf(text, text_bytes, "--admin-uid can be given %d times", SETTINGS_ADMINS_MAX);
-        return -EINVAL;
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "--admin-uid can be given %d times",
+                         SETTINGS_ADMINS_MAX);
     }
     /* The highest is what the kernel calls "no uid". */
-    int result = set_number(&uid, 0, UINT32_MAX - 1, "--admin-uid", value, text, text_bytes);
-    if (result == 0)
+    uint32_t error = set_number(&uid, 0, UINT32_MAX - 1, "--admin-uid", value, why);
+    if (!error)
         settings->admins[settings->admin_count++] = uid;
-    return result;
+    return error;
 }
 
 enum option_name {
@@ -228,70 +221,87 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int set_option(struct settings *s, int option, const char *value, char softgpu[PATH_MAX],
-                      char *text, size_t bytes)
+static uint32_t set_option(struct settings *s, int option, const char *value,
+                           char softgpu[PATH_MAX], struct error *why)
 {
     uint32_t seconds;
-    int result = 0;
+    uint32_t error = 0;
     switch (option) {
     case OPTION_DRIVER:
-        return set_driver(s, value, text, bytes);
+        return set_driver(s, value, why);
     case OPTION_CONFIG:
         s->config_named = true;
-        return set_path(s->config, "--config", value, text, bytes);
+        return set_path(s->config, "--config", value, why);
     case OPTION_CHECK_CONFIG:
         s->check_config = true;
         return 0;
     case OPTION_SOCKET:
-        return set_path(s->socket, "--socket", value, text, bytes);
+        return set_path(s->socket, "--socket", value, why);
     case OPTION_ADMIN_SOCKET:
-        return set_path(s->admin_socket, "--admin-socket", value, text, bytes);
+        return set_path(s->admin_socket, "--admin-socket", value, why);
     case OPTION_ADMIN_UID:
-        return add_admin(s, value, text, bytes);
+        return add_admin(s, value, why);
     case OPTION_MAX_CLIENTS:
-        return set_number(&s->max_clients, 1, CLIENTS_MAX, "--max-clients", value, text, bytes);
+        return set_number(&s->max_clients, 1, CLIENTS_MAX, "--max-clients", value, why);
     case OPTION_MAX_USER_CLIENTS:
         return set_number(&s->max_user_clients, 1, CLIENTS_MAX, "--max-clients-per-user", value,
-                          text, bytes);
+                          why);
     case OPTION_STREAMS:
-        return set_number(&s->streams, 1, PROTO_STREAMS_MAX, "--streams", value, text, bytes);
+        return set_number(&s->streams, 1, PROTO_STREAMS_MAX, "--streams", value, why);
     case OPTION_MAX_WINDOW:
-        return set_size(&s->max_window, "--max-window", value, text, bytes);
+        return set_size(&s->max_window, "--max-window", value, why);
     case OPTION_HOST_MEMORY_TOTAL:
-        result = set_size(&s->host_total, "--host-memory-total", value, text, bytes);
+        error = set_size(&s->host_total, "--host-memory-total", value, why);
         s->host_client = s->host_total / 4;
-        return result;
+        return error;
     case OPTION_IMAGE_MEMORY:
-        return set_size(&s->image_memory, "--image-memory", value, text, bytes);
+        return set_size(&s->image_memory, "--image-memory", value, why);
     case OPTION_HELLO_TIMEOUT:
-        result = set_number(&seconds, 1, 3600, "--hello-timeout", value, text, bytes);
-        if (result == 0)
+        error = set_number(&seconds, 1, 3600, "--hello-timeout", value, why);
+        if (!error)
             s->hello_timeout_ms = seconds * 1000;
-        return result;
+        return error;
     case OPTION_DEVICE_BASE:
-        return set_address(&s->device_base, "--device-base", value, text, bytes);
+        return set_address(&s->device_base, "--device-base", value, why);
     case OPTION_HOST_BASE:
-        return set_address(&s->host_base, "--host-base", value, text, bytes);
+        return set_address(&s->host_base, "--host-base", value, why);
     case OPTION_ARENA:
-        return set_size(&s->arena_bytes, "--arena", value, text, bytes);
+        return set_size(&s->arena_bytes, "--arena", value, why);
     case OPTION_WORKER:
-        return set_path(s->worker, "--worker", value, text, bytes);
+        return set_path(s->worker, "--worker", value, why);
     case OPTION_SOFTGPU:
-        return set_path(softgpu, "--softgpu", value, text, bytes);
+        return set_path(softgpu, "--softgpu", value, why);
     case OPTION_LOG_LEVEL:
-        return set_log_level(s, value, text, bytes);
+        return set_log_level(s, value, why);
     case OPTION_LIST_VARIABLES:
-        settings_list_variables(text, bytes);
-        return SETTINGS_EXIT;
+        s->page = SETTINGS_PAGE_VARIABLES;
+        return 0;
     case OPTION_VERSION:
-        snprintf(text, bytes, "gpushared %s, protocol %u.%u\n", GPUSHARE_VERSION, PROTO_MAJOR,
-                 PROTO_MINOR);
-        return SETTINGS_EXIT;
+        s->page = SETTINGS_PAGE_VERSION;
+        return 0;
     case OPTION_HELP:
-        snprintf(text, bytes, "%s", usage);
-        return SETTINGS_EXIT;
     default:
-        return -EINVAL;
+        s->page = SETTINGS_PAGE_HELP;
+        return 0;
+    }
+}
+
+void settings_print(enum settings_page page, FILE *to)
+{
+    char variables[4096];
+    switch (page) {
+    case SETTINGS_PAGE_VARIABLES:
+        settings_list_variables(variables, sizeof variables);
+        fputs(variables, to);
+        break;
+    case SETTINGS_PAGE_VERSION:
+        fprintf(to, "gpushared %s, protocol %u.%u\n", GPUSHARE_VERSION, PROTO_MAJOR, PROTO_MINOR);
+        break;
+    case SETTINGS_PAGE_HELP:
+        fputs(usage, to);
+        break;
+    case SETTINGS_PAGE_NONE:
+        break;
     }
 }
 
@@ -354,7 +364,7 @@ static const char *from_environment(const char *name, void *context)
     return getenv(name);
 }
 
-static int read_schedule(struct settings *settings, char *text, size_t bytes)
+static uint32_t read_schedule(struct settings *settings, struct error *why)
 {
     static const struct {
         const char *name;
@@ -363,29 +373,31 @@ static int read_schedule(struct settings *settings, char *text, size_t bytes)
                      {"GPUSHARE_LEASE", SCHEDULE_LEASE},
                      {"GPUSHARE_PRECISION", SCHEDULE_PRECISION},
                      {"GPUSHARE_QUANTUM", SCHEDULE_QUANTUM}};
-    char why[SCHEDULE_WHY];
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = getenv(variables[i].name);
-        if (value && schedule_set(&settings->schedule, variables[i].part, value, strlen(value), why,
-                                  sizeof why) < 0) {
-            snprintf(text, bytes, "%s: %s", variables[i].name, why);
-            return -EINVAL;
+        if (value && schedule_set(&settings->schedule, variables[i].part, value, strlen(value),
+                                  why->text, sizeof why->text) < 0) {
+            why->number = PROTO_ERROR_INVALID_VALUE;
+            return error_prefix(why, "%s: ", variables[i].name);
         }
     }
     return 0;
 }
 
-static int read_environment(struct settings *settings, char *text, size_t bytes)
+static uint32_t read_environment(struct settings *settings, struct error *why)
 {
     struct notify_sockets sockets = {.client = -1, .admin = -1};
-    int result = limits_wish_read(&settings->limits, from_environment, NULL, text, bytes);
-    if (result == 0)
-        result = read_schedule(settings, text, bytes);
-    if (result == 0)
-        result = notify_take_sockets(&sockets, getenv("LISTEN_PID"), getenv("LISTEN_FDS"),
-                                     getenv("LISTEN_FDNAMES"), getpid(), text, bytes);
-    if (result < 0)
-        return result;
+    if (limits_wish_read(&settings->limits, from_environment, NULL, why->text, sizeof why->text) <
+        0) {
+        why->number = PROTO_ERROR_INVALID_ENVIRONMENT;
+        return why->number;
+    }
+    uint32_t error = read_schedule(settings, why);
+    if (!error)
+        error = notify_take_sockets(&sockets, getenv("LISTEN_PID"), getenv("LISTEN_FDS"),
+                                    getenv("LISTEN_FDNAMES"), getpid(), why);
+    if (error)
+        return error;
     settings->socket_fd = sockets.client;
     settings->admin_socket_fd = sockets.admin;
     settings->notify_socket = getenv("NOTIFY_SOCKET");
@@ -398,24 +410,23 @@ static int read_environment(struct settings *settings, char *text, size_t bytes)
     return 0;
 }
 
-static int check_together(struct settings *settings, char *text, size_t bytes)
+static uint32_t check_together(struct settings *settings, struct error *why)
 {
     struct address_plan plan;
     if (address_plan_open(&plan, settings->device_base, settings->host_base,
                           settings->arena_bytes) < 0) {
-        snprintf(text, bytes,
-                 "--device-base, --host-base, --arena: the bases must differ in one bit and be "
-                 "multiples of the arena's size, a power of two of at least %llu MiB",
-                 (unsigned long long)(ADDRESS_PLAN_SMALLEST >> 20));
-        return -EINVAL;
+        return error_set(
+            why, PROTO_ERROR_INVALID_VALUE,
+            "--device-base, --host-base, --arena: the bases must differ in one bit and be "
+            "multiples of the arena's size, a power of two of at least %llu MiB",
+            (unsigned long long)(ADDRESS_PLAN_SMALLEST >> 20));
     }
     if (settings->max_window &&
         ((settings->max_window & (settings->max_window - 1)) ||
          settings->max_window < ADDRESS_PLAN_SMALLEST || settings->max_window > plan.bytes)) {
-        snprintf(text, bytes,
-                 "--max-window: must be a power of two from %llu MiB to the arena's size",
-                 (unsigned long long)(ADDRESS_PLAN_SMALLEST >> 20));
-        return -EINVAL;
+        return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                         "--max-window: must be a power of two from %llu MiB to the arena's size",
+                         (unsigned long long)(ADDRESS_PLAN_SMALLEST >> 20));
     }
     if (settings->limits.host_memory_from)
         settings->host_client = settings->limits.host_memory;
@@ -424,34 +435,33 @@ static int check_together(struct settings *settings, char *text, size_t bytes)
     return 0;
 }
 
-int settings_read(struct settings *settings, int argc, char **argv, char *text, size_t text_bytes)
+uint32_t settings_read(struct settings *settings, int argc, char **argv, struct error *why)
 {
     char softgpu[PATH_MAX] = "";
     settings_default(settings);
     strcpy(settings->config, CONFIG_PATH);
-    int result = read_environment(settings, text, text_bytes);
-    if (result < 0)
-        return result;
+    uint32_t error = read_environment(settings, why);
+    if (error)
+        return error;
     opterr = 0;
     optind = 1;
     for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (option == '?') {
-            snprintf(text, text_bytes, "%s: unknown option, or its value is missing; see --help",
-                     argv[optind - 1]);
-            return -EINVAL;
+            return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                             "%s: unknown option, or its value is missing; see --help",
+                             argv[optind - 1]);
         }
-        result = set_option(settings, option == 'h' ? OPTION_HELP : option, optarg, softgpu, text,
-                            text_bytes);
-        if (result)
-            return result;
+        error = set_option(settings, option == 'h' ? OPTION_HELP : option, optarg, softgpu, why);
+        if (error || settings->page)
+            return error;
     }
     if (optind != argc) {
-        snprintf(text, text_bytes, "%s: gpushared takes options only; see --help", argv[optind]);
-        return -EINVAL;
+        return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                         "%s: gpushared takes options only; see --help", argv[optind]);
     }
     if (!settings->worker[0])
         path_beside(settings->worker, "../libexec/gpushare-worker",
                     "../libexec/gpushare/gpushare-worker");
     find_driver(settings, softgpu);
-    return check_together(settings, text, text_bytes);
+    return check_together(settings, why);
 }

@@ -11,14 +11,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
+#include "common/error.h"
 #include "common/limits.h"
 #include "common/log.h"
 #include "server/supervisor/config/schedule.h"
 
 #define SETTINGS_DEVICES_MAX 32
 #define SETTINGS_ADMINS_MAX  64
+
+/* What options like --help print. */
+enum settings_page {
+    SETTINGS_PAGE_NONE,
+    SETTINGS_PAGE_HELP,
+    SETTINGS_PAGE_VERSION,
+    SETTINGS_PAGE_VARIABLES,
+};
 
 struct settings {
     char driver[PATH_MAX];             /* absolute path of the libcuda.so.1 to open */
@@ -48,17 +58,19 @@ struct settings {
     uint32_t hello_timeout_ms; /* for a client to attach after it connected */
     const char *notify_socket; /* NOTIFY_SOCKET's value, or NULL; the environment's memory */
     enum log_level log_level;
-    bool journal; /* standard error is journald's */
+    bool journal;            /* standard error is journald's */
+    enum settings_page page; /* to be printed instead of serving */
 };
 
-enum { SETTINGS_EXIT = 1 };
-
 /*
- * Reads options and environment. Returns 0; SETTINGS_EXIT after --help, --version
- * or --list-variables with what to print in text; -EINVAL with a sentence in text that
- * names the option or variable, its value and the accepted form.
+ * Reads options and environment. Returns 0, or an error number: *why names the option or variable,
+ * its value and the accepted form. After --help, --version or --list-variables the rest is not
+ * read, and page says what to print.
  */
-int settings_read(struct settings *settings, int argc, char **argv, char *text, size_t text_bytes);
+uint32_t settings_read(struct settings *settings, int argc, char **argv, struct error *why);
+
+/* Writes what the option asked for; nothing for SETTINGS_PAGE_NONE. */
+void settings_print(enum settings_page page, FILE *to);
 
 /*
  * Writes the environment variables that gpushare reads, one a line, and beside each "limit" (a wish

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/limits.h"
+#include "common/error.h"
 #include "common/variables.h"
 #include "server/supervisor/settings.h"
 
@@ -42,8 +43,8 @@ void settings_list_variables(char *text, size_t text_bytes)
 {
     struct listing listing = {.text = text, .bytes = text_bytes};
     struct limits_wish wish;
-    char why[1];
+    struct error unused;
     /* Asked of the reader itself, so the table can't differ from what is read. */
-    limits_wish_read(&wish, note_limit, &listing, why, sizeof why);
+    limits_wish_read(&wish, note_limit, &listing, unused.text, sizeof unused.text);
     variables_known(note_other, &listing);
 }

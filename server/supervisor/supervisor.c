@@ -251,8 +251,8 @@ static void wish_limits(const struct limits_wish *wish, struct allowance *limits
         limits->host_memory.request = wish->host_request;
 }
 
-static int set_limits(struct supervisor *supervisor, const struct discovery *discovery, char *text,
-                      size_t text_bytes)
+static uint32_t set_limits(struct supervisor *supervisor, const struct discovery *discovery,
+                           struct error *why)
 {
     const struct settings *settings = supervisor->server.settings;
     const struct dialect_amount most = settings->limits.memory_limit;
@@ -262,10 +262,11 @@ static int set_limits(struct supervisor *supervisor, const struct discovery *dis
         memcpy(supervisor->uuids[i], discovery->devices[i].uuid, LIMITS_UUID_BYTES);
         indices[i] = i;
     }
-    int result = limits_memory_resolve(&settings->limits, supervisor->uuids, discovery->count,
-                                       indices, discovery->count, bytes, text, text_bytes);
-    if (result < 0)
-        return result;
+    if (limits_memory_resolve(&settings->limits, supervisor->uuids, discovery->count, indices,
+                              discovery->count, bytes, why->text, sizeof why->text) < 0) {
+        why->number = PROTO_ERROR_INVALID_ENVIRONMENT;
+        return why->number;
+    }
     for (uint32_t i = 0; i < discovery->count; i++) {
         struct admission *admission = &supervisor->server.devices[i].admission;
         *admission =
@@ -279,8 +280,8 @@ static int set_limits(struct supervisor *supervisor, const struct discovery *dis
     return 0;
 }
 
-int supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,
-                           char *text, size_t text_bytes)
+uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,
+                                struct error *why)
 {
     const struct settings *settings = supervisor->server.settings;
     const struct device_events events = {.ready = device_ready,
@@ -293,16 +294,15 @@ int supervisor_add_devices(struct supervisor *supervisor, const struct discovery
     int result =
         fd_budget_open(&supervisor->server.budget, discovery->count, settings->max_clients);
     if (result == -EMFILE)
-        snprintf(text, text_bytes,
-                 "--max-clients %u needs more than the %u file descriptors that this process may "
-                 "have: %u clients fit, or raise the limit (ulimit -n, LimitNOFILE)",
-                 settings->max_clients, supervisor->server.budget.descriptors,
-                 supervisor->server.budget.clients);
-    else if (result < 0)
-        snprintf(text, text_bytes, "the limit of file descriptors can't be read: %s",
-                 strerror(-result));
+        return error_set(
+            why, PROTO_ERROR_SERVER_RESOURCES,
+            "--max-clients %u needs more than the %u file descriptors that this process may "
+            "have: %u clients fit, or raise the limit (ulimit -n, LimitNOFILE)",
+            settings->max_clients, supervisor->server.budget.descriptors,
+            supervisor->server.budget.clients);
     if (result < 0)
-        return result;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES,
+                         "the limit of file descriptors can't be read: %s", strerror(-result));
     supervisor->server.user_clients_max =
         settings->max_user_clients
             ? settings->max_user_clients
@@ -319,22 +319,26 @@ int supervisor_add_devices(struct supervisor *supervisor, const struct discovery
         device_open(&supervisor->server.devices[i], supervisor->server.loop, settings, i,
                     discovery->devices[i].ordinal, &events);
     supervisor->server.device_count = discovery->count;
-    result = set_limits(supervisor, discovery, text, text_bytes);
-    if (result == 0)
-        result = reload_start(supervisor, text, text_bytes, NULL, NULL);
-    return result < 0 ? result : 0; /* without workers there is nobody to be waited for */
+    uint32_t error = set_limits(supervisor, discovery, why);
+    if (error)
+        return error;
+    /* A positive result would say that workers are asked: there are none yet. */
+    if (reload_start(supervisor, why->text, sizeof why->text, NULL, NULL) < 0)
+        return why->number = PROTO_ERROR_SERVER_RESOURCES;
+    return 0;
 }
 
-int supervisor_start(struct supervisor *supervisor, const struct discovery *discovery, char *text,
-                     size_t text_bytes)
+uint32_t supervisor_start(struct supervisor *supervisor, const struct discovery *discovery,
+                          struct error *why)
 {
-    int result = supervisor_add_devices(supervisor, discovery, text, text_bytes);
-    for (uint32_t i = 0; result == 0 && i < supervisor->server.device_count; i++) {
-        result = device_start(&supervisor->server.devices[i]);
+    uint32_t error = supervisor_add_devices(supervisor, discovery, why);
+    for (uint32_t i = 0; !error && i < supervisor->server.device_count; i++) {
+        struct device *device = &supervisor->server.devices[i];
+        int result = device_start(device);
         if (result < 0)
-            snprintf(text, text_bytes, "%s", supervisor->server.devices[i].trouble);
+            error = error_set(why, error_from_errno(result), "%s", device->trouble);
     }
-    return result;
+    return error;
 }
 
 /* ---- stopping ---- */

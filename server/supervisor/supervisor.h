@@ -14,6 +14,8 @@
 
 #include <uv.h>
 
+#include "common/error.h"
+
 struct settings;
 struct discovery;
 struct supervisor;
@@ -41,10 +43,10 @@ int supervisor_create(struct supervisor **out, uv_loop_t *loop, const struct set
 
 /*
  * Starts a worker for each device. Clients may be listened for before. Returns 0, or
- * -errno with a sentence in text; supervisor_stop is due then.
+ * an error number that *why explains; supervisor_stop is due then.
  */
-int supervisor_start(struct supervisor *supervisor, const struct discovery *discovery, char *text,
-                     size_t text_bytes);
+uint32_t supervisor_start(struct supervisor *supervisor, const struct discovery *discovery,
+                          struct error *why);
 
 /* Ends every client (connection_lost) and every worker, then reports `stopped`. Idempotent. */
 void supervisor_stop(struct supervisor *supervisor);

@@ -12,6 +12,7 @@
 
 #include <uv.h>
 
+#include "common/error.h"
 #include "server/supervisor/device/discovery.h"
 #include "server/supervisor/session/server.h"
 #include "server/supervisor/supervisor.h"
@@ -33,7 +34,7 @@ struct supervisor {
 };
 
 /* supervisor_start without the workers: tests adopt fake ones. */
-int supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,
-                           char *text, size_t text_bytes);
+uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,
+                                struct error *why);
 
 #endif

@@ -17,17 +17,17 @@ static void note_clients(const struct supervisor *supervisor, const struct devic
 }
 
 uint32_t trace_start(struct supervisor *supervisor, uint32_t index, uint64_t milliseconds,
-                     const char *by, trace_done *done, void *context, char *why, size_t why_size)
+                     const char *by, trace_done *done, void *context, struct error *why)
 {
     if (index >= supervisor->server.device_count) {
-        snprintf(why, why_size, "there is no GPU %u: this server has %u, numbered from 0", index,
-                 supervisor->server.device_count);
-        return PROTO_ERROR_INVALID_DEVICE;
+        return error_set(why, PROTO_ERROR_INVALID_DEVICE,
+                         "there is no GPU %u: this server has %u, numbered from 0", index,
+                         supervisor->server.device_count);
     }
     struct device *device = &supervisor->server.devices[index];
-    uint32_t error = tracing_check(device, why, why_size);
+    uint32_t error = tracing_check(device, why);
     if (!error)
-        error = tracing_start(device, milliseconds, by, done, context, why, why_size);
+        error = tracing_start(device, milliseconds, by, done, context, why);
     if (!error)
         note_clients(supervisor, device);
     return error;

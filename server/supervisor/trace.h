@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/supervisor/device/tracing.h"
 
 struct supervisor;
@@ -19,7 +20,7 @@ struct supervisor;
  * trace of it under way, no memory. by names who asked.
  */
 uint32_t trace_start(struct supervisor *supervisor, uint32_t device, uint64_t milliseconds,
-                     const char *by, trace_done *done, void *context, char *why, size_t why_size);
+                     const char *by, trace_done *done, void *context, struct error *why);
 
 /* Ends the trace that was started with this context before its time: done is called as usual, and
  * trace->trouble says that it was cut short. Does nothing where there is none. */

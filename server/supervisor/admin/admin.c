@@ -160,13 +160,12 @@ static void on_listener_closed(uv_handle_t *handle)
     admin_release(handle->data);
 }
 
-int admin_open(struct admin **out, struct supervisor *supervisor, char *why, size_t why_size)
+uint32_t admin_open(struct admin **out, struct supervisor *supervisor, struct error *why)
 {
     *out = NULL;
     struct admin *admin = calloc(1, sizeof *admin);
     if (!admin) {
-        snprintf(why, why_size, "the server is short of memory");
-        return -ENOMEM;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
     }
     /* libuv writes without MSG_NOSIGNAL: a peer that left would end the server. */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -175,24 +174,24 @@ int admin_open(struct admin **out, struct supervisor *supervisor, char *why, siz
     admin->carry_out = carry_out;
     admin->supervisor = supervisor;
     admin->settings = supervisor_settings(supervisor);
-    int result = admin_socket_open(&admin->socket, admin->settings->admin_socket,
-                                   admin->settings->admin_socket_fd, why, why_size);
-    if (result < 0) {
+    uint32_t error = admin_socket_open(&admin->socket, admin->settings->admin_socket,
+                                       admin->settings->admin_socket_fd, why);
+    if (error) {
         free(admin);
-        return result;
+        return error;
     }
     uv_pipe_init(supervisor_loop(supervisor), &admin->listener, 0);
     admin->listener.data = admin;
     admin->alive = 1;
-    result = uv_pipe_open(&admin->listener, admin->socket.fd);
+    int result = uv_pipe_open(&admin->listener, admin->socket.fd);
     if (result < 0)
         close(admin->socket.fd);
     else
         result = uv_listen((uv_stream_t *)&admin->listener, BACKLOG, on_connection);
     if (result < 0) {
-        snprintf(why, why_size, "cannot listen for administrators: %s", uv_strerror(result));
         admin_close(&admin);
-        return result;
+        return error_set(why, error_from_errno(result), "cannot listen for administrators: %s",
+                         uv_strerror(result));
     }
     *out = admin;
     return 0;

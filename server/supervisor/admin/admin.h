@@ -17,6 +17,8 @@
 
 #include <stddef.h>
 
+#include "common/error.h"
+
 struct admin;
 struct supervisor;
 
@@ -26,9 +28,9 @@ struct supervisor;
  * Listens where the supervisor's settings say: on the descriptor that systemd passed
  * (taken over), or on a socket file of its own. A file left by a dead server is
  * replaced; a living server's is not. From now on the process ignores SIGPIPE.
- * Returns 0, or -errno with one sentence in why.
+ * Returns 0, or an error number that *why explains.
  */
-int admin_open(struct admin **out, struct supervisor *supervisor, char *why, size_t why_size);
+uint32_t admin_open(struct admin **out, struct supervisor *supervisor, struct error *why);
 
 /*
  * Stops listening, removes the socket file that it made, and ends every connection.

@@ -16,11 +16,9 @@
 
 #define GROUP "gpushare"
 
-static int socket_fail(int error, char *why, size_t why_size, const char *what, const char *path)
+static uint32_t socket_fail(int error, struct error *why, const char *what, const char *path)
 {
-    if (why_size)
-        snprintf(why, why_size, "%s %s: %s", what, path, strerror(error));
-    return -error;
+    return error_set(why, error_from_errno(error), "%s %s: %s", what, path, strerror(error));
 }
 
 static void give_to_group(const char *path)
@@ -35,39 +33,37 @@ static void give_to_group(const char *path)
                    path, GROUP, strerror(errno));
 }
 
-static int socket_make(struct admin_socket *admin_socket, const char *path, char *why,
-                       size_t why_size)
+static uint32_t socket_make(struct admin_socket *admin_socket, const char *path, struct error *why)
 {
     int fd = socket_file_bind(&admin_socket->file, SOCK_STREAM, path);
-    if (fd == -EADDRINUSE && why_size)
-        snprintf(why, why_size,
-                 "cannot make the admin socket %s: another server listens there, or it is no "
-                 "socket: name another with --admin-socket",
-                 path);
-    else if (fd < 0)
-        socket_fail(-fd, why, why_size, "cannot make the admin socket", path);
+    if (fd == -EADDRINUSE)
+        return error_set(
+            why, error_from_errno(fd),
+            "cannot make the admin socket %s: another server listens there, or it is no "
+            "socket: name another with --admin-socket",
+            path);
     if (fd < 0)
-        return fd;
+        return socket_fail(-fd, why, "cannot make the admin socket", path);
     give_to_group(path);
     if (chmod(path, 0660) < 0) {
         int saved = errno;
         socket_file_remove(&admin_socket->file);
         close(fd);
-        return socket_fail(saved, why, why_size, "cannot set the mode of the admin socket", path);
+        return socket_fail(saved, why, "cannot set the mode of the admin socket", path);
     }
     admin_socket->fd = fd;
     return 0;
 }
 
-int admin_socket_open(struct admin_socket *admin_socket, const char *path, int fd, char *why,
-                      size_t why_size)
+uint32_t admin_socket_open(struct admin_socket *admin_socket, const char *path, int fd,
+                           struct error *why)
 {
     *admin_socket = (struct admin_socket){.fd = -1, .file = SOCKET_FILE_NONE};
     if (fd < 0)
-        return socket_make(admin_socket, path, why, why_size);
+        return socket_make(admin_socket, path, why);
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-        return socket_fail(errno, why, why_size, "cannot use the admin socket", "that was passed");
+        return socket_fail(errno, why, "cannot use the admin socket", "that was passed");
     admin_socket->fd = fd;
     return 0;
 }

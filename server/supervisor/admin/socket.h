@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "common/error.h"
 #include "server/supervisor/loop/socket_file.h"
 
 struct admin_socket {
@@ -23,8 +24,8 @@ struct admin_socket {
  * listening: connects are refused until it is. Returns 0, or -errno with one sentence
  * in why.
  */
-int admin_socket_open(struct admin_socket *admin_socket, const char *path, int fd, char *why,
-                      size_t why_size);
+uint32_t admin_socket_open(struct admin_socket *admin_socket, const char *path, int fd,
+                           struct error *why);
 
 /*
  * Sends the beginning of an answer on a connection, with a copy of a descriptor, without

@@ -79,7 +79,8 @@ void admin_trace(struct admin_peer *peer, const struct admin_request *request)
 {
     struct supervisor *supervisor = peer->admin->supervisor;
     struct tracing_work *tracing = calloc(1, sizeof *tracing);
-    char by[48], why[500];
+    char by[48];
+    struct error why;
     if (!tracing) {
         admin_peer_refuse(peer, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
         return;
@@ -89,12 +90,11 @@ void admin_trace(struct admin_peer *peer, const struct admin_request *request)
                                               .left = give_up,
                                               .free = tracing_free},
                                      .memory = -1};
-    uint32_t error =
-        trace_start(supervisor, request->gpu, request->milliseconds,
-                    admin_peer_name(peer, by, sizeof by), on_traced, tracing, why, sizeof why);
+    uint32_t error = trace_start(supervisor, request->gpu, request->milliseconds,
+                                 admin_peer_name(peer, by, sizeof by), on_traced, tracing, &why);
     if (error) {
         free(tracing);
-        admin_peer_refuse(peer, error, why);
+        admin_peer_refuse(peer, error, why.text);
         return;
     }
     admin_work_begin(&tracing->work, peer);

@@ -45,48 +45,46 @@ static int read_uuid(const char *text, size_t length, uint8_t uuid[16])
     return digits;
 }
 
-static int parse_line(struct discovery *discovery, const char *line, char *text, size_t text_bytes)
+static uint32_t parse_line(struct discovery *discovery, const char *line, struct error *why)
 {
     unsigned number;
     int used = 0;
     if (sscanf(line, "error %u %n", &number, &used) == 1 && used) {
-        snprintf(text, text_bytes, "%s", line + used);
-        return -ENODEV;
+        return error_set(why, PROTO_ERROR_NO_DEVICE, "%s", line + used);
     }
     struct discovery_device device;
     used = 0;
     if (sscanf(line, "device %u %n", &number, &used) != 1 || !used ||
         read_uuid(line + used, strlen(line + used), device.uuid) != 32) {
-        snprintf(text, text_bytes, "the worker answered --list with \"%s\"", line);
-        return -EPROTO;
+        return error_set(why, PROTO_ERROR_PROTOCOL_VIOLATION,
+                         "the worker answered --list with \"%s\"", line);
     }
     if (discovery->count == SETTINGS_DEVICES_MAX) {
-        snprintf(text, text_bytes, "the driver has more than %d devices", SETTINGS_DEVICES_MAX);
-        return -E2BIG;
+        return error_set(why, PROTO_ERROR_NOT_SUPPORTED, "the driver has more than %d devices",
+                         SETTINGS_DEVICES_MAX);
     }
     device.ordinal = number;
     discovery->devices[discovery->count++] = device;
     return 0;
 }
 
-int discovery_parse(struct discovery *discovery, char *output, char *text, size_t text_bytes)
+uint32_t discovery_parse(struct discovery *discovery, char *output, struct error *why)
 {
     char *rest = NULL;
     discovery->count = 0;
     for (char *line = strtok_r(output, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        int result = parse_line(discovery, line, text, text_bytes);
-        if (result < 0)
-            return result;
+        uint32_t error = parse_line(discovery, line, why);
+        if (error)
+            return error;
     }
     if (!discovery->count) {
-        snprintf(text, text_bytes, "the driver has no device");
-        return -ENODEV;
+        return error_set(why, PROTO_ERROR_NO_DEVICE, "the driver has no device");
     }
     return 0;
 }
 
-int discovery_restrict(struct discovery *discovery, const struct limits_wish *limits, char *text,
-                       size_t text_bytes)
+uint32_t discovery_restrict(struct discovery *discovery, const struct limits_wish *limits,
+                            struct error *why)
 {
     uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
     unsigned indices[LIMITS_DEVICES_MAX];
@@ -94,16 +92,18 @@ int discovery_restrict(struct discovery *discovery, const struct limits_wish *li
     for (uint32_t i = 0; i < discovery->count; i++)
         memcpy(uuids[i], discovery->devices[i].uuid, sizeof uuids[i]);
     int count = limits_visible_resolve(limits, (const uint8_t(*)[LIMITS_UUID_BYTES])uuids,
-                                       discovery->count, indices, text, text_bytes);
-    if (count < 0)
-        return count;
+                                       discovery->count, indices, why->text, sizeof why->text);
+    if (count < 0) {
+        why->number = PROTO_ERROR_INVALID_ENVIRONMENT;
+        return why->number;
+    }
     for (int i = 0; i < count; i++)
         chosen.devices[chosen.count++] = discovery->devices[indices[i]];
     if (!chosen.count) {
-        snprintf(text, text_bytes, "%s leaves none of the driver's %u devices to serve",
-                 limits->visible_from ? limits->visible_from : "the list of visible devices",
-                 discovery->count);
-        return -ENODEV;
+        return error_set(
+            why, PROTO_ERROR_NO_DEVICE, "%s leaves none of the driver's %u devices to serve",
+            limits->visible_from ? limits->visible_from : "the list of visible devices",
+            discovery->count);
     }
     *discovery = chosen;
     return 0;
@@ -150,24 +150,23 @@ static pid_t lister_start(const struct settings *settings, int output)
     return pid;
 }
 
-int discovery_run(struct discovery *discovery, const struct settings *settings, char *text,
-                  size_t text_bytes)
+uint32_t discovery_run(struct discovery *discovery, const struct settings *settings,
+                       struct error *why)
 {
     char output[OUTPUT_MAX];
     int pipes[2], status = 0;
     discovery->count = 0;
     if (pipe2(pipes, O_CLOEXEC) < 0) {
         int saved = errno;
-        snprintf(text, text_bytes, "no pipe to the worker: %s", strerror(saved));
-        return -saved;
+        return error_set(why, error_from_errno(-saved), "no pipe to the worker: %s",
+                         strerror(saved));
     }
     pid_t pid = lister_start(settings, pipes[1]);
     close(pipes[1]);
     if (pid < 0) {
         close(pipes[0]);
-        snprintf(text, text_bytes, "%s could not be started: %s", settings->worker,
-                 strerror(-(int)pid));
-        return (int)pid;
+        return error_set(why, error_from_errno((int)pid), "%s could not be started: %s",
+                         settings->worker, strerror(-(int)pid));
     }
     ssize_t bytes = read_all(pipes[0], output);
     close(pipes[0]);
@@ -176,17 +175,16 @@ int discovery_run(struct discovery *discovery, const struct settings *settings, 
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (bytes < 0) {
-        snprintf(text, text_bytes, "the driver %s did not list its devices: %s", settings->driver,
-                 strerror(-(int)bytes));
-        return (int)bytes;
+        return error_set(why, error_from_errno((int)bytes),
+                         "the driver %s did not list its devices: %s", settings->driver,
+                         strerror(-(int)bytes));
     }
     if (status && !bytes) {
         char how[128];
         worker_process_describe(status, how, sizeof how);
-        snprintf(text, text_bytes, "%s %s when it was asked for the driver's devices",
-                 settings->worker, how);
-        return -ENODEV;
+        return error_set(why, PROTO_ERROR_NO_DEVICE,
+                         "%s %s when it was asked for the driver's devices", settings->worker, how);
     }
-    int result = discovery_parse(discovery, output, text, text_bytes);
-    return result < 0 ? result : discovery_restrict(discovery, &settings->limits, text, text_bytes);
+    uint32_t error = discovery_parse(discovery, output, why);
+    return error ? error : discovery_restrict(discovery, &settings->limits, why);
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/supervisor/settings.h"
 
 struct discovery_device {
@@ -29,19 +30,19 @@ struct discovery {
 /*
  * Runs the worker and waits for it, at most a minute. Returns 0 with the devices to
  * serve, in the order in which clients count them (settings' limits);
- * -ENODEV or another -errno with a sentence that says what is wrong.
+ * or an error number that *why explains.
  */
-int discovery_run(struct discovery *discovery, const struct settings *settings, char *text,
-                  size_t text_bytes);
+uint32_t discovery_run(struct discovery *discovery, const struct settings *settings,
+                       struct error *why);
 
 /* Reads what the worker printed. Same results. */
-int discovery_parse(struct discovery *discovery, char *output, char *text, size_t text_bytes);
+uint32_t discovery_parse(struct discovery *discovery, char *output, struct error *why);
 
 /*
  * Keeps the devices that the administrator made visible, in that order. Returns 0;
- * -EINVAL for a device named twice; -ENODEV if none is left.
+ * or an error number: a device is named twice, or none is left.
  */
-int discovery_restrict(struct discovery *discovery, const struct limits_wish *limits, char *text,
-                       size_t text_bytes);
+uint32_t discovery_restrict(struct discovery *discovery, const struct limits_wish *limits,
+                            struct error *why);
 
 #endif

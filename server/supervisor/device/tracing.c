@@ -224,37 +224,37 @@ static void memory_filled(struct job *job, int result)
     tracing_free_if_over(tracing);
 }
 
-uint32_t tracing_check(const struct device *device, char *why, size_t why_size)
+uint32_t tracing_check(const struct device *device, struct error *why)
 {
     if (device->state != DEVICE_READY) {
-        device_explain(device, why, why_size);
-        return PROTO_ERROR_DEVICE_NOT_READY;
+        device_explain(device, why->text, sizeof why->text);
+        return why->number = PROTO_ERROR_DEVICE_NOT_READY;
     }
     if (!device->tracing)
         return 0;
     uint64_t now = timeline_now();
     if (device->tracing->ends > now)
-        snprintf(why, why_size,
-                 "GPU %u is being traced for %s, for %.1f s more: one trace at a time, try again "
-                 "then",
-                 device->index, device->tracing->by, (double)(device->tracing->ends - now) / 1e9);
-    else
-        snprintf(why, why_size, "a trace of GPU %u for %s is just ending: try again", device->index,
-                 device->tracing->by);
-    return PROTO_ERROR_TOO_MANY_OBJECTS;
+        return error_set(
+            why, PROTO_ERROR_TOO_MANY_OBJECTS,
+            "GPU %u is being traced for %s, for %.1f s more: one trace at a time, try again "
+            "then",
+            device->index, device->tracing->by, (double)(device->tracing->ends - now) / 1e9);
+    return error_set(why, PROTO_ERROR_TOO_MANY_OBJECTS,
+                     "a trace of GPU %u for %s is just ending: try again", device->index,
+                     device->tracing->by);
 }
 
 uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char *by,
-                       trace_done *done, void *context, char *why, size_t why_size)
+                       trace_done *done, void *context, struct error *why)
 {
     struct tracing *tracing = calloc(1, sizeof *tracing);
     int result =
         tracing ? shm_create(&tracing->memory, "gpushare-trace", PROTO_TRACE_BYTES) : -ENOMEM;
     if (result < 0) {
-        snprintf(why, why_size, "the server has no %d MiB of memory for a trace: %s",
-                 PROTO_TRACE_BYTES >> 20, strerror(-result));
         free(tracing);
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES,
+                         "the server has no %d MiB of memory for a trace: %s",
+                         PROTO_TRACE_BYTES >> 20, strerror(-result));
     }
     tracing->device = device;
     tracing->filling = true;
@@ -270,8 +270,8 @@ uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char 
         tracing->filling = false;
         tracing->outstanding = 0;
         tracing_finish(tracing, 0, NULL); /* nobody is told: done is not set yet */
-        snprintf(why, why_size, "the server can't begin: %s", strerror(-result));
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the server can't begin: %s",
+                         strerror(-result));
     }
     tracing->done = done;
     tracing->context = context;

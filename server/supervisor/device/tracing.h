@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/error.h"
+
 struct device;
 struct tracing;
 
@@ -41,7 +43,7 @@ struct trace {
 typedef void trace_done(void *context, uint32_t error, const char *text, const struct trace *trace);
 
 /* Whether a trace of the device could be started now: 0, or an error number with a sentence. */
-uint32_t tracing_check(const struct device *device, char *why, size_t why_size);
+uint32_t tracing_check(const struct device *device, struct error *why);
 
 /*
  * Traces a device that tracing_check allows, for so long; device->tracing is set. done is called
@@ -49,7 +51,7 @@ uint32_t tracing_check(const struct device *device, char *why, size_t why_size);
  * an error number with a sentence (done is not called). by names the asker.
  */
 uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char *by,
-                       trace_done *done, void *context, char *why, size_t why_size);
+                       trace_done *done, void *context, struct error *why);
 
 /* This client has the device from now on. tracing: the device's, or NULL. */
 void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pid_t pid, uid_t uid);

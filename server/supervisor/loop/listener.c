@@ -93,17 +93,17 @@ static void listener_ready(uv_poll_t *poll, int status, int events)
     }
 }
 
-static int listener_fail(int error, const char *path, char *why, size_t why_bytes)
+static uint32_t listener_fail(int error, const char *path, struct error *why)
 {
-    snprintf(why, why_bytes, "the clients' socket %s could not be made: %s%s", path,
-             strerror(error),
-             error == EADDRINUSE
-                 ? " (another server listens there, or it is no socket): name another with --socket"
-             : error == EACCES || error == ENOENT
-                 ? ": start as root, set XDG_RUNTIME_DIR to a folder of your own, "
-                   "or name other sockets with --socket and --admin-socket"
-                 : "");
-    return -error;
+    return error_set(
+        why, error_from_errno(error), "the clients' socket %s could not be made: %s%s", path,
+        strerror(error),
+        error == EADDRINUSE
+            ? " (another server listens there, or it is no socket): name another with --socket"
+        : error == EACCES || error == ENOENT
+            ? ": start as root, set XDG_RUNTIME_DIR to a folder of your own, "
+              "or name other sockets with --socket and --admin-socket"
+            : "");
 }
 
 static void make_folder(const char *path)
@@ -119,45 +119,45 @@ static void make_folder(const char *path)
     }
 }
 
-static int socket_make(struct listener *listener, const char *path, char *why, size_t why_bytes)
+static uint32_t socket_make(struct listener *listener, const char *path, struct error *why)
 {
     make_folder(path);
     listener->fd = socket_file_bind(&listener->file, SOCK_SEQPACKET, path);
     if (listener->fd < 0)
-        return listener_fail(-listener->fd, path, why, why_bytes);
+        return listener_fail(-listener->fd, path, why);
     /* Any user may be a client; what each gets is decided by who it is. */
     if (chmod(path, 0666) < 0 || listen(listener->fd, BACKLOG) < 0)
-        return listener_fail(errno, path, why, why_bytes);
+        return listener_fail(errno, path, why);
     return 0;
 }
 
-int listener_open(struct listener **out, uv_loop_t *loop, const char *path, int fd,
-                  void (*accepted)(void *context, int fd), void *context, char *why,
-                  size_t why_bytes)
+uint32_t listener_open(struct listener **out, uv_loop_t *loop, const char *path, int fd,
+                       void (*accepted)(void *context, int fd), void *context, struct error *why)
 {
     *out = NULL;
     struct listener *listener = calloc(1, sizeof *listener);
     if (!listener)
-        return listener_fail(ENOMEM, path, why, why_bytes);
+        return listener_fail(ENOMEM, path, why);
     listener->fd = fd;
     listener->accepted = accepted;
     listener->context = context;
     listener->spare = open_spare();
-    int result = 0;
+    uint32_t error = 0;
     if (fd < 0)
-        result = socket_make(listener, path, why, why_bytes);
+        error = socket_make(listener, path, why);
     else if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
-        result = listener_fail(errno, "that was passed", why, why_bytes);
-    if (result == 0 && (result = uv_poll_init(loop, &listener->poll, listener->fd)) < 0)
-        listener_fail(-result, path, why, why_bytes);
-    if (result < 0) {
+        error = listener_fail(errno, "that was passed", why);
+    int polled = error ? 0 : uv_poll_init(loop, &listener->poll, listener->fd);
+    if (polled < 0)
+        error = listener_fail(-polled, path, why);
+    if (error) {
         socket_file_remove(&listener->file);
         if (listener->fd >= 0)
             close(listener->fd);
         if (listener->spare >= 0)
             close(listener->spare);
         free(listener);
-        return result;
+        return error;
     }
     uv_timer_init(loop, &listener->rest);
     listener->poll.data = listener->rest.data = listener;

@@ -14,6 +14,8 @@
 
 #include <uv.h>
 
+#include "common/error.h"
+
 struct listener;
 
 /*
@@ -21,11 +23,10 @@ struct listener;
  * path, open to every user, and its folder if that is missing; replaces a socket file on
  * which nobody listens. accepted gets each connection's descriptor, close-on-exec,
  * and may close the listener.
- * Returns 0, or -errno with a sentence in why.
+ * Returns 0, or an error number that *why explains.
  */
-int listener_open(struct listener **listener, uv_loop_t *loop, const char *path, int fd,
-                  void (*accepted)(void *context, int fd), void *context, char *why,
-                  size_t why_bytes);
+uint32_t listener_open(struct listener **listener, uv_loop_t *loop, const char *path, int fd,
+                       void (*accepted)(void *context, int fd), void *context, struct error *why);
 
 /* Stops; removes the socket file that it made. Freed by the loop. NULL inside is allowed. */
 void listener_close(struct listener **listener);

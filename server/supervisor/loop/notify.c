@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/units.h"
+#include "protocol.h"
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START, fixed by the protocol */
 
@@ -87,18 +87,6 @@ int notify_status(const struct notify *notify, const char *text)
 
 /* ---- sockets that were passed ---- */
 
-__attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t why_size,
-                                                        const char *format, ...)
-{
-    if (why_size) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(why, why_size, format, arguments);
-        va_end(arguments);
-    }
-    return -EINVAL;
-}
-
 static int option_of(int fd, int option)
 {
     int value = -1;
@@ -123,60 +111,66 @@ static bool name_of(const char *names, unsigned index, char name[32])
     return true;
 }
 
-static int socket_place(struct notify_sockets *sockets, int fd, const char *name, char *why,
-                        size_t why_size)
+static uint32_t socket_place(struct notify_sockets *sockets, int fd, const char *name,
+                             struct error *why)
 {
     int type = option_of(fd, SO_TYPE);
     if (type < 0)
-        return refuse(why, why_size, "LISTEN_FDS: descriptor %d is not a socket", fd);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                         "LISTEN_FDS: descriptor %d is not a socket", fd);
     if (!name)
         name = type == SOCK_SEQPACKET ? "client" : type == SOCK_STREAM ? "admin" : "";
     bool is_client = strcmp(name, "client") == 0;
     if (!is_client && strcmp(name, "admin") != 0)
-        return refuse(why, why_size,
-                      "LISTEN_FDNAMES: \"%s\" is neither \"client\" nor \"admin\": set "
-                      "FileDescriptorName= in the socket unit",
-                      name);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                         "LISTEN_FDNAMES: \"%s\" is neither \"client\" nor \"admin\": set "
+                         "FileDescriptorName= in the socket unit",
+                         name);
     int wanted = is_client ? SOCK_SEQPACKET : SOCK_STREAM;
     if (option_of(fd, SO_DOMAIN) != AF_UNIX || type != wanted || option_of(fd, SO_ACCEPTCONN) != 1)
-        return refuse(why, why_size,
-                      "LISTEN_FDS: descriptor %d (\"%s\") is not a listening Unix socket of type "
-                      "%s: use %s= in the socket unit",
-                      fd, name, is_client ? "SOCK_SEQPACKET" : "SOCK_STREAM",
-                      is_client ? "ListenSequentialPacket" : "ListenStream");
+        return error_set(
+            why, PROTO_ERROR_INVALID_VALUE,
+            "LISTEN_FDS: descriptor %d (\"%s\") is not a listening Unix socket of type "
+            "%s: use %s= in the socket unit",
+            fd, name, is_client ? "SOCK_SEQPACKET" : "SOCK_STREAM",
+            is_client ? "ListenSequentialPacket" : "ListenStream");
     int *slot = is_client ? &sockets->client : &sockets->admin;
     if (*slot >= 0)
-        return refuse(why, why_size, "LISTEN_FDS: two sockets are named \"%s\"", name);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE, "LISTEN_FDS: two sockets are named \"%s\"",
+                         name);
     *slot = fd;
     return 0;
 }
 
-int notify_take_sockets(struct notify_sockets *sockets, const char *listen_pid,
-                        const char *listen_fds, const char *listen_fdnames, pid_t self, char *why,
-                        size_t why_size)
+uint32_t notify_take_sockets(struct notify_sockets *sockets, const char *listen_pid,
+                             const char *listen_fds, const char *listen_fdnames, pid_t self,
+                             struct error *why)
 {
     uint64_t pid, count;
     *sockets = (struct notify_sockets){-1, -1};
     if (!listen_pid || !listen_fds)
         return 0;
     if (units_parse_number(listen_pid, strlen(listen_pid), INT32_MAX, &pid) != 0)
-        return refuse(why, why_size, "LISTEN_PID=\"%.40s\" is not a process number", listen_pid);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                         "LISTEN_PID=\"%.40s\" is not a process number", listen_pid);
     if (pid != (uint64_t)self)
         return 0;
     if (units_parse_number(listen_fds, strlen(listen_fds), 64, &count) != 0)
-        return refuse(why, why_size, "LISTEN_FDS=\"%.40s\" is not a number from 0 to 64",
-                      listen_fds);
+        return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                         "LISTEN_FDS=\"%.40s\" is not a number from 0 to 64", listen_fds);
     for (unsigned i = 0; i < (unsigned)count; i++) {
         int fd = FIRST_FD + (int)i;
         char name[32];
         bool named = listen_fdnames && *listen_fdnames;
         if (named && !name_of(listen_fdnames, i, name))
-            return refuse(why, why_size, "LISTEN_FDNAMES has fewer names than LISTEN_FDS says");
+            return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                             "LISTEN_FDNAMES has fewer names than LISTEN_FDS says");
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-            return refuse(why, why_size, "LISTEN_FDS: descriptor %d is not open", fd);
-        int result = socket_place(sockets, fd, named ? name : NULL, why, why_size);
-        if (result < 0)
-            return result;
+            return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                             "LISTEN_FDS: descriptor %d is not open", fd);
+        uint32_t error = socket_place(sockets, fd, named ? name : NULL, why);
+        if (error)
+            return error;
     }
     return 0;
 }

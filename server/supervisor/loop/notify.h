@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "common/error.h"
+
 struct notify {
     int fd; /* a connected datagram socket; -1: nobody listens, and every call does nothing */
 };
@@ -49,11 +51,11 @@ struct notify_sockets {
  * Takes descriptors 3 and up as LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES describe
  * them; they get close-on-exec and are the caller's. Names are "client" and "admin"; where
  * there are no names the sockets' types tell. No variables, or another process's pid: none
- * was passed. Returns 0; or -EINVAL and one sentence in why: a malformed variable, an
+ * was passed. Returns 0; or an error number that *why explains: a malformed variable, an
  * unknown name, a socket of the wrong kind or not listening, one kind twice.
  */
-int notify_take_sockets(struct notify_sockets *sockets, const char *listen_pid,
-                        const char *listen_fds, const char *listen_fdnames, pid_t self, char *why,
-                        size_t why_size);
+uint32_t notify_take_sockets(struct notify_sockets *sockets, const char *listen_pid,
+                             const char *listen_fds, const char *listen_fdnames, pid_t self,
+                             struct error *why);
 
 #endif

@@ -28,6 +28,7 @@
 #include <cmocka.h>
 
 #include "common/channel.h"
+#include "common/error.h"
 #include "common/timeline.h"
 #include "server/supervisor/change.h"
 #include "server/supervisor/clients.h"
@@ -168,12 +169,12 @@ static inline void fake_open(struct fake *fake, uint32_t devices, uint64_t memor
     struct supervisor_events events = {
         .ready = fake_ready, .stopped = fake_stopped, .unusable = fake_unusable, .context = fake};
     struct discovery discovery = {.count = devices};
-    char why[256];
+    struct error why = {0};
     for (uint32_t i = 0; i < devices; i++)
         discovery.devices[i] = (struct discovery_device){.ordinal = i, .uuid = {(uint8_t)(i + 1)}};
     assert_int_equal(supervisor_create(&fake->supervisor, &fake->loop, &fake->settings, &events),
                      0);
-    assert_int_equal(supervisor_add_devices(fake->supervisor, &discovery, why, sizeof why), 0);
+    assert_int_equal(supervisor_add_devices(fake->supervisor, &discovery, &why), 0);
     for (uint32_t i = 0; i < devices; i++)
         fake_start_worker(fake, i, memory);
     fake_settle(fake);

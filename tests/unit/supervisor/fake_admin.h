@@ -266,11 +266,10 @@ int view_usage(struct supervisor *self, uint32_t client,
 }
 
 uint32_t trace_start(struct supervisor *self, uint32_t device, uint64_t milliseconds,
-                     const char *by, trace_done *done, void *context, char *why, size_t why_size)
+                     const char *by, trace_done *done, void *context, struct error *why)
 {
     if (self->trace.done) {
-        snprintf(why, why_size, "being traced for %s", by);
-        return PROTO_ERROR_TOO_MANY_OBJECTS;
+        return error_set(why, PROTO_ERROR_TOO_MANY_OBJECTS, "being traced for %s", by);
     }
     self->trace.device = device;
     self->trace.milliseconds = milliseconds;
@@ -377,7 +376,7 @@ static inline void add_client(uint32_t number, bool attached)
 static inline int set_up(void **state)
 {
     (void)state;
-    char why[300];
+    struct error why;
     memset(&supervisor, 0, sizeof supervisor);
     uv_loop_init(&supervisor.loop);
     supervisor.workers_answer = true;
@@ -390,9 +389,9 @@ static inline int set_up(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/admin.sock", folder);
     strcpy(supervisor.settings.admin_socket, path);
-    int result = admin_open(&admin, &supervisor, why, sizeof why);
-    if (result < 0)
-        fail_msg("admin_open: %s", why);
+    uint32_t error = admin_open(&admin, &supervisor, &why);
+    if (error)
+        fail_msg("admin_open: %s", why.text);
     return 0;
 }
 

@@ -3,6 +3,8 @@
 /* admin: requests and answers, who may ask, peers that misbehave, the socket file. */
 #include "tests/unit/supervisor/fake_admin.h"
 
+#include "common/error.h"
+
 static void the_socket_file_is_for_owner_and_group(void **state)
 {
     (void)state;
@@ -466,10 +468,10 @@ static void a_living_servers_socket_is_not_taken(void **state)
 {
     (void)state;
     struct admin *second;
-    char why[300] = "";
-    assert_int_equal(admin_open(&second, &supervisor, why, sizeof why), -EADDRINUSE);
+    struct error why = {0};
+    assert_int_equal(admin_open(&second, &supervisor, &why), error_from_errno(-EADDRINUSE));
     assert_null(second);
-    assert_non_null(strstr(why, path));
+    assert_non_null(strstr(why.text, path));
     json_t *answer = ask("{\"request\":\"ping\"}");
     assert_true(json_is_true(json_object_get(answer, "ok")));
     json_decref(answer);
@@ -479,7 +481,8 @@ static void a_dead_servers_socket_is_replaced_and_a_file_is_not(void **state)
 {
     (void)state;
     struct admin *second;
-    char why[300] = "", other[128];
+    char other[128];
+    struct error why = {0};
     snprintf(other, sizeof other, "%s/other", folder);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     strcpy(address.sun_path, other);
@@ -487,16 +490,16 @@ static void a_dead_servers_socket_is_replaced_and_a_file_is_not(void **state)
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
     close(fd);
     strcpy(supervisor.settings.admin_socket, other);
-    assert_int_equal(admin_open(&second, &supervisor, why, sizeof why), 0);
+    assert_int_equal(admin_open(&second, &supervisor, &why), 0);
     admin_close(&second);
     assert_int_equal(access(other, F_OK), -1);
     FILE *file = fopen(other, "we");
     fclose(file);
-    assert_int_equal(admin_open(&second, &supervisor, why, sizeof why), -EADDRINUSE);
+    assert_int_equal(admin_open(&second, &supervisor, &why), error_from_errno(-EADDRINUSE));
     assert_int_equal(access(other, F_OK), 0);
     unlink(other);
     memset(supervisor.settings.admin_socket, 'x', 200);
-    assert_int_equal(admin_open(&second, &supervisor, why, sizeof why), -ENAMETOOLONG);
+    assert_int_equal(admin_open(&second, &supervisor, &why), error_from_errno(-ENAMETOOLONG));
 }
 
 static void another_servers_socket_is_left_at_the_end(void **state)

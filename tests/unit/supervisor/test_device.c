@@ -6,6 +6,8 @@
 
 #include "tests/unit/supervisor/fake.h"
 
+#include "common/error.h"
+
 static char folder[64], reason[512];
 static struct settings settings;
 static uv_loop_t loop;
@@ -35,7 +37,7 @@ static void on_ready(void *context)
 /* Starts `devices` workers that run this script (python), and lets the loop run to its end. */
 static void run_with(const char *script, uint32_t devices)
 {
-    char why[256];
+    struct error why;
     struct discovery discovery = {.count = devices};
     struct supervisor_events events = {
         .ready = on_ready, .unusable = on_unusable, .stopped = on_stopped};
@@ -54,7 +56,7 @@ static void run_with(const char *script, uint32_t devices)
         discovery.devices[i].ordinal = i;
     uv_loop_init(&loop);
     assert_int_equal(supervisor_create(&supervisor, &loop, &settings, &events), 0);
-    assert_int_equal(supervisor_start(supervisor, &discovery, why, sizeof why), 0);
+    assert_int_equal(supervisor_start(supervisor, &discovery, &why), 0);
     uv_run(&loop, UV_RUN_DEFAULT);
     unlink(settings.worker);
     rmdir(folder);

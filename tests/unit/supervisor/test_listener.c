@@ -17,9 +17,11 @@
 #include <cmocka.h>
 
 #include "common/timeline.h"
+#include "common/error.h"
 #include "server/supervisor/loop/listener.h"
 
-static char folder[64], path[96], why[256];
+static char folder[64], path[96];
+static struct error why;
 static uv_loop_t loop;
 static int taken[8];
 static unsigned taken_count;
@@ -59,8 +61,8 @@ static int tear_down(void **state)
 static struct listener *open_listener(void)
 {
     struct listener *listener;
-    if (listener_open(&listener, &loop, path, -1, accepted, NULL, why, sizeof why) < 0)
-        fail_msg("%s", why);
+    if (listener_open(&listener, &loop, path, -1, accepted, NULL, &why))
+        fail_msg("%s", why.text);
     return listener;
 }
 
@@ -106,9 +108,9 @@ static void replaces_a_dead_servers_socket_and_no_living_ones(void **state)
 {
     (void)state;
     struct listener *first = open_listener(), *second;
-    assert_int_equal(listener_open(&second, &loop, path, -1, accepted, NULL, why, sizeof why),
-                     -EADDRINUSE);
-    assert_non_null(strstr(why, path));
+    assert_int_equal(listener_open(&second, &loop, path, -1, accepted, NULL, &why),
+                     error_from_errno(-EADDRINUSE));
+    assert_non_null(strstr(why.text, path));
     int fd = client_socket();
     assert_int_equal(try_connect(fd), 0); /* the first one still serves */
     turn_until(2);                        /* the second knocked to find out */
@@ -126,8 +128,8 @@ static void replaces_a_dead_servers_socket_and_no_living_ones(void **state)
     close(file);
     listener_close(&second);
     assert_int_equal(access(path, F_OK), 0);
-    assert_int_equal(listener_open(&second, &loop, path, -1, accepted, NULL, why, sizeof why),
-                     -EADDRINUSE); /* and is not replaced: it is no socket */
+    assert_int_equal(listener_open(&second, &loop, path, -1, accepted, NULL, &why),
+                     error_from_errno(-EADDRINUSE)); /* and is not replaced: it is no socket */
     assert_int_equal(access(path, F_OK), 0);
 }
 
@@ -139,8 +141,8 @@ static void paths_that_do_not_fit_are_refused(void **state)
     memset(longest, 'x', sizeof longest);
     longest[0] = '/';
     longest[sizeof longest - 1] = 0;
-    assert_int_equal(listener_open(&listener, &loop, longest, -1, accepted, NULL, why, sizeof why),
-                     -ENAMETOOLONG);
+    assert_int_equal(listener_open(&listener, &loop, longest, -1, accepted, NULL, &why),
+                     error_from_errno(-ENAMETOOLONG));
     assert_null(listener);
 }
 

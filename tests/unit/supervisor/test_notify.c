@@ -19,6 +19,9 @@
 
 #include "server/supervisor/loop/notify.h"
 
+#include "common/error.h"
+#include "protocol.h"
+
 static char folder[64];
 static struct sockaddr_un address;
 
@@ -192,7 +195,8 @@ struct passing {
 static void try_in_child(const struct passing *passing)
 {
     struct notify_sockets sockets;
-    char why[300] = "", pid[16];
+    char pid[16];
+    struct error why = {0};
     /* Descriptor 3 and up are what is passed; everything else there goes away first. */
     for (int fd = 3; fd < 200; fd++)
         close(fd);
@@ -202,10 +206,10 @@ static void try_in_child(const struct passing *passing)
             _exit(91);
     }
     snprintf(pid, sizeof pid, "%d", (int)getpid());
-    int result =
-        notify_take_sockets(&sockets, pid, passing->fds, passing->names, getpid(), why, sizeof why);
+    uint32_t result =
+        notify_take_sockets(&sockets, pid, passing->fds, passing->names, getpid(), &why);
     if (passing->words)
-        _exit(result == -EINVAL && strstr(why, passing->words) ? 0 : 92);
+        _exit(result == PROTO_ERROR_INVALID_VALUE && strstr(why.text, passing->words) ? 0 : 92);
     if (result != 0 || sockets.client != passing->client || sockets.admin != passing->admin)
         _exit(93);
     if (sockets.client >= 0 && !(fcntl(sockets.client, F_GETFD) & FD_CLOEXEC))
@@ -257,15 +261,14 @@ static void anothers_sockets_are_left_alone(void **state)
 {
     (void)state;
     struct notify_sockets sockets;
-    char why[300];
-    assert_int_equal(
-        notify_take_sockets(&sockets, "1", "2", "client:admin", getpid(), why, sizeof why), 0);
+    struct error why;
+    assert_int_equal(notify_take_sockets(&sockets, "1", "2", "client:admin", getpid(), &why), 0);
     assert_int_equal(sockets.client, -1);
     assert_int_equal(sockets.admin, -1);
-    assert_int_equal(notify_take_sockets(&sockets, "x", "2", NULL, getpid(), why, sizeof why),
-                     -EINVAL);
-    assert_non_null(strstr(why, "LISTEN_PID=\"x\""));
-    assert_int_equal(notify_take_sockets(&sockets, NULL, "2", NULL, getpid(), NULL, 0), 0);
+    assert_int_equal(notify_take_sockets(&sockets, "x", "2", NULL, getpid(), &why),
+                     PROTO_ERROR_INVALID_VALUE);
+    assert_non_null(strstr(why.text, "LISTEN_PID=\"x\""));
+    assert_int_equal(notify_take_sockets(&sockets, NULL, "2", NULL, getpid(), &why), 0);
 }
 
 int main(void)

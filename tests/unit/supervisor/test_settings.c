@@ -11,10 +11,11 @@
 #include <cmocka.h>
 
 #include "common/arena.h"
+#include "common/error.h"
 #include "server/supervisor/settings.h"
 
 static struct settings settings;
-static char text[4096];
+static struct error why;
 
 static int clear(void **state)
 {
@@ -24,23 +25,31 @@ static int clear(void **state)
 }
 
 /* Words end with NULL; the program's name is added. */
-static int read_words(const char *const *given)
+static uint32_t read_words(const char *const *given)
 {
     char *words[20] = {"gpushared"};
     int count = 1;
     while (*given)
         words[count++] = (char *)(uintptr_t)*given++;
-    text[0] = 0;
-    return settings_read(&settings, count, words, text, sizeof text);
+    why = (struct error){0};
+    return settings_read(&settings, count, words, &why);
 }
 
 #define READ(...) read_words((const char *const[]){__VA_ARGS__})
 
+static void print_page(char *text, size_t bytes)
+{
+    FILE *to = fmemopen(text, bytes, "w");
+    assert_non_null(to);
+    settings_print(settings.page, to);
+    fclose(to);
+}
+
 static void refused(const char *culprit, const char *form, const char *option, const char *value)
 {
-    assert_int_equal(READ(option, value, NULL), -EINVAL);
-    if (!strstr(text, culprit) || !strstr(text, form))
-        fail_msg("no \"%s\" or \"%s\" in: %s", culprit, form, text);
+    assert_int_equal(READ(option, value, NULL), PROTO_ERROR_INVALID_VALUE);
+    if (!strstr(why.text, culprit) || !strstr(why.text, form))
+        fail_msg("no \"%s\" or \"%s\" in: %s", culprit, form, why.text);
 }
 
 static void defaults_need_nothing(void **state)
@@ -84,10 +93,15 @@ static void options_are_taken(void **state)
     assert_int_equal(settings.streams, 4096);
     assert_int_equal(READ("--driver", "/x/libcuda.so.1", NULL), 0);
     assert_string_equal(settings.driver_name, "path");
-    assert_int_equal(READ("--version", NULL), SETTINGS_EXIT);
+    char text[8192] = "";
+    assert_int_equal(READ("--version", NULL), 0);
+    assert_int_equal(settings.page, SETTINGS_PAGE_VERSION);
+    print_page(text, sizeof text);
     assert_non_null(strstr(text, "protocol 2.0"));
-    assert_int_equal(READ("--help", NULL), SETTINGS_EXIT);
-    assert_int_equal(READ("-h", NULL), SETTINGS_EXIT);
+    assert_int_equal(READ("--help", NULL), 0);
+    assert_int_equal(settings.page, SETTINGS_PAGE_HELP);
+    assert_int_equal(READ("-h", NULL), 0);
+    print_page(text, sizeof text);
     assert_non_null(strstr(text, "--host-memory-total"));
 }
 
@@ -134,9 +148,9 @@ static void the_environment_sets_defaults(void **state)
     assert_int_equal(READ(NULL), 0);
     assert_string_equal(settings.admin_socket, "/run/one/admin.sock");
     setenv("GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "150", 1);
-    assert_int_equal(READ(NULL), -EINVAL);
-    assert_non_null(strstr(text, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE"));
-    assert_non_null(strstr(text, "150"));
+    assert_int_equal(READ(NULL), PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE"));
+    assert_non_null(strstr(why.text, "150"));
 }
 
 static void the_environment_says_how_gpus_are_shared(void **state)
@@ -153,8 +167,8 @@ static void the_environment_says_how_gpus_are_shared(void **state)
     assert_int_equal(READ(NULL), 0);
     assert_true(schedule_equal(&settings.schedule, &schedule));
     setenv("GPUSHARE_LEASE", "1ms", 1);
-    assert_int_equal(READ(NULL), -EINVAL);
-    assert_string_equal(text, "GPUSHARE_LEASE: lease: \"1ms\" is not " SCHEDULE_FORM_LEASE);
+    assert_int_equal(READ(NULL), PROTO_ERROR_INVALID_VALUE);
+    assert_string_equal(why.text, "GPUSHARE_LEASE: lease: \"1ms\" is not " SCHEDULE_FORM_LEASE);
 }
 
 int main(void)

@@ -5,6 +5,8 @@
 
 #include <sys/stat.h>
 
+#include "common/error.h"
+
 static struct fake fake;
 
 static struct told {
@@ -40,10 +42,9 @@ static void take(void *context, uint32_t error, const char *text, const struct t
         one->who[i] = trace->clients[i];
 }
 
-static uint32_t ask(uint32_t device, uint64_t milliseconds, char *why, size_t size)
+static uint32_t ask(uint32_t device, uint64_t milliseconds, struct error *why)
 {
-    return trace_start(fake.supervisor, device, milliseconds, "a test", take, &told[device], why,
-                       size);
+    return trace_start(fake.supervisor, device, milliseconds, "a test", take, &told[device], why);
 }
 
 static void begin(uint32_t devices)
@@ -54,9 +55,9 @@ static void begin(uint32_t devices)
 
 static void started(uint32_t device, uint64_t milliseconds)
 {
-    char why[300] = "";
+    struct error why = {0};
     unsigned calls = told[device].calls;
-    assert_int_equal(ask(device, milliseconds, why, sizeof why), 0);
+    assert_int_equal(ask(device, milliseconds, &why), 0);
     assert_int_equal(told[device].calls, calls);
 }
 
@@ -130,9 +131,9 @@ static void who_asked_has_enough_and_is_told_what_there_is(void **state)
             trace_stop(fake.supervisor, &told[0]);
         fake_worker_expect(&fake, 0, PROTO_WORKER_TRACE_STOP);
         assert_int_equal(told[0].calls, 0);
-        char why[300];
-        assert_int_equal(ask(0, 1, why, sizeof why), PROTO_ERROR_TOO_MANY_OBJECTS);
-        assert_non_null(strstr(why, "just ending"));
+        struct error why = {0};
+        assert_int_equal(ask(0, 1, &why), PROTO_ERROR_TOO_MANY_OBJECTS);
+        assert_non_null(strstr(why.text, "just ending"));
         fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_DONE, NULL, NULL, 0);
         FAKE_WAIT(&fake, told[0].calls);
         assert_int_equal(told[0].error, 0);
@@ -149,16 +150,16 @@ static void who_asked_has_enough_and_is_told_what_there_is(void **state)
 static void a_second_trace_of_a_device_is_refused_with_who_has_the_first(void **state)
 {
     (void)state;
-    char why[300] = "";
+    struct error why = {0};
     begin(2);
     started(0, 600000);
     fake_settle(&fake);
-    assert_int_equal(ask(0, 1, why, sizeof why), PROTO_ERROR_TOO_MANY_OBJECTS);
-    assert_non_null(strstr(why, "a test"));
+    assert_int_equal(ask(0, 1, &why), PROTO_ERROR_TOO_MANY_OBJECTS);
+    assert_non_null(strstr(why.text, "a test"));
     started(1, 1); /* another device is another matter */
     FAKE_WAIT(&fake, told[1].calls);
-    assert_int_equal(ask(2, 1, why, sizeof why), PROTO_ERROR_INVALID_DEVICE);
-    assert_non_null(strstr(why, "no GPU 2"));
+    assert_int_equal(ask(2, 1, &why), PROTO_ERROR_INVALID_DEVICE);
+    assert_non_null(strstr(why.text, "no GPU 2"));
     assert_true(trace_abandon(fake.supervisor, &told[0]));
     assert_false(trace_abandon(fake.supervisor, &told[0]));
     started(0, 1);
@@ -170,7 +171,7 @@ static void a_second_trace_of_a_device_is_refused_with_who_has_the_first(void **
 static void a_worker_that_dies_leaves_what_it_has_written(void **state)
 {
     (void)state;
-    char why[300] = "";
+    struct error why = {0};
     begin(1);
     fake.worker[0].automatic = false;
     started(0, 600000);
@@ -184,7 +185,7 @@ static void a_worker_that_dies_leaves_what_it_has_written(void **state)
     assert_int_equal(told[0].error, 0);
     assert_int_equal(told[0].version, 23);
     assert_non_null(strstr(told[0].trouble, "worker ended"));
-    assert_int_equal(ask(0, 1, why, sizeof why), PROTO_ERROR_DEVICE_NOT_READY);
+    assert_int_equal(ask(0, 1, &why), PROTO_ERROR_DEVICE_NOT_READY);
     fake_close(&fake);
 }
 
@@ -249,7 +250,7 @@ static void a_server_that_stops_ends_the_trace(void **state)
 static void a_worker_that_does_not_answer_is_not_waited_for_long(void **state)
 {
     (void)state;
-    char why[300] = "";
+    struct error why = {0};
     begin(2);
     fake.worker[0].automatic = fake.worker[1].automatic = false;
     started(0, 600000);
@@ -263,7 +264,7 @@ static void a_worker_that_does_not_answer_is_not_waited_for_long(void **state)
     assert_non_null(strstr(told[1].trouble, "not answered"));
     fake_worker_expect(&fake, 0, PROTO_WORKER_TRACE_STOP);
     fake_worker_expect(&fake, 1, PROTO_WORKER_TRACE_STOP);
-    assert_int_equal(ask(0, 600000, why, sizeof why), 0); /* the next one may try */
+    assert_int_equal(ask(0, 600000, &why), 0); /* the next one may try */
     assert_true(trace_abandon(fake.supervisor, &told[0]));
     fake.worker[0].automatic = fake.worker[1].automatic = true;
     for (int i = 0; i < 20; i++)

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "server/supervisor/device/discovery.h"
+#include "common/error.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/device/worker_process.h"
 
@@ -140,31 +141,34 @@ static void ends_are_told_in_words(void **state)
 #define UUID_A "00112233445566778899aabbccddeeff"
 #define UUID_B "ff112233445566778899aabbccddeeff"
 
-static int parse(struct discovery *discovery, const char *output, char *why, size_t bytes)
+static uint32_t parse(struct discovery *discovery, const char *output, struct error *why)
 {
     char copy[9000];
     snprintf(copy, sizeof copy, "%s", output);
-    return discovery_parse(discovery, copy, why, bytes);
+    return discovery_parse(discovery, copy, why);
 }
 
 static void a_list_of_devices_is_read_strictly(void **state)
 {
     (void)state;
     struct discovery discovery;
-    char why[256];
-    assert_int_equal(parse(&discovery, "device 0 " UUID_A "\ndevice 1 " UUID_B "\n", why, 256), 0);
+    struct error why;
+    assert_int_equal(parse(&discovery, "device 0 " UUID_A "\ndevice 1 " UUID_B "\n", &why), 0);
     assert_int_equal(discovery.count, 2);
     assert_int_equal(discovery.devices[1].ordinal, 1);
     assert_int_equal(discovery.devices[1].uuid[0], 0xff);
     assert_int_equal(discovery.devices[0].uuid[15], 0xff);
-    assert_int_equal(parse(&discovery, "error 100 there is no driver\n", why, 256), -ENODEV);
-    assert_string_equal(why, "there is no driver");
-    assert_int_equal(parse(&discovery, "", why, 256), -ENODEV);
-    assert_int_equal(parse(&discovery, "device 0 0011\n", why, 256), -EPROTO);
-    assert_int_equal(parse(&discovery, "device 0 " UUID_A "0\n", why, 256), -EPROTO);
-    assert_int_equal(parse(&discovery, "device x " UUID_A "\n", why, 256), -EPROTO);
-    assert_int_equal(parse(&discovery, "hello\n", why, 256), -EPROTO);
-    assert_non_null(strstr(why, "hello"));
+    assert_int_equal(parse(&discovery, "error 100 there is no driver\n", &why),
+                     PROTO_ERROR_NO_DEVICE);
+    assert_string_equal(why.text, "there is no driver");
+    assert_int_equal(parse(&discovery, "", &why), PROTO_ERROR_NO_DEVICE);
+    assert_int_equal(parse(&discovery, "device 0 0011\n", &why), PROTO_ERROR_PROTOCOL_VIOLATION);
+    assert_int_equal(parse(&discovery, "device 0 " UUID_A "0\n", &why),
+                     PROTO_ERROR_PROTOCOL_VIOLATION);
+    assert_int_equal(parse(&discovery, "device x " UUID_A "\n", &why),
+                     PROTO_ERROR_PROTOCOL_VIOLATION);
+    assert_int_equal(parse(&discovery, "hello\n", &why), PROTO_ERROR_PROTOCOL_VIOLATION);
+    assert_non_null(strstr(why.text, "hello"));
 }
 
 static void visible_devices_restrict_and_order(void **state)
@@ -172,30 +176,31 @@ static void visible_devices_restrict_and_order(void **state)
     (void)state;
     struct discovery discovery;
     struct limits_wish wish = {0};
-    char why[256];
+    struct error why;
     const char *name = "GPUSHARE_VISIBLE_DEVICES";
     const char *both = "device 0 " UUID_A "\ndevice 1 " UUID_B "\n";
-    assert_int_equal(parse(&discovery, both, why, 256), 0);
-    assert_int_equal(discovery_restrict(&discovery, &wish, why, 256), 0);
+    assert_int_equal(parse(&discovery, both, &why), 0);
+    assert_int_equal(discovery_restrict(&discovery, &wish, &why), 0);
     assert_int_equal(discovery.count, 2);
     wish.visible_from = name;
-    assert_int_equal(limits_parse_visible(&wish.visible, name, "GPU-ff11,0", why, 256), 0);
-    assert_int_equal(discovery_restrict(&discovery, &wish, why, 256), 0);
+    assert_int_equal(limits_parse_visible(&wish.visible, name, "GPU-ff11,0", why.text, 256), 0);
+    assert_int_equal(discovery_restrict(&discovery, &wish, &why), 0);
     assert_int_equal(discovery.count, 2);
     assert_int_equal(discovery.devices[0].ordinal, 1);
     assert_int_equal(discovery.devices[1].ordinal, 0);
-    assert_int_equal(parse(&discovery, both, why, 256), 0);
-    assert_int_equal(limits_parse_visible(&wish.visible, name, "7", why, 256), 0);
-    assert_int_equal(discovery_restrict(&discovery, &wish, why, 256), -ENODEV);
-    assert_non_null(strstr(why, name));
+    assert_int_equal(parse(&discovery, both, &why), 0);
+    assert_int_equal(limits_parse_visible(&wish.visible, name, "7", why.text, 256), 0);
+    assert_int_equal(discovery_restrict(&discovery, &wish, &why), PROTO_ERROR_NO_DEVICE);
+    assert_non_null(strstr(why.text, name));
 }
 
 /* A script in the worker's place. */
-static void with_worker(const char *script, int expected, const char *word)
+static void with_worker(const char *script, uint32_t expected, const char *word)
 {
     struct settings settings;
     struct discovery discovery;
-    char why[512] = "", folder[] = "/tmp/gpushare-discovery-XXXXXX";
+    char folder[] = "/tmp/gpushare-discovery-XXXXXX";
+    struct error why = {0};
     settings_default(&settings);
     assert_non_null(mkdtemp(folder));
     snprintf(settings.worker, sizeof settings.worker, "%s/worker", folder);
@@ -205,12 +210,12 @@ static void with_worker(const char *script, int expected, const char *word)
     fprintf(file, "#!/bin/sh\n%s\n", script);
     fclose(file);
     chmod(settings.worker, 0700);
-    int result = discovery_run(&discovery, &settings, why, sizeof why);
+    uint32_t result = discovery_run(&discovery, &settings, &why);
     unlink(settings.worker);
     rmdir(folder);
     assert_int_equal(result, expected);
-    if (!strstr(why, word))
-        fail_msg("no \"%s\" in: %s", word, why);
+    if (!strstr(why.text, word))
+        fail_msg("no \"%s\" in: %s", word, why.text);
 }
 
 static void what_is_wrong_with_the_driver_is_passed_on(void **state)
@@ -219,18 +224,19 @@ static void what_is_wrong_with_the_driver_is_passed_on(void **state)
     with_worker("echo device 0 " UUID_A, 0, "");
     with_worker("test \"$*\" = '--driver /driver/libcuda.so.1 --list' && echo device 0 " UUID_A, 0,
                 "");
-    with_worker("echo error 100 cannot open libcuda.so.1; exit 1", -ENODEV,
+    with_worker("echo error 100 cannot open libcuda.so.1; exit 1", PROTO_ERROR_NO_DEVICE,
                 "cannot open libcuda.so.1");
-    with_worker("exit 3", -ENODEV, "exited with status 3");
-    with_worker("kill -SEGV $$", -ENODEV, "signal 11");
-    with_worker("head -c 10000 /dev/zero | tr '\\0' x", -E2BIG, "did not list");
+    with_worker("exit 3", PROTO_ERROR_NO_DEVICE, "exited with status 3");
+    with_worker("kill -SEGV $$", PROTO_ERROR_NO_DEVICE, "signal 11");
+    with_worker("head -c 10000 /dev/zero | tr '\\0' x", PROTO_ERROR_SERVER_RESOURCES,
+                "did not list");
     struct settings settings;
     struct discovery discovery;
-    char why[512];
+    struct error why;
     settings_default(&settings);
     strcpy(settings.worker, "/nonexistent/worker");
-    assert_int_equal(discovery_run(&discovery, &settings, why, sizeof why), -ENODEV);
-    assert_non_null(strstr(why, "could not be executed"));
+    assert_int_equal(discovery_run(&discovery, &settings, &why), PROTO_ERROR_NO_DEVICE);
+    assert_non_null(strstr(why.text, "could not be executed"));
 }
 
 int main(void)
