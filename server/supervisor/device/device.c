@@ -346,14 +346,15 @@ void device_abandon(struct device *device)
         worker_link_finish(device->link);
 }
 
-void device_explain(const struct device *device, char *text, size_t bytes)
+uint32_t device_refuse(const struct device *device, struct error *why)
 {
     if (device->stopping)
-        snprintf(text, bytes, "the server is stopping");
-    else if (device->trouble[0])
-        snprintf(text, bytes, "device %u has no worker now: %s", device->index, device->trouble);
-    else
-        snprintf(text, bytes, "the worker of device %u is starting", device->index);
+        return error_set(why, PROTO_ERROR_DEVICE_NOT_READY, "the server is stopping");
+    if (device->trouble[0])
+        return error_set(why, PROTO_ERROR_DEVICE_NOT_READY, "device %u has no worker now: %s",
+                         device->index, device->trouble);
+    return error_set(why, PROTO_ERROR_DEVICE_NOT_READY, "the worker of device %u is starting",
+                     device->index);
 }
 
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,

@@ -16,6 +16,7 @@
 
 #include <uv.h>
 
+#include "common/error.h"
 #include "protocol.h"
 #include "server/supervisor/account/admission.h"
 #include "server/supervisor/account/change_done.h"
@@ -121,7 +122,7 @@ void device_abandon(struct device *device);
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
                         const char *by, change_done *done, void *context);
 
-/* Why clients can't be served now; a sentence. */
-void device_explain(const struct device *device, char *text, size_t bytes);
+/* Explains in *why that clients can't be served now; returns device_not_ready. */
+uint32_t device_refuse(const struct device *device, struct error *why);
 
 #endif

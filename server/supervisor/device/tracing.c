@@ -226,10 +226,8 @@ static void memory_filled(struct job *job, int result)
 
 uint32_t tracing_check(const struct device *device, struct error *why)
 {
-    if (device->state != DEVICE_READY) {
-        device_explain(device, why->text, sizeof why->text);
-        return why->number = PROTO_ERROR_DEVICE_NOT_READY;
-    }
+    if (device->state != DEVICE_READY)
+        return device_refuse(device, why);
     if (!device->tracing)
         return 0;
     uint64_t now = timeline_now();

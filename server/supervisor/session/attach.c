@@ -300,10 +300,10 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
     session->attach_serial = serial;
     objects_open(&session->objects, session->server->settings->streams,
                  &session->server->cache.key);
-    char why[380];
-    uint32_t error = session_quota_open(session, why, sizeof why);
+    struct error why;
+    uint32_t error = session_quota_open(session, &why);
     if (error)
-        session_refuse(session, serial, error, "%s", why);
+        session_refuse(session, serial, error, "%s", why.text);
     struct request *request = error ? NULL : session_request(session, serial, PROTO_ATTACHED);
     if (request) {
         result = open_heaps(session);

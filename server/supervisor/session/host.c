@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/error.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/session/quota.h"
@@ -161,15 +162,16 @@ static void memory_made(struct request *request, int result)
 
 static void refuse_limit(struct request *request, const struct quota *culprit, uint64_t bytes)
 {
-    char text[380], asked[UNITS_TEXT];
+    char asked[UNITS_TEXT];
     struct session *session = request->session;
     if (culprit == &session->fds || culprit == &session->server->fds) {
         session_refuse(session, request->serial, PROTO_ERROR_SERVER_RESOURCES,
                        "%s: %" PRIu64 " of %" PRIu64 " are in use: allocate fewer, larger buffers",
                        culprit->name, culprit->used, culprit->limit);
     } else if (culprit) {
-        session_quota_explain(session, culprit, bytes, text, sizeof text);
-        session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY, "%s", text);
+        struct error why;
+        session_quota_refuse(session, culprit, bytes, &why);
+        session_refuse(session, request->serial, why.number, "%s", why.text);
     } else {
         session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY,
                        "the client's host window has no free range of %s",

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/error.h"
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"
@@ -41,9 +42,9 @@ static void want_end(struct want *want)
 
 static void want_refuse_limit(struct want *want, uint64_t asked, const struct quota *culprit)
 {
-    char text[380];
-    session_quota_explain(want->session, culprit, asked, text, sizeof text);
-    want_refuse(want, PROTO_ERROR_OUT_OF_MEMORY, text);
+    struct error why;
+    session_quota_refuse(want->session, culprit, asked, &why);
+    want_refuse(want, why.number, why.text);
 }
 
 static void want_queue(struct want *want)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/error.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/account/heap.h"
@@ -181,11 +182,10 @@ static void inspect_answered(void *context, const struct worker_answer *answer)
     const struct quota *culprit = NULL;
     if (quota_charge(&request->session->memory, &request->module->resident, needs.resident_bytes,
                      &culprit)) {
-        char text[380] = "memory for the module's variables: ";
-        size_t used = strlen(text);
-        session_quota_explain(request->session, culprit, needs.resident_bytes, text + used,
-                              sizeof text - used);
-        load_failed(request, PROTO_ERROR_OUT_OF_MEMORY, text);
+        struct error why;
+        session_quota_refuse(request->session, culprit, needs.resident_bytes, &why);
+        error_prefix(&why, "memory for the module's variables: ");
+        load_failed(request, why.number, why.text);
         return;
     }
     if (!needs.global_bytes) {

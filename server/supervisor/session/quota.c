@@ -158,7 +158,7 @@ bool session_quota_restore(struct session *session, uint64_t memory, uint64_t ho
 
 /* ---- life ---- */
 
-uint32_t session_quota_open(struct session *session, char *why, size_t why_size)
+uint32_t session_quota_open(struct session *session, struct error *why)
 {
     struct server *server = session->server;
     const struct allowance *grant = &session->grant.allowance;
@@ -172,13 +172,14 @@ uint32_t session_quota_open(struct session *session, char *why, size_t why_size)
                server->budget.client_share, &server->fds);
     quota_open(&session->images, "module image memory of this client", images, &server->images);
     if (session_quota_find_totals(session, server->config, &totals) < 0) {
-        snprintf(why, why_size, "the server has no memory for another client");
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return error_set(why, PROTO_ERROR_SERVER_RESOURCES,
+                         "the server has no memory for another client");
     }
     session_quota_limit_totals(server, server->config);
     session_quota_swap_totals(session, &totals);
-    return session_quota_guarantee(session, grant->memory.request, grant->host_memory.request, why,
-                                   why_size);
+    why->number = session_quota_guarantee(session, grant->memory.request,
+                                          grant->host_memory.request, why->text, sizeof why->text);
+    return why->number;
 }
 
 void session_quota_close(struct session *session)
@@ -207,8 +208,8 @@ static const char *remedy_of(const struct session *session, bool host)
                                      : "free some: there is no more";
 }
 
-void session_quota_explain(const struct session *session, const struct quota *culprit,
-                           uint64_t asked, char *text, size_t text_bytes)
+uint32_t session_quota_refuse(const struct session *session, const struct quota *culprit,
+                              uint64_t asked, struct error *why)
 {
     char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT];
     const char *holds = "are in use or guaranteed to clients";
@@ -217,7 +218,8 @@ void session_quota_explain(const struct session *session, const struct quota *cu
         holds = "are in use";
         remedy = remedy_of(session, culprit == &session->host);
     }
-    snprintf(text, text_bytes, "%s: %s of %s %s and %s more were asked for: %s", culprit->name,
-             units_format_bytes(culprit->used, used), units_format_bytes(culprit->limit, limit),
-             holds, units_format_bytes(asked, more), remedy);
+    return error_set(
+        why, PROTO_ERROR_OUT_OF_MEMORY, "%s: %s of %s %s and %s more were asked for: %s",
+        culprit->name, units_format_bytes(culprit->used, used),
+        units_format_bytes(culprit->limit, limit), holds, units_format_bytes(asked, more), remedy);
 }

@@ -11,17 +11,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/supervisor/session/session.h"
 
 struct config;
 struct allowance;
 
-/* Opens its accounts. 0, or an error number with a sentence: what is to be guaranteed does not fit.
- * Close them in any case; all zero, they are closed. */
-uint32_t session_quota_open(struct session *session, char *why, size_t why_size);
+/* Opens its accounts. 0, or an error number that *why explains: what is to be guaranteed does not
+ * fit. Close them in any case; all zero, they are closed. */
+uint32_t session_quota_open(struct session *session, struct error *why);
 void session_quota_close(struct session *session);
 
-/* Guarantees it so much memory, device's and host's, or changes nothing: as session_quota_open. */
+/* Guarantees it so much memory, device's and host's, or changes nothing: 0, or an error number with
+ * a sentence in why. */
 uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host, char *why,
                                  size_t why_size);
 
@@ -43,8 +45,8 @@ uint64_t session_quota_total_memory(const struct device *device, const struct al
 /* Gives all totals their limits. */
 void session_quota_limit_totals(struct server *server, const struct config *config);
 
-/* Why so much more memory can't be charged. */
-void session_quota_explain(const struct session *session, const struct quota *culprit,
-                           uint64_t asked, char *text, size_t text_bytes);
+/* Explains in *why that so much more memory can't be charged; returns out_of_memory. */
+uint32_t session_quota_refuse(const struct session *session, const struct quota *culprit,
+                              uint64_t asked, struct error *why);
 
 #endif

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/error.h"
 #include "common/timeline.h"
 #include "server/supervisor/session/attach.h"
 #include "server/supervisor/session/end.h"
@@ -102,10 +103,10 @@ static void deadline_passed(uv_timer_t *timer)
 {
     struct session *session = timer->data;
     if (session->parked.held) {
-        char text[512];
-        device_explain(&session->server->devices[session->parked.body.device], text, sizeof text);
-        session_refuse(session, session->parked.serial, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
-        session_fail(session, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
+        struct error why;
+        device_refuse(&session->server->devices[session->parked.body.device], &why);
+        session_refuse(session, session->parked.serial, why.number, "%s", why.text);
+        session_fail(session, why.number, "%s", why.text);
         return;
     }
     session_fail(session, PROTO_ERROR_CONNECTION_LOST,
@@ -226,9 +227,9 @@ void session_unpark(struct session *session)
         return;
     session->parked.held = false;
     if (device->state != DEVICE_READY) {
-        char text[512];
-        device_explain(device, text, sizeof text);
-        session_refuse(session, serial, PROTO_ERROR_DEVICE_NOT_READY, "%s", text);
+        struct error why;
+        device_refuse(device, &why);
+        session_refuse(session, serial, why.number, "%s", why.text);
     } else if (session->parked.opcode == PROTO_ATTACH) {
         session_attach_now(session, serial, &session->parked.body);
     } else {
