@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/messages.h"
 #include "protocol.h"
 
 static const struct result_row {
@@ -79,9 +80,7 @@ static uint32_t resolve(struct cuda_driver *driver, const char *path, bool whole
     void *symbol = dlsym(driver->library, "cuGetProcAddress_v2");
 
     if (!symbol)
-        return error_set(
-            why, PROTO_ERROR_NO_DEVICE,
-            "%s: no symbol cuGetProcAddress_v2: not a CUDA driver of version 12.0 or newer", path);
+        return error_set(why, MESSAGE(driver_too_old), path);
     memcpy(&get, &symbol, sizeof(get));
     for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
         const struct entry *entry = &entries[i];
@@ -93,9 +92,8 @@ static uint32_t resolve(struct cuda_driver *driver, const char *path, bool whole
         if (result != CUDA_OK || status != CUDA_PROC_ADDRESS_SUCCESS)
             address = NULL;
         if (!address && entry->required && whole)
-            return error_set(why, PROTO_ERROR_NO_DEVICE,
-                             "%s: the driver has no %s (CUDA %d.%d): install a newer driver", path,
-                             entry->name, entry->version / 1000, entry->version % 1000 / 10);
+            return error_set(why, MESSAGE(driver_entry_missing), path, entry->name,
+                             entry->version / 1000, entry->version % 1000 / 10);
         memcpy((char *)driver + entry->offset, &address, sizeof(address));
     }
     return 0;
@@ -108,20 +106,15 @@ static uint32_t open_library(struct cuda_driver *driver, const char *absolute_pa
 
     memset(driver, 0, sizeof(*driver));
     if (!absolute_path || absolute_path[0] != '/')
-        return error_set(why, PROTO_ERROR_NO_DEVICE,
-                         "the driver library must be given by an absolute path, not '%s'",
-                         absolute_path ? absolute_path : "");
+        return error_set(why, MESSAGE(driver_path_relative), absolute_path ? absolute_path : "");
     driver->library = dlopen(absolute_path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!driver->library) {
         const char *text = dlerror();
 
-        return error_set(why, PROTO_ERROR_NO_DEVICE, "cannot load the driver library: %s",
-                         text ? text : absolute_path);
+        return error_set(why, MESSAGE(driver_not_loaded), text ? text : absolute_path);
     }
     if (dlsym(driver->library, "gpushare_dropin_marker"))
-        error = error_set(why, PROTO_ERROR_NO_DEVICE,
-                          "%s is gpushare's own drop-in, not a driver: name the real libcuda.so.1",
-                          absolute_path);
+        error = error_set(why, MESSAGE(driver_is_dropin), absolute_path);
     else
         error = resolve(driver, absolute_path, whole, why);
     if (error)

@@ -19,6 +19,7 @@
 #include "client/tools/table.h"
 #include "common/error.h"
 #include "common/limits.h"
+#include "common/messages.h"
 #include "common/units.h"
 
 static const char help[] =
@@ -34,6 +35,8 @@ static const char help[] =
     "                 $XDG_RUNTIME_DIR/gpushare/gpushare.sock if it exists, else\n"
     "                 /run/gpushare/gpushare.sock)\n"
     "  --json         print JSON; its schema is schemas/gpushare-info.schema.json\n"
+    "  --list-messages\n"
+    "                 print the messages that the server gives to clients, each with its name\n"
     "  --version      print the versions of this tool and of the client library\n"
     "  --help         print this text\n"
     "\n"
@@ -67,10 +70,13 @@ static int check_command(int count, char **words)
 /* Reads the command line. Returns an exit status, or -1 to go on. */
 static int read_options(struct options *options, int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"socket", required_argument, NULL, 's'}, {"device", required_argument, NULL, 'd'},
-        {"json", no_argument, NULL, 'j'},         {"version", no_argument, NULL, 'V'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"socket", required_argument, NULL, 's'},
+                                          {"device", required_argument, NULL, 'd'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"list-messages", no_argument, NULL, 'm'},
+                                          {NULL, 0, NULL, 0}};
     uint64_t number;
     int option;
     while ((option = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
@@ -86,6 +92,9 @@ static int read_options(struct options *options, int argc, char **argv)
         case 'j':
             options->json = true;
             break;
+        case 'm':
+            messages_print(stdout);
+            return STATUS_OK;
         case 'V':
             printf("gpushare " GPUSHARE_VERSION " (library %s)\n", gpushare_version_text());
             return STATUS_OK;

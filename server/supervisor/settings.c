@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/arena.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "protocol.h"
 #include "server/supervisor/account/address_plan.h"
@@ -56,6 +57,7 @@ static const char usage[] =
     "  --softgpu PATH                 the software GPU's libcuda.so.1\n"
     "  --log-level error|warning|notice|info|debug  (default: info)\n"
     "  --list-variables               the environment variables that gpushare reads\n"
+    "  --list-messages                the messages that clients get, each with its name\n"
     "  --version, --help\n"
     "\n"
     "Environment: GPUSHARE_THREADS_LIMIT, GPUSHARE_TIME_LIMIT, GPUSHARE_MEMORY_LIMIT,\n"
@@ -191,6 +193,7 @@ enum option_name {
     OPTION_SOFTGPU,
     OPTION_LOG_LEVEL,
     OPTION_LIST_VARIABLES,
+    OPTION_LIST_MESSAGES,
     OPTION_VERSION,
     OPTION_HELP
 };
@@ -216,6 +219,7 @@ static const struct option options[] = {
     {"softgpu", required_argument, NULL, OPTION_SOFTGPU},
     {"log-level", required_argument, NULL, OPTION_LOG_LEVEL},
     {"list-variables", no_argument, NULL, OPTION_LIST_VARIABLES},
+    {"list-messages", no_argument, NULL, OPTION_LIST_MESSAGES},
     {"version", no_argument, NULL, OPTION_VERSION},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -276,6 +280,9 @@ static uint32_t set_option(struct settings *s, int option, const char *value,
     case OPTION_LIST_VARIABLES:
         s->page = SETTINGS_PAGE_VARIABLES;
         return 0;
+    case OPTION_LIST_MESSAGES:
+        s->page = SETTINGS_PAGE_MESSAGES;
+        return 0;
     case OPTION_VERSION:
         s->page = SETTINGS_PAGE_VERSION;
         return 0;
@@ -293,6 +300,9 @@ void settings_print(enum settings_page page, FILE *to)
     case SETTINGS_PAGE_VARIABLES:
         settings_list_variables(variables, sizeof variables);
         fputs(variables, to);
+        break;
+    case SETTINGS_PAGE_MESSAGES:
+        messages_print(to);
         break;
     case SETTINGS_PAGE_VERSION:
         fprintf(to, "gpushared %s, protocol %u.%u\n", GPUSHARE_VERSION, PROTO_MAJOR, PROTO_MINOR);

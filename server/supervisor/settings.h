@@ -28,6 +28,7 @@ enum settings_page {
     SETTINGS_PAGE_HELP,
     SETTINGS_PAGE_VERSION,
     SETTINGS_PAGE_VARIABLES,
+    SETTINGS_PAGE_MESSAGES,
 };
 
 struct settings {
@@ -64,8 +65,8 @@ struct settings {
 
 /*
  * Reads options and environment. Returns 0, or an error number: *why names the option or variable,
- * its value and the accepted form. After --help, --version or --list-variables the rest is not
- * read, and page says what to print.
+ * its value and the accepted form. After --help, --version, --list-variables or
+ * --list-messages the rest is not read, and page says what to print.
  */
 uint32_t settings_read(struct settings *settings, int argc, char **argv, struct error *why);
 

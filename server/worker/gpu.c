@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "common/error.h"
+#include "common/messages.h"
 #include "common/shm.h"
 
 /* A hint is only a hint: the driver may place a reservation elsewhere and do as told next time. */
@@ -46,10 +47,7 @@ static uint32_t reserve_device_arena(struct gpu *device, uint64_t base, struct e
     if (result != CUDA_OK)
         return refuse_cuda(why, "cuMemAddressReserve of the device arena", result);
     if (got != base)
-        return error_set(why, PROTO_ERROR_DEVICE_NOT_READY,
-                         "the driver does not give the device arena its place at 0x%llx: choose "
-                         "another base for the arenas",
-                         (unsigned long long)base);
+        return error_set(why, MESSAGE(device_arena_place), (unsigned long long)base);
     device->device_base = base;
     return 0;
 }
@@ -89,8 +87,7 @@ static uint32_t prove_device_arena(struct gpu *device, struct error *why)
     if (result != CUDA_OK)
         return refuse_cuda(why, "using the device arena", result);
     if (read != written)
-        return error_set(why, PROTO_ERROR_DEVICE_NOT_READY,
-                         "memory at the device arena does not keep what is written to it");
+        return error_set(why, MESSAGE(device_arena_memory));
     return 0;
 }
 
@@ -167,9 +164,7 @@ static uint32_t require_features(struct gpu *device, struct error *why)
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!attribute(device, needed[i].attribute))
-            return error_set(why, PROTO_ERROR_NOT_SUPPORTED,
-                             "the device or its driver lacks %s, which gpushare needs",
-                             needed[i].what);
+            return error_set(why, MESSAGE(device_feature), needed[i].what);
     return 0;
 }
 
@@ -179,10 +174,8 @@ uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordina
     *device = (struct gpu){.cuda = cuda, .arena_bytes = arena_bytes};
     int reserved = shm_reserve(host_base, arena_bytes);
     if (reserved < 0)
-        return error_set(why, PROTO_ERROR_DEVICE_NOT_READY,
-                         "the host arena at 0x%llx, %llu bytes, cannot be reserved: %s",
-                         (unsigned long long)host_base, (unsigned long long)arena_bytes,
-                         strerror(-reserved));
+        return error_set(why, MESSAGE(host_arena_reserved), (unsigned long long)host_base,
+                         (unsigned long long)arena_bytes, strerror(-reserved));
     device->host_base = host_base;
     uint32_t error;
     cuda_result result = cuda->cuInit(0);

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "server/worker/worker.h"
 
 /* Under the lock of the places: the client runs elsewhere; if there was no room for it, it may go
@@ -39,9 +40,8 @@ static uint32_t open_places(struct worker *worker, struct error *why)
         return error;
     if (placements_open(&worker->places, &worker->partitions, &notice) == 0)
         return 0;
-    return error_set(why, PROTO_ERROR_UNKNOWN,
-                     "dividing the multiprocessors: %u groups of %u and one of %u",
-                     partitions->count, partitions->atom_size, partitions->remainder);
+    return error_set(why, MESSAGE(sm_groups_split), partitions->count, partitions->atom_size,
+                     partitions->remainder);
 }
 
 uint32_t worker_start(struct worker *worker, const struct gpu *device, int channel,
@@ -70,8 +70,7 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
     uint32_t error = 0;
     int opened = wake_control_open(&worker->wake);
     if (opened < 0) {
-        error = error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the control thread's doorbell: %s",
-                          strerror(-opened));
+        error = error_set(why, MESSAGE(control_doorbell), strerror(-opened));
     }
     if (!error)
         error = open_places(worker, why);

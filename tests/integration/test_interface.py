@@ -121,6 +121,14 @@ def variables():
     return found
 
 
+def messages():
+    """The names of what users are told; the words beside them may change."""
+    lists = [subprocess.run([BINARIES[name], "--list-messages"], capture_output=True, text=True, check=True).stdout
+             for name in ("gpushare", "gpushared")]
+    assert lists[0] == lists[1]
+    return dict(line.split(" ")[:2] for line in lists[0].splitlines())
+
+
 # ---- exit codes ---------------------------------------------------------------------------------
 def split_invocation(name):
     """"[VARIABLE=VALUE]... PROGRAM ARGUMENT..." as (environment, program, arguments)."""
@@ -426,7 +434,7 @@ def errors():
     return dict(line.split(" = ", 1) for line in output.splitlines())
 
 
-SUBJECTS = {"errors": errors, "exits": exits, "flags": flags, "variables": variables, "yaml": yaml, "schemas": schemas,
+SUBJECTS = {"errors": errors, "exits": exits, "flags": flags, "variables": variables, "messages": messages, "yaml": yaml, "schemas": schemas,
             "answers": answers, "symbols": symbols, "header": header}
 
 
@@ -448,6 +456,9 @@ class Interface(unittest.TestCase):
 
     def test_environment_variables(self):
         self.hold("variables")
+
+    def test_message_names(self):
+        self.hold("messages")
 
     def test_configuration_keys(self):
         self.hold("yaml")

@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/timeline.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/settings.h"
@@ -349,12 +350,10 @@ void device_abandon(struct device *device)
 uint32_t device_refuse(const struct device *device, struct error *why)
 {
     if (device->stopping)
-        return error_set(why, PROTO_ERROR_DEVICE_NOT_READY, "the server is stopping");
+        return error_set(why, MESSAGE(server_stopping));
     if (device->trouble[0])
-        return error_set(why, PROTO_ERROR_DEVICE_NOT_READY, "device %u has no worker now: %s",
-                         device->index, device->trouble);
-    return error_set(why, PROTO_ERROR_DEVICE_NOT_READY, "the worker of device %u is starting",
-                     device->index);
+        return error_set(why, MESSAGE(device_no_worker), device->index, device->trouble);
+    return error_set(why, MESSAGE(device_starting), device->index);
 }
 
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,

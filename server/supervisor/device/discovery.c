@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/messages.h"
 #include "common/timeline.h"
 #include "server/supervisor/device/worker_process.h"
 
@@ -56,12 +57,10 @@ static uint32_t parse_line(struct discovery *discovery, const char *line, struct
     used = 0;
     if (sscanf(line, "device %u %n", &number, &used) != 1 || !used ||
         read_uuid(line + used, strlen(line + used), device.uuid) != 32) {
-        return error_set(why, PROTO_ERROR_PROTOCOL_VIOLATION,
-                         "the worker answered --list with \"%s\"", line);
+        return error_set(why, MESSAGE(list_answer), line);
     }
     if (discovery->count == SETTINGS_DEVICES_MAX) {
-        return error_set(why, PROTO_ERROR_NOT_SUPPORTED, "the driver has more than %d devices",
-                         SETTINGS_DEVICES_MAX);
+        return error_set(why, MESSAGE(devices_max), SETTINGS_DEVICES_MAX);
     }
     device.ordinal = number;
     discovery->devices[discovery->count++] = device;
@@ -78,7 +77,7 @@ uint32_t discovery_parse(struct discovery *discovery, char *output, struct error
             return error;
     }
     if (!discovery->count) {
-        return error_set(why, PROTO_ERROR_NO_DEVICE, "the driver has no device");
+        return error_set(why, MESSAGE(driver_no_device));
     }
     return 0;
 }
@@ -100,10 +99,10 @@ uint32_t discovery_restrict(struct discovery *discovery, const struct limits_wis
     for (int i = 0; i < count; i++)
         chosen.devices[chosen.count++] = discovery->devices[indices[i]];
     if (!chosen.count) {
-        return error_set(
-            why, PROTO_ERROR_NO_DEVICE, "%s leaves none of the driver's %u devices to serve",
-            limits->visible_from ? limits->visible_from : "the list of visible devices",
-            discovery->count);
+        return error_set(why, MESSAGE(devices_none_visible),
+                         limits->visible_from ? limits->visible_from
+                                              : "the list of visible devices",
+                         discovery->count);
     }
     *discovery = chosen;
     return 0;
@@ -158,14 +157,13 @@ uint32_t discovery_run(struct discovery *discovery, const struct settings *setti
     discovery->count = 0;
     if (pipe2(pipes, O_CLOEXEC) < 0) {
         int saved = errno;
-        return error_set(why, error_from_errno(-saved), "no pipe to the worker: %s",
-                         strerror(saved));
+        return error_set(why, error_from_errno(-saved), MESSAGE_TEXT(list_pipe), strerror(saved));
     }
     pid_t pid = lister_start(settings, pipes[1]);
     close(pipes[1]);
     if (pid < 0) {
         close(pipes[0]);
-        return error_set(why, error_from_errno((int)pid), "%s could not be started: %s",
+        return error_set(why, error_from_errno((int)pid), MESSAGE_TEXT(list_start),
                          settings->worker, strerror(-(int)pid));
     }
     ssize_t bytes = read_all(pipes[0], output);
@@ -175,15 +173,13 @@ uint32_t discovery_run(struct discovery *discovery, const struct settings *setti
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (bytes < 0) {
-        return error_set(why, error_from_errno((int)bytes),
-                         "the driver %s did not list its devices: %s", settings->driver,
-                         strerror(-(int)bytes));
+        return error_set(why, error_from_errno((int)bytes), MESSAGE_TEXT(list_timeout),
+                         settings->driver, strerror(-(int)bytes));
     }
     if (status && !bytes) {
         char how[128];
         worker_process_describe(status, how, sizeof how);
-        return error_set(why, PROTO_ERROR_NO_DEVICE,
-                         "%s %s when it was asked for the driver's devices", settings->worker, how);
+        return error_set(why, MESSAGE(list_failed), settings->worker, how);
     }
     uint32_t error = discovery_parse(discovery, output, why);
     return error ? error : discovery_restrict(discovery, &settings->limits, why);

@@ -11,6 +11,7 @@
 
 #include "common/array.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/shm.h"
 #include "common/timeline.h"
 #include "server/supervisor/loop/job.h"
@@ -232,14 +233,9 @@ uint32_t tracing_check(const struct device *device, struct error *why)
         return 0;
     uint64_t now = timeline_now();
     if (device->tracing->ends > now)
-        return error_set(
-            why, PROTO_ERROR_TOO_MANY_OBJECTS,
-            "GPU %u is being traced for %s, for %.1f s more: one trace at a time, try again "
-            "then",
-            device->index, device->tracing->by, (double)(device->tracing->ends - now) / 1e9);
-    return error_set(why, PROTO_ERROR_TOO_MANY_OBJECTS,
-                     "a trace of GPU %u for %s is just ending: try again", device->index,
-                     device->tracing->by);
+        return error_set(why, MESSAGE(trace_under_way), device->index, device->tracing->by,
+                         (double)(device->tracing->ends - now) / 1e9);
+    return error_set(why, MESSAGE(trace_ending), device->index, device->tracing->by);
 }
 
 uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char *by,
@@ -250,9 +246,7 @@ uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char 
         tracing ? shm_create(&tracing->memory, "gpushare-trace", PROTO_TRACE_BYTES) : -ENOMEM;
     if (result < 0) {
         free(tracing);
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES,
-                         "the server has no %d MiB of memory for a trace: %s",
-                         PROTO_TRACE_BYTES >> 20, strerror(-result));
+        return error_set(why, MESSAGE(trace_no_memory), PROTO_TRACE_BYTES >> 20, strerror(-result));
     }
     tracing->device = device;
     tracing->filling = true;
@@ -268,8 +262,7 @@ uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char 
         tracing->filling = false;
         tracing->outstanding = 0;
         tracing_finish(tracing, 0, NULL); /* nobody is told: done is not set yet */
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the server can't begin: %s",
-                         strerror(-result));
+        return error_set(why, MESSAGE(trace_begin), strerror(-result));
     }
     tracing->done = done;
     tracing->context = context;

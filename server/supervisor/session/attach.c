@@ -14,6 +14,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/error.h"
+#include "common/messages.h"
 #include "common/ring.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
@@ -137,8 +138,7 @@ static void send_attached(struct session *session)
 {
     int status = shm_readonly_fd(&session->status);
     if (status < 0) {
-        session_fail(session, PROTO_ERROR_SERVER_RESOURCES,
-                     "the server could not share the status memory: %s", strerror(-status));
+        session_fail(session, MESSAGE(status_memory), strerror(-status));
         return;
     }
     const struct address_plan *plan = &session->server->plan;
@@ -193,7 +193,7 @@ static void attach_answered(void *context, const struct worker_answer *answer)
         attach_finish(session, answer->message->body);
     } else if (answer->outcome == WORKER_REFUSED) {
         session_refuse(session, session->attach_serial, answer->error, "%s", answer->text);
-        session_fail(session, answer->error, "the worker could not attach it: %s", answer->text);
+        session_fail(session, answer->error, MESSAGE_TEXT(attach_refused), answer->text);
     }
     session_request_end(request);
 }
@@ -279,17 +279,12 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
     int result =
         session_attach_grant(session, server->config, device, &session->wish, &session->grant);
     if (result < 0) {
-        session_refuse(
-            session, serial, PROTO_ERROR_INVALID_VALUE,
-            "this server has no profile \"%s\" (GPUSHARE_PROFILE): its administrator knows "
-            "the names; without one the other limits hold",
-            wish->profile);
+        session_refuse(session, serial, MESSAGE(profile_unknown), wish->profile);
         return;
     }
     result = join_group(session, wish);
     if (result < 0) {
-        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
-                       "the server got no random bytes for a group token");
+        session_refuse(session, serial, MESSAGE(group_token));
         return;
     }
     if (address_plan_take(&server->plan, &session->window, session->grant.window_bytes, 0)) {
@@ -314,12 +309,9 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
         if (result == 0)
             return;
         if (result == -EPIPE)
-            session_refuse(session, serial, PROTO_ERROR_DEVICE_NOT_READY,
-                           "the worker of device %u has just ended: connect again", device->index);
+            session_refuse(session, serial, MESSAGE(attach_worker_ended), device->index);
         else
-            session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
-                           "the server has no memory or file descriptors for another client: %s",
-                           strerror(-result));
+            session_refuse(session, serial, MESSAGE(attach_resources), strerror(-result));
         session_request_end(request);
     }
     session_attach_release(session);
@@ -341,7 +333,7 @@ static void move_answered(void *context, const struct worker_answer *answer)
         session_answer(session, PROTO_WINDOW, request->serial, &body, NULL, 0);
     } else if (answer->outcome == WORKER_REFUSED) {
         /* Client, worker and plan no longer agree on where it lives. */
-        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, "the worker refused the new window");
+        session_fail(session, MESSAGE(window_refused));
     }
     session_request_end(request);
 }
@@ -367,8 +359,7 @@ void session_attach_move(struct session *session, struct channel_message *messag
     uint64_t serial = message->header.serial;
     if (session->heap.regions || session->buffers.regions || session->module_count ||
         session->shares || session->requests) {
-        session_refuse(session, serial, PROTO_ERROR_NOT_PERMITTED,
-                       "the window can't move any more: something has been allocated in it");
+        session_refuse(session, serial, MESSAGE(window_in_use));
         return;
     }
     struct request *request = session_request(session, serial, PROTO_WINDOW);
@@ -392,8 +383,7 @@ void session_attach_move(struct session *session, struct channel_message *messag
     if (result == 0)
         result = session_ask(session, PROTO_WORKER_WINDOW, &body, move_answered, request);
     if (result < 0) {
-        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, "its window could not be moved: %s",
-                     strerror(-result));
+        session_fail(session, MESSAGE(window_move), strerror(-result));
         session_request_end(request);
     }
 }

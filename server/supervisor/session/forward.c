@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/messages.h"
 #include "server/supervisor/session/module.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
@@ -226,8 +227,7 @@ static bool module_is_known(struct session *session, const struct channel_messag
 {
     if (session_module_known(session, module))
         return true;
-    session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE,
-                   "module %u is not a module of this client", module);
+    session_refuse(session, message->header.serial, MESSAGE(module_foreign), module);
     return false;
 }
 

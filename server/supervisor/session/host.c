@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/session/quota.h"
@@ -157,7 +158,7 @@ static void memory_made(struct request *request, int result)
     struct worker_request message = {
         .opcode = PROTO_WORKER_HOST_MAP, .body = &body, .fds = &region->held_fd.fd, .fd_count = 1};
     if (session_send(session, &message, buffer_map_answered, request) < 0)
-        alloc_failed(request, PROTO_ERROR_WORKER_LOST, "the worker has just ended");
+        alloc_failed(request, MESSAGE(worker_just_ended));
 }
 
 static void refuse_limit(struct request *request, const struct quota *culprit, uint64_t bytes)
@@ -173,8 +174,7 @@ static void refuse_limit(struct request *request, const struct quota *culprit, u
         session_quota_refuse(session, culprit, bytes, &why);
         session_refuse(session, request->serial, why.number, "%s", why.text);
     } else {
-        session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY,
-                       "the client's host window has no free range of %s",
+        session_refuse(session, request->serial, MESSAGE(host_window_full),
                        units_format_bytes(bytes, asked));
     }
     session_request_end(request);
@@ -224,8 +224,7 @@ static void alloc_try(struct request *request)
     }
     request->count = bytes;
     if (result < 0 || session_request_work(request, memory_make, memory_made) < 0)
-        alloc_failed(request, PROTO_ERROR_SERVER_RESOURCES,
-                     "the server has no memory for this request");
+        alloc_failed(request, MESSAGE(host_request_no_memory));
 }
 
 /* Those who waited for a buffer to be gone. */
@@ -307,8 +306,7 @@ static void share_map_answered(void *context, const struct worker_answer *answer
     case WORKER_ANSWERED:
         share->state = SHARE_LIVE;
         if (share->recalled) {
-            session_refuse(session, request->serial, PROTO_ERROR_INVALID_HANDLE,
-                           "the connection that owned the buffer has ended meanwhile");
+            session_refuse(session, request->serial, MESSAGE(share_owner_ended));
             share_return(share);
         } else {
             session_pass(session, request->serial, answer);
@@ -368,8 +366,7 @@ static struct session *companion_find(struct session *session, uint64_t serial, 
             other->pid == session->pid && other->uid == session->uid &&
             memcmp(other->group, session->group, sizeof other->group) == 0)
             return other;
-    session_refuse(session, serial, PROTO_ERROR_NOT_PERMITTED,
-                   "client %u is not another connection of this process (its group)", number);
+    session_refuse(session, serial, MESSAGE(share_foreign), number);
     return NULL;
 }
 
@@ -398,9 +395,7 @@ void session_host_share(struct session *session, struct channel_message *message
         return;
     }
     if (owner->device == session->device) {
-        session_refuse(session, serial, PROTO_ERROR_NOT_PERMITTED,
-                       "both connections are to device %u: there the buffer is usable already",
-                       session->device->index);
+        session_refuse(session, serial, MESSAGE(share_same_device), session->device->index);
         return;
     }
     struct request *request = session_request(session, serial, PROTO_DONE);
@@ -428,7 +423,7 @@ void session_host_share(struct session *session, struct channel_message *message
                                  .fd_count = 1};
     if (session_send(session, &ask, share_map_answered, request) < 0) {
         share_free(share);
-        session_refuse(session, serial, PROTO_ERROR_WORKER_LOST, "the worker has just ended");
+        session_refuse(session, serial, MESSAGE(worker_just_ended));
         session_request_end(request);
     }
 }
@@ -495,8 +490,7 @@ void session_host_link(struct session *session, struct channel_message *message)
     other->linked |= result == 0;
     if (result < 0) {
         object_free(&session->objects, OBJECT_LINK, request->object);
-        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
-                       "the connections could not be linked: %s", strerror(-result));
+        session_refuse(session, serial, MESSAGE(link_failed), strerror(-result));
         session_request_end(request);
     }
 }

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/session/quota.h"
@@ -227,9 +228,7 @@ static void want_refuse_room(struct want *want, uint64_t bytes, const struct quo
 {
     struct session *session = want->session;
     if (!culprit) {
-        want_refuse(want, PROTO_ERROR_OUT_OF_MEMORY,
-                    "the client's address window is too fragmented for an allocation of this size: "
-                    "free some, or connect with a higher limit");
+        want_refuse(want, MESSAGE(window_fragmented));
         return;
     }
     if (culprit != &session->fds && culprit != &session->server->fds) {
@@ -265,10 +264,7 @@ static void want_try(struct want *want)
         return;
     }
     if (heap->used_blocks >= SESSION_ALLOCATIONS_MAX) {
-        want_refuse(
-            want, PROTO_ERROR_SERVER_RESOURCES,
-            "the client has as many allocations as it may have: free some, or allocate larger "
-            "pieces");
+        want_refuse(want, MESSAGE(allocations_max));
         return;
     }
     bool small = bytes < HEAP_SMALL_BELOW;
@@ -303,8 +299,7 @@ static void want_try(struct want *want)
     else if (result == REGION_NO_ROOM)
         want_refuse_room(want, whole, culprit);
     else
-        want_refuse(want, PROTO_ERROR_SERVER_RESOURCES,
-                    "the server has no memory for this request, or its worker has just ended");
+        want_refuse(want, MESSAGE(memory_request_failed));
 }
 
 void session_memory_want(struct want *want)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/account/heap.h"
@@ -146,7 +147,7 @@ static void load_start(struct request *request)
                                             .global_base =
                                                 module->variables ? module->variables->address : 0};
     if (session_ask(request->session, PROTO_WORKER_MODULE_LOAD, &body, load_answered, request) < 0)
-        load_failed(request, PROTO_ERROR_WORKER_LOST, "it could not be passed on to the worker");
+        load_failed(request, MESSAGE(module_not_passed_on));
 }
 
 static void variables_done(struct want *want, const struct want_answer *answer)
@@ -200,13 +201,11 @@ static void inspect_answered(void *context, const struct worker_answer *answer)
 static void copy_refused(struct request *request, int result)
 {
     if (result == -EBADF)
-        load_failed(request, PROTO_ERROR_INVALID_IMAGE,
-                    "the image must come in a memory file (memfd_create)");
+        load_failed(request, MESSAGE(image_not_memfd));
     else if (result == -ENODATA)
-        load_failed(request, PROTO_ERROR_INVALID_IMAGE,
-                    "the image's file is shorter than the message says");
+        load_failed(request, MESSAGE(image_file_short));
     else
-        load_failed(request, PROTO_ERROR_SERVER_RESOURCES, "the server could not copy the image");
+        load_failed(request, MESSAGE(image_copy));
 }
 
 static void copy_done(struct request *request, int result)
@@ -229,7 +228,7 @@ static void copy_done(struct request *request, int result)
                                      .fds = &module->image->fd,
                                      .fd_count = 1};
     if (session_send(session, &message, inspect_answered, request) < 0)
-        load_failed(request, PROTO_ERROR_WORKER_LOST, "it could not be passed on to the worker");
+        load_failed(request, MESSAGE(module_not_passed_on));
 }
 
 static int copy_run(struct request *request)
@@ -245,8 +244,7 @@ static bool charge_all(struct session *session, struct request *request, struct 
     const struct quota *culprit = NULL;
     char used[UNITS_TEXT], limit[UNITS_TEXT];
     if (quota_charge(&session->images, &module->charge, request->count, &culprit)) {
-        session_refuse(session, request->serial, PROTO_ERROR_OUT_OF_MEMORY,
-                       "%s: %s of %s are in use: unload modules", culprit->name,
+        session_refuse(session, request->serial, MESSAGE(image_memory_over_limit), culprit->name,
                        units_format_bytes(culprit->used, used),
                        units_format_bytes(culprit->limit, limit));
         return false;
@@ -267,9 +265,7 @@ void session_module_load(struct session *session, struct channel_message *messag
     uint64_t serial = message->header.serial;
     memcpy(&body, message->body, sizeof body);
     if (session->module_count >= SESSION_MODULES_MAX) {
-        session_refuse(session, serial, PROTO_ERROR_TOO_MANY_OBJECTS,
-                       "the client has %u modules, as many as it may have: unload some",
-                       session->module_count);
+        session_refuse(session, serial, MESSAGE(modules_max), session->module_count);
         return;
     }
     struct request *request = session_request(session, serial, PROTO_MODULE_LOADED);
@@ -278,8 +274,7 @@ void session_module_load(struct session *session, struct channel_message *messag
     request->count = body.count;
     struct module *module = request->module = module_new(session);
     if (!module) {
-        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
-                       "the server has no memory for another module");
+        session_refuse(session, serial, MESSAGE(module_record_no_memory));
         session_request_end(request);
         return;
     }
@@ -290,7 +285,7 @@ void session_module_load(struct session *session, struct channel_message *messag
     }
     request->fd = channel_take_fd(message, 0);
     if (session_request_work(request, copy_run, copy_done) < 0)
-        load_failed(request, PROTO_ERROR_SERVER_RESOURCES, "the server has no thread to copy it");
+        load_failed(request, MESSAGE(image_no_thread));
 }
 
 /* ---- unloading ---- */
@@ -318,8 +313,7 @@ void session_module_unload(struct session *session, struct channel_message *mess
     memcpy(&body, message->body, sizeof body);
     struct module *module = module_find(session, body.module);
     if (!module) {
-        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE,
-                       "module %u is not a module of this client", body.module);
+        session_refuse(session, message->header.serial, MESSAGE(module_foreign), body.module);
         return;
     }
     struct request *request = session_request(session, message->header.serial, PROTO_DONE);
@@ -329,8 +323,7 @@ void session_module_unload(struct session *session, struct channel_message *mess
     module->state = MODULE_UNLOADING;
     if (session_ask(session, PROTO_MODULE_UNLOAD, &body, unload_answered, request) < 0) {
         module->state = MODULE_LOADED;
-        session_refuse(session, request->serial, PROTO_ERROR_WORKER_LOST,
-                       "it could not be passed on to the worker");
+        session_refuse(session, request->serial, MESSAGE(module_not_passed_on));
         session_request_end(request);
     }
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/limits.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/config/config.h"
@@ -172,8 +173,7 @@ uint32_t session_quota_open(struct session *session, struct error *why)
                server->budget.client_share, &server->fds);
     quota_open(&session->images, "module image memory of this client", images, &server->images);
     if (session_quota_find_totals(session, server->config, &totals) < 0) {
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES,
-                         "the server has no memory for another client");
+        return error_set(why, MESSAGE(client_record_no_memory));
     }
     session_quota_limit_totals(server, server->config);
     session_quota_swap_totals(session, &totals);
@@ -219,7 +219,6 @@ uint32_t session_quota_refuse(const struct session *session, const struct quota 
         remedy = remedy_of(session, culprit == &session->host);
     }
     return error_set(
-        why, PROTO_ERROR_OUT_OF_MEMORY, "%s: %s of %s %s and %s more were asked for: %s",
-        culprit->name, units_format_bytes(culprit->used, used),
+        why, MESSAGE(memory_over_limit), culprit->name, units_format_bytes(culprit->used, used),
         units_format_bytes(culprit->limit, limit), holds, units_format_bytes(asked, more), remedy);
 }

@@ -12,6 +12,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/util.h"
 #include "server/supervisor/session/image.h"
 #include "server/supervisor/session/session.h"
@@ -93,13 +94,11 @@ static void send_done(struct session *session, int result)
     if (result == SEND_QUEUE_QUEUED)
         session_poll(session);
     else if (result == -ENOBUFS)
-        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-                     "the client asks and does not read the answers");
+        session_fail(session, MESSAGE(answers_unread));
     else if (result == -EPIPE || result == -ECONNRESET)
-        session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
+        session_fail(session, MESSAGE(client_hung_up));
     else if (result < 0)
-        session_fail(session, PROTO_ERROR_SERVER_RESOURCES, "an answer could not be sent: %s",
-                     strerror(-result));
+        session_fail(session, MESSAGE(answer_unsent), strerror(-result));
 }
 
 void session_answer(struct session *session, uint16_t opcode, uint64_t serial, const void *body,
@@ -151,8 +150,7 @@ struct request *session_request(struct session *session, uint64_t serial, uint16
 {
     struct request *request = session_request_own(session);
     if (!request) {
-        session_refuse(session, serial, PROTO_ERROR_SERVER_RESOURCES,
-                       "the server has no memory for another request");
+        session_refuse(session, serial, MESSAGE(request_no_memory));
         return NULL;
     }
     request->serial = serial;

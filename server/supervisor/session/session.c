@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/messages.h"
 #include "common/timeline.h"
 #include "server/supervisor/session/attach.h"
 #include "server/supervisor/session/end.h"
@@ -137,19 +138,14 @@ static void hello_handle(struct session *session, struct channel_message *messag
     }
     if (session->over_limit == OVER_LIMIT_USER) {
         uint32_t most = session->server->user_clients_max;
-        session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
-                       "user %u has %u clients, as many as one user may have: end some, or have "
-                       "the administrator raise --max-clients-per-user",
-                       (unsigned)session->uid, most);
-        session_fail(session, PROTO_ERROR_TOO_MANY_CLIENTS, "user %u has %u clients already",
-                     (unsigned)session->uid, most);
+        session_refuse(session, serial, MESSAGE(user_clients_max), (unsigned)session->uid, most);
+        session_fail(session, MESSAGE(user_clients_ended), (unsigned)session->uid, most);
         return;
     }
     if (session->over_limit) {
         uint32_t most = session->server->budget.clients;
-        session_refuse(session, serial, PROTO_ERROR_TOO_MANY_CLIENTS,
-                       "the server has %u clients, as many as it may have (--max-clients)", most);
-        session_fail(session, PROTO_ERROR_TOO_MANY_CLIENTS, "%u clients are served already", most);
+        session_refuse(session, serial, MESSAGE(clients_max), most);
+        session_fail(session, MESSAGE(clients_ended), most);
         return;
     }
     session_enter(session, SESSION_GREETED);
@@ -184,8 +180,7 @@ static struct device *device_of(struct session *session, uint64_t serial, uint32
     struct server *server = session->server;
     if (index < server->device_count)
         return &server->devices[index];
-    session_refuse(session, serial, PROTO_ERROR_INVALID_DEVICE,
-                   "there is no device %u: this server has %u", index, server->device_count);
+    session_refuse(session, serial, MESSAGE(device_unknown), index, server->device_count);
     return NULL;
 }
 
@@ -259,17 +254,13 @@ static void message_dispatch(struct session *session, struct channel_message *me
 {
     const struct row *row = find_row(message->header.opcode);
     if (message->header.client)
-        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-                     "message_header.client must be zero on a client's connection");
+        session_fail(session, MESSAGE(client_number_set));
     else if (!row)
-        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-                     "%s is a message that a client may not send", message->type->name);
+        session_fail(session, MESSAGE(message_forbidden), message->type->name);
     else if (!message->header.serial)
-        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s came without a serial",
-                     message->type->name);
+        session_fail(session, MESSAGE(message_no_serial), message->type->name);
     else if (!(row->states & IN(session->state)))
-        session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION,
-                     "%s is not allowed in the state '%s' of a connection", message->type->name,
+        session_fail(session, MESSAGE(message_state), message->type->name,
                      session_state_name(session->state));
     else if (serial_is_new(session, message))
         row->handler(session, message);
@@ -299,12 +290,11 @@ static void receive_some(struct session *session)
         if (result == CHANNEL_EMPTY)
             return;
         if (result == CHANNEL_CLOSED)
-            session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
+            session_fail(session, MESSAGE(client_hung_up));
         else if (result == -EPROTO)
             message_refuse(session, message);
         else if (result < 0)
-            session_fail(session, PROTO_ERROR_CONNECTION_LOST, "receiving failed: %s",
-                         strerror(-result));
+            session_fail(session, MESSAGE(receive_failed), strerror(-result));
         else
             message_dispatch(session, message);
         channel_close_fds(message);
@@ -315,11 +305,11 @@ static void session_ready(uv_poll_t *poll, int status, int events)
 {
     struct session *session = poll->data;
     if (status < 0 || ((events & UV_DISCONNECT) && session->paused)) {
-        session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
+        session_fail(session, MESSAGE(client_hung_up));
         return;
     }
     if ((events & UV_WRITABLE) && send_queue_flush(&session->send_queue) < 0) {
-        session_fail(session, PROTO_ERROR_SUCCESS, "hung up");
+        session_fail(session, MESSAGE(client_hung_up));
         return;
     }
     if (events & (UV_READABLE | UV_DISCONNECT))
@@ -331,7 +321,7 @@ static void process_ended(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
-    session_fail(poll->data, PROTO_ERROR_SUCCESS, "the process ended");
+    session_fail(poll->data, MESSAGE(process_ended));
 }
 
 static int peer_identify(struct session *session)

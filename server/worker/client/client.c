@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/messages.h"
 
 /* The device writes into it, at the address it gives. */
 static cuda_result register_shm(const struct gpu *device, const struct shm *shm, uint64_t *address)
@@ -87,7 +88,7 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
         free(client);
         for (int i = 0; i < 4; i++)
             close(fds[i]);
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for the client's tables");
+        return error_set(why, MESSAGE(client_no_memory));
     }
     client->number = number;
     memcpy(client->name, attach->name, sizeof client->name);
@@ -108,8 +109,7 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
     if (adopted < 0) {
         close_unadopted(client, fds);
         release_memories(client);
-        return error_set(why, error_from_errno(adopted),
-                         "the client's shared memory can't be used: %s",
+        return error_set(why, error_from_errno(adopted), MESSAGE_TEXT(client_memory_unusable),
                          adopted == -EBADF ? "not sealed, or too small" : strerror(-adopted));
     }
     cuda_result result = register_shm(device, &client->status, &client->status_device);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/messages.h"
 #include "common/shm.h"
 
 /* Pinning takes about a millisecond for each megabyte of small pages, and drivers refuse very long
@@ -123,7 +124,7 @@ static uint32_t refuse_range(struct error *why, int error, uint64_t address, uin
 {
     return error_set(
         why, error == -EEXIST ? PROTO_ERROR_INVALID_VALUE : error_from_errno(error),
-        "0x%llx and %llu bytes: %s", (unsigned long long)address, (unsigned long long)count,
+        MESSAGE_TEXT(range_refused), (unsigned long long)address, (unsigned long long)count,
         error == -EEXIST ? "something of the client is there already" : strerror(-error));
 }
 
@@ -178,10 +179,8 @@ uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t cou
     const struct gpu *device = client->device;
     if (!is_inside(address, count, client->control.device_base, client->control.window_bytes) ||
         address % device->granularity || count % device->granularity)
-        return error_set(
-            why, PROTO_ERROR_INVALID_VALUE,
-            "0x%llx and %llu bytes are not whole granules of the client's device window",
-            (unsigned long long)address, (unsigned long long)count);
+        return error_set(why, MESSAGE(range_not_granules), (unsigned long long)address,
+                         (unsigned long long)count);
     int error = range_is_free(client, address, count);
     if (error < 0)
         return refuse_range(why, error, address, count);
@@ -220,8 +219,7 @@ uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t c
         range->dying = &stuck;
     pthread_mutex_unlock(&client->lock);
     if (!range)
-        return error_set(why, PROTO_ERROR_INVALID_HANDLE,
-                         "nothing of the client is mapped at 0x%llx", (unsigned long long)address);
+        return error_set(why, MESSAGE(device_memory_unknown), (unsigned long long)address);
     cuda_result result = client->device->cuda->cuMemUnmap(address, count);
     if (result != CUDA_OK)
         return cuda_error_set(why, "unmapping device memory", result);
@@ -273,10 +271,9 @@ static uint32_t check_host_fd(int fd, uint64_t count, struct error *why)
     struct stat status;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & HOST_SEALS) != HOST_SEALS)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "the host buffer is not a sealed memfd");
+        return error_set(why, MESSAGE(host_buffer_not_sealed));
     if (fstat(fd, &status) < 0 || status.st_size < 0 || (uint64_t)status.st_size < count)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                         "the host buffer is smaller than what is to be mapped");
+        return error_set(why, MESSAGE(host_buffer_too_small));
     return 0;
 }
 
@@ -298,9 +295,8 @@ uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_
         goto close_fd;
     if (!is_inside(address, count, device->host_base, device->arena_bytes) || address % 4096 ||
         count % 4096) {
-        error = error_set(why, PROTO_ERROR_INVALID_VALUE,
-                          "0x%llx and %llu bytes are not whole pages of the host arena",
-                          (unsigned long long)address, (unsigned long long)count);
+        error = error_set(why, MESSAGE(range_not_pages), (unsigned long long)address,
+                          (unsigned long long)count);
         goto close_fd;
     }
     result = range_is_free(client, address, count);
@@ -342,14 +338,12 @@ uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint6
                                   struct error *why)
 {
     if (!range_remove_locked(client, address, count, RANGE_HOST))
-        return error_set(why, PROTO_ERROR_INVALID_HANDLE,
-                         "no host buffer of the client is mapped at 0x%llx",
-                         (unsigned long long)address);
+        return error_set(why, MESSAGE(host_buffer_unknown), (unsigned long long)address);
     unregister_steps(client->device, address, count);
     int result = reserve_again(address, count);
     gpu_host_return(client->device, address);
     if (result < 0)
-        return error_set(why, error_from_errno(result), "giving the host buffer back: %s",
+        return error_set(why, error_from_errno(result), MESSAGE_TEXT(host_buffer_unregister),
                          strerror(-result));
     return 0;
 }

@@ -9,6 +9,7 @@
 #include "common/array.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "server/worker/code/cubin.h"
 #include "server/worker/code/code_image.h"
 #include "server/worker/client/client_memory.h"
@@ -90,10 +91,10 @@ uint32_t client_module_new(struct client *client, uint32_t number, struct code_m
                            struct client_module **out, struct error *why)
 {
     if (client_module_find(client, number))
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "module %u exists already", number);
+        return error_set(why, MESSAGE(module_exists), number);
     struct client_module *module = *out = calloc(1, sizeof *module);
     if (!module)
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
+        return error_set(why, MESSAGE(module_no_memory));
     module->number = number;
     module->code_memory = code_memory;
     module->next = client->control.modules;
@@ -241,17 +242,15 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
     const struct cuda_driver *cuda = client->device->cuda;
     uint64_t bytes = rewrite_global_bytes(rewrite);
     if (!is_place(client, base, bytes))
-        return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                         "0x%llx is no place for %llu bytes of variables", (unsigned long long)base,
+        return error_set(why, MESSAGE(variables_place), (unsigned long long)base,
                          (unsigned long long)bytes);
     char *text = NULL;
     uint32_t error = rewrite_place(rewrite, base, &text, why);
     if (error)
         return error;
     module->symbols = rewrite_symbols(rewrite);
-    error = module->symbols
-                ? charge_kept(client, module, rewrite, why)
-                : error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
+    error = module->symbols ? charge_kept(client, module, rewrite, why)
+                            : error_set(why, MESSAGE(module_no_memory));
     if (!error)
         error = load_code(client, module, text, why);
     free(text);
@@ -380,14 +379,10 @@ static uint32_t read_layout(const struct cuda_driver *cuda, const struct client_
                 end = offset + size;
         }
     } else if (!layout_in_code(module, name, layout, &count, &end)) {
-        return error_set(why, PROTO_ERROR_NOT_SUPPORTED,
-                         "neither the driver (CUDA 12.4 and newer can) nor the image says which "
-                         "parameters %s has",
-                         name);
+        return error_set(why, MESSAGE(kernel_layout_unknown), name);
     }
     if (end > PROTO_PARAMETERS_MAX)
-        return error_set(why, PROTO_ERROR_INVALID_IMAGE, "kernel %s has %llu bytes of parameters",
-                         name, (unsigned long long)end);
+        return error_set(why, MESSAGE(kernel_parameters_too_large), name, (unsigned long long)end);
     info->parameters = count;
     info->parameter_bytes = (uint32_t)end;
     return 0;
@@ -422,7 +417,7 @@ static uint32_t find_usable(struct client *client, uint32_t number, struct clien
 {
     *module = client_module_find(client, number);
     if (!*module || (*module)->busy || !(*module)->handle || (*module)->dying)
-        return error_set(why, PROTO_ERROR_INVALID_HANDLE, "there is no module %u", number);
+        return error_set(why, MESSAGE(module_unknown), number);
     return 0;
 }
 
@@ -430,10 +425,7 @@ static uint32_t find_usable(struct client *client, uint32_t number, struct clien
 static uint32_t copy_name(char *to, size_t size, const char *name, size_t length, struct error *why)
 {
     if (length == 0 || length >= size || memchr(name, 0, length))
-        return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                         "a name must have 1 to %zu bytes, none of "
-                         "them zero",
-                         size - 1);
+        return error_set(why, MESSAGE(name_length), size - 1);
     memcpy(to, name, length);
     to[length] = 0;
     return 0;
@@ -454,11 +446,7 @@ uint32_t client_module_function(struct client *client, uint32_t number, uint32_t
     struct function function = {.module = module};
     cuda_result result = cuda->cuModuleGetFunction(&function.handle, module->handle, text);
     if (result == CUDA_ERR_NOT_FOUND)
-        return error_set(
-            why, PROTO_ERROR_NOT_FOUND,
-            "module %u has no kernel '%.200s': the name must be as in the image, where "
-            "kernels without extern \"C\" have mangled names",
-            number, text);
+        return error_set(why, MESSAGE(kernel_not_found), number, text);
     if (result != CUDA_OK)
         return cuda_error_set(why, "looking a kernel up", result);
     error = read_layout(cuda, module, function.handle, text, info, layout, why);
@@ -485,7 +473,7 @@ static uint32_t usable_function(struct client *client, uint32_t handle, struct f
     uint32_t index = handle - 1;
     if (index >= client->objects.function_count || !client->objects.functions[index].module ||
         client->objects.functions[index].module->dying)
-        return error_set(why, PROTO_ERROR_INVALID_HANDLE, "there is no kernel %u", handle);
+        return error_set(why, MESSAGE(kernel_unknown), handle);
     *function = client->objects.functions[index];
     return 0;
 }
@@ -499,8 +487,7 @@ uint32_t client_module_function_set(struct client *client, uint32_t handle, uint
     if (error)
         return error;
     if (value > INT32_MAX)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "%u bytes of shared memory are too many",
-                         value);
+        return error_set(why, MESSAGE(shared_memory_max), value);
     cuda_result result = cuda->cuFuncSetAttribute(
         function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)value);
     if (result != CUDA_OK)
@@ -519,8 +506,7 @@ uint32_t client_module_occupancy(struct client *client, const struct proto_occup
     if (error)
         return error;
     if (request->block_threads > INT32_MAX)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "%u threads are too many for a block",
-                         request->block_threads);
+        return error_set(why, MESSAGE(block_threads_max), request->block_threads);
     int count = 0;
     cuda_result result = client->device->cuda->cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &count, function.handle, (int)request->block_threads, request->shared_bytes);
@@ -549,8 +535,7 @@ uint32_t client_module_global(struct client *client, uint32_t number, const char
     cuda_result result =
         client->device->cuda->cuModuleGetGlobal(&there, &bytes, module->handle, text);
     if (result == CUDA_ERR_NOT_FOUND)
-        return error_set(why, PROTO_ERROR_NOT_FOUND, "module %u has no variable '%.200s'", number,
-                         text);
+        return error_set(why, MESSAGE(variable_not_found), number, text);
     if (result != CUDA_OK)
         return cuda_error_set(why, "looking a variable up", result);
     *address = there;
@@ -561,7 +546,7 @@ uint32_t client_module_global(struct client *client, uint32_t number, const char
                     : client_memory_range_add(client, there, bytes, RANGE_VARIABLE, module);
     pthread_mutex_unlock(&client->lock);
     if (added < 0)
-        return error_set(why, error_from_errno(added), "the variable's memory can't be used: %s",
+        return error_set(why, error_from_errno(added), MESSAGE_TEXT(variable_unusable),
                          strerror(-added));
     return 0;
 }

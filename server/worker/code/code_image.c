@@ -12,6 +12,7 @@
 
 #include "common/error.h"
 #include "common/fatbin.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "protocol.h"
 
@@ -53,16 +54,13 @@ static uint32_t refuse_payload(const struct fatbin_entry *entry, size_t max, int
 {
     char texts[2][UNITS_TEXT];
     if (error == -ENOMEM) {
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for the fatbin's contents");
+        return error_set(why, MESSAGE(fatbin_no_memory));
     }
     if (error == -ENOBUFS) {
-        return error_set(
-            why, PROTO_ERROR_SERVER_RESOURCES,
-            "the fatbin's contents unpack to %s, and one load may have %s of the server's "
-            "memory: split the module, or give gpushared a larger --image-memory",
-            units_format_bytes(entry->bytes, texts[0]), units_format_bytes(max, texts[1]));
+        return error_set(why, MESSAGE(fatbin_too_large), units_format_bytes(entry->bytes, texts[0]),
+                         units_format_bytes(max, texts[1]));
     }
-    return error_set(why, PROTO_ERROR_INVALID_IMAGE, "the fatbin %s",
+    return error_set(why, MESSAGE(fatbin_damaged),
                      error == -E2BIG     ? "claims to hold more than an image may have"
                      : error == -ENOTSUP ? "is compressed in a way that is not known"
                                          : "is damaged");
@@ -76,10 +74,7 @@ static uint32_t unpack_entry(struct code_image *image, uint32_t compute, size_t 
     size_t bytes = 0;
     int found = select_entry(image, compute, &entry);
     if (found == 0) {
-        return error_set(why, PROTO_ERROR_NO_BINARY_FOR_GPU,
-                         "the fatbin has neither PTX nor a cubin for compute capability "
-                         "%u.%u",
-                         compute / 10, compute % 10);
+        return error_set(why, MESSAGE(fatbin_no_binary), compute / 10, compute % 10);
     }
     if (found > 0)
         found = entry.bytes <= FATBIN_MAX_PAYLOAD && entry.bytes >= max
@@ -108,13 +103,12 @@ static uint32_t classify_bytes(struct code_image *image, uint32_t compute, size_
         image->count--;
     if (looks_like_ptx(image)) {
         if (memchr(image->bytes, 0, image->count)) {
-            return error_set(why, PROTO_ERROR_INVALID_PTX, "the PTX text has a zero byte inside");
+            return error_set(why, MESSAGE(ptx_zero_byte));
         }
         image->kind = CODE_IMAGE_PTX;
         return 0;
     }
-    return error_set(why, PROTO_ERROR_INVALID_IMAGE,
-                     "the image is neither PTX text, a cubin nor a fatbin");
+    return error_set(why, MESSAGE(image_kind));
 }
 
 uint32_t code_image_open(struct code_image *image, int fd, uint64_t count, struct error *why)
@@ -122,17 +116,15 @@ uint32_t code_image_open(struct code_image *image, int fd, uint64_t count, struc
     struct stat status;
     *image = (struct code_image){.kind = CODE_IMAGE_NONE};
     if (count == 0 || count > PROTO_IMAGE_MAX) {
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "an image must have 1 to %d bytes",
-                         PROTO_IMAGE_MAX);
+        return error_set(why, MESSAGE(image_size), PROTO_IMAGE_MAX);
     }
     if (fstat(fd, &status) < 0 || status.st_size < 0 || (uint64_t)status.st_size < count) {
-        return error_set(why, PROTO_ERROR_INVALID_IMAGE,
-                         "the image can't be read: it is shorter than it should be");
+        return error_set(why, MESSAGE(image_short));
     }
     void *file = mmap(NULL, count, PROT_READ, MAP_PRIVATE, fd, 0);
     if (file == MAP_FAILED) {
         int error = -errno;
-        return error_set(why, error_from_errno(error), "the image can't be read: %s",
+        return error_set(why, error_from_errno(error), MESSAGE_TEXT(image_unreadable),
                          strerror(-error));
     }
     image->file = file;

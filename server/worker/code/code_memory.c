@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "common/messages.h"
 #include "common/units.h"
 #include "protocol.h"
 
@@ -31,11 +32,9 @@ static uint32_t refuse_charge(struct error *why, const char *whose, uint64_t wan
                               uint64_t max, const char *remedy)
 {
     char texts[3][UNITS_TEXT];
-    return error_set(why, PROTO_ERROR_SERVER_RESOURCES,
-                     "%s may take %s of the server's memory, of which %s are in use, and this one "
-                     "needs %s: %s, or give gpushared a larger --image-memory",
-                     whose, units_format_bytes(max, texts[0]), units_format_bytes(used, texts[1]),
-                     units_format_bytes(wanted, texts[2]), remedy);
+    return error_set(why, MESSAGE(image_memory_used_up), whose, units_format_bytes(max, texts[0]),
+                     units_format_bytes(used, texts[1]), units_format_bytes(wanted, texts[2]),
+                     remedy);
 }
 
 uint32_t code_memory_charge(struct code_memory *code_memory, uint64_t *client, uint64_t bytes,

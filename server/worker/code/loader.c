@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/messages.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/worker.h"
 
@@ -103,8 +104,7 @@ uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_
         int error = pthread_create(&loader->threads[i], NULL, loader_main, loader);
         if (error) {
             loader_stop(loader);
-            return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the %s thread: %s",
-                             loaders[which].name, strerror(error));
+            return error_set(why, MESSAGE(loader_thread), loaders[which].name, strerror(error));
         }
         loader->thread_count++;
         pthread_setname_np(loader->threads[i], loaders[which].name);

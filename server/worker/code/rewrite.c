@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/messages.h"
 #include "common/ptx.h"
 #include "common/units.h"
 #include "protocol.h"
@@ -343,7 +344,7 @@ static void collect_variables(struct rewrite *rewrite)
 
 static uint32_t no_memory(struct error *why)
 {
-    return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a module");
+    return error_set(why, MESSAGE(module_no_memory));
 }
 
 static uint32_t refuse_text(const struct rewrite *rewrite, bool exceeded, struct error *why)
@@ -351,12 +352,8 @@ static uint32_t refuse_text(const struct rewrite *rewrite, bool exceeded, struct
     char max[UNITS_TEXT];
     if (!exceeded)
         return no_memory(why);
-    return error_set(
-        why, PROTO_ERROR_SERVER_RESOURCES,
-        "the module's PTX (%zu bytes) needs more than %s of the server's memory to be read, "
-        "which is what one load may have: split it, compile it to a cubin, or give gpushared "
-        "a larger --image-memory",
-        rewrite->length, units_format_bytes(rewrite->max, max));
+    return error_set(why, MESSAGE(ptx_too_large), rewrite->length,
+                     units_format_bytes(rewrite->max, max));
 }
 
 /* 0, or -ENOMEM. */
@@ -393,14 +390,9 @@ uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, siz
     if (read_text(rewrite) < 0) {
         error = refuse_text(rewrite, rewrite->exceeded, why);
     } else if (!rewrite->tree && (line = ptx_scan_declaration(text, length))) {
-        error = error_set(
-            why, PROTO_ERROR_INVALID_PTX,
-            "%s: this PTX can't be read, and in line %u it may declare variables, whose memory "
-            "could not be charged: correct it, or compile it to a cubin",
-            rewrite->unread.text, line);
+        error = error_set(why, MESSAGE(ptx_unread_variables), rewrite->unread.text, line);
     } else if (!lay_out(rewrite)) {
-        error = error_set(why, PROTO_ERROR_OUT_OF_MEMORY,
-                          "the module's variables are larger than any memory");
+        error = error_set(why, MESSAGE(variables_too_large));
     }
     if (error)
         rewrite_close(rewrite);

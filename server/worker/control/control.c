@@ -11,6 +11,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "server/worker/control/control_client.h"
 #include "server/worker/control/control_retire.h"
 #include "server/worker/control/control_memory.h"
@@ -123,12 +124,11 @@ int control_handle(struct worker *worker, struct channel_message *message)
     request.client = worker_find_client(worker, request.number);
     if (!request.client || (client_state_is_leaving(client_state(request.client)) &&
                             message->header.opcode != PROTO_WORKER_DETACH))
-        return request_refuse(&request, PROTO_ERROR_INVALID_HANDLE, "there is no such client");
+        return request_refuse(&request, MESSAGE(worker_client_unknown));
     for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
         if (handlers[i].opcode == message->header.opcode)
             return handlers[i].handle(&request);
-    return request_refuse(&request, PROTO_ERROR_PROTOCOL_VIOLATION,
-                          "a message that a worker does not take");
+    return request_refuse(&request, MESSAGE(worker_message_unknown));
 }
 
 /* ---- the channel ---- */

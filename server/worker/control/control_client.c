@@ -10,6 +10,7 @@
 #include "common/array.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/timeline.h"
 #include "server/worker/control/control_share.h"
 #include "server/worker/control/control_stream.h"
@@ -37,8 +38,7 @@ int control_client_attach(struct request *request)
     const struct proto_worker_attach *wanted = request->body;
     struct error why;
     if (worker_find_client(worker, request->number))
-        return request_refuse(request, PROTO_ERROR_INVALID_VALUE,
-                              "a client with this number exists");
+        return request_refuse(request, MESSAGE(worker_client_exists));
     int fds[4];
     for (unsigned i = 0; i < 4; i++)
         fds[i] = channel_take_fd(request->message, i);
@@ -51,7 +51,8 @@ int control_client_attach(struct request *request)
         int shown = show_client(worker, client);
         if (shown == 0)
             return control_share_answer(request, client);
-        error = error_set(&why, error_from_errno(shown), "attaching: %s", strerror(-shown));
+        error =
+            error_set(&why, error_from_errno(shown), MESSAGE_TEXT(worker_attach), strerror(-shown));
         control_share_give_back(worker, client);
     }
     client_destroy(client);
@@ -63,7 +64,7 @@ int control_client_window(struct request *request)
     const struct proto_worker_window *moved = request->body;
     struct client *client = request->client;
     if (client->objects.range_count)
-        return request_refuse(request, PROTO_ERROR_INVALID_VALUE, "the client owns memory already");
+        return request_refuse(request, MESSAGE(worker_window_in_use));
     client->control.device_base = moved->device_base;
     client->control.window_bytes = moved->window_bytes;
     return request_done(request);
@@ -73,8 +74,7 @@ int control_client_detach(struct request *request)
 {
     struct client *client = request->client;
     if (client_state_is_leaving(client_state(client)))
-        return request_refuse(request, PROTO_ERROR_INVALID_HANDLE,
-                              "the client is being detached already");
+        return request_refuse(request, MESSAGE(worker_detaching));
     client->control.detach_serial = request->serial;
     submitter_drop(&request->worker->submitter, client);
     loader_forget(&request->worker->loader, client);
@@ -128,8 +128,7 @@ int control_client_link(struct request *request)
     int adopted = shm_adopt(&link.shadows, fd, wanted->streams * sizeof(uint64_t), false);
     if (adopted < 0) {
         close(fd);
-        return request_refuse(request, error_from_errno(adopted),
-                              "the linked timelines can't be used");
+        return request_refuse(request, error_from_errno(adopted), MESSAGE_TEXT(link_unusable));
     }
     /* The mapping is enough, and descriptors are what this process runs out of first. */
     close(link.shadows.fd);
@@ -144,7 +143,7 @@ int control_client_link(struct request *request)
     pthread_mutex_unlock(&client->lock);
     if (!reserved) {
         shm_release(&link.shadows);
-        return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for a link");
+        return request_refuse(request, MESSAGE(link_no_memory));
     }
     return request_answer(request, PROTO_LINKED, &linked);
 }

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "common/messages.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/control/control_retire.h"
 
@@ -52,7 +53,7 @@ static int unmap_range(struct request *request, uint64_t address, uint64_t count
     }
     pthread_mutex_unlock(&client->lock);
     if (!known)
-        return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "nothing is mapped there");
+        return request_refuse(request, MESSAGE(worker_memory_unknown));
     return control_retire_answer(request, asked);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/messages.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/control/control_retire.h"
@@ -35,8 +36,7 @@ int control_module_load(struct request *request)
                              .fd = -1,
                              .global_base = wanted->global_base};
     if (!job.module || !client_module_is_loadable(job.module))
-        return request_refuse(request, PROTO_ERROR_INVALID_HANDLE,
-                              "there is no such module to load");
+        return request_refuse(request, MESSAGE(worker_load_unknown));
     int submitted = request_submit(request, &request->worker->loader, &job);
     return submitted > 0 ? 0 : submitted;
 }
@@ -91,7 +91,7 @@ int control_module_unload(struct request *request)
     struct client *client = request->client;
     struct client_module *module = client_module_find(client, wanted->module);
     if (!module || client_module_is_busy(module) || client_module_dying(module))
-        return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such module");
+        return request_refuse(request, MESSAGE(worker_module_unknown));
     pthread_mutex_lock(&client->lock);
     struct retirement *asked = retire_request(client, RETIRE_MODULE, request->serial);
     if (asked) {

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "common/messages.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/control/reply.h"
@@ -57,7 +58,7 @@ int control_retire_finish(struct worker *worker, struct client *client)
 int control_retire_answer(const struct request *request, const struct retirement *asked)
 {
     if (!asked)
-        return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
+        return request_refuse(request, MESSAGE(worker_no_memory));
     wake_completer(&request->worker->wake, true);
     return control_retire_finish(request->worker, request->client);
 }

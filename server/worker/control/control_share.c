@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/timeline.h"
 #include "server/worker/control/control_trace.h"
 #include "server/worker/sharing/stream_priority.h"
@@ -71,7 +72,7 @@ uint32_t control_share_take(struct worker *worker, struct client *client,
     placement_notify(&worker->places, &client->place);
     error = apply_placement(worker, client);
     if (error) {
-        error_set(why, error, "no partition could be made");
+        error_set(why, error, MESSAGE_TEXT(partition_none));
         control_share_give_back(worker, client);
     }
     return error;
@@ -105,7 +106,7 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
         error = apply_placement(worker, client);
         if (error) {
             gate_set_limits(&worker->gate, client, &old_time, &unused);
-            error_set(why, error, "no partition could be made");
+            error_set(why, error, MESSAGE_TEXT(partition_none));
         }
     }
     if (error) {

@@ -4,6 +4,7 @@
 
 #include "common/array.h"
 #include "common/error.h"
+#include "common/messages.h"
 #include "server/worker/control/control_retire.h"
 #include "server/worker/control/reply.h"
 
@@ -37,7 +38,7 @@ int control_stream_destroy(struct request *request)
         client_stream_close(client, stream);
     pthread_mutex_unlock(&client->lock);
     if (!open)
-        return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such stream");
+        return request_refuse(request, MESSAGE(stream_unknown));
     int error = control_stream_finish(request->worker, client);
     wake_completer(&request->worker->wake, true);
     return error < 0 ? error : request_done(request);
@@ -134,7 +135,7 @@ int control_event_destroy(struct request *request)
     struct client *client = request->client;
     struct event event;
     if (!find_event(client, wanted->event, &event))
-        return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such event");
+        return request_refuse(request, MESSAGE(event_unknown));
     pthread_mutex_lock(&client->lock);
     struct retirement *asked = retire_request(client, RETIRE_EVENT, 0);
     if (asked) {
@@ -154,9 +155,9 @@ int control_event_elapsed(struct request *request)
     struct event start, end;
     float milliseconds = 0;
     if (!find_event(client, wanted->start, &start) || !find_event(client, wanted->end, &end))
-        return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "there is no such event");
+        return request_refuse(request, MESSAGE(event_unknown));
     if (!start.recorded || !end.recorded)
-        return request_refuse(request, PROTO_ERROR_INVALID_HANDLE, "an event was never recorded");
+        return request_refuse(request, MESSAGE(event_not_recorded));
     cuda_result result =
         client->device->cuda->cuEventElapsedTime(&milliseconds, start.handle, end.handle);
     if (result != CUDA_OK)

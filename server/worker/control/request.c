@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "common/messages.h"
 #include "server/worker/control/reply.h"
 
 int request_refuse(const struct request *request, uint32_t error, const char *text)
@@ -26,7 +27,7 @@ int request_submit(const struct request *request, struct loader *loader,
 {
     struct loader_job *job = malloc(sizeof *job);
     if (!job)
-        return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for the request");
+        return request_refuse(request, MESSAGE(worker_no_memory));
     *job = *wanted;
     job->client = request->client;
     job->serial = request->serial;

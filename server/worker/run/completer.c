@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/messages.h"
 #include "common/timeline.h"
 #include "server/worker/worker.h"
 
@@ -235,8 +236,7 @@ uint32_t completer_start(struct completer *completer, struct worker *worker, str
     *completer = (struct completer){.worker = worker};
     int error = pthread_create(&completer->thread, NULL, completer_main, completer);
     if (error) {
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the completer thread: %s",
-                         strerror(error));
+        return error_set(why, MESSAGE(completer_thread), strerror(error));
     }
     completer->running = true;
     pthread_setname_np(completer->thread, "completer");

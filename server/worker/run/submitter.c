@@ -13,6 +13,7 @@
 
 #include "common/cpu.h"
 #include "common/doorbell.h"
+#include "common/messages.h"
 #include "common/timeline.h"
 #include "server/worker/worker.h"
 
@@ -294,18 +295,15 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, str
     struct epoll_event own = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
     if (submitter->epoll < 0 || wake_submitter_open(&worker->wake) < 0 ||
         epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, worker->wake.submitter_event, &own) < 0) {
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the submitter's doorbell: %s",
-                         strerror(errno));
+        return error_set(why, MESSAGE(submitter_doorbell), strerror(errno));
     }
     cuda_result result = command_open(&submitter->command, &worker->device, &worker->account);
     if (result != CUDA_OK) {
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "making events: %s",
-                         cuda_error_sentence(result));
+        return error_set(why, MESSAGE(submitter_events), cuda_error_sentence(result));
     }
     int error = pthread_create(&submitter->thread, NULL, submitter_main, submitter);
     if (error) {
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the submitter thread: %s",
-                         strerror(error));
+        return error_set(why, MESSAGE(submitter_thread), strerror(error));
     }
     submitter->running = true;
     pthread_setname_np(submitter->thread, "submitter");

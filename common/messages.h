@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * messages: the sentences that users are told, each with a name that stays when its words change.
+ * One row each: name, error number (SUCCESS: it depends on the cause), format of printf.
+ *
+ * A call site writes MESSAGE(name) where a function takes an error number and a format:
+ *     return error_set(why, MESSAGE(module_unknown), number);
+ * so that the compiler checks the arguments against the format in the table. MESSAGE_TEXT(name) is
+ * the format alone, for a number that the call site knows better.
+ */
+#ifndef GPUSHARE_COMMON_MESSAGES_H
+#define GPUSHARE_COMMON_MESSAGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "protocol.h"
+
+/* clang-format off */
+#define MESSAGES(X) \
+    X(driver_too_old, NO_DEVICE, \
+      "%s: no symbol cuGetProcAddress_v2: not a CUDA driver of version 12.0 or newer") \
+    X(driver_entry_missing, NO_DEVICE, \
+      "%s: the driver has no %s (CUDA %d.%d): install a newer driver") \
+    X(driver_path_relative, NO_DEVICE, \
+      "the driver library must be given by an absolute path, not '%s'") \
+    X(driver_not_loaded, NO_DEVICE, \
+      "cannot load the driver library: %s") \
+    X(driver_is_dropin, NO_DEVICE, \
+      "%s is gpushare's own drop-in, not a driver: name the real libcuda.so.1") \
+    X(server_stopping, DEVICE_NOT_READY, \
+      "the server is stopping") \
+    X(device_no_worker, DEVICE_NOT_READY, \
+      "device %u has no worker now: %s") \
+    X(device_starting, DEVICE_NOT_READY, \
+      "the worker of device %u is starting") \
+    X(list_answer, PROTOCOL_VIOLATION, \
+      "the worker answered --list with \"%s\"") \
+    X(devices_max, NOT_SUPPORTED, \
+      "the driver has more than %d devices") \
+    X(driver_no_device, NO_DEVICE, \
+      "the driver has no device") \
+    X(devices_none_visible, NO_DEVICE, \
+      "%s leaves none of the driver's %u devices to serve") \
+    X(list_pipe, SUCCESS, \
+      "no pipe to the worker: %s") \
+    X(list_start, SUCCESS, \
+      "%s could not be started: %s") \
+    X(list_timeout, SUCCESS, \
+      "the driver %s did not list its devices: %s") \
+    X(list_failed, NO_DEVICE, \
+      "%s %s when it was asked for the driver's devices") \
+    X(trace_under_way, TOO_MANY_OBJECTS, \
+      "GPU %u is being traced for %s, for %.1f s more: one trace at a time, try again " \
+      "then") \
+    X(trace_ending, TOO_MANY_OBJECTS, \
+      "a trace of GPU %u for %s is just ending: try again") \
+    X(trace_no_memory, SERVER_RESOURCES, \
+      "the server has no %d MiB of memory for a trace: %s") \
+    X(trace_begin, SERVER_RESOURCES, \
+      "the server can't begin: %s") \
+    X(status_memory, SERVER_RESOURCES, \
+      "the server could not share the status memory: %s") \
+    X(attach_refused, SUCCESS, \
+      "the worker could not attach it: %s") \
+    X(profile_unknown, INVALID_VALUE, \
+      "this server has no profile \"%s\" (GPUSHARE_PROFILE): its administrator knows the " \
+      "names; without one the other limits hold") \
+    X(group_token, SERVER_RESOURCES, \
+      "the server got no random bytes for a group token") \
+    X(attach_worker_ended, DEVICE_NOT_READY, \
+      "the worker of device %u has just ended: connect again") \
+    X(attach_resources, SERVER_RESOURCES, \
+      "the server has no memory or file descriptors for another client: %s") \
+    X(window_refused, SERVER_RESOURCES, \
+      "the worker refused the new window") \
+    X(window_in_use, NOT_PERMITTED, \
+      "the window can't move any more: something has been allocated in it") \
+    X(window_move, SERVER_RESOURCES, \
+      "its window could not be moved: %s") \
+    X(module_foreign, INVALID_HANDLE, \
+      "module %u is not a module of this client") \
+    X(worker_ended, WORKER_LOST, \
+      "the worker of device %u ended") \
+    X(worker_just_ended, WORKER_LOST, \
+      "the worker has just ended") \
+    X(host_window_full, OUT_OF_MEMORY, \
+      "the client's host window has no free range of %s") \
+    X(host_request_no_memory, SERVER_RESOURCES, \
+      "the server has no memory for this request") \
+    X(share_owner_ended, INVALID_HANDLE, \
+      "the connection that owned the buffer has ended meanwhile") \
+    X(share_foreign, NOT_PERMITTED, \
+      "client %u is not another connection of this process (its group)") \
+    X(share_same_device, NOT_PERMITTED, \
+      "both connections are to device %u: there the buffer is usable already") \
+    X(link_failed, SERVER_RESOURCES, \
+      "the connections could not be linked: %s") \
+    X(window_fragmented, OUT_OF_MEMORY, \
+      "the client's address window is too fragmented for an allocation of this size: " \
+      "free some, or connect with a higher limit") \
+    X(allocations_max, SERVER_RESOURCES, \
+      "the client has as many allocations as it may have: free some, or allocate larger " \
+      "pieces") \
+    X(memory_request_failed, SERVER_RESOURCES, \
+      "the server has no memory for this request, or its worker has just ended") \
+    X(module_not_passed_on, WORKER_LOST, \
+      "it could not be passed on to the worker") \
+    X(image_not_memfd, INVALID_IMAGE, \
+      "the image must come in a memory file (memfd_create)") \
+    X(image_file_short, INVALID_IMAGE, \
+      "the image's file is shorter than the message says") \
+    X(image_copy, SERVER_RESOURCES, \
+      "the server could not copy the image") \
+    X(image_memory_over_limit, OUT_OF_MEMORY, \
+      "%s: %s of %s are in use: unload modules") \
+    X(modules_max, TOO_MANY_OBJECTS, \
+      "the client has %u modules, as many as it may have: unload some") \
+    X(module_record_no_memory, SERVER_RESOURCES, \
+      "the server has no memory for another module") \
+    X(image_no_thread, SERVER_RESOURCES, \
+      "the server has no thread to copy it") \
+    X(client_record_no_memory, SERVER_RESOURCES, \
+      "the server has no memory for another client") \
+    X(memory_over_limit, OUT_OF_MEMORY, \
+      "%s: %s of %s %s and %s more were asked for: %s") \
+    X(answers_unread, PROTOCOL_VIOLATION, \
+      "the client asks and does not read the answers") \
+    X(client_hung_up, SUCCESS, \
+      "hung up") \
+    X(answer_unsent, SERVER_RESOURCES, \
+      "an answer could not be sent: %s") \
+    X(request_no_memory, SERVER_RESOURCES, \
+      "the server has no memory for another request") \
+    X(protocol_unknown, PROTOCOL_VERSION, \
+      "protocol %u.%u is not spoken here") \
+    X(user_clients_max, TOO_MANY_CLIENTS, \
+      "user %u has %u clients, as many as one user may have: end some, or have the " \
+      "administrator raise --max-clients-per-user") \
+    X(user_clients_ended, TOO_MANY_CLIENTS, \
+      "user %u has %u clients already") \
+    X(clients_max, TOO_MANY_CLIENTS, \
+      "the server has %u clients, as many as it may have (--max-clients)") \
+    X(clients_ended, TOO_MANY_CLIENTS, \
+      "%u clients are served already") \
+    X(device_unknown, INVALID_DEVICE, \
+      "there is no device %u: this server has %u") \
+    X(client_number_set, PROTOCOL_VIOLATION, \
+      "message_header.client must be zero on a client's connection") \
+    X(message_forbidden, PROTOCOL_VIOLATION, \
+      "%s is a message that a client may not send") \
+    X(message_no_serial, PROTOCOL_VIOLATION, \
+      "%s came without a serial") \
+    X(message_state, PROTOCOL_VIOLATION, \
+      "%s is not allowed in the state '%s' of a connection") \
+    X(receive_failed, CONNECTION_LOST, \
+      "receiving failed: %s") \
+    X(process_ended, SUCCESS, \
+      "the process ended") \
+    X(client_no_memory, SERVER_RESOURCES, \
+      "no memory for the client's tables") \
+    X(client_memory_unusable, SUCCESS, \
+      "the client's shared memory can't be used: %s") \
+    X(range_refused, SUCCESS, \
+      "0x%llx and %llu bytes: %s") \
+    X(range_not_granules, INVALID_VALUE, \
+      "0x%llx and %llu bytes are not whole granules of the client's device window") \
+    X(device_memory_unknown, INVALID_HANDLE, \
+      "nothing of the client is mapped at 0x%llx") \
+    X(host_buffer_not_sealed, INVALID_VALUE, \
+      "the host buffer is not a sealed memfd") \
+    X(host_buffer_too_small, INVALID_VALUE, \
+      "the host buffer is smaller than what is to be mapped") \
+    X(range_not_pages, INVALID_VALUE, \
+      "0x%llx and %llu bytes are not whole pages of the host arena") \
+    X(host_buffer_unknown, INVALID_HANDLE, \
+      "no host buffer of the client is mapped at 0x%llx") \
+    X(host_buffer_unregister, SUCCESS, \
+      "giving the host buffer back: %s") \
+    X(module_exists, INVALID_VALUE, \
+      "module %u exists already") \
+    X(module_no_memory, SERVER_RESOURCES, \
+      "no memory for a module") \
+    X(variables_place, INVALID_VALUE, \
+      "0x%llx is no place for %llu bytes of variables") \
+    X(kernel_layout_unknown, NOT_SUPPORTED, \
+      "neither the driver (CUDA 12.4 and newer can) nor the image says which parameters " \
+      "%s has") \
+    X(kernel_parameters_too_large, INVALID_IMAGE, \
+      "kernel %s has %llu bytes of parameters") \
+    X(module_unknown, INVALID_HANDLE, \
+      "there is no module %u") \
+    X(name_length, INVALID_VALUE, \
+      "a name must have 1 to %zu bytes, none of them zero") \
+    X(kernel_not_found, NOT_FOUND, \
+      "module %u has no kernel '%.200s': the name must be as in the image, where kernels " \
+      "without extern \"C\" have mangled names") \
+    X(kernels_max, SUCCESS, \
+      "the client has looked up %d kernels, as many as it may: unload modules") \
+    X(kernel_no_memory, SUCCESS, \
+      "no memory for a kernel's handle") \
+    X(kernel_unknown, INVALID_HANDLE, \
+      "there is no kernel %u") \
+    X(shared_memory_max, INVALID_VALUE, \
+      "%u bytes of shared memory are too many") \
+    X(block_threads_max, INVALID_VALUE, \
+      "%u threads are too many for a block") \
+    X(variable_not_found, NOT_FOUND, \
+      "module %u has no variable '%.200s'") \
+    X(variable_unusable, SUCCESS, \
+      "the variable's memory can't be used: %s") \
+    X(fatbin_no_memory, SERVER_RESOURCES, \
+      "no memory for the fatbin's contents") \
+    X(fatbin_too_large, SERVER_RESOURCES, \
+      "the fatbin's contents unpack to %s, and one load may have %s of the server's " \
+      "memory: split the module, or give gpushared a larger --image-memory") \
+    X(fatbin_damaged, INVALID_IMAGE, \
+      "the fatbin %s") \
+    X(fatbin_no_binary, NO_BINARY_FOR_GPU, \
+      "the fatbin has neither PTX nor a cubin for compute capability %u.%u") \
+    X(ptx_zero_byte, INVALID_PTX, \
+      "the PTX text has a zero byte inside") \
+    X(image_kind, INVALID_IMAGE, \
+      "the image is neither PTX text, a cubin nor a fatbin") \
+    X(image_size, INVALID_VALUE, \
+      "an image must have 1 to %d bytes") \
+    X(image_short, INVALID_IMAGE, \
+      "the image can't be read: it is shorter than it should be") \
+    X(image_unreadable, SUCCESS, \
+      "the image can't be read: %s") \
+    X(image_memory_used_up, SERVER_RESOURCES, \
+      "%s may take %s of the server's memory, of which %s are in use, and this one needs " \
+      "%s: %s, or give gpushared a larger --image-memory") \
+    X(loader_thread, SERVER_RESOURCES, \
+      "the %s thread: %s") \
+    X(ptx_too_large, SERVER_RESOURCES, \
+      "the module's PTX (%zu bytes) needs more than %s of the server's memory to be " \
+      "read, which is what one load may have: split it, compile it to a cubin, or give " \
+      "gpushared a larger --image-memory") \
+    X(ptx_unread_variables, INVALID_PTX, \
+      "%s: this PTX can't be read, and in line %u it may declare variables, whose memory " \
+      "could not be charged: correct it, or compile it to a cubin") \
+    X(variables_too_large, OUT_OF_MEMORY, \
+      "the module's variables are larger than any memory") \
+    X(worker_client_unknown, INVALID_HANDLE, \
+      "there is no such client") \
+    X(worker_message_unknown, PROTOCOL_VIOLATION, \
+      "a message that a worker does not take") \
+    X(worker_client_exists, INVALID_VALUE, \
+      "a client with this number exists") \
+    X(worker_attach, SUCCESS, \
+      "attaching: %s") \
+    X(worker_window_in_use, INVALID_VALUE, \
+      "the client owns memory already") \
+    X(worker_detaching, INVALID_HANDLE, \
+      "the client is being detached already") \
+    X(links_max, TOO_MANY_OBJECTS, \
+      "the client has as many links as it may have") \
+    X(link_unusable, SUCCESS, \
+      "the linked timelines can't be used") \
+    X(link_no_memory, SERVER_RESOURCES, \
+      "no memory for a link") \
+    X(worker_memory_unknown, INVALID_HANDLE, \
+      "nothing is mapped there") \
+    X(worker_load_unknown, INVALID_HANDLE, \
+      "there is no such module to load") \
+    X(worker_module_unknown, INVALID_HANDLE, \
+      "there is no such module") \
+    X(worker_no_memory, SERVER_RESOURCES, \
+      "no memory for the request") \
+    X(partition_none, SUCCESS, \
+      "no partition could be made") \
+    X(streams_max, TOO_MANY_OBJECTS, \
+      "the client has as many streams as it may have: destroy one, or raise the server's " \
+      "--streams") \
+    X(stream_unknown, INVALID_HANDLE, \
+      "there is no such stream") \
+    X(events_max, TOO_MANY_OBJECTS, \
+      "the client has as many events as it may have") \
+    X(event_unknown, INVALID_HANDLE, \
+      "there is no such event") \
+    X(event_not_recorded, INVALID_HANDLE, \
+      "an event was never recorded") \
+    X(device_arena_place, DEVICE_NOT_READY, \
+      "the driver does not give the device arena its place at 0x%llx: choose another " \
+      "base for the arenas") \
+    X(device_arena_memory, DEVICE_NOT_READY, \
+      "memory at the device arena does not keep what is written to it") \
+    X(device_feature, NOT_SUPPORTED, \
+      "the device or its driver lacks %s, which gpushare needs") \
+    X(host_arena_reserved, DEVICE_NOT_READY, \
+      "the host arena at 0x%llx, %llu bytes, cannot be reserved: %s") \
+    X(completer_thread, SERVER_RESOURCES, \
+      "the completer thread: %s") \
+    X(submitter_doorbell, SERVER_RESOURCES, \
+      "the submitter's doorbell: %s") \
+    X(submitter_events, SERVER_RESOURCES, \
+      "making events: %s") \
+    X(submitter_thread, SERVER_RESOURCES, \
+      "the submitter thread: %s") \
+    X(sm_groups_split, UNKNOWN, \
+      "dividing the multiprocessors: %u groups of %u and one of %u") \
+    X(control_doorbell, SERVER_RESOURCES, \
+      "the control thread's doorbell: %s")
+/* clang-format on */
+
+#define MESSAGE_CONSTANTS(name, error, format)                                                     \
+    enum { message_number_##name = PROTO_ERROR_##error };                                          \
+    __attribute__((unused)) static const char message_text_##name[] = format;
+MESSAGES(MESSAGE_CONSTANTS)
+#undef MESSAGE_CONSTANTS
+
+#define MESSAGE(name)      message_number_##name, message_text_##name
+#define MESSAGE_TEXT(name) message_text_##name
+
+struct message {
+    const char *name;
+    uint32_t number; /* 0: it depends on the cause */
+    const char *format;
+};
+
+/* The table's row; NULL behind the last one. Static. */
+const struct message *message_at(size_t index);
+
+/* Writes the table, one message a line: its name, its error's name ("any" if it depends on the
+ * cause), its format. For the programs that have --list-messages. */
+void messages_print(FILE *to);
+
+#endif
