@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/session/failure.h"
+#include "common/messages.h"
 #include "protocol.h"
 
 /* The public header stands alone; its modes are the protocol's. */
@@ -18,11 +19,10 @@ gpushare_error abi_copy_out(void *to, const void *from, size_t bytes, const char
 {
     size_t size;
     if (!to)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL", what);
+        return failure(MESSAGE(argument_null), what);
     memcpy(&size, to, sizeof size);
     if (size <= sizeof size || size > ABI_STRUCT_MAX)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%s: size is %zu; set it to sizeof the struct before the call", what, size);
+        return failure(MESSAGE(struct_size), what, size);
     size_t known = size < bytes ? size : bytes;
     memcpy((char *)to + sizeof size, (const char *)from + sizeof size, known - sizeof size);
     if (size > bytes)
@@ -37,9 +37,7 @@ gpushare_error abi_copy_options(struct gpushare_options *to, const struct gpusha
         return GPUSHARE_SUCCESS;
     if (from->size < offsetof(struct gpushare_options, device) + sizeof from->device ||
         from->size > ABI_STRUCT_MAX)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "options: size is %zu; set it to sizeof(struct gpushare_options)",
-                       from->size);
+        return failure(MESSAGE(options_size), from->size);
     memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
     /* A limit that is set in a member which this library does not know must not be ignored. */
     const unsigned char *rest = (const unsigned char *)from;

@@ -5,13 +5,14 @@
 #include "client/engine/connect.h"
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 gpushare_error gpushare_connect(const struct gpushare_options *options,
                                 gpushare_connection **connection)
 {
     struct gpushare_options known;
     if (!connection)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "connection: the pointer is NULL");
+        return failure(MESSAGE(connection_pointer_null));
     gpushare_error error = abi_copy_options(&known, options);
     return error ? error : connect_open(&known, connection);
 }

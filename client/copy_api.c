@@ -9,6 +9,7 @@
 #include "client/engine/stream.h"
 #include "client/engine/thread_stream.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 /* Any direction, the connection checked. */
 static gpushare_error copy_range(gpushare_connection *connection, uint64_t destination,
@@ -21,8 +22,7 @@ static gpushare_error copy_range(gpushare_connection *connection, uint64_t desti
         return error;
     if (count) {
         if (!destination || !source)
-            return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s is NULL",
-                           destination ? "source" : "destination");
+            return failure(MESSAGE(pointer_null), destination ? "source" : "destination");
         if ((error = copy_submit(stream, destination, source, count)))
             return error;
     }
@@ -38,14 +38,10 @@ static gpushare_error check_sides(gpushare_connection *connection, uint64_t devi
     if (error || !count)
         return error;
     if (memory_classify(connection, device, count) != MEMORY_DEVICE)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%s: %llu bytes from 0x%llx are not device memory of this client",
-                       device_side, (unsigned long long)count, (unsigned long long)device);
+        return failure(MESSAGE(copy_not_device_memory), device_side, (unsigned long long)count,
+                       (unsigned long long)device);
     if (memory_classify(connection, host, count) == MEMORY_DEVICE)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%s: 0x%llx is device memory, where host memory belongs; gpushare_copy() "
-                       "finds the direction itself",
-                       host_side, (unsigned long long)host);
+        return failure(MESSAGE(copy_not_host_memory), host_side, (unsigned long long)host);
     return GPUSHARE_SUCCESS;
 }
 
@@ -118,8 +114,7 @@ static gpushare_error check_peers(gpushare_connection *destination, gpushare_con
     if (error || (error = connection_check(source)))
         return error;
     if (stream_connection != destination && stream_connection != source)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "the stream's connection must be one of the two that are copied between");
+        return failure(MESSAGE(copy_stream_connection));
     return GPUSHARE_SUCCESS;
 }
 
@@ -165,18 +160,16 @@ static gpushare_error check_fill(gpushare_connection *connection, uint64_t desti
 {
     uint64_t bytes;
     if (width != 1 && width != 2 && width != 4)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "width is %u; it must be 1, 2 or 4", width);
+        return failure(MESSAGE(fill_width), width);
     if (destination % width)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "destination 0x%llx is not a multiple of %u",
-                       (unsigned long long)destination, width);
+        return failure(MESSAGE(fill_alignment), (unsigned long long)destination, width);
     if (!count)
         return GPUSHARE_SUCCESS;
     if (__builtin_mul_overflow(count, (uint64_t)width, &bytes))
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "count is too large");
+        return failure(MESSAGE(fill_count));
     if (memory_classify(connection, destination, bytes) != MEMORY_DEVICE)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%llu bytes from 0x%llx are not device memory of this client",
-                       (unsigned long long)bytes, (unsigned long long)destination);
+        return failure(MESSAGE(fill_not_device_memory), (unsigned long long)bytes,
+                       (unsigned long long)destination);
     return GPUSHARE_SUCCESS;
 }
 

@@ -5,12 +5,13 @@
 #include "client/engine/connection.h"
 #include "client/session/device.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 gpushare_error gpushare_device_count(const struct gpushare_options *options, uint32_t *count)
 {
     struct gpushare_options known;
     if (!count)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "count: the pointer is NULL");
+        return failure(MESSAGE(count_pointer_null));
     gpushare_error error = abi_copy_options(&known, options);
     return error ? error : device_count(&known, count);
 }

@@ -5,11 +5,12 @@
 #include "client/engine/event.h"
 #include "client/engine/thread_stream.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 static gpushare_error check_event(gpushare_event *event)
 {
     if (!event)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "event: the handle is NULL");
+        return failure(MESSAGE(event_null));
     return connection_check(event->connection);
 }
 
@@ -20,10 +21,9 @@ gpushare_error gpushare_event_create(gpushare_connection *connection, uint32_t f
     if (error)
         return error;
     if (!event)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "event: the pointer is NULL");
+        return failure(MESSAGE(event_pointer_null));
     if (flags & ~GPUSHARE_EVENT_TIMING)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "flags is 0x%x; only GPUSHARE_EVENT_TIMING is known", flags);
+        return failure(MESSAGE(event_flags), flags);
     return event_open(connection, flags, event);
 }
 
@@ -65,6 +65,6 @@ gpushare_error gpushare_event_elapsed(gpushare_event *start, gpushare_event *end
     if (error || (error = check_event(end)))
         return error;
     if (!milliseconds)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "milliseconds: the pointer is NULL");
+        return failure(MESSAGE(milliseconds_pointer_null));
     return event_elapsed(start, end, milliseconds);
 }

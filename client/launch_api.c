@@ -5,10 +5,11 @@
 #include "client/engine/launch.h"
 #include "client/engine/module.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 static gpushare_error fail_no_function(void)
 {
-    return failure(GPUSHARE_ERROR_INVALID_HANDLE, "function: the handle is NULL");
+    return failure(MESSAGE(function_null));
 }
 
 gpushare_error gpushare_launch(gpushare_function *function, struct gpushare_dim grid,
@@ -21,13 +22,10 @@ gpushare_error gpushare_launch(gpushare_function *function, struct gpushare_dim 
     if (error)
         return error;
     if (!parameters && function->parameters)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s takes %u parameters; parameters is NULL",
-                       function->name, function->parameters);
+        return failure(MESSAGE(parameters_null), function->name, function->parameters);
     for (uint32_t i = 0; i < function->parameters; i++)
         if (!parameters[i])
-            return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                           "%s takes %u parameters; the pointer to number %u, from 0, is NULL",
-                           function->name, function->parameters, i);
+            return failure(MESSAGE(parameter_null), function->name, function->parameters, i);
     return launch_kernel(function, grid, block, shared, stream, parameters);
 }
 
@@ -41,8 +39,7 @@ gpushare_error gpushare_launch_packed(gpushare_function *function, struct gpusha
     if (error)
         return error;
     if (bytes != function->parameter_bytes || (bytes && !parameters))
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%s takes a parameter block of %u bytes; %zu bytes at %p were given",
-                       function->name, function->parameter_bytes, bytes, parameters);
+        return failure(MESSAGE(parameter_block), function->name, function->parameter_bytes, bytes,
+                       parameters);
     return launch_packed(function, grid, block, shared, stream, parameters);
 }

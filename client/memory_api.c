@@ -5,6 +5,7 @@
 #include "client/engine/connection.h"
 #include "client/engine/memory.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 static gpushare_error check_allocation(gpushare_connection *connection, uint64_t count,
                                        const void *output, const char *name)
@@ -13,9 +14,9 @@ static gpushare_error check_allocation(gpushare_connection *connection, uint64_t
     if (error)
         return error;
     if (!output)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL", name);
+        return failure(MESSAGE(argument_null), name);
     if (!count)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "count is 0; there is nothing to allocate");
+        return failure(MESSAGE(count_zero));
     return GPUSHARE_SUCCESS;
 }
 

@@ -7,29 +7,29 @@
 #include "client/engine/connection.h"
 #include "client/engine/module.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 static gpushare_error check_module(const gpushare_module *module)
 {
     if (!module)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "module: the handle is NULL");
+        return failure(MESSAGE(module_null));
     return connection_check(module->connection);
 }
 
 static gpushare_error check_function(const gpushare_function *function)
 {
     if (!function)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "function: the handle is NULL");
+        return failure(MESSAGE(function_null));
     return connection_check(function->connection);
 }
 
 static gpushare_error check_name(const char *name)
 {
     if (!name)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "name: the pointer is NULL");
+        return failure(MESSAGE(name_pointer_null));
     size_t length = strlen(name);
     if (!length || length > PROTO_NAME_MAX)
-        return failure(GPUSHARE_ERROR_NOT_FOUND, "a name has 1 to %d bytes, this one %zu",
-                       PROTO_NAME_MAX, length);
+        return failure(MESSAGE(name_bytes), PROTO_NAME_MAX, length);
     return GPUSHARE_SUCCESS;
 }
 
@@ -39,9 +39,7 @@ static gpushare_error measure_text(const char *image, size_t *bytes)
 {
     for (int i = 0; i < 4; i++)
         if ((unsigned char)image[i] > 0x7e || !image[i])
-            return failure(GPUSHARE_ERROR_INVALID_IMAGE,
-                           "the image is not PTX text; for a cubin or a fatbin give its size in "
-                           "bytes");
+            return failure(MESSAGE(image_not_text));
     *bytes = strlen(image);
     return GPUSHARE_SUCCESS;
 }
@@ -53,8 +51,7 @@ gpushare_error gpushare_module_load(gpushare_connection *connection, const void 
     if (error)
         return error;
     if (!image || !module)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL",
-                       image ? "module" : "image");
+        return failure(MESSAGE(argument_null), image ? "module" : "image");
     if (!bytes && (error = measure_text(image, &bytes)))
         return error;
     return module_load_image(connection, image, bytes, module);
@@ -67,8 +64,7 @@ gpushare_error gpushare_module_load_file(gpushare_connection *connection, const 
     if (error)
         return error;
     if (!path || !module)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s: the pointer is NULL",
-                       path ? "module" : "path");
+        return failure(MESSAGE(argument_null), path ? "module" : "path");
     return module_load_file(connection, path, module);
 }
 
@@ -87,7 +83,7 @@ gpushare_error gpushare_module_function(gpushare_module *module, const char *nam
     if (error)
         return error;
     if (!function)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "function: the pointer is NULL");
+        return failure(MESSAGE(function_pointer_null));
     if ((error = check_name(name)))
         return error;
     return module_find_function(module, name, function);
@@ -127,8 +123,7 @@ gpushare_error gpushare_function_parameter(gpushare_function *function, uint32_t
     if (error)
         return error;
     if (index >= function->parameters)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "%s has %u parameters; there is no %u",
-                       function->name, function->parameters, index);
+        return failure(MESSAGE(parameter_unknown), function->name, function->parameters, index);
     if (offset)
         *offset = function->table[index].offset;
     if (bytes)

@@ -6,6 +6,7 @@
 #include "client/engine/stream.h"
 #include "client/engine/thread_stream.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 static gpushare_error check_stream(gpushare_connection *connection, gpushare_stream *handle,
                                    struct gpushare_stream **stream)
@@ -21,10 +22,9 @@ gpushare_error gpushare_stream_create(gpushare_connection *connection, uint32_t 
     if (error)
         return error;
     if (!stream)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "stream: the pointer is NULL");
+        return failure(MESSAGE(stream_pointer_null));
     if (flags & ~GPUSHARE_STREAM_NON_BLOCKING)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "flags is 0x%x; only GPUSHARE_STREAM_NON_BLOCKING is known", flags);
+        return failure(MESSAGE(stream_flags), flags);
     return stream_open(connection, flags, priority, stream);
 }
 
@@ -33,8 +33,7 @@ gpushare_error gpushare_stream_destroy(gpushare_stream *stream)
     if (!stream)
         return GPUSHARE_SUCCESS;
     if (stream == GPUSHARE_STREAM_PER_THREAD)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
-                       "a thread's own stream ends with the thread; it can't be destroyed");
+        return failure(MESSAGE(stream_of_thread));
     gpushare_error error = connection_check(stream->connection);
     return error ? error : stream_retire(stream);
 }
@@ -47,7 +46,7 @@ gpushare_error gpushare_stream_priority(gpushare_connection *connection, gpushar
     if (error)
         return error;
     if (!priority)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "priority: the pointer is NULL");
+        return failure(MESSAGE(priority_pointer_null));
     *priority = resolved->priority;
     return GPUSHARE_SUCCESS;
 }
@@ -74,7 +73,7 @@ gpushare_error gpushare_stream_wait_event(gpushare_connection *connection, gpush
     if (error)
         return error;
     if (!event)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE, "event: the handle is NULL");
+        return failure(MESSAGE(event_null));
     return event_hold_stream(event, resolved);
 }
 

@@ -17,6 +17,7 @@
 #include "client/session/environment.h"
 #include "client/session/failure.h"
 #include "client/session/warning.h"
+#include "common/messages.h"
 #include "common/units.h"
 
 enum {
@@ -84,10 +85,8 @@ static gpushare_error resolve_memory_request(const struct connect_state *state, 
     uint64_t request = limits_amount(wish->memory_request, device);
     if (request > limit) {
         char asked[UNITS_TEXT], limit_text[UNITS_TEXT];
-        return failure(GPUSHARE_ERROR_INVALID_ENVIRONMENT,
-                       "%s requests %s of device %u, and %s limits it to %s",
-                       wish->memory_request_from, units_format_size(request, asked),
-                       environment->device,
+        return failure(MESSAGE(request_over_limit), wish->memory_request_from,
+                       units_format_size(request, asked), environment->device,
                        limit < listed ? wish->memory_limit_from : wish->memory_from,
                        units_format_size(limit, limit_text));
     }
@@ -164,10 +163,8 @@ static gpushare_error map_shared(gpushare_connection *connection, int fds[3])
     }
     close(fds[1]);
     if (result == -EBADF)
-        return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
-                       "the server sent shared memory that is not sealed or too small");
-    return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "the server's shared memory can't be mapped: %s",
-                   strerror(-result));
+        return failure(MESSAGE(server_memory_unsealed));
+    return failure(MESSAGE(server_memory_unmapped), strerror(-result));
 }
 
 static int reserve_ranges(uint64_t device_base, uint64_t host_base, uint64_t bytes)
@@ -202,8 +199,7 @@ static gpushare_error reserve_window(gpushare_connection *connection)
         uint64_t bytes = window.window_bytes;
         if (!bytes || (bytes & (bytes - 1)) || window.device_base % bytes ||
             window.host_base % bytes || window.device_base == window.host_base)
-            return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
-                           "the server granted an invalid address window");
+            return failure(MESSAGE(server_window_invalid));
         int result = reserve_ranges(window.device_base, window.host_base, bytes);
         if (!result) {
             connection->device_base = window.device_base;
@@ -213,19 +209,14 @@ static gpushare_error reserve_window(gpushare_connection *connection)
             return GPUSHARE_SUCCESS;
         }
         if (result != -EEXIST)
-            return failure(GPUSHARE_ERROR_WINDOW_TAKEN,
-                           "addresses 0x%llx and 0x%llx (0x%llx bytes each) can't be reserved in "
-                           "this process: %s; a limit on address space (ulimit -v) is in the way",
-                           (unsigned long long)window.device_base,
+            return failure(MESSAGE(window_reserved), (unsigned long long)window.device_base,
                            (unsigned long long)window.host_base, (unsigned long long)bytes,
                            strerror(-result));
         gpushare_error error = connection_call(connection, &move);
         if (error)
             return error;
     }
-    return failure(GPUSHARE_ERROR_WINDOW_TAKEN,
-                   "this process uses addresses in each of %d windows that the server offered",
-                   WINDOW_TRIES);
+    return failure(MESSAGE(window_taken), WINDOW_TRIES);
 }
 
 static gpushare_error establish_connection(gpushare_connection *connection,
@@ -247,7 +238,7 @@ static gpushare_error establish_connection(gpushare_connection *connection,
     connection->multiprocessors = connection->attached.multiprocessors;
     connection->default_stream = stream_new(connection, 0, 0);
     if (!connection->default_stream)
-        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+        return failure(MESSAGE(process_no_memory));
     warning_limits(environment, &connection->device, &connection->attached, state->index);
     return GPUSHARE_SUCCESS;
 }
@@ -290,9 +281,8 @@ gpushare_error connect_open(const struct gpushare_options *options,
 {
     gpushare_connection *made = calloc(1, sizeof *made);
     struct connect_state *state = malloc(sizeof *state);
-    gpushare_error error =
-        made && state ? environment_read(&state->environment, options)
-                      : failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+    gpushare_error error = made && state ? environment_read(&state->environment, options)
+                                         : failure(MESSAGE(process_no_memory));
     if (error)
         goto free_both;
     /* Before the search for the server: the misspelt variable may be that of its socket. */

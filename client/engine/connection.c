@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 uint32_t connection_generation;
 
@@ -117,12 +118,9 @@ void connection_unregister(gpushare_connection *connection)
 gpushare_error connection_dead(gpushare_connection *connection)
 {
     if (!connection)
-        return failure(GPUSHARE_ERROR_NOT_INITIALIZED,
-                       "the connection is NULL; gpushare_connect() makes one");
+        return failure(MESSAGE(connection_null));
     if (connection->generation != connection_generation)
-        return failure(GPUSHARE_ERROR_NOT_INITIALIZED,
-                       "the connection belongs to the parent of this forked process; connect "
-                       "again here");
+        return failure(MESSAGE(connection_of_parent));
     return session_ended(&connection->session);
 }
 

@@ -10,6 +10,7 @@
 #include "client/engine/staging.h"
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 #include "common/ring.h"
 
 /* The arguments of a copy. */
@@ -134,9 +135,8 @@ static gpushare_error stage_out(const struct transfer *t)
 
 static gpushare_error fail_astray(const char *which, uint64_t address, uint64_t count)
 {
-    return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                   "%s: %llu bytes from 0x%llx are not in one allocation of this client", which,
-                   (unsigned long long)count, (unsigned long long)address);
+    return failure(MESSAGE(copy_not_one_allocation), which, (unsigned long long)count,
+                   (unsigned long long)address);
 }
 
 static gpushare_error host_to_host(const struct transfer *t)
@@ -162,7 +162,7 @@ gpushare_error copy_submit(struct gpushare_stream *stream, uint64_t destination,
     if (from == MEMORY_ASTRAY)
         return fail_astray("source", source, count);
     if (destination - source < count || source - destination < count)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE, "source and destination overlap");
+        return failure(MESSAGE(copy_overlap));
     if (to != MEMORY_DEVICE && from != MEMORY_DEVICE &&
         (to == MEMORY_ORDINARY || from == MEMORY_ORDINARY))
         return host_to_host(&t);

@@ -8,6 +8,7 @@
 #include "client/engine/peer.h"
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 gpushare_error event_open(gpushare_connection *connection, uint32_t flags, gpushare_event **event)
 {
@@ -21,7 +22,7 @@ gpushare_error event_open(gpushare_connection *connection, uint32_t flags, gpush
                                 .reply_bytes = sizeof reply};
     gpushare_event *made = calloc(1, sizeof *made);
     if (!made)
-        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+        return failure(MESSAGE(process_no_memory));
     if ((flags & GPUSHARE_EVENT_TIMING) && (error = connection_call(connection, &call))) {
         free(made);
         return error;
@@ -147,13 +148,12 @@ gpushare_error event_elapsed(gpushare_event *start, gpushare_event *end, double 
 {
     gpushare_event *both[2] = {start, end};
     if (start->connection != end->connection)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
-                       "the events are of two connections, whose devices' clocks differ");
+        return failure(MESSAGE(events_of_two));
     for (int i = 0; i < 2; i++) {
         uint32_t stream;
         uint64_t value;
         if (!both[i]->handle || !event_point(both[i], &stream, &value))
-            return failure(GPUSHARE_ERROR_INVALID_HANDLE, "the %s event %s", i ? "end" : "start",
+            return failure(MESSAGE(event_unfit), i ? "end" : "start",
                            both[i]->handle ? "was never recorded"
                                            : "takes no times; create it with "
                                              "GPUSHARE_EVENT_TIMING");

@@ -9,6 +9,7 @@
 #include "client/engine/stream.h"
 #include "client/engine/thread_stream.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 /* The command that a launch pushes, and the same bytes as a descriptor of the ring. */
 union command {
@@ -27,23 +28,15 @@ static gpushare_error refuse_geometry(const struct gpushare_function *function,
     uint32_t max = __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED);
     if (!grid.x || !grid.y || !grid.z || grid.x > device->grid.x || grid.y > device->grid.y ||
         grid.z > device->grid.z)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%s: a grid of %u x %u x %u blocks; each must be from 1 to %u, %u and %u",
-                       function->name, grid.x, grid.y, grid.z, device->grid.x, device->grid.y,
-                       device->grid.z);
+        return failure(MESSAGE(launch_grid), function->name, grid.x, grid.y, grid.z, device->grid.x,
+                       device->grid.y, device->grid.z);
     if (!block.x || !block.y || !block.z || block.x > device->block.x ||
         block.y > device->block.y || block.z > device->block.z)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%s: a block of %u x %u x %u threads; each must be from 1 to %u, %u and %u",
-                       function->name, block.x, block.y, block.z, device->block.x, device->block.y,
-                       device->block.z);
+        return failure(MESSAGE(launch_block), function->name, block.x, block.y, block.z,
+                       device->block.x, device->block.y, device->block.z);
     if (shared > max)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "%s: %u bytes of dynamic shared memory; at most %u, see "
-                       "gpushare_function_set_shared()",
-                       function->name, shared, max);
-    return failure(GPUSHARE_ERROR_LAUNCH_OUT_OF_RESOURCES,
-                   "%s: %llu threads in a block; this kernel can have %u", function->name,
+        return failure(MESSAGE(launch_shared_memory), function->name, shared, max);
+    return failure(MESSAGE(launch_threads), function->name,
                    (unsigned long long)block.x * block.y * block.z, function->block_threads);
 }
 

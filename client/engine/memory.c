@@ -10,6 +10,7 @@
 
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 static bool range_holds(uint64_t base, uint64_t bytes, uint64_t address)
 {
@@ -43,7 +44,7 @@ enum memory_kind memory_classify(gpushare_connection *connection, uint64_t addre
 
 static gpushare_error fail_no_memory(void)
 {
-    return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+    return failure(MESSAGE(process_no_memory));
 }
 
 /* ---- device memory ---- */
@@ -83,10 +84,7 @@ gpushare_error memory_device_free(gpushare_connection *connection, gpushare_addr
     struct allocation taken;
     /* Removed before the server is asked: it may give the address to another thread at once. */
     if (!allocation_take(&connection->allocations, address, ALLOCATION_DEVICE, &taken))
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
-                       "0x%llx is not where device memory of this connection begins, or was freed "
-                       "before",
-                       (unsigned long long)address);
+        return failure(MESSAGE(device_free_unknown), (unsigned long long)address);
     gpushare_error error = send_device_free(connection, address);
     if (error) /* the server did not free it */
         (void)allocation_add(&connection->allocations, &taken);
@@ -130,16 +128,13 @@ static gpushare_error map_buffer(gpushare_connection *connection,
     uint64_t window = connection->window_bytes, offset = reply->address - connection->host_base;
     if (!reply->count || reply->address % 4096 || reply->count % 4096 || offset >= window ||
         reply->count > window - offset)
-        return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
-                       "the server put a host buffer outside of this client's window");
+        return failure(MESSAGE(server_buffer_outside));
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || !(seals & F_SEAL_SHRINK))
-        return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
-                       "the server sent a host buffer that is not sealed");
+        return failure(MESSAGE(server_buffer_unsealed));
     int result = shm_map_at(fd, reply->address, reply->count, true);
     if (result < 0)
-        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "a host buffer can't be mapped: %s",
-                       strerror(-result));
+        return failure(MESSAGE(host_buffer_unmapped), strerror(-result));
     /* A forked child would keep the memory after it was freed, charged to nobody. */
     madvise(address_pointer(reply->address), reply->count, MADV_DONTFORK);
     struct allocation allocation = {
@@ -177,9 +172,7 @@ gpushare_error memory_buffer_free(gpushare_connection *connection, uint64_t addr
 {
     struct allocation buffer;
     if (!allocation_take(&connection->allocations, address, ALLOCATION_HOST, &buffer))
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
-                       "0x%llx is not a shared host buffer of this connection, or was freed before",
-                       (unsigned long long)address);
+        return failure(MESSAGE(host_free_unknown), (unsigned long long)address);
     /* Unmapped before the server is asked: it may give the address to another thread at once. */
     void *gone = mmap(address_pointer(address), buffer.bytes, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

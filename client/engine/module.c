@@ -12,10 +12,11 @@
 
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 static gpushare_error fail_no_memory(void)
 {
-    return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+    return failure(MESSAGE(process_no_memory));
 }
 
 /* ---- loading ---- */
@@ -25,8 +26,7 @@ static gpushare_error write_all(int fd, const char *from, size_t bytes)
     while (bytes) {
         ssize_t written = write(fd, from, bytes);
         if (written < 0 && errno != EINTR)
-            return failure(GPUSHARE_ERROR_OUT_OF_MEMORY,
-                           "an image of %zu bytes can't be copied: %s", bytes, strerror(errno));
+            return failure(MESSAGE(image_uncopied), bytes, strerror(errno));
         if (written > 0) {
             from += written;
             bytes -= (size_t)written;
@@ -69,11 +69,10 @@ gpushare_error module_load_image(gpushare_connection *connection, const void *im
                                  gpushare_module **module)
 {
     if (bytes > PROTO_IMAGE_MAX)
-        return failure(GPUSHARE_ERROR_INVALID_IMAGE,
-                       "the image has %zu bytes; at most %d are allowed", bytes, PROTO_IMAGE_MAX);
+        return failure(MESSAGE(image_too_large), bytes, PROTO_IMAGE_MAX);
     int fd = memfd_create("gpushare-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
-        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "memfd_create: %s", strerror(errno));
+        return failure(MESSAGE(memfd_create), strerror(errno));
     gpushare_error error = write_all(fd, image, bytes);
     if (!error)
         error = load_fd(connection, fd, bytes, module);
@@ -91,13 +90,12 @@ gpushare_error module_load_file(gpushare_connection *connection, const char *pat
         return failure(GPUSHARE_ERROR_NOT_FOUND, "%s: %s", path, strerror(errno));
     void *image = MAP_FAILED;
     if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-        error = failure(GPUSHARE_ERROR_NOT_FOUND, "%s is not a regular file", path);
+        error = failure(MESSAGE(image_not_a_file), path);
     else if (status.st_size == 0 || status.st_size > PROTO_IMAGE_MAX)
-        error = failure(GPUSHARE_ERROR_INVALID_IMAGE, "%s has %lld bytes; an image has 1 to %d",
-                        path, (long long)status.st_size, PROTO_IMAGE_MAX);
+        error = failure(MESSAGE(image_file_size), path, (long long)status.st_size, PROTO_IMAGE_MAX);
     else if ((image = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) ==
              MAP_FAILED)
-        error = failure(GPUSHARE_ERROR_NOT_FOUND, "%s can't be read: %s", path, strerror(errno));
+        error = failure(MESSAGE(image_file_unreadable), path, strerror(errno));
     else
         error = module_load_image(connection, image, (size_t)status.st_size, module);
     if (image != MAP_FAILED)
@@ -154,14 +152,11 @@ static gpushare_error fill_table(struct gpushare_function *function, const uint3
 {
     uint64_t end = 0;
     if (bytes != (size_t)function->parameters * 8)
-        return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
-                       "the server described %zu bytes of parameters for %u", bytes,
-                       function->parameters);
+        return failure(MESSAGE(server_parameters_count), bytes, function->parameters);
     for (uint32_t i = 0; i < function->parameters; i++) {
         uint64_t offset = pairs[2 * i], size = pairs[2 * i + 1];
         if (!size || offset < end || offset + size > function->parameter_bytes)
-            return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
-                           "the server described parameters that don't fit their block");
+            return failure(MESSAGE(server_parameters_block));
         end = offset + size;
         function->table[i] = (struct module_parameter){(uint16_t)offset, (uint16_t)size};
     }

@@ -9,6 +9,7 @@
 #include "client/engine/memory.h"
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 #include "common/ring.h"
 
 enum {
@@ -79,15 +80,13 @@ static gpushare_error find_peer(gpushare_connection *from, const gpushare_connec
     }
     pthread_mutex_unlock(&from->peers.lock);
     *out = p;
-    return p ? GPUSHARE_SUCCESS
-             : failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+    return p ? GPUSHARE_SUCCESS : failure(MESSAGE(process_no_memory));
 }
 
 static gpushare_error check_group(const gpushare_connection *a, const gpushare_connection *b)
 {
     if (memcmp(a->attached.group, b->attached.group, sizeof a->attached.group) != 0)
-        return failure(GPUSHARE_ERROR_NOT_PERMITTED,
-                       "the two connections are not to the same server");
+        return failure(MESSAGE(peer_other_server));
     return GPUSHARE_SUCCESS;
 }
 

@@ -8,6 +8,7 @@
 #include "client/engine/memory.h"
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 enum {
     /* Four chunks of 4 MiB: the device moves one in some 200 us (at 20 GB/s) while the processor
@@ -135,7 +136,7 @@ static gpushare_error choose_chunk(gpushare_connection *connection, struct stagi
             return GPUSHARE_SUCCESS;
         }
         if (pool->full && !pool->count)
-            return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "there was none before");
+            return failure(MESSAGE(staging_none));
         pthread_cond_wait(&staging->given, &staging->lock);
     }
 }

@@ -8,6 +8,7 @@
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
 #include "common/doorbell.h"
+#include "common/messages.h"
 
 /* ---- objects ---- */
 
@@ -268,7 +269,7 @@ static struct point *snapshot_points(gpushare_connection *connection, bool block
     uint32_t max = connection->attached.streams;
     struct point *points = malloc(max * sizeof *points);
     if (!points) {
-        failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+        failure(MESSAGE(process_no_memory));
         return NULL;
     }
     uint32_t n = 0;
@@ -443,11 +444,10 @@ gpushare_error stream_open(gpushare_connection *connection, uint32_t flags, int3
     if (error)
         return error;
     if (!reply.stream || reply.stream >= connection->attached.streams)
-        return failure(GPUSHARE_ERROR_PROTOCOL_VIOLATION,
-                       "the server made stream %u, which this client can't have", reply.stream);
+        return failure(MESSAGE(server_stream), reply.stream);
     struct gpushare_stream *made = stream_new(connection, reply.stream, reply.value);
     if (!made)
-        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+        return failure(MESSAGE(process_no_memory));
     made->flags = flags;
     made->priority = reply.priority;
     pthread_mutex_lock(&connection->lists);

@@ -8,6 +8,7 @@
 #include "client/engine/connection.h"
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
+#include "common/messages.h"
 
 /* An entry names its connection by id: by address, a closed connection's could be taken for a new
  * one's. */
@@ -67,8 +68,7 @@ static gpushare_error get_own_stream(gpushare_connection *connection,
     }
     pthread_once(&once, make_key);
     if (key_error)
-        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY,
-                       "this process has no thread-specific keys left");
+        return failure(MESSAGE(process_no_keys));
     struct entry *first = pthread_getspecific(key);
     struct entry *e = first;
     while (e && e->connection != connection->id)
@@ -78,7 +78,7 @@ static gpushare_error get_own_stream(gpushare_connection *connection,
         pthread_setspecific(key, first);
         e = malloc(sizeof *e);
         if (!e)
-            return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+            return failure(MESSAGE(process_no_memory));
         gpushare_error error = stream_open(connection, 0, 0, &e->stream);
         if (error) {
             free(e);
@@ -103,8 +103,7 @@ gpushare_error thread_stream_resolve(gpushare_connection *connection, gpushare_s
     if (handle == GPUSHARE_STREAM_PER_THREAD)
         return get_own_stream(connection, stream);
     if (handle->connection != connection)
-        return failure(GPUSHARE_ERROR_INVALID_HANDLE,
-                       "the stream belongs to another connection than the call is about");
+        return failure(MESSAGE(stream_of_another));
     *stream = handle;
     return GPUSHARE_SUCCESS;
 }

@@ -8,6 +8,7 @@
 
 #include "client/session/failure.h"
 #include "common/error.h"
+#include "common/messages.h"
 
 static void query_server(struct session *session, uint32_t index, struct device_survey *survey)
 {
@@ -50,13 +51,9 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
 gpushare_error device_choose(const struct device_survey *survey, uint32_t ordinal, uint32_t *index)
 {
     if (!survey->visible)
-        return failure(GPUSHARE_ERROR_NO_DEVICE,
-                       "the server has no device that this process may see; look at "
-                       "GPUSHARE_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES");
+        return failure(MESSAGE(devices_none_for_process));
     if (ordinal >= survey->visible)
-        return failure(GPUSHARE_ERROR_INVALID_DEVICE,
-                       "there is no device %u: this process sees %u, counted from 0", ordinal,
-                       survey->visible);
+        return failure(MESSAGE(device_ordinal), ordinal, survey->visible);
     uint32_t at = survey->indices[ordinal];
     if (survey->error[at])
         return failure_text(survey->error[at], survey->text[at]);
@@ -110,7 +107,7 @@ static gpushare_error open_look(const struct gpushare_options *options, struct l
 {
     struct look *look = malloc(sizeof *look);
     if (!look)
-        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+        return failure(MESSAGE(process_no_memory));
     struct session session;
     struct proto_welcome welcome;
     struct environment *environment = &look->environment;

@@ -10,6 +10,7 @@
 
 #include "client/session/failure.h"
 #include "common/error.h"
+#include "common/messages.h"
 #include "common/units.h"
 
 #define SYSTEM_SOCKET "/run/gpushare/gpushare.sock"
@@ -28,28 +29,21 @@ static gpushare_error parse_percentage(const char *name, double percentage, uint
     if (percentage == 0)
         return GPUSHARE_SUCCESS;
     if (!(percentage >= 0.01 && percentage <= 100))
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "options: %s is %g; it must be from 0.01 to 100, or 0 to ask for nothing",
-                       name, percentage);
+        return failure(MESSAGE(options_share), name, percentage);
     *hundredths = (uint32_t)(percentage * 100 + 0.5);
     return GPUSHARE_SUCCESS;
 }
 
 static gpushare_error refuse_above_limit(const char *what, double request, double limit)
 {
-    return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                   "options: %s_request is %g, above its limit of %g: lower the one or raise the "
-                   "other",
-                   what, request, limit);
+    return failure(MESSAGE(options_share_request), what, request, limit);
 }
 
 static gpushare_error refuse_above_memory_limit(const char *what, uint64_t request, uint64_t limit)
 {
     char asked[UNITS_TEXT], limit_text[UNITS_TEXT];
-    return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                   "options: %s_request is %s, above its limit of %s: lower the one or raise the "
-                   "other",
-                   what, units_format_size(request, asked), units_format_size(limit, limit_text));
+    return failure(MESSAGE(options_memory_request), what, units_format_size(request, asked),
+                   units_format_size(limit, limit_text));
 }
 
 static gpushare_error merge_memory(struct environment *environment,
@@ -76,10 +70,7 @@ static gpushare_error merge_shares(struct limits_wish *wish, const struct gpusha
     uint32_t threads, request, limit, fraction;
     gpushare_error error;
     if (!(options->fraction >= 0 && options->fraction <= 1))
-        return failure(
-            GPUSHARE_ERROR_INVALID_VALUE,
-            "options: fraction is %g; it must be above 0 and at most 1, or 0 to ask for nothing",
-            options->fraction);
+        return failure(MESSAGE(options_fraction), options->fraction);
     if ((error = parse_percentage("thread_request", options->thread_request, &threads)) ||
         (error = parse_percentage("time_request", options->time_request, &request)) ||
         (error = parse_percentage("time_limit", options->time_limit, &limit)) ||
@@ -101,17 +92,12 @@ static gpushare_error merge_limits(struct limits_wish *wish, const struct gpusha
 {
     if (options->thread_percentage != 0) {
         if (!(options->thread_percentage >= 1 && options->thread_percentage <= 100))
-            return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                           "options: thread_percentage is %g; it must be from 1 to 100, or 0 for "
-                           "no wish",
-                           options->thread_percentage);
+            return failure(MESSAGE(options_thread_percentage), options->thread_percentage);
         wish->thread_percentage = limits_tighter_percentage(
             wish->thread_percentage, (uint32_t)(options->thread_percentage * 100 + 0.5));
     }
     if (options->priority > LIMITS_PRIORITY_MAX)
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "options: priority is %u; it must be from 0 to %d", options->priority,
-                       LIMITS_PRIORITY_MAX);
+        return failure(MESSAGE(options_priority), options->priority, LIMITS_PRIORITY_MAX);
     wish->priority = limits_tighter_priority(wish->priority, options->priority);
     return GPUSHARE_SUCCESS;
 }
@@ -120,10 +106,7 @@ static gpushare_error choose_name(struct limits_wish *wish, const char *name)
 {
     if (name) {
         if (strlen(name) > LIMITS_NAME_MAX || !limits_name_is_valid(name))
-            return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                           "options: name must be at most %d bytes of UTF-8 without control "
-                           "characters",
-                           LIMITS_NAME_MAX);
+            return failure(MESSAGE(options_name), LIMITS_NAME_MAX);
         snprintf(wish->name, sizeof wish->name, "%s", name);
     } else if (!wish->name_from) {
         /* A program's file name may hold any bytes; without a name the client works as well. */
@@ -139,9 +122,7 @@ static gpushare_error choose_profile(struct limits_wish *wish, const char *profi
     if (!profile)
         return GPUSHARE_SUCCESS;
     if (!*profile || strlen(profile) > LIMITS_NAME_MAX || !limits_name_is_valid(profile))
-        return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                       "options: profile must be 1 to %d bytes of UTF-8 without control characters",
-                       LIMITS_NAME_MAX);
+        return failure(MESSAGE(options_profile), LIMITS_NAME_MAX);
     snprintf(wish->profile, sizeof wish->profile, "%s", profile);
     return GPUSHARE_SUCCESS;
 }
@@ -152,8 +133,7 @@ static gpushare_error choose_sockets(struct environment *environment, const char
     sockets[0][0] = sockets[1][0] = '\0';
     if (path) {
         if (!*path || strlen(path) > LIMITS_SOCKET_MAX)
-            return failure(GPUSHARE_ERROR_INVALID_VALUE,
-                           "options: socket must be a path of 1 to %d bytes", LIMITS_SOCKET_MAX);
+            return failure(MESSAGE(options_socket), LIMITS_SOCKET_MAX);
         snprintf(sockets[0], sizeof sockets[0], "%s", path);
         return GPUSHARE_SUCCESS;
     }
@@ -179,10 +159,7 @@ static gpushare_error check_warnings(void)
     const char *value = read_variable("GPUSHARE_WARNINGS", NULL);
     if (!value || !strcmp(value, "0") || !strcmp(value, "1"))
         return GPUSHARE_SUCCESS;
-    return failure(GPUSHARE_ERROR_INVALID_ENVIRONMENT,
-                   "GPUSHARE_WARNINGS=%.40s: must be 1 (`gpushare info` prints warnings) or 0 (it "
-                   "does not)",
-                   value);
+    return failure(MESSAGE(warnings_variable), value);
 }
 
 gpushare_error environment_read(struct environment *environment,

@@ -13,6 +13,7 @@
 
 #include "client/session/failure.h"
 #include "common/error.h"
+#include "common/messages.h"
 
 static uint32_t load_ended(const struct session *session)
 {
@@ -102,7 +103,7 @@ static gpushare_error take_reply(struct session *session, const struct session_c
         *call->reply_tail_bytes = message->tail_bytes;
         if (message->tail_bytes && !(*call->reply_tail = malloc(message->tail_bytes))) {
             channel_close_fds(message);
-            return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+            return failure(MESSAGE(process_no_memory));
         }
         if (message->tail_bytes)
             memcpy(*call->reply_tail, message->tail, message->tail_bytes);
@@ -122,8 +123,7 @@ static gpushare_error exchange_messages(struct session *session, const struct se
     int result = channel_send(session->fd, call->request, serial, 0, call->body, call->tail,
                               call->tail_bytes, call->fd, call->fd ? 1 : 0);
     if (result == -EINVAL || result == -ETOOMANYREFS || result == -ENOBUFS || result == -ENOMEM)
-        return failure(GPUSHARE_ERROR_SERVER_RESOURCES,
-                       "a request could not be sent to the server: %s", strerror(-result));
+        return failure(MESSAGE(request_unsent), strerror(-result));
     /* After -EPIPE there may still be a message that says why the server ended the session. */
     while (receive_message(session)) {
         if (session->message->header.serial == serial)
@@ -217,11 +217,8 @@ static gpushare_error send_hello(struct session *session, struct proto_welcome *
                                 .reply_bytes = sizeof *welcome};
     gpushare_error error = session_call(session, &call);
     if (!error && welcome->major != PROTO_MAJOR)
-        error = failure(GPUSHARE_ERROR_PROTOCOL_VERSION,
-                        "the server (%s) speaks version %u.%u of the protocol and this library "
-                        "(%s) %u.%u; install the same release of both",
-                        welcome->version, welcome->major, welcome->minor, GPUSHARE_VERSION,
-                        PROTO_MAJOR, PROTO_MINOR);
+        error = failure(MESSAGE(server_protocol), welcome->version, welcome->major, welcome->minor,
+                        GPUSHARE_VERSION, PROTO_MAJOR, PROTO_MINOR);
     return error;
 }
 
@@ -229,16 +226,10 @@ static gpushare_error send_hello(struct session *session, struct proto_welcome *
 static gpushare_error fail_unreachable(const char *first, const char *second, const int reasons[2])
 {
     if (reasons[0] == EPROTOTYPE)
-        return failure(
-            GPUSHARE_ERROR_CONNECTION_FAILED,
-            "%s is not a socket for clients (it may be the admin socket); name the clients' "
-            "socket in GPUSHARE_SOCKET",
-            first);
-    return failure(GPUSHARE_ERROR_CONNECTION_FAILED,
-                   "no server can be reached at %s (%s)%s%s%s%s%s; start gpushared, or name its "
-                   "socket in GPUSHARE_SOCKET",
-                   first, strerror(reasons[0]), *second ? ", nor at " : "", second,
-                   *second ? " (" : "", *second ? strerror(reasons[1]) : "", *second ? ")" : "");
+        return failure(MESSAGE(socket_not_clients), first);
+    return failure(MESSAGE(server_unreachable), first, strerror(reasons[0]),
+                   *second ? ", nor at " : "", second, *second ? " (" : "",
+                   *second ? strerror(reasons[1]) : "", *second ? ")" : "");
 }
 
 gpushare_error session_dial(struct session *session, const char *first, const char *second,
@@ -262,7 +253,7 @@ gpushare_error session_dial(struct session *session, const char *first, const ch
     if (!session->message) {
         close(session->fd);
         session->fd = -1;
-        return failure(GPUSHARE_ERROR_OUT_OF_MEMORY, "this process has no memory left");
+        return failure(MESSAGE(process_no_memory));
     }
     pthread_mutex_init(&session->lock, NULL);
     gpushare_error error = send_hello(session, welcome);

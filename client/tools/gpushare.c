@@ -36,7 +36,7 @@ static const char help[] =
     "                 /run/gpushare/gpushare.sock)\n"
     "  --json         print JSON; its schema is schemas/gpushare-info.schema.json\n"
     "  --list-messages\n"
-    "                 print the messages that the server gives to clients, each with its name\n"
+    "                 print the messages that programs get, each with its name\n"
     "  --version      print the versions of this tool and of the client library\n"
     "  --help         print this text\n"
     "\n"

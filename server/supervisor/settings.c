@@ -57,7 +57,7 @@ static const char usage[] =
     "  --softgpu PATH                 the software GPU's libcuda.so.1\n"
     "  --log-level error|warning|notice|info|debug  (default: info)\n"
     "  --list-variables               the environment variables that gpushare reads\n"
-    "  --list-messages                the messages that clients get, each with its name\n"
+    "  --list-messages                the messages that programs get, each with its name\n"
     "  --version, --help\n"
     "\n"
     "Environment: GPUSHARE_THREADS_LIMIT, GPUSHARE_TIME_LIMIT, GPUSHARE_MEMORY_LIMIT,\n"
