@@ -469,7 +469,7 @@ class Configuration(Case):
             self.assertIn(f"more than {most} entries", self.check(made(most + 1)))
 
     def test_of_a_size_what_is_less_than_a_byte_is_dropped(self):
-        self.assertTrue("of `0.1G` what is less than a byte is dropped" in self.PAGE)
+        self.assertTrue("Fractions of a byte are dropped, as in\n`0.1G`" in self.PAGE)
         path = os.path.join(self.folder(), "gpushared.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write("clients: {memory: {limit: 0.1G}, host_memory: {limit: 0.1M}}\n")
@@ -477,7 +477,7 @@ class Configuration(Case):
         self.assertEqual((told["memory_limit"], told["host_memory_limit"]), ((1 << 30) // 10, (1 << 20) // 10))
 
     def test_what_only_kubernetes_could_do_is_refused(self):
-        listed = self.PAGE.split("What only Kubernetes could do is refused with the reason:", 1)[1].split("\n\n", 1)[0]
+        listed = self.PAGE.split("Settings that only Kubernetes could carry out are refused with the reason:", 1)[1].split("\n\n", 1)[0]
         one = {"name": "nvidia.com/gpu", "replicas": 2}
         self.assertEqual(self.check({"sharing": {"mps": {"resources": [one]}}}), "")
         for words, block in (("renameByDefault", {"mps": {"resources": [one], "renameByDefault": True}}),
