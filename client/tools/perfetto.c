@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* Numbers of processes and tracks; a client's streams are its tracks 1 to PROTO_STREAMS_MAX. */
-enum { PROCESS_GPU = 1, TRACK_LEASES = 1, TRACK_ATOMS = 1001, TRACK_HELD = 10001 };
-enum { NAMES_SHOWN = 6, ATOM_WORDS = 4 };
+enum { PROCESS_GPU = 1, TRACK_LEASES = 1, TRACK_SM_GROUPS = 1001, TRACK_HELD = 10001 };
+enum { NAMES_SHOWN = 6, SM_GROUP_WORDS = 4 };
 
 struct owner {
     uint32_t number;
@@ -19,9 +19,9 @@ struct owner {
     uint32_t at;       /* in a sweep: its index in writer->active */
 };
 
-/* Spans that ran on one set of atoms. */
+/* Spans that ran on one set of SM groups. */
 struct group {
-    uint64_t atoms[ATOM_WORDS];
+    uint64_t sm_groups[SM_GROUP_WORDS];
 };
 
 struct edge {
@@ -136,52 +136,55 @@ static void write_label(struct writer *writer, uint32_t process, uint32_t track,
     write_event(writer, event);
 }
 
-/* ---- atoms ---- */
+/* ---- SM groups ---- */
 
-static bool has_atom(const uint64_t atoms[ATOM_WORDS], uint32_t atom)
+static bool has_sm_group(const uint64_t sm_groups[SM_GROUP_WORDS], uint32_t sm_group)
 {
-    return atoms[atom / 64] >> (atom % 64) & 1;
+    return sm_groups[sm_group / 64] >> (sm_group % 64) & 1;
 }
 
 /* "0-3, 7". The longest text has ranges of two with one left out between: 86 of them, of at most
  * nine characters. */
-enum { ATOMS_TEXT = 86 * 9 + 1 };
-static void atoms_text(const uint64_t atoms[ATOM_WORDS], char text[ATOMS_TEXT])
+enum { SM_GROUPS_TEXT = 86 * 9 + 1 };
+static void sm_groups_text(const uint64_t sm_groups[SM_GROUP_WORDS], char text[SM_GROUPS_TEXT])
 {
     size_t used = 0;
     text[0] = 0;
-    for (uint32_t atom = 0; atom < 64 * ATOM_WORDS && used < ATOMS_TEXT; atom++) {
-        if (!has_atom(atoms, atom))
+    for (uint32_t sm_group = 0; sm_group < 64 * SM_GROUP_WORDS && used < SM_GROUPS_TEXT;
+         sm_group++) {
+        if (!has_sm_group(sm_groups, sm_group))
             continue;
-        uint32_t last = atom;
-        while (last + 1 < 64 * ATOM_WORDS && has_atom(atoms, last + 1))
+        uint32_t last = sm_group;
+        while (last + 1 < 64 * SM_GROUP_WORDS && has_sm_group(sm_groups, last + 1))
             last++;
         const char *comma = used ? ", " : "";
         char *at = text + used;
-        size_t room = ATOMS_TEXT - used;
-        int length = last > atom ? snprintf(at, room, "%s%u-%u", comma, atom, last)
-                                 : snprintf(at, room, "%s%u", comma, atom);
+        size_t room = SM_GROUPS_TEXT - used;
+        int length = last > sm_group ? snprintf(at, room, "%s%u-%u", comma, sm_group, last)
+                                     : snprintf(at, room, "%s%u", comma, sm_group);
         used += length > 0 ? (size_t)length : 0;
-        atom = last;
+        sm_group = last;
     }
 }
 
 static uint32_t count_multiprocessors(const struct recording *recording,
-                                      const uint64_t atoms[ATOM_WORDS])
+                                      const uint64_t sm_groups[SM_GROUP_WORDS])
 {
     const struct proto_trace_header *header = &recording->header;
     uint32_t sum = 0;
-    for (uint32_t atom = 0; atom < header->atoms && atom < 64 * ATOM_WORDS; atom++)
-        if (has_atom(atoms, atom))
-            sum += header->remainder && atom + 1 == header->atoms ? header->remainder
-                                                                  : header->atom_multiprocessors;
+    for (uint32_t sm_group = 0; sm_group < header->sm_groups && sm_group < 64 * SM_GROUP_WORDS;
+         sm_group++)
+        if (has_sm_group(sm_groups, sm_group))
+            sum += header->remainder && sm_group + 1 == header->sm_groups
+                       ? header->remainder
+                       : header->sm_group_multiprocessors;
     return sum;
 }
 
-static int add_group(struct writer *writer, const uint64_t atoms[ATOM_WORDS])
+static int add_group(struct writer *writer, const uint64_t sm_groups[SM_GROUP_WORDS])
 {
     for (uint32_t i = 0; i < writer->group_count; i++)
-        if (memcmp(writer->groups[i].atoms, atoms, sizeof writer->groups[i].atoms) == 0)
+        if (memcmp(writer->groups[i].sm_groups, sm_groups, sizeof writer->groups[i].sm_groups) == 0)
             return 0;
     if (writer->group_count == writer->group_room) {
         uint32_t room = writer->group_room ? writer->group_room * 2 : 16;
@@ -191,7 +194,8 @@ static int add_group(struct writer *writer, const uint64_t atoms[ATOM_WORDS])
         writer->groups = groups;
         writer->group_room = room;
     }
-    memcpy(writer->groups[writer->group_count++].atoms, atoms, sizeof writer->groups->atoms);
+    memcpy(writer->groups[writer->group_count++].sm_groups, sm_groups,
+           sizeof writer->groups->sm_groups);
     return 0;
 }
 
@@ -293,7 +297,7 @@ static size_t collect_edges(struct writer *writer, const struct group *group)
     for (size_t i = 0; i < recording->count; i++) {
         const struct proto_trace_record *record = &recording->records[i];
         if (record->kind != RECORDING_SPAN || record->to == record->from ||
-            (group && memcmp(group->atoms, record->atoms, sizeof group->atoms) != 0))
+            (group && memcmp(group->sm_groups, record->sm_groups, sizeof group->sm_groups) != 0))
             continue;
         uint32_t owner = (uint32_t)(owner_of(writer, record->client) - writer->owners);
         writer->edges[count++] = (struct edge){record->from, owner, true};
@@ -357,12 +361,12 @@ static json_t *name_active(const struct writer *writer)
 static void write_group(struct writer *writer, uint32_t index)
 {
     const struct group group = writer->groups[index];
-    char atoms[ATOMS_TEXT];
-    uint32_t track = TRACK_ATOMS + index;
-    atoms_text(group.atoms, atoms);
+    char sm_groups[SM_GROUPS_TEXT];
+    uint32_t track = TRACK_SM_GROUPS + index;
+    sm_groups_text(group.sm_groups, sm_groups);
     write_label(writer, PROCESS_GPU, track,
-                json_sprintf("atoms %s (%" PRIu32 " multiprocessors)", atoms,
-                             count_multiprocessors(writer->recording, group.atoms)));
+                json_sprintf("SM groups %s (%" PRIu32 " multiprocessors)", sm_groups,
+                             count_multiprocessors(writer->recording, group.sm_groups)));
     size_t count = collect_edges(writer, &group);
     uint64_t from = 0;
     for (size_t i = 0; i < count; i++) {
@@ -394,22 +398,22 @@ static void write_in_flight(struct writer *writer)
 
 static void write_span(struct writer *writer, const struct proto_trace_record *record)
 {
-    char atoms[ATOMS_TEXT];
-    atoms_text(record->atoms, atoms);
-    uint32_t count = count_multiprocessors(writer->recording, record->atoms);
+    char sm_groups[SM_GROUPS_TEXT];
+    sm_groups_text(record->sm_groups, sm_groups);
+    uint32_t count = count_multiprocessors(writer->recording, record->sm_groups);
     write_slice(writer, process_of(owner_of(writer, record->client)), record->stream + 1, "batch",
                 json_string("batch"), record->from, record->to,
-                json_pack("{s:I, s:s, s:I}", "commands", (json_int_t)record->value, "atoms", atoms,
-                          "multiprocessors", (json_int_t)count));
+                json_pack("{s:I, s:s, s:I}", "commands", (json_int_t)record->value, "atoms",
+                          sm_groups, "multiprocessors", (json_int_t)count));
 }
 
 static void write_share(struct writer *writer, const struct proto_trace_record *record)
 {
-    char atoms[ATOMS_TEXT];
+    char sm_groups[SM_GROUPS_TEXT];
     uint32_t process = process_of(owner_of(writer, record->client));
-    atoms_text(record->atoms, atoms);
+    sm_groups_text(record->sm_groups, sm_groups);
     write_instant(writer, process, "share", "p",
-                  json_sprintf("atoms %s", atoms[0] ? atoms : "none"), record->from);
+                  json_sprintf("SM groups %s", sm_groups[0] ? sm_groups : "none"), record->from);
     write_counter(writer, process, "multiprocessors", record->from, record->value);
 }
 
@@ -535,7 +539,7 @@ static int collect_all(struct writer *writer, const json_t *answer)
     for (size_t i = 0; i < recording->count; i++) {
         if (recording->records[i].kind != RECORDING_SPAN)
             continue;
-        if (add_group(writer, recording->records[i].atoms) < 0)
+        if (add_group(writer, recording->records[i].sm_groups) < 0)
             return -ENOMEM;
         spans++;
     }

@@ -203,7 +203,7 @@ uint32_t lane_room(const struct scheduler *scheduler, const struct scheduler_lan
 
 /* ---- which lanes there are ---- */
 
-/* What the lanes should be: sets of atoms that don't overlap, one a lane. */
+/* What the lanes should be: sets of SM groups that don't overlap, one a lane. */
 static uint32_t find_lanes(const struct scheduler *scheduler, struct share_set *sets)
 {
     uint32_t count = 0;
@@ -213,9 +213,9 @@ static uint32_t find_lanes(const struct scheduler *scheduler, struct share_set *
     }
     const struct scheduler_client *client;
     LIST_FOR_EACH (client, &scheduler->clients, link) {
-        struct share_set joined = client->atoms;
+        struct share_set joined = client->sm_groups;
         for (uint32_t i = 0; i < count;) {
-            if (share_set_overlap(&sets[i], &client->atoms)) {
+            if (share_set_overlap(&sets[i], &client->sm_groups)) {
                 share_set_join(&joined, &sets[i]);
                 sets[i] = sets[--count];
             } else {
@@ -241,7 +241,7 @@ static bool match_lanes(const struct scheduler *scheduler, const struct share_se
         if (!client->lane)
             continue;
         uint32_t lane = (uint32_t)(client->lane - scheduler->lanes), set = 0;
-        while (set < count - 1 && !share_set_overlap(&sets[set], &client->atoms))
+        while (set < count - 1 && !share_set_overlap(&sets[set], &client->sm_groups))
             set++;
         if ((set_of[lane] != NOWHERE && set_of[lane] != set) ||
             (lane_of_set[set] != NOWHERE && lane_of_set[set] != lane))
@@ -252,14 +252,14 @@ static bool match_lanes(const struct scheduler *scheduler, const struct share_se
     return true;
 }
 
-static void clear_lane(struct scheduler_lane *lane, const struct share_set *atoms)
+static void clear_lane(struct scheduler_lane *lane, const struct share_set *sm_groups)
 {
-    *lane = (struct scheduler_lane){.atoms = *atoms, .idle_since = SCHEDULER_NEVER};
+    *lane = (struct scheduler_lane){.sm_groups = *sm_groups, .idle_since = SCHEDULER_NEVER};
     list_init(&lane->wants);
 }
 
 /* Lanes keep their places and leases; sets without one get one of those that have no client, or
- * a new one. There are never more sets than places, for each has an atom of its own. */
+ * a new one. There are never more sets than places, for each has an SM group of its own. */
 static void keep_lanes(struct scheduler *scheduler, const struct share_set *sets, uint32_t count,
                        const uint32_t *set_of)
 {
@@ -269,14 +269,14 @@ static void keep_lanes(struct scheduler *scheduler, const struct share_set *sets
         if (set_of[i] == NOWHERE) {
             clear_lane(&scheduler->lanes[i], &nothing);
         } else {
-            scheduler->lanes[i].atoms = sets[set_of[i]];
+            scheduler->lanes[i].sm_groups = sets[set_of[i]];
             placed[set_of[i]] = true;
         }
     }
     for (uint32_t set = 0, at = 0; set < count; set++) {
         if (placed[set])
             continue;
-        while (at < scheduler->lane_count && !share_set_empty(&scheduler->lanes[at].atoms))
+        while (at < scheduler->lane_count && !share_set_empty(&scheduler->lanes[at].sm_groups))
             at++;
         if (at == scheduler->lane_count)
             scheduler->lane_count++;
@@ -288,7 +288,7 @@ static struct scheduler_lane *lane_of(struct scheduler *scheduler,
                                       const struct scheduler_client *client)
 {
     for (uint32_t i = 0; i < scheduler->lane_count; i++)
-        if (share_set_overlap(&scheduler->lanes[i].atoms, &client->atoms))
+        if (share_set_overlap(&scheduler->lanes[i].sm_groups, &client->sm_groups))
             return &scheduler->lanes[i];
     return &scheduler->lanes[0];
 }
@@ -341,19 +341,20 @@ void lane_regroup(struct scheduler *scheduler, bool all, uint64_t now)
 }
 
 void lane_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
-              const struct share_set *atoms, struct lane_sum *sum)
+              const struct share_set *sm_groups, struct lane_sum *sum)
 {
-    struct share_set joined = *atoms, before;
+    struct share_set joined = *sm_groups, before;
     const struct scheduler_client *other;
     do {
         before = joined;
         LIST_FOR_EACH (other, &scheduler->clients, link)
-            if (other != client && share_set_overlap(&joined, &other->atoms))
-                share_set_join(&joined, &other->atoms);
+            if (other != client && share_set_overlap(&joined, &other->sm_groups))
+                share_set_join(&joined, &other->sm_groups);
     } while (memcmp(&before, &joined, sizeof joined) != 0);
     *sum = (struct lane_sum){0};
     LIST_FOR_EACH (other, &scheduler->clients, link) {
-        if (other == client || !other->limits.request || !share_set_overlap(&joined, &other->atoms))
+        if (other == client || !other->limits.request ||
+            !share_set_overlap(&joined, &other->sm_groups))
             continue;
         if (sum->clients < 4)
             sum->some[sum->clients] = other->limits.request;

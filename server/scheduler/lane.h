@@ -34,20 +34,20 @@ void lane_settle_leftover(struct scheduler *scheduler, struct scheduler_client *
                           uint64_t now);
 
 /*
- * Finds the lanes anew from all clients' atoms. Leases go on where no lane is split or
+ * Finds the lanes anew from all clients' SM groups. Leases go on where no lane is split or
  * joined with another. Else, or with `all`, those that run end now; what their clients
  * have in flight is still charged to them.
  */
 void lane_regroup(struct scheduler *scheduler, bool all, uint64_t now);
 
-/* The clients' requests in the lane that a client with these atoms is in or would come into,
+/* The clients' requests in the lane that a client with these SM groups is in or would come into,
  * the client's own left out. */
 struct lane_sum {
     uint32_t requests, clients;
     uint32_t some[4]; /* the first of them */
 };
 void lane_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
-              const struct share_set *atoms, struct lane_sum *sum);
+              const struct share_set *sm_groups, struct lane_sum *sum);
 
 /* For scheduler_decide. */
 void lane_name(struct scheduler *scheduler, struct scheduler_client *client);

@@ -53,8 +53,8 @@ void refusal_time(const struct lane_sum *sum, uint32_t asked, char *why, size_t 
            why_size);
 }
 
-void refusal_threads(uint32_t others, uint32_t other_atoms, uint32_t asked, uint32_t atoms,
-                     uint32_t atom_size, char *why, size_t why_size)
+void refusal_threads(uint32_t others, uint32_t other_sm_groups, uint32_t asked, uint32_t sm_groups,
+                     uint32_t sm_group_size, char *why, size_t why_size)
 {
     char room[16];
     if (why_size == 0)
@@ -62,8 +62,8 @@ void refusal_threads(uint32_t others, uint32_t other_atoms, uint32_t asked, uint
     snprintf(why, why_size,
              "threads: %u other client%s there %s %u of the device's %u groups of %u "
              "multiprocessors of their own; with the %u asked for that makes %u: ",
-             others, others == 1 ? "" : "s", others == 1 ? "has" : "have", other_atoms, atoms,
-             atom_size, asked, other_atoms + asked);
-    snprintf(room, sizeof room, "%u", atoms - other_atoms);
-    remedy(atoms > other_atoms ? room : NULL, why, why_size);
+             others, others == 1 ? "" : "s", others == 1 ? "has" : "have", other_sm_groups,
+             sm_groups, sm_group_size, asked, other_sm_groups + asked);
+    snprintf(room, sizeof room, "%u", sm_groups - other_sm_groups);
+    remedy(sm_groups > other_sm_groups ? room : NULL, why, why_size);
 }

@@ -13,8 +13,8 @@ struct lane_sum;
 
 void refusal_time(const struct lane_sum *sum, uint32_t asked, char *why, size_t why_size);
 
-/* Threads, in atoms of so many multiprocessors. */
-void refusal_threads(uint32_t others, uint32_t other_atoms, uint32_t asked, uint32_t atoms,
-                     uint32_t atom_size, char *why, size_t why_size);
+/* Threads, in SM groups of so many multiprocessors. */
+void refusal_threads(uint32_t others, uint32_t other_sm_groups, uint32_t asked, uint32_t sm_groups,
+                     uint32_t sm_group_size, char *why, size_t why_size);
 
 #endif

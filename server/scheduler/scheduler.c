@@ -246,14 +246,15 @@ static void set_rates(struct scheduler *scheduler, struct scheduler_client *clie
     client->duty.rate = client->limits.duty;
 }
 
-/* Whether the request fits beside the others' in the lane of these atoms. */
+/* Whether the request fits beside the others' in the lane of these SM groups. */
 static int check_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
-                     uint32_t request, const struct share_set *atoms, char *why, size_t why_size)
+                     uint32_t request, const struct share_set *sm_groups, char *why,
+                     size_t why_size)
 {
     struct lane_sum sum;
     if (request == 0)
         return 0;
-    lane_sum(scheduler, client, atoms, &sum);
+    lane_sum(scheduler, client, sm_groups, &sum);
     if (sum.requests + request <= PLAN_WHOLE)
         return 0;
     refusal_time(&sum, request, why, why_size);
@@ -264,13 +265,13 @@ static int check_sums(const struct scheduler *scheduler, char *why, size_t why_s
 {
     const struct scheduler_client *client;
     LIST_FOR_EACH (client, &scheduler->clients, link)
-        if (check_sum(scheduler, client, client->limits.request, &client->atoms, why, why_size))
+        if (check_sum(scheduler, client, client->limits.request, &client->sm_groups, why, why_size))
             return SCHEDULER_OVERCOMMITTED;
     return 0;
 }
 
 static int check_limits(const struct scheduler *scheduler, const struct scheduler_client *client,
-                        const struct scheduler_limits *limits, const struct share_set *atoms,
+                        const struct scheduler_limits *limits, const struct share_set *sm_groups,
                         char *why, size_t why_size)
 {
     if (out_of_range("time limit (hundredths of a per cent)", limits->limit, 1, PLAN_WHOLE, why,
@@ -286,7 +287,7 @@ static int check_limits(const struct scheduler *scheduler, const struct schedule
         return -EINVAL;
     }
     return scheduler_time_enforced(scheduler)
-               ? check_sum(scheduler, client, limits->request, atoms, why, why_size)
+               ? check_sum(scheduler, client, limits->request, sm_groups, why, why_size)
                : 0;
 }
 
@@ -305,7 +306,7 @@ int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *
     if (scheduler_check(settings, why, why_size))
         return -EINVAL;
     bool another = settings->mode != scheduler->settings.mode;
-    /* Atoms that were lent may bring a sum above 1 for a while: that is no reason to refuse. */
+    /* SM groups that were lent may bring a sum above 1 for a while: that is no reason to refuse. */
     if (enforces_time(settings->mode) && !scheduler_time_enforced(scheduler) &&
         check_sums(scheduler, why, why_size))
         return SCHEDULER_OVERCOMMITTED;
@@ -328,17 +329,18 @@ int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *
 }
 
 int scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
-                  const struct scheduler_limits *limits, const struct share_set *atoms,
+                  const struct scheduler_limits *limits, const struct share_set *sm_groups,
                   uint64_t now, char *why, size_t why_size)
 {
     struct share_set everywhere;
     share_set_all(&everywhere);
-    if (!atoms || share_set_empty(atoms))
-        atoms = &everywhere;
-    int result = check_limits(scheduler, client, limits, atoms, why, why_size);
+    if (!sm_groups || share_set_empty(sm_groups))
+        sm_groups = &everywhere;
+    int result = check_limits(scheduler, client, limits, sm_groups, why, why_size);
     if (result)
         return result;
-    *client = (struct scheduler_client){.limits = *limits, .present = true, .atoms = *atoms};
+    *client =
+        (struct scheduler_client){.limits = *limits, .present = true, .sm_groups = *sm_groups};
     client->request.at = client->cap.at = client->duty.at = now;
     set_rates(scheduler, client, now);
     list_prepend(&scheduler->clients, &client->link);
@@ -360,7 +362,7 @@ int scheduler_update(struct scheduler *scheduler, struct scheduler_client *clien
                      const struct scheduler_limits *limits, uint64_t now, char *why,
                      size_t why_size)
 {
-    int result = check_limits(scheduler, client, limits, &client->atoms, why, why_size);
+    int result = check_limits(scheduler, client, limits, &client->sm_groups, why, why_size);
     if (result)
         return result;
     level_leave(scheduler, client, now);
@@ -374,11 +376,11 @@ int scheduler_update(struct scheduler *scheduler, struct scheduler_client *clien
 }
 
 void scheduler_place(struct scheduler *scheduler, struct scheduler_client *client,
-                     const struct share_set *atoms, uint64_t now)
+                     const struct share_set *sm_groups, uint64_t now)
 {
-    client->atoms = *atoms;
-    if (share_set_empty(atoms))
-        share_set_all(&client->atoms);
+    client->sm_groups = *sm_groups;
+    if (share_set_empty(sm_groups))
+        share_set_all(&client->sm_groups);
     lane_regroup(scheduler, false, now);
 }
 

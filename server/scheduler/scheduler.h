@@ -102,7 +102,7 @@ enum {
     SCHEDULER_WHY = 320,         /* bytes that hold any refusal */
     SCHEDULER_OVERCOMMITTED = 1, /* the requests would come to more than there is */
     SCHEDULER_WINDOW_LEAST = 2,  /* commands in flight of a queue with work; see WINDOWS */
-    SCHEDULER_LANES = SHARE_ATOMS_MAX
+    SCHEDULER_LANES = SHARE_SM_GROUPS_MAX
 };
 
 struct scheduler_settings {
@@ -161,7 +161,7 @@ struct scheduler_client {
     uint64_t arrived;
     uint64_t spends;  /* when it began to have what it may owe now */
     uint64_t peak_ns; /* the longest of its recent commands, fading */
-    struct share_set atoms;
+    struct share_set sm_groups;
     struct scheduler_lane *lane;
     struct list_link link;       /* of all */
     struct list_link wants_link; /* of the lane's with work */
@@ -175,7 +175,7 @@ struct scheduler_client {
 };
 
 struct scheduler_lane {
-    struct share_set atoms;
+    struct share_set sm_groups;
     struct scheduler_client *holder; /* has the lease, or its last work is still running */
     struct list wants;               /* clients with work, in the order of their tickets */
     uint32_t wants_count;
@@ -230,12 +230,12 @@ int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *
                   uint64_t now, char *why, size_t why_size);
 
 /*
- * A client arrives, without work. atoms: where it may run; NULL or empty: everywhere.
+ * A client arrives, without work. SM groups: where it may run; NULL or empty: everywhere.
  * Returns 0; SCHEDULER_OVERCOMMITTED with the arithmetic in words; -EINVAL and a
  * sentence for a limit out of range. Unless 0, nothing changed.
  */
 int scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
-                  const struct scheduler_limits *limits, const struct share_set *atoms,
+                  const struct scheduler_limits *limits, const struct share_set *sm_groups,
                   uint64_t now, char *why, size_t why_size);
 
 /* Right after scheduler_add: whose the client is; 0: nobody's. What other clients of this owner
@@ -248,11 +248,11 @@ int scheduler_update(struct scheduler *scheduler, struct scheduler_client *clien
                      const struct scheduler_limits *limits, uint64_t now, char *why,
                      size_t why_size);
 
-/* The client runs elsewhere from now on (atoms were lent, or reclaimed). Sums are not checked:
+/* The client runs elsewhere from now on (SM groups were lent, or reclaimed). Sums are not checked:
  * where they come to more than 1 for a while, everybody gets proportionally less. Leases go on
  * unless lanes are joined or split. O(clients). */
 void scheduler_place(struct scheduler *scheduler, struct scheduler_client *client,
-                     const struct share_set *atoms, uint64_t now);
+                     const struct share_set *sm_groups, uint64_t now);
 
 /* It leaves; what it has in flight is forgotten, so call it when that is done. Idempotent. */
 void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now);

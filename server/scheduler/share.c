@@ -10,13 +10,13 @@
 #include "server/scheduler/plan.h"
 #include "server/scheduler/refusal.h"
 
-enum { WORDS = SHARE_ATOMS_MAX / 64 };
+enum { WORDS = SHARE_SM_GROUPS_MAX / 64 };
 
 /* ---- sets ---- */
 
-void share_set_add(struct share_set *set, uint32_t atom)
+void share_set_add(struct share_set *set, uint32_t sm_group)
 {
-    set->bits[atom / 64] |= UINT64_C(1) << (atom % 64);
+    set->bits[sm_group / 64] |= UINT64_C(1) << (sm_group % 64);
 }
 
 void share_set_all(struct share_set *set)
@@ -69,34 +69,34 @@ bool share_set_same(const struct share_set *a, const struct share_set *b)
 
 uint32_t share_multiprocessors(const struct share *share, const struct share_set *set)
 {
-    uint32_t atoms = share_set_count(set);
+    uint32_t sm_groups = share_set_count(set);
     if (share->remainder && share_set_has(set, share->count))
-        return (atoms - 1) * share->atom_size + share->remainder;
-    return atoms * share->atom_size;
+        return (sm_groups - 1) * share->sm_group_size + share->remainder;
+    return sm_groups * share->sm_group_size;
 }
 
-uint32_t share_atoms(const struct share *share, uint32_t percentage, bool *remainder)
+uint32_t share_sm_groups(const struct share *share, uint32_t percentage, bool *remainder)
 {
     uint32_t budget = (uint32_t)((uint64_t)share->total * percentage / PLAN_WHOLE);
-    uint32_t atoms = budget / share->atom_size;
-    if (atoms > share->count)
-        atoms = share->count;
-    if (percentage && atoms == 0)
-        atoms = 1;
-    *remainder = share->remainder && atoms * share->atom_size + share->remainder <= budget;
-    return atoms;
+    uint32_t sm_groups = budget / share->sm_group_size;
+    if (sm_groups > share->count)
+        sm_groups = share->count;
+    if (percentage && sm_groups == 0)
+        sm_groups = 1;
+    *remainder = share->remainder && sm_groups * share->sm_group_size + share->remainder <= budget;
+    return sm_groups;
 }
 
 uint32_t share_most(const struct share *share, const struct share_client *client)
 {
-    return client->most * share->atom_size + (client->most_remainder ? share->remainder : 0);
+    return client->most * share->sm_group_size + (client->most_remainder ? share->remainder : 0);
 }
 
-/* Atoms of a request. */
-static uint32_t own_atoms(const struct share *share, uint32_t request)
+/* SM groups of a request. */
+static uint32_t own_sm_groups(const struct share *share, uint32_t request)
 {
     bool remainder;
-    return share->count == 1 && !share->remainder ? 0 : share_atoms(share, request, &remainder);
+    return share->count == 1 && !share->remainder ? 0 : share_sm_groups(share, request, &remainder);
 }
 
 /* ---- where a client may run ---- */
@@ -110,9 +110,9 @@ static void count_load(struct share *share, const struct share_client *client, u
 {
     if (has_all(share, client))
         return;
-    for (uint32_t atom = 0; atom < share->count + (share->remainder ? 1 : 0); atom++)
-        if (share_set_has(&client->now, atom))
-            share->load[atom] += change;
+    for (uint32_t sm_group = 0; sm_group < share->count + (share->remainder ? 1 : 0); sm_group++)
+        if (share_set_has(&client->now, sm_group))
+            share->load[sm_group] += change;
 }
 
 static void name(struct share *share, struct share_client *client)
@@ -138,7 +138,7 @@ struct share_client *share_named(struct share *share)
     return client;
 }
 
-/* The atoms that others with work call their own. */
+/* The SM groups that others with work call their own. */
 static void taken(const struct share *share, const struct share_client *client,
                   struct share_set *set)
 {
@@ -149,52 +149,52 @@ static void taken(const struct share *share, const struct share_client *client,
 }
 
 bool share_may_use(const struct share *share, const struct share_client *client,
-                   const struct share_set *atoms)
+                   const struct share_set *sm_groups)
 {
     struct share_set others;
     taken(share, client, &others);
-    return !share_set_overlap(&others, atoms);
+    return !share_set_overlap(&others, sm_groups);
 }
 
 bool share_borrows(const struct share *share, const struct share_client *client,
-                   const struct share_set *atoms)
+                   const struct share_set *sm_groups)
 {
     struct share_set others = share->owned;
     share_set_cut(&others, &client->own);
-    return share_set_overlap(&others, atoms);
+    return share_set_overlap(&others, sm_groups);
 }
 
-/* Whole atoms of a set. */
-static uint32_t whole_atoms(const struct share *share, const struct share_set *set)
+/* Whole SM groups of a set. */
+static uint32_t whole_sm_groups(const struct share *share, const struct share_set *set)
 {
-    uint32_t atoms = share_set_count(set);
-    return share->remainder && share_set_has(set, share->count) ? atoms - 1 : atoms;
+    uint32_t sm_groups = share_set_count(set);
+    return share->remainder && share_set_has(set, share->count) ? sm_groups - 1 : sm_groups;
 }
 
-/* The least loaded atom in neither set; of equals the first, so that equal limits meet in equal
+/* The least loaded SM group in neither set; of equals the first, so that equal limits meet in equal
  * sets. share->count: none. */
 static uint32_t least_loaded(const struct share *share, const struct share_set *a,
                              const struct share_set *b)
 {
     uint32_t best = share->count;
-    for (uint32_t atom = 0; atom < share->count; atom++)
-        if (!share_set_has(a, atom) && !share_set_has(b, atom) &&
-            (best == share->count || share->load[atom] < share->load[best]))
-            best = atom;
+    for (uint32_t sm_group = 0; sm_group < share->count; sm_group++)
+        if (!share_set_has(a, sm_group) && !share_set_has(b, sm_group) &&
+            (best == share->count || share->load[sm_group] < share->load[best]))
+            best = sm_group;
     return best;
 }
 
-/* Drops the most loaded atoms first, so that who may have less makes room where it is scarce; of
- * equals the last. */
-static void drop_atoms(const struct share *share, struct share_set *set,
-                       const struct share_set *keep, uint32_t most)
+/* Drops the most loaded SM groups first, so that who may have less makes room where it is scarce;
+ * of equals the last. */
+static void drop_sm_groups(const struct share *share, struct share_set *set,
+                           const struct share_set *keep, uint32_t most)
 {
-    while (whole_atoms(share, set) > most) {
+    while (whole_sm_groups(share, set) > most) {
         uint32_t worst = share->count;
-        for (uint32_t atom = share->count; atom-- > 0;)
-            if (share_set_has(set, atom) && !share_set_has(keep, atom) &&
-                (worst == share->count || share->load[atom] > share->load[worst]))
-                worst = atom;
+        for (uint32_t sm_group = share->count; sm_group-- > 0;)
+            if (share_set_has(set, sm_group) && !share_set_has(keep, sm_group) &&
+                (worst == share->count || share->load[sm_group] > share->load[worst]))
+                worst = sm_group;
         if (worst == share->count)
             break;
         set->bits[worst / 64] &= ~(UINT64_C(1) << (worst % 64));
@@ -209,12 +209,12 @@ static void settle(struct share *share, struct share_client *client)
     count_load(share, client, UINT32_MAX); /* minus one */
     share_set_join(&set, &client->own);
     share_set_cut(&set, &others);
-    drop_atoms(share, &set, &client->own, client->most);
-    while (whole_atoms(share, &set) < client->most) {
-        uint32_t atom = least_loaded(share, &set, &others);
-        if (atom == share->count)
+    drop_sm_groups(share, &set, &client->own, client->most);
+    while (whole_sm_groups(share, &set) < client->most) {
+        uint32_t sm_group = least_loaded(share, &set, &others);
+        if (sm_group == share->count)
             break;
-        share_set_add(&set, atom);
+        share_set_add(&set, sm_group);
     }
     if (share->remainder) {
         share_set_add(&last, share->count);
@@ -234,11 +234,11 @@ static void settle(struct share *share, struct share_client *client)
 
 static bool has_its_most(const struct share *share, const struct share_client *client)
 {
-    return whole_atoms(share, &client->now) == client->most &&
+    return whole_sm_groups(share, &client->now) == client->most &&
            (!client->most_remainder || share_set_has(&client->now, share->count));
 }
 
-/* Atoms became free: who has work and less than it may, gets more. */
+/* SM groups became free: who has work and less than it may, gets more. */
 static void lend(struct share *share)
 {
     for (struct share_client *client = share->first; client; client = client->next)
@@ -246,7 +246,7 @@ static void lend(struct share *share)
             settle(share, client);
 }
 
-/* The client's own atoms are its own again. */
+/* The client's own SM groups are its own again. */
 static void take_back(struct share *share, struct share_client *client)
 {
     for (struct share_client *other = share->first; other; other = other->next)
@@ -271,23 +271,23 @@ static int check(const struct share *share, const struct share_client *client, u
     for (const struct share_client *other = share->first; other; other = other->next)
         if (other != client && other->request) {
             others++;
-            owned += whole_atoms(share, &other->own);
+            owned += whole_sm_groups(share, &other->own);
         }
-    uint32_t asked = own_atoms(share, request);
+    uint32_t asked = own_sm_groups(share, request);
     if (owned + asked <= share->count)
         return 0;
-    refusal_threads(others, owned, asked, share->count, share->atom_size, why, why_size);
+    refusal_threads(others, owned, asked, share->count, share->sm_group_size, why, why_size);
     return SHARE_OVERCOMMITTED;
 }
 
-/* Its own atoms: those it has already, then those that nobody owns, the least loaded first. */
+/* Its own SM groups: those it has already, then those that nobody owns, the least loaded first. */
 static void choose_own(struct share *share, struct share_client *client)
 {
     const struct share_set nothing = {{0}};
-    uint32_t atoms = own_atoms(share, client->request);
+    uint32_t sm_groups = own_sm_groups(share, client->request);
     share_set_cut(&share->owned, &client->own);
-    drop_atoms(share, &client->own, &nothing, atoms);
-    while (share_set_count(&client->own) < atoms)
+    drop_sm_groups(share, &client->own, &nothing, sm_groups);
+    while (share_set_count(&client->own) < sm_groups)
         share_set_add(&client->own, least_loaded(share, &client->own, &share->owned));
     share_set_join(&share->owned, &client->own);
 }
@@ -298,7 +298,7 @@ static void apply(struct share *share, struct share_client *client, uint32_t req
     count_load(share, client, UINT32_MAX);
     client->request = request;
     client->limit = limit;
-    client->most = share_atoms(share, limit, &client->most_remainder);
+    client->most = share_sm_groups(share, limit, &client->most_remainder);
     choose_own(share, client);
     count_load(share, client, 1);
     client->lent = true; /* until it is known better */
@@ -308,16 +308,16 @@ static void apply(struct share *share, struct share_client *client, uint32_t req
     lend(share);
 }
 
-int share_open(struct share *share, uint32_t count, uint32_t atom_size, uint32_t remainder)
+int share_open(struct share *share, uint32_t count, uint32_t sm_group_size, uint32_t remainder)
 {
-    if (count == 0 || atom_size == 0 || remainder >= atom_size ||
-        count > SHARE_ATOMS_MAX - (remainder ? 1 : 0))
+    if (count == 0 || sm_group_size == 0 || remainder >= sm_group_size ||
+        count > SHARE_SM_GROUPS_MAX - (remainder ? 1 : 0))
         return -EINVAL;
     memset(share, 0, sizeof *share);
     share->count = count;
-    share->atom_size = atom_size;
+    share->sm_group_size = sm_group_size;
     share->remainder = remainder;
-    share->total = count * atom_size + remainder;
+    share->total = count * sm_group_size + remainder;
     return 0;
 }
 

@@ -20,7 +20,7 @@ uint32_t view_device_count(const struct supervisor *supervisor)
 
 static bool same_partition(const struct session *a, const struct session *b)
 {
-    return memcmp(a->worker.atoms, b->worker.atoms, sizeof a->worker.atoms) == 0;
+    return memcmp(a->worker.sm_groups, b->worker.sm_groups, sizeof a->worker.sm_groups) == 0;
 }
 
 /* Whether an attached client is the first in the list of those in its partition: counted there. */

@@ -47,8 +47,8 @@ int trace_begin(struct trace *trace, int fd, uint64_t bytes, const struct trace_
         .capacity = trace->capacity,
         .started = trace->started,
         .mode = device->mode,
-        .atoms = device->atoms,
-        .atom_multiprocessors = device->atom_multiprocessors,
+        .sm_groups = device->sm_groups,
+        .sm_group_multiprocessors = device->sm_group_multiprocessors,
         .remainder = device->remainder,
     };
     atomic_store(&trace->on, 1);

@@ -40,7 +40,7 @@ enum { TRACE_HELD_THREADS = 3 };
 
 /* The header's fields about the device. */
 struct trace_device {
-    uint32_t mode, atoms, atom_multiprocessors, remainder;
+    uint32_t mode, sm_groups, sm_group_multiprocessors, remainder;
 };
 
 /* A trace that is off. */

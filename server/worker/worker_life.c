@@ -17,7 +17,7 @@ static void placement_changed(void *context, struct placement *place)
 {
     struct worker *worker = context;
     struct client *client = (struct client *)((char *)place - offsetof(struct client, place));
-    gate_set_atoms(&worker->gate, client, &place->share.now);
+    gate_set_sm_groups(&worker->gate, client, &place->share.now);
     worker_reschedule(worker);
     if (!place->held_since)
         return;
@@ -40,7 +40,7 @@ static uint32_t open_places(struct worker *worker, struct error *why)
         return error;
     if (placements_open(&worker->places, &worker->partitions, &notice) == 0)
         return 0;
-    return error_set(why, MESSAGE(sm_groups_split), partitions->count, partitions->atom_size,
+    return error_set(why, MESSAGE(sm_groups_split), partitions->count, partitions->sm_group_size,
                      partitions->remainder);
 }
 
@@ -95,7 +95,7 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
         return error;
     }
     worker->device.info.partition_multiprocessors =
-        worker->partitions.supported ? worker->partitions.atom_size : 0;
+        worker->partitions.supported ? worker->partitions.sm_group_size : 0;
     if (!worker->partitions.supported)
         log_warning("device %u: shares of multiprocessors are enforced by duty cycle: %s",
                     worker->device.info.device, worker->partitions.unsupported);

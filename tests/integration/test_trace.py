@@ -128,7 +128,7 @@ class Concurrent(Traces):
         self.assertNotEqual(sets[0], sets[1], "disjoint quarters")
         names = {trace.threads[key] for key in trace.tracks if key[0] == GPU}
         for atoms in sets[0] | sets[1]:
-            self.assertTrue(any(name.startswith(f"atoms {atoms} (") for name in names), names)
+            self.assertTrue(any(name.startswith(f"SM groups {atoms} (") for name in names), names)
         self.assertEqual(max(value for _, value in trace.counters(GPU, "clients in flight")), 2)
 
     def test_who_left_meanwhile_keeps_its_name(self):

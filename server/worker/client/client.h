@@ -142,7 +142,7 @@ struct client {
     struct client_signals signals;
 
     /* Under locks that are not the client's: */
-    struct placement place;      /* which atoms it may have: the places' lock */
+    struct placement place;      /* which SM groups it may have: the places' lock */
     struct gate_client gate;     /* gate.h */
     struct account_client usage; /* account.h */
     uint64_t kept_bytes;         /* that its modules keep: code_memory's lock */

@@ -22,8 +22,8 @@ int control_share_answer(const struct request *request, const struct client *cli
         .multiprocessors = view.most,
         .partitioned = worker->partitions.supported,
     };
-    _Static_assert(sizeof attached.atoms == sizeof view.atoms.bits, "the same atoms");
-    memcpy(attached.atoms, view.atoms.bits, sizeof attached.atoms);
+    _Static_assert(sizeof attached.sm_groups == sizeof view.sm_groups.bits, "the same SM groups");
+    memcpy(attached.sm_groups, view.sm_groups.bits, sizeof attached.sm_groups);
     return request_answer(request, PROTO_WORKER_ATTACHED, &attached);
 }
 
@@ -62,7 +62,7 @@ uint32_t control_share_take(struct worker *worker, struct client *client,
     if (error)
         return error;
     placement_view(&worker->places, &client->place, timeline_now(), &view);
-    error = gate_add(&worker->gate, client, &time, &view.atoms, why);
+    error = gate_add(&worker->gate, client, &time, &view.sm_groups, why);
     if (error) {
         placement_remove(&worker->places, &client->place);
         return error;
@@ -150,12 +150,12 @@ int control_share_schedule(struct request *request)
 
 uint32_t control_share_make_partitions(struct worker *worker)
 {
-    struct share_set atoms;
+    struct share_set sm_groups;
     struct placement *place;
-    while ((place = placements_to_make(&worker->places, &atoms))) {
+    while ((place = placements_to_make(&worker->places, &sm_groups))) {
         struct client *client = (struct client *)((char *)place - offsetof(struct client, place));
         struct partition *partition;
-        uint32_t error = partition_get(&worker->partitions, &atoms, &partition);
+        uint32_t error = partition_get(&worker->partitions, &sm_groups, &partition);
         if (error) {
             placements_made(&worker->places, place, NULL);
             return error;

@@ -46,8 +46,8 @@ int control_trace_start(struct worker *worker, struct channel_message *message)
     const struct partitions *partitions = &worker->partitions;
     struct trace_device device = {
         .mode = worker->gate.scheduler.settings.mode, /* changed by this thread alone */
-        .atoms = partitions->count,
-        .atom_multiprocessors = partitions->atom_size,
+        .sm_groups = partitions->count,
+        .sm_group_multiprocessors = partitions->sm_group_size,
         .remainder = partitions->remainder,
     };
     account_trace_begin(&worker->account);

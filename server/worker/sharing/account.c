@@ -100,7 +100,7 @@ void account_begin(struct account *account, struct client_stream *stream)
         give_free(account, span);
         return;
     }
-    span->atoms = stream->client->shared.partition->atoms;
+    span->sm_groups = stream->client->shared.partition->sm_groups;
     span->weight = 1 + stream->unmeasured;
     span->first = stream->ring.value;
     stream->unmeasured = 0;
@@ -199,7 +199,7 @@ static void write_span(struct account *account, struct account_span *span, doubl
     if (record.to < record.from)
         record.to = record.from;
     stream->traced = record.to;
-    memcpy(record.atoms, span->atoms.bits, sizeof record.atoms);
+    memcpy(record.sm_groups, span->sm_groups.bits, sizeof record.sm_groups);
     trace_add(account->trace, &record);
 }
 
@@ -269,41 +269,41 @@ static int by_time(const void *a, const void *b)
 /* A client with spans under way. */
 struct runner {
     struct client *client;
-    struct share_set atoms; /* of the span that began last */
+    struct share_set sm_groups; /* of the span that began last */
     uint32_t spans, weight;
     double earned;
 };
 
-/* How many clients run on each atom. */
+/* How many clients run on each SM group. */
 static void count_runners(const struct partitions *partitions, const struct runner *runners,
-                          uint32_t count, uint32_t on[SHARE_ATOMS_MAX])
+                          uint32_t count, uint32_t on[SHARE_SM_GROUPS_MAX])
 {
     memset(on, 0, partitions->count * sizeof *on);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t a = 0; runners[i].spans && a < partitions->count; a++)
-            on[a] += share_set_has(&runners[i].atoms, a);
+            on[a] += share_set_has(&runners[i].sm_groups, a);
 }
 
-/* Its part of each of its atoms' time, averaged over the atoms. */
-static double share_of(const struct partitions *partitions, const uint32_t on[SHARE_ATOMS_MAX],
+/* Its part of each of its SM groups' time, averaged over the SM groups. */
+static double share_of(const struct partitions *partitions, const uint32_t on[SHARE_SM_GROUPS_MAX],
                        const struct runner *one)
 {
     double sum = 0;
-    uint32_t atoms = 0;
+    uint32_t sm_groups = 0;
     for (uint32_t a = 0; a < partitions->count; a++) {
-        if (!share_set_has(&one->atoms, a))
+        if (!share_set_has(&one->sm_groups, a))
             continue;
         sum += 1.0 / on[a];
-        atoms++;
+        sm_groups++;
     }
-    return atoms ? sum / atoms : 1.0;
+    return sm_groups ? sum / sm_groups : 1.0;
 }
 
 /* All that run, for so long. */
 static void earn_time(const struct partitions *partitions, struct runner *runners, uint32_t count,
                       double passed)
 {
-    uint32_t on[SHARE_ATOMS_MAX];
+    uint32_t on[SHARE_SM_GROUPS_MAX];
     count_runners(partitions, runners, count, on);
     for (uint32_t i = 0; i < count; i++)
         if (runners[i].spans)
@@ -334,7 +334,7 @@ static void sweep_edges(struct account *account, struct edge *edges, uint32_t ed
         struct runner *runner = runner_of(runners, &count, edges[e].span->stream->client);
         uint32_t weight = edges[e].span->weight;
         if (edges[e].begins)
-            runner->atoms = edges[e].span->atoms;
+            runner->sm_groups = edges[e].span->sm_groups;
         runner->spans += edges[e].begins ? 1 : -1u;
         runner->weight += edges[e].begins ? weight : -weight;
     }

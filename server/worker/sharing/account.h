@@ -5,7 +5,7 @@
  *
  * Each batch of a ring is a span between two timing events. While spans of several
  * clients run on the same multiprocessors at once, each moment is split equally
- * among these clients, atom by atom; several streams of one client count once. A
+ * among these clients, SM group by SM group; several streams of one client count once. A
  * client alone on its multiprocessors gets every moment whole, whatever its share
  * of the device.
  *
@@ -50,11 +50,11 @@ struct account_span {
     struct account_span *next;
     cuda_event start, end;
     struct client_stream *stream;
-    struct share_set atoms; /* that it runs on: the client's may change meanwhile */
-    uint64_t value;         /* of the stream's timeline; once reached, the span is over */
-    uint64_t first;         /* the value before it */
-    uint64_t begun;         /* when it was submitted, on the host's clock; 0: no trace was on */
-    uint32_t weight;        /* batches that it stands for */
+    struct share_set sm_groups; /* that it runs on: the client's may change meanwhile */
+    uint64_t value;             /* of the stream's timeline; once reached, the span is over */
+    uint64_t first;             /* the value before it */
+    uint64_t begun;             /* when it was submitted, on the host's clock; 0: no trace was on */
+    uint32_t weight;            /* batches that it stands for */
     bool started, over;
     double from, to; /* nanoseconds since the first span of all */
 };

@@ -18,7 +18,7 @@ void client_partition_trace(struct worker *worker, const struct client *client)
                                         .value = partition->multiprocessors,
                                         .from = now,
                                         .to = now};
-    memcpy(record.atoms, partition->atoms.bits, sizeof record.atoms);
+    memcpy(record.sm_groups, partition->sm_groups.bits, sizeof record.sm_groups);
     trace_add(&worker->trace, &record);
 }
 

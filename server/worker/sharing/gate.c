@@ -433,7 +433,7 @@ uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_settings *s
 }
 
 uint32_t gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-                  const struct share_set *atoms, struct error *why)
+                  const struct share_set *sm_groups, struct error *why)
 {
     struct gate_client *at = &client->gate;
     memset(at, 0, sizeof *at);
@@ -441,7 +441,7 @@ uint32_t gate_add(struct gate *gate, struct client *client, const struct schedul
     at->hold = at->traced_hold = SCHEDULER_HOLDS;
     pthread_mutex_lock(&gate->lock);
     uint64_t now = at->since = timeline_now();
-    int result = scheduler_add(&gate->scheduler, &at->scheduled, limits, atoms, now, why->text,
+    int result = scheduler_add(&gate->scheduler, &at->scheduled, limits, sm_groups, now, why->text,
                                sizeof why->text);
     if (result == 0) {
         at->added = true;
@@ -479,12 +479,12 @@ uint32_t gate_set_limits(struct gate *gate, struct client *client,
     return note_refusal(why, result);
 }
 
-void gate_set_atoms(struct gate *gate, struct client *client, const struct share_set *atoms)
+void gate_set_sm_groups(struct gate *gate, struct client *client, const struct share_set *sm_groups)
 {
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
-    if (client->gate.added && !share_set_empty(atoms)) {
-        scheduler_place(&gate->scheduler, &client->gate.scheduled, atoms, now);
+    if (client->gate.added && !share_set_empty(sm_groups)) {
+        scheduler_place(&gate->scheduler, &client->gate.scheduled, sm_groups, now);
         apply_decisions(gate, now);
     }
     pthread_mutex_unlock(&gate->lock);

@@ -83,17 +83,18 @@ void gate_close(struct gate *gate);
  * changed. Other settings bind at once, with work in flight. */
 uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_settings *settings,
                            struct error *why);
-/* atoms as in scheduler_add. The client is not runnable before it was at the gate: until the
+/* SM groups as in scheduler_add. The client is not runnable before it was at the gate: until the
  * submitter knows it, it may be removed and freed at once. */
 uint32_t gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
-                  const struct share_set *atoms, struct error *why);
+                  const struct share_set *sm_groups, struct error *why);
 /* As scheduler_own, right after gate_add. */
 void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner);
 uint32_t gate_set_limits(struct gate *gate, struct client *client,
                          const struct scheduler_limits *limits, struct error *why);
 /* Any thread, under the lock of the places: the client's work runs on these from now on. An empty
  * set and a client that was not added change nothing. */
-void gate_set_atoms(struct gate *gate, struct client *client, const struct share_set *atoms);
+void gate_set_sm_groups(struct gate *gate, struct client *client,
+                        const struct share_set *sm_groups);
 /* Nothing of the client is in flight. Idempotent. */
 void gate_remove(struct gate *gate, struct client *client);
 

@@ -11,19 +11,20 @@
 static uint32_t note_unsupported(struct partitions *partitions, const char *reason)
 {
     partitions->unsupported = reason;
-    free(partitions->atoms);
-    partitions->atoms = NULL;
+    free(partitions->sm_groups);
+    partitions->sm_groups = NULL;
     partitions->supported = false;
     partitions->count = 1;
     partitions->remainder = 0;
-    partitions->atom_size = partitions->total = partitions->device->info.multiprocessors;
+    partitions->sm_group_size = partitions->total = partitions->device->info.multiprocessors;
     return 0;
 }
 
-/* Asks whether the remainder may stand in one description with atoms of the split. */
+/* Asks whether the remainder may stand in one description with SM groups of the split. */
 static bool remainder_joins(const struct partitions *partitions)
 {
-    cuda_dev_resource both[2] = {partitions->atoms[0], partitions->atoms[partitions->count - 1]};
+    cuda_dev_resource both[2] = {partitions->sm_groups[0],
+                                 partitions->sm_groups[partitions->count - 1]};
     cuda_resource_desc description;
     return partitions->device->cuda->cuDevResourceGenerateDesc(&description, both, 2) == CUDA_OK;
 }
@@ -39,21 +40,21 @@ static cuda_result split_device(struct partitions *partitions)
         cuda->cuDevSmResourceSplitByCount(NULL, &groups, &partitions->whole, NULL, 0, least);
     if (result != CUDA_OK)
         return result;
-    if (groups == 0 || groups >= SHARE_ATOMS_MAX)
+    if (groups == 0 || groups >= SHARE_SM_GROUPS_MAX)
         return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
-    partitions->atoms = calloc(groups + 1, sizeof *partitions->atoms);
-    if (!partitions->atoms)
+    partitions->sm_groups = calloc(groups + 1, sizeof *partitions->sm_groups);
+    if (!partitions->sm_groups)
         return CUDA_ERR_OUT_OF_MEMORY;
     cuda_dev_resource rest;
     memset(&rest, 0, sizeof rest);
-    result = cuda->cuDevSmResourceSplitByCount(partitions->atoms, &groups, &partitions->whole,
+    result = cuda->cuDevSmResourceSplitByCount(partitions->sm_groups, &groups, &partitions->whole,
                                                &rest, 0, least);
     if (result != CUDA_OK)
         return result;
     partitions->count = groups;
-    partitions->atom_size = partitions->atoms[0].sm.sm_count;
+    partitions->sm_group_size = partitions->sm_groups[0].sm.sm_count;
     if (rest.type == CUDA_RESOURCE_SM && rest.sm.sm_count) {
-        partitions->atoms[partitions->count++] = rest;
+        partitions->sm_groups[partitions->count++] = rest;
         partitions->remainder = rest.sm.sm_count;
         if (!remainder_joins(partitions)) {
             partitions->remainder = 0;
@@ -96,8 +97,8 @@ void partitions_close(struct partitions *partitions)
         partitions->list = gone->next;
         partition_destroy(partitions, gone);
     }
-    free(partitions->atoms);
-    partitions->atoms = NULL;
+    free(partitions->sm_groups);
+    partitions->sm_groups = NULL;
     pthread_mutex_destroy(&partitions->lock);
     partitions->device = NULL;
 }
@@ -105,14 +106,14 @@ void partitions_close(struct partitions *partitions)
 static uint32_t create_green(struct partitions *partitions, struct partition *partition)
 {
     const struct cuda_driver *cuda = partitions->device->cuda;
-    cuda_dev_resource chosen[SHARE_ATOMS_MAX];
+    cuda_dev_resource chosen[SHARE_SM_GROUPS_MAX];
     cuda_resource_desc description;
     unsigned count = 0;
     if (partition->whole)
         chosen[count++] = partitions->whole;
     for (uint32_t i = 0; !partition->whole && i < partitions->count; i++)
-        if (share_set_has(&partition->atoms, i))
-            chosen[count++] = partitions->atoms[i];
+        if (share_set_has(&partition->sm_groups, i))
+            chosen[count++] = partitions->sm_groups[i];
     cuda_result result = cuda->cuDevResourceGenerateDesc(&description, chosen, count);
     if (result == CUDA_OK)
         result = cuda->cuGreenCtxCreate(&partition->green, description, partitions->device->handle,
@@ -121,24 +122,25 @@ static uint32_t create_green(struct partitions *partitions, struct partition *pa
 }
 
 static uint32_t multiprocessors_of(const struct partitions *partitions,
-                                   const struct share_set *atoms)
+                                   const struct share_set *sm_groups)
 {
-    uint32_t count = share_set_count(atoms);
-    if (partitions->remainder && share_set_has(atoms, partitions->count - 1))
-        return (count - 1) * partitions->atom_size + partitions->remainder;
-    return count * partitions->atom_size;
+    uint32_t count = share_set_count(sm_groups);
+    if (partitions->remainder && share_set_has(sm_groups, partitions->count - 1))
+        return (count - 1) * partitions->sm_group_size + partitions->remainder;
+    return count * partitions->sm_group_size;
 }
 
 /* No other thread adds to the list, so a set that was not there a moment ago is not there now. */
-static uint32_t make_partition(struct partitions *partitions, const struct share_set *atoms,
+static uint32_t make_partition(struct partitions *partitions, const struct share_set *sm_groups,
                                struct partition **out)
 {
     struct partition *made = calloc(1, sizeof *made);
     if (!made)
         return PROTO_ERROR_SERVER_RESOURCES;
-    made->atoms = *atoms;
-    made->whole = share_set_count(atoms) == partitions->count;
-    made->multiprocessors = made->whole ? partitions->total : multiprocessors_of(partitions, atoms);
+    made->sm_groups = *sm_groups;
+    made->whole = share_set_count(sm_groups) == partitions->count;
+    made->multiprocessors =
+        made->whole ? partitions->total : multiprocessors_of(partitions, sm_groups);
     made->clients = 1;
     uint32_t error = partitions->supported ? create_green(partitions, made) : 0;
     if (error) {
@@ -153,11 +155,11 @@ static uint32_t make_partition(struct partitions *partitions, const struct share
     return 0;
 }
 
-struct partition *partition_find(struct partitions *partitions, const struct share_set *atoms)
+struct partition *partition_find(struct partitions *partitions, const struct share_set *sm_groups)
 {
     pthread_mutex_lock(&partitions->lock);
     struct partition *found = partitions->list;
-    while (found && !share_set_same(&found->atoms, atoms))
+    while (found && !share_set_same(&found->sm_groups, sm_groups))
         found = found->next;
     if (found && found->clients++ == 0)
         partitions->kept--;
@@ -165,11 +167,11 @@ struct partition *partition_find(struct partitions *partitions, const struct sha
     return found;
 }
 
-uint32_t partition_get(struct partitions *partitions, const struct share_set *atoms,
+uint32_t partition_get(struct partitions *partitions, const struct share_set *sm_groups,
                        struct partition **partition)
 {
-    *partition = partition_find(partitions, atoms);
-    return *partition ? 0 : make_partition(partitions, atoms, partition);
+    *partition = partition_find(partitions, sm_groups);
+    return *partition ? 0 : make_partition(partitions, sm_groups, partition);
 }
 
 bool partition_put(struct partitions *partitions, struct partition *partition)

@@ -4,17 +4,17 @@
  * partition: a set of the device's multiprocessors that clients' streams run on.
  *
  * The multiprocessors are split once into the smallest groups the driver allows, the
- * atoms; what is left over is the last atom. A partition is a set of atoms as a green
+ * SM groups; what is left over is the last SM group. A partition is a set of SM groups as a green
  * context, shared by the clients that have the same set. The set of all of them is the
  * unsplit device, as a green context too: work in the primary context's own streams
  * would run on everybody's multiprocessors. Green contexts are never made current.
- * Which atoms a client gets is not decided here (server/scheduler/share.h).
+ * Which SM groups a client gets is not decided here (server/scheduler/share.h).
  *
- * Partitions that no client has any more are kept, so that atoms which are lent and taken
+ * Partitions that no client has any more are kept, so that SM groups which are lent and taken
  * back again and again cost no call of the driver; beyond PARTITIONS_KEPT of them the one
  * that was longest unused is to be dropped.
  *
- * Where the driver lacks green contexts there is one atom, the whole device, and
+ * Where the driver lacks green contexts there is one SM group, the whole device, and
  * limits hold as duty cycles (gate.h); partitions.unsupported says why.
  *
  * partition_find and partition_put: any thread, short. The others, which call the driver:
@@ -35,7 +35,7 @@ enum { PARTITIONS_KEPT = 64 };
 
 struct partition {
     struct partition *next;
-    struct share_set atoms;
+    struct share_set sm_groups;
     uint32_t multiprocessors;
     uint32_t clients;     /* that have it; under the lock */
     uint64_t put;         /* orders those that nobody has by when they were last had; likewise */
@@ -46,15 +46,15 @@ struct partition {
 struct partitions {
     const struct gpu *device;
     bool supported;
-    const char *unsupported;  /* the reason, static; NULL if supported */
-    cuda_dev_resource whole;  /* the unsplit device */
-    cuda_dev_resource *atoms; /* count of them */
-    uint32_t count;           /* atoms, the remainder included */
-    uint32_t atom_size;       /* multiprocessors of an atom; of the remainder: fewer */
-    uint32_t remainder;       /* multiprocessors of the last atom if it is the remainder, else 0 */
-    uint32_t total;           /* multiprocessors of the device */
-    uint32_t kept_max;        /* PARTITIONS_KEPT */
-    pthread_mutex_t lock;     /* of the list; never held across a driver call */
+    const char *unsupported;      /* the reason, static; NULL if supported */
+    cuda_dev_resource whole;      /* the unsplit device */
+    cuda_dev_resource *sm_groups; /* count of them */
+    uint32_t count;               /* SM groups, the remainder included */
+    uint32_t sm_group_size;       /* multiprocessors of an SM group; of the remainder: fewer */
+    uint32_t remainder;   /* multiprocessors of the last SM group if it is the remainder, else 0 */
+    uint32_t total;       /* multiprocessors of the device */
+    uint32_t kept_max;    /* PARTITIONS_KEPT */
+    pthread_mutex_t lock; /* of the list; never held across a driver call */
     struct partition *list;
     uint32_t kept; /* of the list: that no client has */
     uint64_t puts;
@@ -67,10 +67,10 @@ uint32_t partitions_open(struct partitions *partitions, const struct gpu *device
 void partitions_close(struct partitions *partitions);
 
 /* The partition of a set if there is one, else NULL. The caller has it until partition_put. */
-struct partition *partition_find(struct partitions *partitions, const struct share_set *atoms);
+struct partition *partition_find(struct partitions *partitions, const struct share_set *sm_groups);
 
 /* The same, made where there is none: 0 or an error number. The set must not be empty. */
-uint32_t partition_get(struct partitions *partitions, const struct share_set *atoms,
+uint32_t partition_get(struct partitions *partitions, const struct share_set *sm_groups,
                        struct partition **partition);
 
 /* One client less has it. Returns whether partition_take_unused has something now. */

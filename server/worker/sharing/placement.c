@@ -14,9 +14,9 @@ int placements_open(struct placements *places, struct partitions *partitions,
                     const struct placement_events *notice)
 {
     struct share share;
-    /* share.h counts whole atoms; the remainder lies behind them. */
+    /* share.h counts whole SM groups; the remainder lies behind them. */
     int result = share_open(&share, partitions->count - (partitions->remainder ? 1 : 0),
-                            partitions->atom_size, partitions->remainder);
+                            partitions->sm_group_size, partitions->remainder);
     if (result)
         return result;
     *places = (struct placements){.share = share, .partitions = partitions, .notice = *notice};
@@ -59,13 +59,13 @@ static void forget_make(struct placements *places, struct placement *place)
     place->making = false;
 }
 
-struct placement *placements_to_make(struct placements *places, struct share_set *atoms)
+struct placement *placements_to_make(struct placements *places, struct share_set *sm_groups)
 {
     pthread_mutex_lock(&places->lock);
     struct placement *place = places->make_first;
     if (place) {
         forget_make(places, place);
-        *atoms = place->share.now;
+        *sm_groups = place->share.now;
     }
     pthread_mutex_unlock(&places->lock);
     return place;
@@ -105,7 +105,7 @@ static void drop_next(struct placements *places, struct placement *place)
     place->next = NULL;
 }
 
-/* The atoms of a place are others now. */
+/* The SM groups of a place are others now. */
 static void aim_placement(struct placements *places, struct placement *place)
 {
     bool nowhere = share_set_empty(&place->share.now);
@@ -129,7 +129,8 @@ static void aim_named(struct placements *places)
         aim_placement(places, placement_of(client));
 }
 
-/* Own atoms changed hands: a client that runs on them without moving may borrow now, or no more. */
+/* Own SM groups changed hands: a client that runs on them without moving may borrow now, or no
+ * more. */
 static void find_all_borrowed(struct placements *places)
 {
     for (struct share_client *client = places->share.first; client; client = client->next)
@@ -145,7 +146,7 @@ void placements_made(struct placements *places, struct placement *place,
     if (!partition) {
         if (wanted)
             queue_make(places, place);
-    } else if (wanted && share_set_same(&partition->atoms, &place->share.now)) {
+    } else if (wanted && share_set_same(&partition->sm_groups, &place->share.now)) {
         place->next = partition;
         places->notice.changed(places->notice.context, place);
     } else {
@@ -265,7 +266,7 @@ static bool take_next_partition(struct placements *places, struct placement *pla
         return false;
     *to = place->next;
     place->next = NULL;
-    place->at = (*to)->atoms;
+    place->at = (*to)->sm_groups;
     place->settled = true;
     find_borrowed(places, place);
     return true;
@@ -321,13 +322,14 @@ void placement_view(struct placements *places, const struct placement *place, ui
 {
     pthread_mutex_lock(&places->lock);
     const struct share *share = &places->share;
-    /* A remainder that the driver does not let join other atoms is counted with the whole alone. */
+    /* A remainder that the driver does not let join other SM groups is counted with the whole
+     * alone. */
     uint32_t has = share_multiprocessors(share, &place->share.now);
     uint32_t most = share_most(share, &place->share);
     *view = (struct placement_view){
         .multiprocessors = has == share->total ? places->partitions->total : has,
         .most = most == share->total ? places->partitions->total : most,
-        .atoms = place->share.now,
+        .sm_groups = place->share.now,
         .held_since = place->held_since,
         .held_ns = place->held_ns + (place->held_since ? now - place->held_since : 0),
     };

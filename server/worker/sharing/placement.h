@@ -3,20 +3,20 @@
 /*
  * placement: where each client runs now, and where it is to go.
  *
- * server/scheduler/share.h decides which atoms a client may have; this tells it which
+ * server/scheduler/share.h decides which SM groups a client may have; this tells it which
  * clients have work, finds the partitions that the decisions ask for, and tells the submitter, at a
  * client's next visit, to go on there. Work in flight stays where it is; later work is ordered
  * behind it by the streams' move.
  *
  * A client has no work once it had none, neither in its rings nor in flight, for
- * PLACEMENT_LINGER_NS: said at the first pause, atoms would change hands all the time.
+ * PLACEMENT_LINGER_NS: said at the first pause, SM groups would change hands all the time.
  *
  * A partition that is not in the pool is made by the control thread. Meanwhile the client
- * goes on where it is, unless others with work call some of those atoms their own: then it
- * waits, as does a client for which there is no atom at all.
+ * goes on where it is, unless others with work call some of those SM groups their own: then it
+ * waits, as does a client for which there is no SM group at all.
  *
  * Any thread, but for what is said to be the control thread's; there is a lock, never held
- * across a call of the driver. A change of where clients may run is O(clients x atoms);
+ * across a call of the driver. A change of where clients may run is O(clients x SM groups);
  * placement_enter takes no lock where nothing changed.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_PLACEMENT_H
@@ -48,7 +48,7 @@ struct placement {
     uint64_t idle_since;
     struct placement *idle_next, *idle_previous, *make_next;
     _Atomic uint32_t steady;  /* it has work, and is settled: nothing to do for placement_enter */
-    _Atomic uint32_t borrows; /* it is on atoms that another client calls its own */
+    _Atomic uint32_t borrows; /* it is on SM groups that another client calls its own */
 };
 
 /* Called under the lock; they must not call placement.h again. */
@@ -94,23 +94,23 @@ enum placement_answer {
     PLACEMENT_HOLD, /* not now; it is told when that may have changed */
 };
 
-/* The client has something to submit: where may that go? Its atoms are taken back. */
+/* The client has something to submit: where may that go? Its SM groups are taken back. */
 enum placement_answer placement_enter(struct placements *places, struct placement *place,
                                       struct partition **to, uint64_t now);
 
 /* It has nothing to submit and nothing in flight. Idempotent. */
 void placement_idle(struct placements *places, struct placement *place, uint64_t now);
 
-/* Those that have had no work for long enough lend their atoms from now on. Returns when the next
- * one will, or PLACEMENT_NEVER. */
+/* Those that have had no work for long enough lend their SM groups from now on. Returns when the
+ * next one will, or PLACEMENT_NEVER. */
 uint64_t placements_tick(struct placements *places, uint64_t now);
 
 /*
- * Control thread: a client for whose atoms a partition must be made, or NULL. Report the new
+ * Control thread: a client for whose SM groups a partition must be made, or NULL. Report the new
  * partition with placements_made, which releases it at once if it is no longer needed; or NULL if
  * it could not be made, which puts the client at the end of the queue again.
  */
-struct placement *placements_to_make(struct placements *places, struct share_set *atoms);
+struct placement *placements_to_make(struct placements *places, struct share_set *sm_groups);
 void placements_made(struct placements *places, struct placement *place,
                      struct partition *partition);
 
@@ -121,11 +121,11 @@ enum placement_answer placement_apply(struct placements *places, struct placemen
 
 /* As status shows it. */
 struct placement_view {
-    uint32_t multiprocessors; /* that it has now */
-    uint32_t most;            /* that its limit allows */
-    struct share_set atoms;   /* that it has now */
-    uint64_t held_ns;         /* it had work, and no multiprocessor was free for it */
-    uint64_t held_since;      /* the same has gone on since; 0: it does not */
+    uint32_t multiprocessors;   /* that it has now */
+    uint32_t most;              /* that its limit allows */
+    struct share_set sm_groups; /* that it has now */
+    uint64_t held_ns;           /* it had work, and no multiprocessor was free for it */
+    uint64_t held_since;        /* the same has gone on since; 0: it does not */
 };
 void placement_view(struct placements *places, const struct placement *place, uint64_t now,
                     struct placement_view *view);

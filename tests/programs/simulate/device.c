@@ -52,7 +52,7 @@ void device_open(struct device *device, const struct scheduler_settings *setting
 }
 
 struct device_client *device_add(struct device *device, const struct scheduler_limits *limits,
-                                 const struct share_set *atoms, uint32_t engine, uint64_t seed,
+                                 const struct share_set *sm_groups, uint32_t engine, uint64_t seed,
                                  char *why, size_t why_size)
 {
     uint32_t at = 0;
@@ -69,7 +69,7 @@ struct device_client *device_add(struct device *device, const struct scheduler_l
                                   .kernel = any_kernel,
                                   .present = true};
     *client = fresh;
-    if (scheduler_add(&device->scheduler, &client->scheduled, limits, atoms, device->now, why,
+    if (scheduler_add(&device->scheduler, &client->scheduled, limits, sm_groups, device->now, why,
                       why_size)) {
         client->present = false;
         return NULL;

@@ -74,7 +74,7 @@ void device_open(struct device *device, const struct scheduler_settings *setting
 
 /* A client arrives in a free slot, without work; NULL with the refusal in why. */
 struct device_client *device_add(struct device *device, const struct scheduler_limits *limits,
-                                 const struct share_set *atoms, uint32_t engine, uint64_t seed,
+                                 const struct share_set *sm_groups, uint32_t engine, uint64_t seed,
                                  char *why, size_t why_size);
 void device_remove(struct device *device, struct device_client *client);
 

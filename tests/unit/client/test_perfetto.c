@@ -39,8 +39,8 @@ static int setup(void **state)
                                           .started = START,
                                           .ended = START + 1000000,
                                           .mode = 2,
-                                          .atoms = 5,
-                                          .atom_multiprocessors = 8,
+                                          .sm_groups = 5,
+                                          .sm_group_multiprocessors = 8,
                                           .remainder = 4};
     return 0;
 }
@@ -61,11 +61,12 @@ static struct proto_trace_record *add(uint32_t kind, uint32_t client, uint32_t v
     return record;
 }
 
-static void add_span(uint32_t client, uint32_t stream, uint64_t from, uint64_t to, uint64_t atoms)
+static void add_span(uint32_t client, uint32_t stream, uint64_t from, uint64_t to,
+                     uint64_t sm_groups)
 {
     struct proto_trace_record *record = add(RECORDING_SPAN, client, 3, from, to);
     record->stream = stream;
-    record->atoms[0] = atoms;
+    record->sm_groups[0] = sm_groups;
 }
 
 static struct recording read_memory(void)
@@ -341,7 +342,7 @@ static void leases_holds_shares_and_modes(void **state)
     add(RECORDING_LEASE, 9, 2, 2000, 4000);
     add(RECORDING_HOLD, 3, 1, 3000, 3500);
     add(RECORDING_MODE, 0, 1, 4000, 4000);
-    add(RECORDING_SHARE, 9, 12, 4500, 4500)->atoms[0] = 0x11;
+    add(RECORDING_SHARE, 9, 12, 4500, 4500)->sm_groups[0] = 0x11;
     add(RECORDING_SHARE, 9, 0, 4600, 4600);
     json_t *json = written("{\"gpu\":0,\"name\":\"G\",\"trouble\":null,\"clients\":"
                            "[{\"client\":9,\"name\":\"n\",\"pid\":null,\"uid\":5}]}");
@@ -356,8 +357,8 @@ static void leases_holds_shares_and_modes(void **state)
     assert_string_equal(argument_name(find(json, "M", 4, "thread_name", 0)), "held: duty");
     const json_t *mode = find(json, "i", 1, "mode strict", 0);
     assert_true(json_number_value(json_object_get(mode, "ts")) == 4);
-    assert_non_null(find(json, "i", 10, "atoms 0, 4", 0));
-    assert_non_null(find(json, "i", 10, "atoms none", 0));
+    assert_non_null(find(json, "i", 10, "SM groups 0, 4", 0));
+    assert_non_null(find(json, "i", 10, "SM groups none", 0));
     const json_t *counter = find(json, "C", 10, "multiprocessors", 0);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(counter, "args"), "value")),
                      12);

@@ -28,11 +28,11 @@ static void open_mode(enum proto_mode mode)
     device_open(&device, &settings);
 }
 
-static struct share_set atoms(uint32_t first, uint32_t last)
+static struct share_set sm_groups(uint32_t first, uint32_t last)
 {
     struct share_set set = {{0}};
-    for (uint32_t atom = first; atom <= last; atom++)
-        share_set_add(&set, atom);
+    for (uint32_t sm_group = first; sm_group <= last; sm_group++)
+        share_set_add(&set, sm_group);
     return set;
 }
 
@@ -194,7 +194,7 @@ static void partitions_apart_have_a_lease_each(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_STRICT);
-    struct share_set left = atoms(0, 7), right = atoms(8, 15);
+    struct share_set left = sm_groups(0, 7), right = sm_groups(8, 15);
     struct device_client *a = arrive_on(6000, &left, 0), *b = arrive_on(4000, &left, 0);
     struct device_client *c = arrive_on(9000, &right, 1);
     struct device_client *all[3] = {a, b, c};
@@ -206,7 +206,7 @@ static void partitions_apart_have_a_lease_each(void **state)
     assert_in_range(device_had(&device, c), 44500 * MS, 45500 * MS);
     assert_int_equal(device.overlapped, 0);
     /* Sums count within a lane; one that joins the two would have to fit both. */
-    struct share_set bridge = atoms(7, 8), middle = atoms(8, 8);
+    struct share_set bridge = sm_groups(7, 8), middle = sm_groups(8, 8);
     assert_int_equal(try_request(1000, PLAN_WHOLE, &right), 0);
     assert_int_equal(try_request(1001, PLAN_WHOLE, &right), SCHEDULER_OVERCOMMITTED);
     assert_int_equal(try_request(1000, PLAN_WHOLE, &middle), 0);
@@ -218,7 +218,7 @@ static void partitions_that_overlap_share_a_lease(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_FAIR);
-    struct share_set x = atoms(0, 3), y = atoms(2, 5), z = atoms(4, 7);
+    struct share_set x = sm_groups(0, 3), y = sm_groups(2, 5), z = sm_groups(4, 7);
     struct device_client *clients[3] = {arrive_on(2000, &x, 0), arrive_on(2000, &z, 0), NULL};
     assert_ptr_not_equal(clients[0]->scheduled.lane, clients[1]->scheduled.lane);
     clients[2] = arrive_on(2000, &y, 0);
@@ -243,7 +243,7 @@ static void who_overlaps_two_joins_their_lanes(void **state)
     (void)state;
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                      {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    const struct share_set sets[3] = {atoms(0, 3), atoms(2, 5), atoms(4, 7)};
+    const struct share_set sets[3] = {sm_groups(0, 3), sm_groups(2, 5), sm_groups(4, 7)};
     for (int order = 0; order < 6; order++) {
         struct device_client *clients[3];
         open_mode(PROTO_MODE_FAIR);
@@ -291,7 +291,7 @@ static void clients_may_move_at_any_moment(void **state)
         }
         uint64_t start = device.now;
         for (int i = 0; i < 60; i++) {
-            struct share_set set = atoms(0, 4 + (uint32_t)(device_random(&random) % 4));
+            struct share_set set = sm_groups(0, 4 + (uint32_t)(device_random(&random) % 4));
             struct device_client *moved = clients[device_random(&random) % 8];
             scheduler_place(&device.scheduler, &moved->scheduled, &set, device.now);
             device_run(&device, device.now + device_random(&random) % (100 * MS));
@@ -405,12 +405,13 @@ static void windows_are_bounded_in_time(void **state)
     assert_int_equal(scheduler_window(&settings, &client), 128);
 }
 
-/* Whose atoms change while it runs meets others there, or parts from them, at once. */
+/* Whose SM groups change while it runs meets others there, or parts from them, at once. */
 static void who_moves_joins_and_leaves_lanes(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_STRICT);
-    const struct share_set left = atoms(0, 3), right = atoms(4, 7), middle = atoms(3, 4);
+    const struct share_set left = sm_groups(0, 3), right = sm_groups(4, 7),
+                           middle = sm_groups(3, 4);
     struct device_client *a = arrive_on(5000, &left, 0), *b = arrive_on(5000, &right, 1);
     device_work(&device, a, ANY);
     device_work(&device, b, ANY);
@@ -516,7 +517,7 @@ static void every_moment_is_charged_or_waited(void **state)
     uint64_t start = device.now;
     for (int step = 0; step < 300; step++) {
         struct scheduler_client *client = &clients[device_random(&random) % 4]->scheduled;
-        struct share_set set = atoms(0, 4 + (uint32_t)(device_random(&random) % 4));
+        struct share_set set = sm_groups(0, 4 + (uint32_t)(device_random(&random) % 4));
         struct scheduler_limits limits = {.request = (uint32_t)(device_random(&random) % 2500),
                                           .limit = PLAN_WHOLE,
                                           .duty = PLAN_WHOLE,

@@ -35,21 +35,21 @@ static void drain_names(struct share *share)
         continue;
 }
 
-static void percentages_round_down_to_atoms(void **state)
+static void percentages_round_down_to_sm_groups(void **state)
 {
     (void)state;
     struct share share;
     bool remainder;
     assert_int_equal(share_open(&share, 16, 8, 4), 0); /* 132 multiprocessors */
     assert_int_equal(share.total, 132);
-    assert_int_equal(share_atoms(&share, 5000, &remainder), 8);
+    assert_int_equal(share_sm_groups(&share, 5000, &remainder), 8);
     assert_false(remainder); /* 66: 64 and 2 left */
-    assert_int_equal(share_atoms(&share, 5200, &remainder), 8);
+    assert_int_equal(share_sm_groups(&share, 5200, &remainder), 8);
     assert_true(remainder); /* 68: 64 and the 4 */
-    assert_int_equal(share_atoms(&share, 3000, &remainder), 4);
-    assert_int_equal(share_atoms(&share, 1, &remainder), 1);
-    assert_int_equal(share_atoms(&share, 0, &remainder), 0);
-    assert_int_equal(share_atoms(&share, PLAN_WHOLE, &remainder), 16);
+    assert_int_equal(share_sm_groups(&share, 3000, &remainder), 4);
+    assert_int_equal(share_sm_groups(&share, 1, &remainder), 1);
+    assert_int_equal(share_sm_groups(&share, 0, &remainder), 0);
+    assert_int_equal(share_sm_groups(&share, PLAN_WHOLE, &remainder), 16);
     assert_true(remainder);
     struct share_client all, half;
     arrive(&share, &all, 0, PLAN_WHOLE);
@@ -70,7 +70,7 @@ static uint32_t granted(const struct share *share, uint32_t percentage)
     return share_most(&copy, &client);
 }
 
-static void no_limit_is_exceeded_but_below_one_atom(void **state)
+static void no_limit_is_exceeded_but_below_one_sm_group(void **state)
 {
     (void)state;
     struct share share;
@@ -78,7 +78,7 @@ static void no_limit_is_exceeded_but_below_one_atom(void **state)
     assert_int_equal(granted(&share, 1), 8);
     assert_int_equal(granted(&share, 606), 8);   /* 7.99 */
     assert_int_equal(granted(&share, 607), 8);   /* 8.01 */
-    assert_int_equal(granted(&share, 1000), 12); /* 13: an atom and the remainder */
+    assert_int_equal(granted(&share, 1000), 12); /* 13: an SM group and the remainder */
     assert_int_equal(granted(&share, 2500), 32); /* 33 */
     assert_int_equal(granted(&share, 9999), 128);
     for (uint32_t percentage = 607; percentage <= PLAN_WHOLE; percentage++)
@@ -161,7 +161,7 @@ static void who_gets_less_leaves_where_it_is_crowded(void **state)
     assert_int_equal(bits(&a), 0xf0);
 }
 
-static void limits_overlap_on_the_least_loaded_atoms(void **state)
+static void limits_overlap_on_the_least_loaded_sm_groups(void **state)
 {
     (void)state;
     struct share share;
@@ -229,7 +229,7 @@ static void overcommitted_requests_are_refused_with_the_arithmetic(void **state)
     assert_false(c.present);
     assert_int_equal(share_add(&share, &c, 5000, 4000, why, sizeof why), -EINVAL);
     assert_int_equal(share_add(&share, &c, 2500, 4000, why, sizeof why), 0);
-    /* 31 % of 132 are 40.92: 5 atoms, and 8 + 4 are there. */
+    /* 31 % of 132 are 40.92: 5 SM groups, and 8 + 4 are there. */
     assert_int_equal(share_update(&share, &b, 3100, PLAN_WHOLE, why, sizeof why),
                      SHARE_OVERCOMMITTED);
     assert_int_equal(b.request, 3000);
@@ -238,7 +238,7 @@ static void overcommitted_requests_are_refused_with_the_arithmetic(void **state)
     assert_int_equal(share_set_count(&b.own), 5);
 }
 
-static void without_a_free_atom_a_client_is_held(void **state)
+static void without_a_free_sm_group_a_client_is_held(void **state)
 {
     (void)state;
     struct share share;
@@ -265,7 +265,7 @@ enum { CLIENTS = 24 };
 
 static void check_all(const struct share *share, const struct share_client *clients, int step)
 {
-    uint32_t load[SHARE_ATOMS_MAX] = {0};
+    uint32_t load[SHARE_SM_GROUPS_MAX] = {0};
     struct share_set owned = {{0}};
     for (int i = 0; i < CLIENTS; i++) {
         const struct share_client *client = &clients[i];
@@ -273,38 +273,38 @@ static void check_all(const struct share *share, const struct share_client *clie
             continue;
         bool whole = share_set_count(&client->now) == share->count + (share->remainder > 0);
         bool all = client->most == share->count && (client->most_remainder || !share->remainder);
-        for (uint32_t atom = 0; atom < share->count && !all; atom++)
-            load[atom] += share_set_has(&client->now, atom);
+        for (uint32_t sm_group = 0; sm_group < share->count && !all; sm_group++)
+            load[sm_group] += share_set_has(&client->now, sm_group);
         if (share_set_overlap(&owned, &client->own))
-            fail_msg("step %d: two clients own an atom", step);
+            fail_msg("step %d: two clients own an SM group", step);
         share_set_join(&owned, &client->own);
         struct share_set beyond = client->own, taken = {{0}}, rest;
         share_set_cut(&beyond, &client->now);
         if (!share_set_empty(&beyond))
-            fail_msg("step %d: client %d is not on its own atoms", step, i);
+            fail_msg("step %d: client %d is not on its own SM groups", step, i);
         uint32_t granted = share_multiprocessors(share, &client->now);
-        if (granted > share->total * client->limit / PLAN_WHOLE && granted > share->atom_size)
+        if (granted > share->total * client->limit / PLAN_WHOLE && granted > share->sm_group_size)
             fail_msg("step %d: client %d has %u of %u", step, i, granted, client->limit);
         for (int at = 0; at < CLIENTS; at++)
             if (at != i && clients[at].present && clients[at].wants)
                 share_set_join(&taken, &clients[at].own);
         if (share_set_overlap(&taken, &client->now))
-            fail_msg("step %d: client %d is on atoms taken by their owner", step, i);
+            fail_msg("step %d: client %d is on SM groups taken by their owner", step, i);
         if (!client->wants || whole)
             continue;
         /* Nothing lies idle that it could have. */
         rest = taken;
         share_set_join(&rest, &client->now);
-        uint32_t atoms = 0;
-        for (uint32_t atom = 0; atom < share->count; atom++)
-            atoms += share_set_has(&client->now, atom);
-        for (uint32_t atom = 0; atom < share->count && atoms < client->most; atom++)
-            if (!share_set_has(&rest, atom))
-                fail_msg("step %d: client %d has %u of %u atoms and atom %u is free", step, i,
-                         atoms, client->most, atom);
+        uint32_t sm_groups = 0;
+        for (uint32_t sm_group = 0; sm_group < share->count; sm_group++)
+            sm_groups += share_set_has(&client->now, sm_group);
+        for (uint32_t sm_group = 0; sm_group < share->count && sm_groups < client->most; sm_group++)
+            if (!share_set_has(&rest, sm_group))
+                fail_msg("step %d: client %d has %u of %u SM groups and SM group %u is free", step,
+                         i, sm_groups, client->most, sm_group);
     }
-    for (uint32_t atom = 0; atom < share->count; atom++)
-        assert_int_equal(load[atom], share->load[atom]);
+    for (uint32_t sm_group = 0; sm_group < share->count; sm_group++)
+        assert_int_equal(load[sm_group], share->load[sm_group]);
 }
 
 static void any_mix_keeps_the_promises(void **state)
@@ -354,16 +354,16 @@ static void any_mix_keeps_the_promises(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(percentages_round_down_to_atoms),
-        cmocka_unit_test(no_limit_is_exceeded_but_below_one_atom),
+        cmocka_unit_test(percentages_round_down_to_sm_groups),
+        cmocka_unit_test(no_limit_is_exceeded_but_below_one_sm_group),
         cmocka_unit_test(where_nothing_can_be_divided_requests_mean_nothing),
         cmocka_unit_test(the_remainder_is_for_one_at_a_time),
         cmocka_unit_test(room_is_used_again),
         cmocka_unit_test(who_gets_less_leaves_where_it_is_crowded),
-        cmocka_unit_test(limits_overlap_on_the_least_loaded_atoms),
+        cmocka_unit_test(limits_overlap_on_the_least_loaded_sm_groups),
         cmocka_unit_test(a_request_is_lent_and_taken_back),
         cmocka_unit_test(overcommitted_requests_are_refused_with_the_arithmetic),
-        cmocka_unit_test(without_a_free_atom_a_client_is_held),
+        cmocka_unit_test(without_a_free_sm_group_a_client_is_held),
         cmocka_unit_test(any_mix_keeps_the_promises),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

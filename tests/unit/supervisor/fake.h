@@ -306,7 +306,8 @@ static inline void fake_answer_share(struct fake_worker *worker,
                                      const struct channel_message *message,
                                      const struct proto_worker_limits *share)
 {
-    struct proto_worker_attached attached = {.multiprocessors = 64, .partitioned = 1, .atoms = {5}};
+    struct proto_worker_attached attached = {
+        .multiprocessors = 64, .partitioned = 1, .sm_groups = {5}};
     struct proto_worker_limits *mine = &worker->shares[message->header.client % FAKE_CLIENTS];
     struct proto_worker_limits before = *mine;
     *mine = *share;

@@ -108,7 +108,7 @@ static struct fake {
     struct fake_call log[FAKE_LOG];
     uint32_t calls;
     bool hold;
-    unsigned multiprocessors, atom; /* of the device; atom 0: no green contexts */
+    unsigned multiprocessors, sm_group; /* of the device; SM group 0: no green contexts */
     cuda_result next_launch;
     cuda_result next_unmap;
     /* of one unmap alone */ /* result of the next launches, until changed */
@@ -125,7 +125,7 @@ static struct fake {
     size_t param_offset[8], param_size[8];
     uint64_t clock;
     uint64_t unmapped_busy; /* unmaps while something was held back */
-} fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .multiprocessors = 132, .atom = 8};
+} fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .multiprocessors = 132, .sm_group = 8};
 
 static inline struct fake_call *fake_note(enum fake_kind kind)
 {
@@ -487,7 +487,7 @@ static inline struct cuda_driver fake_driver(void)
 #undef E
     };
     driver.cuOccupancyMaxActiveBlocksPerMultiprocessor = fake_cuOccupancy;
-    if (fake.atom) {
+    if (fake.sm_group) {
         driver.cuDeviceGetDevResource = fake_cuDeviceGetDevResource;
         driver.cuDevSmResourceSplitByCount = fake_cuDevSmResourceSplitByCount;
         driver.cuDevResourceGenerateDesc = fake_cuDevResourceGenerateDesc;
@@ -508,7 +508,7 @@ static inline void fake_reset(void)
     pthread_mutex_init(&fake.lock, NULL);
     pthread_cond_init(&fake.compiles, NULL);
     fake.multiprocessors = 132;
-    fake.atom = 8;
+    fake.sm_group = 8;
     fake.param_count = 2;
     fake.param_size[0] = fake.param_size[1] = 8;
     fake.param_offset[1] = 8;

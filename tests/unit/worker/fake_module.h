@@ -136,8 +136,8 @@ static inline cuda_result fake_cuDeviceGetDevResource(cuda_device device, cuda_d
     memset(out, 0, sizeof *out);
     out->type = type;
     out->sm.sm_count = fake.multiprocessors;
-    out->sm.min_partition_size = fake.atom;
-    out->sm.coscheduled_alignment = fake.atom;
+    out->sm.min_partition_size = fake.sm_group;
+    out->sm.coscheduled_alignment = fake.sm_group;
     return CUDA_OK;
 }
 

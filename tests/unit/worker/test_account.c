@@ -13,7 +13,7 @@ static struct cuda_driver driver;
 static struct partitions partitions;
 static struct account account;
 
-/* A client with two streams, on some of four atoms. */
+/* A client with two streams, on some of four SM groups. */
 struct actor {
     struct client client;
     struct partition partition;
@@ -22,10 +22,10 @@ struct actor {
     uint64_t shadows[2];
 };
 
-static void actor_open(struct actor *actor, uint64_t atoms)
+static void actor_open(struct actor *actor, uint64_t sm_groups)
 {
     memset(actor, 0, sizeof *actor);
-    actor->partition.atoms.bits[0] = atoms;
+    actor->partition.sm_groups.bits[0] = sm_groups;
     actor->client.shared.partition = &actor->partition;
     actor->on.partition = &actor->partition;
     for (int i = 0; i < 2; i++) {
@@ -87,7 +87,7 @@ static void test_alone(void **state)
     used(&a, 16);
 }
 
-static void test_two_on_the_same_atoms_share_equally(void **state)
+static void test_two_on_the_same_sm_groups_share_equally(void **state)
 {
     (void)state;
     struct actor a, b;
@@ -102,7 +102,7 @@ static void test_two_on_the_same_atoms_share_equally(void **state)
     used(&b, 5.5);
 }
 
-static void test_disjoint_atoms_share_nothing(void **state)
+static void test_disjoint_sm_groups_share_nothing(void **state)
 {
     (void)state;
     struct actor a, b;
@@ -117,7 +117,7 @@ static void test_disjoint_atoms_share_nothing(void **state)
     used(&b, 7);
 }
 
-static void test_some_atoms_shared(void **state)
+static void test_some_sm_groups_shared(void **state)
 {
     (void)state;
     struct actor a, b;
@@ -279,9 +279,9 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_alone),
-        T(test_two_on_the_same_atoms_share_equally),
-        T(test_disjoint_atoms_share_nothing),
-        T(test_some_atoms_shared),
+        T(test_two_on_the_same_sm_groups_share_equally),
+        T(test_disjoint_sm_groups_share_nothing),
+        T(test_some_sm_groups_shared),
         T(test_two_streams_of_one_client_count_once),
         T(test_work_that_goes_on_is_counted_so_far),
         T(test_nothing_is_counted_twice),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Atoms are lent and taken back while work is in flight: who is put where, and when. */
+/* SM groups are lent and taken back while work is in flight: who is put where, and when. */
 #include "tests/unit/worker/harness.h"
 
 enum { OWN_PERCENT = 5000, OWN = 64, ALL = 132, ROUNDS = 40, CLIENTS = 4 };
@@ -134,7 +134,7 @@ static void wait_for_multiprocessors(uint32_t client, uint32_t count)
     }
 }
 
-static void test_own_atoms_are_lent_while_idle_and_taken_back(void **state)
+static void test_own_sm_groups_are_lent_while_idle_and_taken_back(void **state)
 {
     (void)state;
     arrive(1, OWN_PERCENT, OWN_PERCENT);
@@ -172,13 +172,13 @@ static void test_while_its_work_is_in_flight_an_owner_lends_nothing(void **state
     hold(true);
     assert_int_equal(launch(1, 1), OWN);
     assert_int_equal(launch(2, 1), ALL - OWN);
-    /* Several times as long as a client without work keeps its atoms. */
+    /* Several times as long as a client without work keeps its SM groups. */
     usleep(30000);
     assert_int_equal(launch(2, 2), ALL - OWN);
     assert_int_equal(usage(1).multiprocessors, OWN);
 }
 
-static void test_who_has_no_atom_waits_until_there_is_one(void **state)
+static void test_who_has_no_sm_group_waits_until_there_is_one(void **state)
 {
     (void)state;
     arrive(1, 5000, 5000);
@@ -200,13 +200,13 @@ static void test_who_has_no_atom_waits_until_there_is_one(void **state)
     assert_int_equal(usage(3).throttled_threads, held);
 }
 
-static void test_who_waits_for_an_atom_can_leave(void **state)
+static void test_who_waits_for_an_sm_group_can_leave(void **state)
 {
     (void)state;
     arrive(1, PROTO_PERCENT_WHOLE, PROTO_PERCENT_WHOLE);
     hold(true);
     launch(1, 1);
-    /* There is no atom for it from the start. */
+    /* There is no SM group for it from the start. */
     arrive(2, 0, 5000);
     assert_int_equal(usage(2).multiprocessors, 0);
     push(2, 1);
@@ -293,11 +293,12 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_own_atoms_are_lent_while_idle_and_taken_back),
+        T(test_own_sm_groups_are_lent_while_idle_and_taken_back),
         T(test_while_its_work_is_in_flight_an_owner_lends_nothing),
-        cmocka_unit_test_setup_teardown(test_who_has_no_atom_waits_until_there_is_one, setup_even,
+        cmocka_unit_test_setup_teardown(test_who_has_no_sm_group_waits_until_there_is_one,
+                                        setup_even, teardown),
+        cmocka_unit_test_setup_teardown(test_who_waits_for_an_sm_group_can_leave, setup_even,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_who_waits_for_an_atom_can_leave, setup_even, teardown),
         cmocka_unit_test_setup_teardown(test_an_owner_that_leaves_sets_free_who_waits, setup_even,
                                         teardown),
         T(test_any_mix_loses_nothing),

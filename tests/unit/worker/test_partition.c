@@ -10,12 +10,12 @@ static struct cuda_driver driver;
 static struct gpu device;
 static struct partitions partitions;
 
-static void start(unsigned multiprocessors, unsigned atom)
+static void start(unsigned multiprocessors, unsigned sm_group)
 {
     struct error why = {0};
     fake_reset();
     fake.multiprocessors = multiprocessors;
-    fake.atom = atom;
+    fake.sm_group = sm_group;
     driver = fake_driver();
     device = (struct gpu){.cuda = &driver, .info.multiprocessors = multiprocessors};
     assert_int_equal(partitions_open(&partitions, &device, &why), 0);
@@ -30,8 +30,8 @@ static int stop(void **state)
     return 0;
 }
 
-/* `count` atoms from `first` on. */
-static struct share_set atoms(uint32_t first, uint32_t count)
+/* `count` SM groups from `first` on. */
+static struct share_set sm_groups(uint32_t first, uint32_t count)
 {
     struct share_set set = {{0}};
     for (uint32_t i = 0; i < count; i++)
@@ -41,19 +41,19 @@ static struct share_set atoms(uint32_t first, uint32_t count)
 
 static struct partition *get(uint32_t first, uint32_t count)
 {
-    struct share_set set = atoms(first, count);
+    struct share_set set = sm_groups(first, count);
     struct partition *partition;
     assert_int_equal(partition_get(&partitions, &set, &partition), 0);
     return partition;
 }
 
-static void test_the_device_is_split_into_atoms_and_a_remainder(void **state)
+static void test_the_device_is_split_into_sm_groups_and_a_remainder(void **state)
 {
     (void)state;
     start(132, 8);
     assert_true(partitions.supported);
     assert_int_equal(partitions.count, 17);
-    assert_int_equal(partitions.atom_size, 8);
+    assert_int_equal(partitions.sm_group_size, 8);
     assert_int_equal(partitions.remainder, 4);
     assert_int_equal(partitions.total, 132);
     partitions_close(&partitions);
@@ -94,7 +94,7 @@ static void test_one_that_nobody_has_is_kept_for_the_next(void **state)
     (void)state;
     start(132, 8);
     struct partition *a = get(0, 4);
-    struct share_set set = atoms(0, 4), other = atoms(4, 4);
+    struct share_set set = sm_groups(0, 4), other = sm_groups(4, 4);
     partition_put(&partitions, a);
     assert_int_equal(partitions.kept, 1);
     assert_null(partition_take_unused(&partitions));
@@ -117,7 +117,7 @@ static void test_the_longest_unused_goes_first(void **state)
     partition_put(&partitions, had[2]);
     partition_put(&partitions, had[0]);
     partition_put(&partitions, had[1]);
-    struct share_set two = atoms(2, 1);
+    struct share_set two = sm_groups(2, 1);
     assert_ptr_equal(partition_find(&partitions, &two), had[2]); /* used again */
     partition_put(&partitions, had[2]);
     struct partition *gone = partition_take_unused(&partitions);
@@ -137,7 +137,7 @@ static void test_without_green_contexts_nothing_is_enforced(void **state)
     assert_false(partitions.supported);
     assert_non_null(strstr(partitions.unsupported, "green contexts"));
     assert_int_equal(partitions.count, 1);
-    assert_int_equal(partitions.atom_size, 132);
+    assert_int_equal(partitions.sm_group_size, 132);
     struct partition *a = get(0, 1);
     assert_null(a->green);
     assert_true(a->whole);
@@ -148,7 +148,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_teardown(name, stop)
     const struct CMUnitTest tests[] = {
-        T(test_the_device_is_split_into_atoms_and_a_remainder),
+        T(test_the_device_is_split_into_sm_groups_and_a_remainder),
         T(test_a_set_becomes_a_context_of_its_multiprocessors),
         T(test_the_set_of_all_is_the_unsplit_device),
         T(test_one_that_nobody_has_is_kept_for_the_next),

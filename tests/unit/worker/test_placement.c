@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Who runs where while atoms are lent and taken back. */
+/* Who runs where while SM groups are lent and taken back. */
 #include "tests/unit/worker/fake.h"
 
 #include "common/error.h"
@@ -42,7 +42,7 @@ static int start(void **state)
     (void)state;
     struct error why = {0};
     fake_reset();
-    fake.multiprocessors = 68; /* eight atoms and a remainder of four */
+    fake.multiprocessors = 68; /* eight SM groups and a remainder of four */
     driver = fake_driver();
     device = (struct gpu){.cuda = &driver, .info.multiprocessors = fake.multiprocessors};
     memset(runners, 0, sizeof runners);
@@ -77,12 +77,12 @@ static int stop(void **state)
 /* What the control thread does. Returns how many it made. */
 static int make_all(void)
 {
-    struct share_set atoms;
+    struct share_set sm_groups;
     struct placement *place;
     int made = 0;
-    while ((place = placements_to_make(&places, &atoms))) {
+    while ((place = placements_to_make(&places, &sm_groups))) {
         struct partition *partition;
-        assert_int_equal(partition_get(&partitions, &atoms, &partition), 0);
+        assert_int_equal(partition_get(&partitions, &sm_groups, &partition), 0);
         placements_made(&places, place, partition);
         made++;
     }
@@ -114,7 +114,7 @@ static struct runner *arrive(int i, uint32_t request, uint32_t limit)
 
 static uint64_t on(const struct runner *runner)
 {
-    return runner->on->atoms.bits[0];
+    return runner->on->sm_groups.bits[0];
 }
 
 static struct placement_view view(const struct runner *runner, uint64_t now)
@@ -124,7 +124,7 @@ static struct placement_view view(const struct runner *runner, uint64_t now)
     return view;
 }
 
-static void test_an_owner_gets_its_atoms_back_at_once(void **state)
+static void test_an_owner_gets_its_sm_groups_back_at_once(void **state)
 {
     (void)state;
     struct runner *owner = arrive(0, 5000, 5000), *other = arrive(1, 0, PLAN_WHOLE);
@@ -132,7 +132,7 @@ static void test_an_owner_gets_its_atoms_back_at_once(void **state)
     assert_int_equal(on(other), 0x1ff);
     assert_true(other->place.borrows);
     assert_int_equal(view(other, 1).multiprocessors, 68);
-    /* The first time there is no partition for what is left to the borrower, which is on atoms
+    /* The first time there is no partition for what is left to the borrower, which is on SM groups
      * that are taken now: it waits. The owner waits for nobody. */
     asked = 0;
     assert_int_equal(enter(owner, 2), PLACEMENT_MOVE);
@@ -206,7 +206,7 @@ static void test_who_may_goes_on_until_its_partition_is_made(void **state)
     assert_int_equal(view(a, 9).held_ns, 0);
 }
 
-static void test_without_an_atom_a_client_waits_and_is_told(void **state)
+static void test_without_an_sm_group_a_client_waits_and_is_told(void **state)
 {
     (void)state;
     struct runner *a = arrive(0, PLAN_WHOLE, PLAN_WHOLE), *b = arrive(1, 0, 5000);
@@ -227,21 +227,21 @@ static void test_without_an_atom_a_client_waits_and_is_told(void **state)
 static void test_a_partition_that_can_not_be_made_is_asked_for_again(void **state)
 {
     (void)state;
-    struct share_set atoms;
+    struct share_set sm_groups;
     struct runner *a = arrive(0, 0, 2500);
     struct partition *to;
     struct error why = {0};
     enter(a, 1);
     assert_int_equal(placement_update(&places, &a->place, 0, 5000, &why), 0);
-    assert_ptr_equal(placements_to_make(&places, &atoms), &a->place);
-    assert_null(placements_to_make(&places, &atoms));
+    assert_ptr_equal(placements_to_make(&places, &sm_groups), &a->place);
+    assert_null(placements_to_make(&places, &sm_groups));
     placements_made(&places, &a->place, NULL);
     assert_int_equal(enter(a, 2), PLACEMENT_STAY);
     assert_int_equal(placement_apply(&places, &a->place, &to), PLACEMENT_HOLD);
     /* Made at last, but for what is not wanted any more. */
-    assert_ptr_equal(placements_to_make(&places, &atoms), &a->place);
+    assert_ptr_equal(placements_to_make(&places, &sm_groups), &a->place);
     struct partition *made;
-    assert_int_equal(partition_get(&partitions, &atoms, &made), 0);
+    assert_int_equal(partition_get(&partitions, &sm_groups, &made), 0);
     assert_int_equal(placement_update(&places, &a->place, 0, 2500, &why), 0);
     placements_made(&places, &a->place, made);
     assert_int_equal(made->clients, 0);
@@ -258,15 +258,15 @@ static uint32_t draw(uint32_t below)
     return (drawn >> 8) % below;
 }
 
-/* Nobody is ever let on atoms that somebody else with work calls its own. */
+/* Nobody is ever let on SM groups that somebody else with work calls its own. */
 static void check_entered(int i, enum placement_answer said, int step)
 {
     if (said == PLACEMENT_HOLD)
         return;
     for (int other = 0; other < CLIENTS; other++)
         if (other != i && runners[other].place.share.present && runners[other].place.working &&
-            share_set_overlap(&runners[other].place.share.own, &runners[i].on->atoms))
-            fail_msg("step %d: client %d runs on atoms of %d, which has work", step, i, other);
+            share_set_overlap(&runners[other].place.share.own, &runners[i].on->sm_groups))
+            fail_msg("step %d: client %d runs on SM groups of %d, which has work", step, i, other);
 }
 
 static void test_any_mix_keeps_the_promises(void **state)
@@ -296,7 +296,7 @@ static void test_any_mix_keeps_the_promises(void **state)
         if (draw(3) == 0)
             make_all();
     }
-    /* Once all is made, whoever has atoms is on them. */
+    /* Once all is made, whoever has SM groups is on them. */
     make_all();
     for (int i = 0; i < CLIENTS; i++)
         if (runners[i].place.share.present) {
@@ -312,7 +312,7 @@ static void test_any_mix_keeps_the_promises(void **state)
             continue;
         }
         assert_int_not_equal(enter(&runners[i], now), PLACEMENT_HOLD);
-        assert_memory_equal(&runners[i].on->atoms, &place->share.now, sizeof place->share.now);
+        assert_memory_equal(&runners[i].on->sm_groups, &place->share.now, sizeof place->share.now);
     }
 }
 
@@ -320,11 +320,11 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, start, stop)
     const struct CMUnitTest tests[] = {
-        T(test_an_owner_gets_its_atoms_back_at_once),
+        T(test_an_owner_gets_its_sm_groups_back_at_once),
         T(test_who_came_late_is_told_once_more),
         T(test_a_pause_lends_nothing),
         T(test_who_may_goes_on_until_its_partition_is_made),
-        T(test_without_an_atom_a_client_waits_and_is_told),
+        T(test_without_an_sm_group_a_client_waits_and_is_told),
         T(test_a_partition_that_can_not_be_made_is_asked_for_again),
         T(test_any_mix_keeps_the_promises),
     };

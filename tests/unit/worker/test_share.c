@@ -200,14 +200,14 @@ static void test_over_committed_requests_are_refused_and_change_nothing(void **s
                                          .allowance.time.limit = PROTO_PERCENT_WHOLE};
     const struct proto_worker_attached *attached =
         harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
-    assert_int_equal(attached->multiprocessors, 92); /* 11 atoms and the remainder */
+    assert_int_equal(attached->multiprocessors, 92); /* 11 SM groups and the remainder */
     assert_true(attached->partitioned);
     struct peer *other = peer_attach(2);
     over_committed(2, 5000);
     limits.allowance.threads.request = 4000;
     limits.allowance.threads.limit = 4000;
     attached = harness_ask(PROTO_WORKER_LIMITS, 2, &limits, PROTO_WORKER_ATTACHED);
-    assert_int_equal(attached->multiprocessors, 52); /* 6 atoms and the remainder */
+    assert_int_equal(attached->multiprocessors, 52); /* 6 SM groups and the remainder */
     over_committed(2, 5000);
     const struct proto_worker_usage *used =
         harness_ask(PROTO_WORKER_USAGE_QUERY, 2, NULL, PROTO_WORKER_USAGE);
@@ -245,12 +245,12 @@ static void test_own_load_does_not_count(void **state)
     (void)state;
     struct peer *other = peer_attach_with(2, 5000, 0);
     const struct proto_worker_attached *attached = (const void *)harness.message.body;
-    uint64_t theirs = attached->atoms[0];
+    uint64_t theirs = attached->sm_groups[0];
     struct proto_worker_limits limits = {.allowance.threads.limit = 5000,
                                          .allowance.time.limit = PROTO_PERCENT_WHOLE};
     for (int i = 0; i < 20; i++) {
         attached = harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
-        assert_int_equal(attached->atoms[0] & theirs, 0);
+        assert_int_equal(attached->sm_groups[0] & theirs, 0);
     }
     fake_release();
     peer_detach(other);

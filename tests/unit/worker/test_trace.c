@@ -10,7 +10,7 @@
 #define MS UINT64_C(1000000)
 
 static const struct trace_device device = {
-    .mode = 2, .atoms = 17, .atom_multiprocessors = 8, .remainder = 4};
+    .mode = 2, .sm_groups = 17, .sm_group_multiprocessors = 8, .remainder = 4};
 
 /* The reader's end: what was written stays when the writer has gone. */
 struct reader {
@@ -58,7 +58,7 @@ static void test_records_come_back_as_they_were_added(void **state)
                                       .value = 32,
                                       .from = now + 1,
                                       .to = now + 2,
-                                      .atoms = {5, 0, 0, 1}};
+                                      .sm_groups = {5, 0, 0, 1}};
     trace_add(&trace, &span);
     assert_int_equal(reader.header->ended, 0);
     trace_end(&trace);
@@ -72,8 +72,8 @@ static void test_records_come_back_as_they_were_added(void **state)
     assert_true(reader.header->started >= before && reader.header->started <= now);
     assert_true(reader.header->ended >= now && reader.header->ended <= timeline_now());
     assert_int_equal(reader.header->mode, 2);
-    assert_int_equal(reader.header->atoms, 17);
-    assert_int_equal(reader.header->atom_multiprocessors, 8);
+    assert_int_equal(reader.header->sm_groups, 17);
+    assert_int_equal(reader.header->sm_group_multiprocessors, 8);
     assert_int_equal(reader.header->remainder, 4);
     assert_memory_equal(&reader.records[0], &one, sizeof one);
     assert_memory_equal(&reader.records[1], &span, sizeof span);
@@ -214,7 +214,7 @@ struct actor {
 static void actor_open(struct actor *actor, uint32_t number)
 {
     memset(actor, 0, sizeof *actor);
-    actor->partition.atoms.bits[0] = 6;
+    actor->partition.sm_groups.bits[0] = 6;
     actor->client.number = number;
     actor->client.shared.partition = &actor->partition;
     actor->on.partition = &actor->partition;
@@ -270,7 +270,7 @@ static void test_spans_are_as_long_as_the_device_says_and_do_not_overlap(void **
         assert_int_equal(record->client, 41);
         assert_int_equal(record->stream, 9);
         assert_int_equal(record->value, i ? i : 7);
-        assert_int_equal(record->atoms[0], 6);
+        assert_int_equal(record->sm_groups[0], 6);
         assert_true(record->from >= last);
         assert_true(record->to >= record->from);
         assert_true(record->to <= timeline_now());
@@ -323,8 +323,8 @@ static void test_the_supervisor_begins_and_ends_traces(void **state)
     harness_send(PROTO_WORKER_TRACE_START, 0, &wanted, NULL, 0, &reader.memory.fd, 1);
     assert_int_equal(harness_receive(), PROTO_DONE);
     assert_int_equal(reader.header->version, 1);
-    assert_int_equal(reader.header->atoms, 17); /* 132 multiprocessors in groups of 8 */
-    assert_int_equal(reader.header->atom_multiprocessors, 8);
+    assert_int_equal(reader.header->sm_groups, 17); /* 132 multiprocessors in groups of 8 */
+    assert_int_equal(reader.header->sm_group_multiprocessors, 8);
     assert_int_equal(reader.header->remainder, 4);
     struct peer *peer = peer_attach(5);
     peer_load_text(peer, 1, harness_ptx, 0);
@@ -335,7 +335,7 @@ static void test_the_supervisor_begins_and_ends_traces(void **state)
     const struct proto_trace_record *share = next_of(&reader, TRACE_SHARE, 5, NULL);
     assert_non_null(share);
     assert_int_equal(share->value, 132);
-    assert_int_equal(share->atoms[0], 0x1ffff);
+    assert_int_equal(share->sm_groups[0], 0x1ffff);
     assert_null(next_of(&reader, TRACE_SHARE, 5, share));
     const struct proto_trace_record *span = next_of(&reader, TRACE_SPAN, 5, NULL);
     assert_non_null(span);
@@ -408,7 +408,7 @@ static void test_leases_are_what_is_charged_and_holds_what_is_throttled(void **s
         const struct proto_trace_record *record = &reader.records[i];
         if (record->kind != TRACE_LEASE)
             continue;
-        assert_int_equal(record->value, 0); /* everybody is on all atoms: one lane */
+        assert_int_equal(record->value, 0); /* everybody is on all SM groups: one lane */
         assert_true(record->from >= last);
         assert_true(record->from >= mode->from);
         last = record->to;
