@@ -465,7 +465,7 @@ static void write_track(struct writer *writer, const struct track *track)
     else if (track->kind == RECORDING_HOLD)
         name = json_sprintf("held: %s", recording_hold_name(track->number - TRACK_HELD));
     else
-        name = json_sprintf("leases, lane %" PRIu32, track->number - TRACK_LEASES);
+        name = json_sprintf("leases, lease group %" PRIu32, track->number - TRACK_LEASES);
     write_label(writer, track->process, track->number, name);
 }
 

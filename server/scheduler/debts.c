@@ -43,14 +43,15 @@ static struct debt *entry_of(struct debts *debts, uint32_t owner, uint64_t now)
     return first;
 }
 
-/* What the client had of idle time more than the others in its lane: all of them make up for it. */
+/* What the client had of idle time more than the others in its lease group: all of them make up for
+ * it. */
 static struct credit extra_of(const struct scheduler_client *client, uint64_t now)
 {
-    const struct scheduler_lane *lane = client->lane;
+    const struct scheduler_lease_group *lease_group = client->lease_group;
     struct credit extra = {.at = now, .rate = PLAN_WHOLE};
-    credit_charge(&extra, saturating_sub(client->extra_ns, lane->extra_ns));
-    if (lane->wants_count)
-        extra.rate = PLAN_WHOLE / lane->wants_count;
+    credit_charge(&extra, saturating_sub(client->extra_ns, lease_group->extra_ns));
+    if (lease_group->wants_count)
+        extra.rate = PLAN_WHOLE / lease_group->wants_count;
     return extra;
 }
 
@@ -60,7 +61,8 @@ static struct debt debt_of(const struct scheduler_client *client, uint64_t quant
     debt.turn_ns = client->debt_ns;
     /* It is taken off a turn, and the others have one each before. */
     if (debt.turn_ns)
-        debt.turn_until = now + (client->lane->wants_count + 1) * max(quantum_ns, debt.turn_ns);
+        debt.turn_until =
+            now + (client->lease_group->wants_count + 1) * max(quantum_ns, debt.turn_ns);
     keep(&debt.request, &client->request, now);
     keep(&debt.cap, &client->cap, now);
     keep(&debt.duty, &client->duty, now);
@@ -90,7 +92,7 @@ static void inherit(struct scheduler_client *client, const struct debt *debt, ui
     if (client->duty.rate != PLAN_WHOLE)
         owe(&client->duty, &debt->duty, now);
     owe(&extra, &debt->extra, now);
-    uint64_t had = client->lane->extra_ns + (uint64_t)-extra.parts / PLAN_WHOLE;
+    uint64_t had = client->lease_group->extra_ns + (uint64_t)-extra.parts / PLAN_WHOLE;
     if (client->extra_ns < had)
         client->extra_ns = had;
     if (debt->turn_until > now && client->debt_ns < debt->turn_ns)

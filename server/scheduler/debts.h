@@ -35,11 +35,11 @@ struct debts {
     struct debt of[DEBTS_OWNERS];
 };
 
-/* The client, which is still in its lane, is about to leave. first: of all clients. Without an
- * owner: nothing. */
+/* The client, which is still in its lease group, is about to leave. first: of all clients. Without
+ * an owner: nothing. */
 void debts_keep(struct debts *debts, const struct scheduler_client *client,
                 const struct list *clients, uint64_t quantum_ns, uint64_t now);
-/* The client has just arrived, has had nothing, and has its owner, lane and rates. */
+/* The client has just arrived, has had nothing, and has its owner, lease group and rates. */
 void debts_owe(const struct debts *debts, struct scheduler_client *client, uint64_t now);
 
 #endif

@@ -64,12 +64,12 @@ static uint64_t claim_most(const struct plan *plan, uint32_t rate)
     return max(plan_share(plan, rate), plan->shortest_ns);
 }
 
-void policy_claims(const struct plan *plan, const struct scheduler_lane *lane, uint64_t now,
-                   struct policy_choice *choice)
+void policy_claims(const struct plan *plan, const struct scheduler_lease_group *lease_group,
+                   uint64_t now, struct policy_choice *choice)
 {
     *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
     struct scheduler_client *client;
-    LIST_FOR_EACH (client, &lane->wants, wants_link) {
+    LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
         policy_settle(plan, client, now);
         if (client->request.rate == 0)
             continue;
@@ -84,11 +84,11 @@ void policy_claims(const struct plan *plan, const struct scheduler_lane *lane, u
     }
 }
 
-void policy_extra(const struct plan *plan, const struct scheduler_lane *lane, uint64_t now,
-                  bool without_request, struct policy_choice *choice)
+void policy_extra(const struct plan *plan, const struct scheduler_lease_group *lease_group,
+                  uint64_t now, bool without_request, struct policy_choice *choice)
 {
     struct scheduler_client *client;
-    LIST_FOR_EACH (client, &lane->wants, wants_link) {
+    LIST_FOR_EACH (client, &lease_group->wants, wants_link) {
         if (without_request && client->request.rate)
             continue;
         uint64_t length = cap_leaves(plan, client, now);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * policy: who of a lane gets the next lease; one function a mode.
+ * policy: who of a lease group gets the next lease; one function a mode.
  *
- * They look at the lane's clients with work, in the order in which these got it, let
+ * They look at the lease group's clients with work, in the order in which these got it, let
  * their credit grow up to now, and change nothing else.
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_POLICY_H
@@ -18,12 +18,15 @@ struct policy_choice {
     uint64_t again_at; /* without a client: somebody may then; SCHEDULER_NEVER */
 };
 
-void policy_strict_choose(const struct scheduler *scheduler, const struct scheduler_lane *lane,
-                          uint64_t now, struct policy_choice *choice);
-void policy_fair_choose(const struct scheduler *scheduler, const struct scheduler_lane *lane,
-                        uint64_t now, struct policy_choice *choice);
-void policy_turns_choose(const struct scheduler *scheduler, const struct scheduler_lane *lane,
-                         uint64_t now, struct policy_choice *choice);
+void policy_strict_choose(const struct scheduler *scheduler,
+                          const struct scheduler_lease_group *lease_group, uint64_t now,
+                          struct policy_choice *choice);
+void policy_fair_choose(const struct scheduler *scheduler,
+                        const struct scheduler_lease_group *lease_group, uint64_t now,
+                        struct policy_choice *choice);
+void policy_turns_choose(const struct scheduler *scheduler,
+                         const struct scheduler_lease_group *lease_group, uint64_t now,
+                         struct policy_choice *choice);
 
 /* How much of the time the client may have at most: its request in strict mode, if it has one;
  * else its limit. */
@@ -36,12 +39,12 @@ uint32_t policy_fair_cap(const struct scheduler_limits *limits);
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now);
 
 /* Who has a claim to a lease by its request, the longest withheld first. Settles all. */
-void policy_claims(const struct plan *plan, const struct scheduler_lane *lane, uint64_t now,
-                   struct policy_choice *choice);
+void policy_claims(const struct plan *plan, const struct scheduler_lease_group *lease_group,
+                   uint64_t now, struct policy_choice *choice);
 /* Without a claim: who had the least of the idle time, or of the clients without a request alone.
  * After policy_claims. */
-void policy_extra(const struct plan *plan, const struct scheduler_lane *lane, uint64_t now,
-                  bool without_request, struct policy_choice *choice);
+void policy_extra(const struct plan *plan, const struct scheduler_lease_group *lease_group,
+                  uint64_t now, bool without_request, struct policy_choice *choice);
 
 /* ---- concurrent: windows, and duty ---- */
 

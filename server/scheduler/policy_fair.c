@@ -7,10 +7,11 @@ uint32_t policy_fair_cap(const struct scheduler_limits *limits)
     return limits->limit;
 }
 
-void policy_fair_choose(const struct scheduler *scheduler, const struct scheduler_lane *lane,
-                        uint64_t now, struct policy_choice *choice)
+void policy_fair_choose(const struct scheduler *scheduler,
+                        const struct scheduler_lease_group *lease_group, uint64_t now,
+                        struct policy_choice *choice)
 {
-    policy_claims(&scheduler->plan, lane, now, choice);
+    policy_claims(&scheduler->plan, lease_group, now, choice);
     if (!choice->client)
-        policy_extra(&scheduler->plan, lane, now, false, choice);
+        policy_extra(&scheduler->plan, lease_group, now, false, choice);
 }

@@ -8,10 +8,11 @@ uint32_t policy_strict_cap(const struct scheduler_limits *limits)
 }
 
 /* A client with a request is capped at it, so idle time falls to those without one alone. */
-void policy_strict_choose(const struct scheduler *scheduler, const struct scheduler_lane *lane,
-                          uint64_t now, struct policy_choice *choice)
+void policy_strict_choose(const struct scheduler *scheduler,
+                          const struct scheduler_lease_group *lease_group, uint64_t now,
+                          struct policy_choice *choice)
 {
-    policy_claims(&scheduler->plan, lane, now, choice);
+    policy_claims(&scheduler->plan, lease_group, now, choice);
     if (!choice->client)
-        policy_extra(&scheduler->plan, lane, now, true, choice);
+        policy_extra(&scheduler->plan, lease_group, now, true, choice);
 }

@@ -6,13 +6,14 @@
 
 /* First come, first served: who had a turn goes to the end of the list. What its last turn ran
  * over is taken off, yet a tenth of a turn is left, so that nobody is passed over for long. */
-void policy_turns_choose(const struct scheduler *scheduler, const struct scheduler_lane *lane,
-                         uint64_t now, struct policy_choice *choice)
+void policy_turns_choose(const struct scheduler *scheduler,
+                         const struct scheduler_lease_group *lease_group, uint64_t now,
+                         struct policy_choice *choice)
 {
     (void)now;
     uint64_t quantum = scheduler->settings.quantum_ns;
     *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
-    choice->client = LIST_FIRST(&lane->wants, struct scheduler_client, wants_link);
+    choice->client = LIST_FIRST(&lease_group->wants, struct scheduler_client, wants_link);
     if (!choice->client)
         return;
     uint64_t debt = choice->client->debt_ns;

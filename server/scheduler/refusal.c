@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/scheduler/lane.h"
+#include "server/scheduler/lease_group.h"
 #include "server/scheduler/plan.h"
 
 /* "37 %", "12.5 %", "0.05 %" */
@@ -31,7 +31,7 @@ static void remedy(const char *room, char *why, size_t why_size)
                  "nothing is left to ask for; an administrator can lower another request");
 }
 
-void refusal_time(const struct lane_sum *sum, uint32_t asked, char *why, size_t why_size)
+void refusal_time(const struct lease_group_sum *sum, uint32_t asked, char *why, size_t why_size)
 {
     char terms[96] = "", a[16], b[16], c[16];
     size_t used = 0;

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct lane_sum;
+struct lease_group_sum;
 
-void refusal_time(const struct lane_sum *sum, uint32_t asked, char *why, size_t why_size);
+void refusal_time(const struct lease_group_sum *sum, uint32_t asked, char *why, size_t why_size);
 
 /* Threads, in SM groups of so many multiprocessors. */
 void refusal_threads(uint32_t others, uint32_t other_sm_groups, uint32_t asked, uint32_t sm_groups,

@@ -9,7 +9,7 @@
 
 #include "common/list.h"
 #include "common/util.h"
-#include "server/scheduler/lane.h"
+#include "server/scheduler/lease_group.h"
 #include "server/scheduler/policy.h"
 #include "server/scheduler/refusal.h"
 
@@ -92,7 +92,7 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings
     apply(scheduler, settings, now);
     scheduler->throttled_until = SCHEDULER_NEVER;
     scheduler->first_level = SCHEDULER_LEVELS;
-    lane_regroup(scheduler, true, now);
+    lease_group_regroup(scheduler, true, now);
 }
 
 static bool enforces_time(enum proto_mode mode)
@@ -177,7 +177,7 @@ static void let_all_go(struct scheduler *scheduler, uint64_t now)
         LIST_FOR_EACH (client, lists[i], held_link) {
             count_wait(scheduler, client, now);
             let_go(client);
-            lane_name(scheduler, client);
+            lease_group_name(scheduler, client);
         }
     scheduler->throttled_until = SCHEDULER_NEVER;
 }
@@ -246,15 +246,15 @@ static void set_rates(struct scheduler *scheduler, struct scheduler_client *clie
     client->duty.rate = client->limits.duty;
 }
 
-/* Whether the request fits beside the others' in the lane of these SM groups. */
+/* Whether the request fits beside the others' in the lease group of these SM groups. */
 static int check_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
                      uint32_t request, const struct share_set *sm_groups, char *why,
                      size_t why_size)
 {
-    struct lane_sum sum;
+    struct lease_group_sum sum;
     if (request == 0)
         return 0;
-    lane_sum(scheduler, client, sm_groups, &sum);
+    lease_group_sum(scheduler, client, sm_groups, &sum);
     if (sum.requests + request <= PLAN_WHOLE)
         return 0;
     refusal_time(&sum, request, why, why_size);
@@ -322,9 +322,9 @@ int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *
         if (another)
             drop_credit(client);
         if (settings->mode == PROTO_MODE_CONCURRENT && client->wants)
-            lane_name(scheduler, client);
+            lease_group_name(scheduler, client);
     }
-    lane_regroup(scheduler, true, now);
+    lease_group_regroup(scheduler, true, now);
     return 0;
 }
 
@@ -346,7 +346,7 @@ int scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
     list_prepend(&scheduler->clients, &client->link);
     scheduler->client_count++;
     level_join(scheduler, client);
-    lane_regroup(scheduler, false, now);
+    lease_group_regroup(scheduler, false, now);
     return 0;
 }
 
@@ -370,8 +370,8 @@ int scheduler_update(struct scheduler *scheduler, struct scheduler_client *clien
     level_join(scheduler, client);
     set_rates(scheduler, client, now);
     let_all_go(scheduler, now);
-    client->lane->look_at = 0;
-    lane_advance(scheduler, client->lane, now);
+    client->lease_group->look_at = 0;
+    lease_group_advance(scheduler, client->lease_group, now);
     return 0;
 }
 
@@ -381,7 +381,7 @@ void scheduler_place(struct scheduler *scheduler, struct scheduler_client *clien
     client->sm_groups = *sm_groups;
     if (share_set_empty(sm_groups))
         share_set_all(&client->sm_groups);
-    lane_regroup(scheduler, false, now);
+    lease_group_regroup(scheduler, false, now);
 }
 
 void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
@@ -392,28 +392,28 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
     let_go(client);
     level_leave(scheduler, client, now);
     scheduler->total_in_flight -= client->in_flight;
-    client->lane->in_flight -= client->in_flight;
+    client->lease_group->in_flight -= client->in_flight;
     client->in_flight = 0;
-    if (client->lane->holder == client) {
-        client->lane->closing = true;
-        if (client->lane->lease_ends > now) /* what it ran over stays its debt */
-            client->lane->lease_ends = now;
-        lane_advance(scheduler, client->lane, now);
+    if (client->lease_group->holder == client) {
+        client->lease_group->closing = true;
+        if (client->lease_group->lease_ends > now) /* what it ran over stays its debt */
+            client->lease_group->lease_ends = now;
+        lease_group_advance(scheduler, client->lease_group, now);
     }
     debts_keep(&scheduler->debts, client, &scheduler->clients, scheduler->settings.quantum_ns, now);
     list_remove(&client->link);
     scheduler->client_count--;
     forget_name(scheduler, client);
     client->present = false;
-    client->lane = NULL;
-    lane_regroup(scheduler, false, now);
+    client->lease_group = NULL;
+    lease_group_regroup(scheduler, false, now);
 }
 
 /* ---- the hot path ---- */
 
 void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
 {
-    struct scheduler_lane *lane = client->lane;
+    struct scheduler_lease_group *lease_group = client->lease_group;
     if (client->wants)
         return;
     if (!is_busy(client))
@@ -422,16 +422,16 @@ void scheduler_wants(struct scheduler *scheduler, struct scheduler_client *clien
     client->wants = true;
     client->waits_since = now;
     client->ticket = ++scheduler->tickets;
-    lane_queue(lane, client);
-    if (lane->holder == client)
-        lane->idle_since = SCHEDULER_NEVER;
-    lane->look_at = 0;
-    lane_advance(scheduler, lane, now);
+    lease_group_queue(lease_group, client);
+    if (lease_group->holder == client)
+        lease_group->idle_since = SCHEDULER_NEVER;
+    lease_group->look_at = 0;
+    lease_group_advance(scheduler, lease_group, now);
 }
 
 void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
 {
-    struct scheduler_lane *lane = client->lane;
+    struct scheduler_lease_group *lease_group = client->lease_group;
     if (!client->wants)
         return;
     policy_settle(&scheduler->plan, client, now);
@@ -439,12 +439,12 @@ void scheduler_idle(struct scheduler *scheduler, struct scheduler_client *client
     let_go(client);
     end_turn(scheduler, client);
     client->wants = false;
-    lane_unqueue(lane, client);
+    lease_group_unqueue(lease_group, client);
     if (!is_busy(client))
         level_end(scheduler, client->limits.level, now);
-    if (lane->holder == client && client->in_flight == 0)
-        lane->idle_since = now;
-    lane_advance(scheduler, lane, now);
+    if (lease_group->holder == client && client->in_flight == 0)
+        lease_group->idle_since = now;
+    lease_group_advance(scheduler, lease_group, now);
 }
 
 static struct scheduler_answer hold_until(struct scheduler *scheduler,
@@ -497,16 +497,16 @@ static struct scheduler_answer may_submit_at_once(struct scheduler *scheduler,
 struct scheduler_answer scheduler_may_submit(struct scheduler *scheduler,
                                              struct scheduler_client *client, uint64_t now)
 {
-    struct scheduler_lane *lane = client->lane;
+    struct scheduler_lease_group *lease_group = client->lease_group;
     if (scheduler->settings.mode == PROTO_MODE_CONCURRENT)
         return may_submit_at_once(scheduler, client, now);
-    lane_advance(scheduler, lane, now);
-    if (lane->holder != client || lane->closing)
+    lease_group_advance(scheduler, lease_group, now);
+    if (lease_group->holder != client || lease_group->closing)
         return (struct scheduler_answer){.hold = SCHEDULER_HOLD_LEASE,
-                                         .until = lane_next_event(scheduler, lane)};
-    return (struct scheduler_answer){.room = lane_room(scheduler, lane, now),
+                                         .until = lease_group_next_event(scheduler, lease_group)};
+    return (struct scheduler_answer){.room = lease_group_room(scheduler, lease_group, now),
                                      .hold = SCHEDULER_HOLDS,
-                                     .until = lane->lease_ends};
+                                     .until = lease_group->lease_ends};
 }
 
 void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *client,
@@ -518,11 +518,11 @@ void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *c
     if (!is_busy(client))
         level_begin(scheduler, client->limits.level);
     client->in_flight += commands;
-    client->lane->in_flight += commands;
+    client->lease_group->in_flight += commands;
     scheduler->total_in_flight += commands;
     scheduler->level_in_flight[client->limits.level] += commands;
-    if (client->lane->holder == client)
-        client->lane->idle_since = SCHEDULER_NEVER;
+    if (client->lease_group->holder == client)
+        client->lease_group->idle_since = SCHEDULER_NEVER;
 }
 
 void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t span_ns)
@@ -554,20 +554,20 @@ void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *clie
 void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
                     uint64_t now)
 {
-    struct scheduler_lane *lane = client->lane;
+    struct scheduler_lease_group *lease_group = client->lease_group;
     commands = min(commands, client->in_flight);
     bool was_busy = is_busy(client);
     client->in_flight -= commands;
-    lane->in_flight -= commands;
+    lease_group->in_flight -= commands;
     scheduler->total_in_flight -= commands;
     scheduler->level_in_flight[client->limits.level] -= commands;
     if (was_busy && !is_busy(client))
         level_end(scheduler, client->limits.level, now);
-    if (client->in_flight == 0 && client->leased && lane->holder != client)
-        lane_settle_leftover(scheduler, client, now);
-    if (client->in_flight == 0 && commands && lane->holder == client && !client->wants)
-        lane->idle_since = now;
-    lane_advance(scheduler, lane, now);
+    if (client->in_flight == 0 && client->leased && lease_group->holder != client)
+        lease_group_settle_leftover(scheduler, client, now);
+    if (client->in_flight == 0 && commands && lease_group->holder == client && !client->wants)
+        lease_group->idle_since = now;
+    lease_group_advance(scheduler, lease_group, now);
 }
 
 static uint64_t lower_event(const struct scheduler *scheduler)
@@ -592,8 +592,8 @@ uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now)
     if (scheduler->settings.mode == PROTO_MODE_CONCURRENT) {
         next = min(next, scheduler->throttled_until);
     } else {
-        for (uint32_t i = 0; i < scheduler->lane_count; i++)
-            next = min(next, lane_next_event(scheduler, &scheduler->lanes[i]));
+        for (uint32_t i = 0; i < scheduler->lease_group_count; i++)
+            next = min(next, lease_group_next_event(scheduler, &scheduler->lease_groups[i]));
     }
     return queue_is_empty(&scheduler->grants) ? max(next, now) : now;
 }
@@ -608,7 +608,7 @@ static void look_at_throttled(struct scheduler *scheduler, uint64_t now)
         uint64_t ready = policy_concurrent_ready(&scheduler->plan, client, now);
         if (ready <= now) {
             go_on(scheduler, client, now);
-            lane_name(scheduler, client);
+            lease_group_name(scheduler, client);
         } else {
             scheduler->throttled_until = min(scheduler->throttled_until, ready);
         }
@@ -625,14 +625,14 @@ static void look_at_lower(struct scheduler *scheduler, uint64_t now)
     go_on(scheduler, client, now);
     client->low_turn = true;
     scheduler->low_turns++;
-    lane_name(scheduler, client);
+    lease_group_name(scheduler, client);
 }
 
 struct scheduler_client *scheduler_decide(struct scheduler *scheduler, uint64_t now)
 {
     if (queue_is_empty(&scheduler->grants)) {
-        for (uint32_t i = 0; i < scheduler->lane_count; i++)
-            lane_advance(scheduler, &scheduler->lanes[i], now);
+        for (uint32_t i = 0; i < scheduler->lease_group_count; i++)
+            lease_group_advance(scheduler, &scheduler->lease_groups[i], now);
         look_at_throttled(scheduler, now);
         look_at_lower(scheduler, now);
     }

@@ -58,12 +58,12 @@
  * IDLE TIME is counted apart from requests, one sum a client: the smallest is next, and
  * who comes back from idleness starts where the others are.
  *
- * LANES. Leases and partitions combine: clients whose multiprocessors overlap, directly
- * or through others, form a lane, and each lane has a lease of its own; clients of
- * different lanes run at once. A time fraction is one of the lane's time. (Of clients
+ * LEASE_GROUPS. Leases and partitions combine: clients whose multiprocessors overlap, directly
+ * or through others, form a lease group, and each lease group has a lease of its own; clients of
+ * different lease groups run at once. A time fraction is one of the lease group's time. (Of clients
  * x, y, z of which x and z don't overlap but y overlaps both, one runs at a time.)
- * Requests within a lane must not come to more than 1 in the modes that enforce them, strict and
- * fair; the others take any, and can't be left for these while a sum is above 1.
+ * Requests within a lease group must not come to more than 1 in the modes that enforce them, strict
+ * and fair; the others take any, and can't be left for these while a sum is above 1.
  *
  * WINDOWS. A client may have `window` commands in flight, and no more than the device is done with
  * in window_ns at the client's own recent pace, but always two for each of its queues that has
@@ -102,7 +102,7 @@ enum {
     SCHEDULER_WHY = 320,         /* bytes that hold any refusal */
     SCHEDULER_OVERCOMMITTED = 1, /* the requests would come to more than there is */
     SCHEDULER_WINDOW_LEAST = 2,  /* commands in flight of a queue with work; see WINDOWS */
-    SCHEDULER_LANES = SHARE_SM_GROUPS_MAX
+    SCHEDULER_LEASE_GROUPS = SHARE_SM_GROUPS_MAX
 };
 
 struct scheduler_settings {
@@ -136,7 +136,7 @@ enum scheduler_hold {
     SCHEDULER_HOLDS
 };
 
-struct scheduler_lane;
+struct scheduler_lease_group;
 struct scheduler_client;
 
 /* Lives in its owner, zeroed before scheduler_add. Read only what stands under `for status`. */
@@ -162,9 +162,9 @@ struct scheduler_client {
     uint64_t spends;  /* when it began to have what it may owe now */
     uint64_t peak_ns; /* the longest of its recent commands, fading */
     struct share_set sm_groups;
-    struct scheduler_lane *lane;
+    struct scheduler_lease_group *lease_group;
     struct list_link link;       /* of all */
-    struct list_link wants_link; /* of the lane's with work */
+    struct list_link wants_link; /* of the lease group's with work */
     struct queue_link grant_link;
     struct list_link held_link;
     struct credit request, cap, duty;
@@ -174,7 +174,7 @@ struct scheduler_client {
     uint64_t waits_since;
 };
 
-struct scheduler_lane {
+struct scheduler_lease_group {
     struct share_set sm_groups;
     struct scheduler_client *holder; /* has the lease, or its last work is still running */
     struct list wants;               /* clients with work, in the order of their tickets */
@@ -198,8 +198,8 @@ struct scheduler {
     struct list lower;        /* wait for room in the window of lower levels, in order */
     uint32_t low_turns;       /* named for that room, have not asked for it yet: one at most */
     uint64_t tickets;
-    uint32_t client_count, lane_count;
-    struct scheduler_lane lanes[SCHEDULER_LANES];
+    uint32_t client_count, lease_group_count;
+    struct scheduler_lease_group lease_groups[SCHEDULER_LEASE_GROUPS];
     struct debts debts; /* of clients that left */
     uint32_t total_in_flight;
     uint32_t level_busy[SCHEDULER_LEVELS]; /* clients with work or in flight */
@@ -223,7 +223,7 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings
 /*
  * Other settings, with work in flight. Leases that run end now (their clients get
  * others), debt stays, credit too unless the mode is another, a new plan begins. 0;
- * SCHEDULER_OVERCOMMITTED with the arithmetic, into a mode that enforces time while a lane's
+ * SCHEDULER_OVERCOMMITTED with the arithmetic, into a mode that enforces time while a lease group's
  * requests come to more than 1; or what scheduler_check says. Unless 0, nothing changed.
  */
 int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
@@ -250,7 +250,7 @@ int scheduler_update(struct scheduler *scheduler, struct scheduler_client *clien
 
 /* The client runs elsewhere from now on (SM groups were lent, or reclaimed). Sums are not checked:
  * where they come to more than 1 for a while, everybody gets proportionally less. Leases go on
- * unless lanes are joined or split. O(clients). */
+ * unless lease groups are joined or split. O(clients). */
 void scheduler_place(struct scheduler *scheduler, struct scheduler_client *client,
                      const struct share_set *sm_groups, uint64_t now);
 
@@ -260,8 +260,8 @@ void scheduler_remove(struct scheduler *scheduler, struct scheduler_client *clie
 /* Whether a time fraction binds in this mode (or only the memory's, in concurrent mode). */
 bool scheduler_time_enforced(const struct scheduler *scheduler);
 
-/* ---- the hot path: each O(1), but for the choice of a lease's client: the lane's clients with
- * work, once a lease ---- */
+/* ---- the hot path: each O(1), but for the choice of a lease's client: the lease group's clients
+ * with work, once a lease ---- */
 
 /* The client has work that could be submitted; has none any more (work in flight does not
  * count). Idempotent. */
@@ -296,7 +296,7 @@ void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t
 void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *client,
                       uint64_t device_ns, uint64_t now);
 
-/* When something changes by time alone; SCHEDULER_NEVER. O(lanes). */
+/* When something changes by time alone; SCHEDULER_NEVER. O(lease groups). */
 uint64_t scheduler_next_event(const struct scheduler *scheduler, uint64_t now);
 
 /*

@@ -310,7 +310,7 @@ class Modes(Traces):
                 self.server.work("fifth", 2000, 1.5, "--in-flight", 8, GPUSHARE_TIME_REQUEST="20%") as fifth:
             trace, rows = self.run_traced(self.server, 4, half, fifth)
         self.assertEqual(trace.about["mode"], "strict")
-        self.assertEqual([trace.threads[key] for key in trace.leases()], ["leases, lane 0"])
+        self.assertEqual([trace.threads[key] for key in trace.leases()], ["leases, lease group 0"])
         sums = self.lease_sums(trace)
         for row in rows:
             self.assertGreater(sums[row["client"]], 0.05)

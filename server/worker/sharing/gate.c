@@ -87,14 +87,14 @@ static struct gate_client *gate_client_of(struct scheduler_client *scheduled)
 /* A lease that is over and whose last work is about to end. */
 static void look_for_ending(struct gate *gate, uint64_t now)
 {
-    for (uint32_t i = 0; i < gate->scheduler.lane_count && !gate->ending; i++) {
-        const struct scheduler_lane *lane = &gate->scheduler.lanes[i];
-        if (!lane->closing || lane->wants_count == 0)
+    for (uint32_t i = 0; i < gate->scheduler.lease_group_count && !gate->ending; i++) {
+        const struct scheduler_lease_group *lease_group = &gate->scheduler.lease_groups[i];
+        if (!lease_group->closing || lease_group->wants_count == 0)
             continue;
-        uint64_t left = lane->in_flight * lane->holder->mean_ns;
-        if (left < AWAIT_NS && !gate_client_of(lane->holder)->dropped &&
-            now < lane->lease_ends + 2 * AWAIT_NS)
-            gate->ending = gate_client_of(lane->holder);
+        uint64_t left = lease_group->in_flight * lease_group->holder->mean_ns;
+        if (left < AWAIT_NS && !gate_client_of(lease_group->holder)->dropped &&
+            now < lease_group->lease_ends + 2 * AWAIT_NS)
+            gate->ending = gate_client_of(lease_group->holder);
     }
 }
 

@@ -18,32 +18,34 @@ static uint32_t number_of(const struct scheduler_client *scheduled)
 
 /* ---- leases ---- */
 
-static void end_lease(struct gate_trace *watch, uint32_t lane, uint64_t now)
+static void end_lease(struct gate_trace *watch, uint32_t lease_group, uint64_t now)
 {
     struct proto_trace_record record = {.kind = TRACE_LEASE,
-                                        .client = watch->lanes[lane].client,
-                                        .value = lane,
-                                        .from = watch->lanes[lane].from,
+                                        .client = watch->lease_groups[lease_group].client,
+                                        .value = lease_group,
+                                        .from = watch->lease_groups[lease_group].from,
                                         .to = now};
-    if (!watch->lanes[lane].client)
+    if (!watch->lease_groups[lease_group].client)
         return;
     trace_add(watch->trace, &record);
-    watch->lanes[lane].client = 0;
+    watch->lease_groups[lease_group].client = 0;
 }
 
-static void look_at_lane(struct gate *gate, uint32_t lane, uint64_t now)
+static void look_at_lease_group(struct gate *gate, uint32_t lease_group, uint64_t now)
 {
     struct gate_trace *watch = &gate->watch;
-    const struct scheduler_client *holder =
-        lane < gate->scheduler.lane_count ? gate->scheduler.lanes[lane].holder : NULL;
+    const struct scheduler_client *holder = lease_group < gate->scheduler.lease_group_count
+                                                ? gate->scheduler.lease_groups[lease_group].holder
+                                                : NULL;
     uint32_t client = holder ? number_of(holder) : 0;
     uint64_t lease = holder ? holder->leases : 0;
-    if (watch->lanes[lane].client == client && watch->lanes[lane].lease == lease)
+    if (watch->lease_groups[lease_group].client == client &&
+        watch->lease_groups[lease_group].lease == lease)
         return;
-    end_lease(watch, lane, now);
-    watch->lanes[lane].client = client;
-    watch->lanes[lane].lease = lease;
-    watch->lanes[lane].from = now;
+    end_lease(watch, lease_group, now);
+    watch->lease_groups[lease_group].client = client;
+    watch->lease_groups[lease_group].lease = lease;
+    watch->lease_groups[lease_group].from = now;
 }
 
 /* ---- holds ---- */
@@ -74,11 +76,11 @@ static void look_at_hold(struct gate *gate, struct gate_client *at, uint64_t now
 void gate_trace_look(struct gate *gate, uint64_t now)
 {
     struct gate_trace *watch = &gate->watch;
-    uint32_t lanes = gate->scheduler.lane_count;
-    uint32_t known = watch->lane_count;
-    for (uint32_t i = 0; i < lanes || i < known; i++)
-        look_at_lane(gate, i, now);
-    watch->lane_count = lanes;
+    uint32_t lease_groups = gate->scheduler.lease_group_count;
+    uint32_t known = watch->lease_group_count;
+    for (uint32_t i = 0; i < lease_groups || i < known; i++)
+        look_at_lease_group(gate, i, now);
+    watch->lease_group_count = lease_groups;
     if (watch->looked == watch->changes)
         return;
     watch->looked = watch->changes;
@@ -90,10 +92,10 @@ void gate_trace_begin(struct gate *gate, uint64_t now)
 {
     struct gate_trace *watch = &gate->watch;
     watch->begun = true;
-    watch->lane_count = 0;
+    watch->lease_group_count = 0;
     watch->looked = watch->changes - 1;
-    for (uint32_t i = 0; i < SCHEDULER_LANES; i++)
-        watch->lanes[i].client = 0;
+    for (uint32_t i = 0; i < SCHEDULER_LEASE_GROUPS; i++)
+        watch->lease_groups[i].client = 0;
     for (struct gate_client *at = gate->first; at; at = at->next)
         at->traced_hold = SCHEDULER_HOLDS;
     gate_trace_look(gate, now);
@@ -105,7 +107,7 @@ void gate_trace_end(struct gate *gate, uint64_t now)
     if (!watch->begun)
         return;
     gate_trace_look(gate, now);
-    for (uint32_t i = 0; i < watch->lane_count; i++)
+    for (uint32_t i = 0; i < watch->lease_group_count; i++)
         end_lease(watch, i, now);
     for (struct gate_client *at = gate->first; at; at = at->next)
         end_hold(gate, at, now);

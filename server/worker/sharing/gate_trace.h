@@ -24,12 +24,12 @@ struct gate_trace {
     bool begun;
     uint32_t changes; /* of holds; counted by the gate */
     uint32_t looked;  /* how many of them have been looked at */
-    uint32_t lane_count;
+    uint32_t lease_group_count;
     struct {
         uint32_t client; /* the lease's holder; 0: there is none */
         uint64_t lease;  /* of the client's, which */
         uint64_t from;
-    } lanes[SCHEDULER_LANES];
+    } lease_groups[SCHEDULER_LEASE_GROUPS];
 };
 
 /* Whether to look. */

@@ -116,7 +116,7 @@ static void start_kernel(struct device *device, struct device_engine *engine)
     }
     best->waiting = false;
     bool leases = device->scheduler.settings.mode != PROTO_MODE_CONCURRENT;
-    const struct scheduler_client *holder = best->scheduled.lane->holder;
+    const struct scheduler_client *holder = best->scheduled.lease_group->holder;
     if (leases && holder && holder != &best->scheduled)
         device->overlapped++;
 }

@@ -130,7 +130,7 @@ static void what_can_not_be_is_left_out_and_counted(void **state)
     add(6, 7, 0, 100, 200);                 /* no such kind */
     add(RECORDING_SPAN, 0, 0, 100, 200);    /* nobody's */
     add(RECORDING_LEASE, 7, 0, 200, 100);   /* backwards */
-    add(RECORDING_LEASE, 7, 256, 100, 200); /* no such lane */
+    add(RECORDING_LEASE, 7, 256, 100, 200); /* no such lease group */
     add(RECORDING_HOLD, 7, 4, 100, 200);    /* no such reason */
     add(RECORDING_MODE, 0, 4, 100, 100);    /* no such mode */
     add(RECORDING_LEASE, 7, 0, 0, 0)->from = START - 1;
@@ -352,7 +352,8 @@ static void leases_holds_shares_and_modes(void **state)
     assert_int_equal(json_integer_value(json_object_get(other, "tid")) -
                          json_integer_value(json_object_get(lease, "tid")),
                      2);
-    assert_string_equal(argument_name(find(json, "M", 1, "thread_name", 1)), "leases, lane 2");
+    assert_string_equal(argument_name(find(json, "M", 1, "thread_name", 1)),
+                        "leases, lease group 2");
     at(find(json, "X", 4, "duty", 0), 3, 0.5);
     assert_string_equal(argument_name(find(json, "M", 4, "thread_name", 0)), "held: duty");
     const json_t *mode = find(json, "i", 1, "mode strict", 0);

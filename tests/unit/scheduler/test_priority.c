@@ -201,7 +201,8 @@ static void time_fractions_do_not_bind(void **state)
                          0);
 }
 
-/* Two clients that share a lane don't meet on the device: who has the lease has all of it. */
+/* Two clients that share a lease group don't meet on the device: who has the lease has all of it.
+ */
 static void levels_do_not_bind_the_holder_of_a_lease(void **state)
 {
     (void)state;
@@ -214,7 +215,7 @@ static void levels_do_not_bind_the_holder_of_a_lease(void **state)
     device_work(&device, urgent, ANY);
     device_work(&device, low, ANY);
     device_run(&device, device.now + 375 * MS);
-    assert_ptr_equal(low->scheduled.lane->holder, &low->scheduled);
+    assert_ptr_equal(low->scheduled.lease_group->holder, &low->scheduled);
     assert_in_range(low->scheduled.in_flight, settings.window_ns / (100 * US) - 1,
                     settings.window_ns / (100 * US));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Settings, refusals, lanes, and changes while work is in flight. */
+/* Settings, refusals, lease groups, and changes while work is in flight. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -179,7 +179,7 @@ static void a_plan_is_as_its_picture_shows(void **state)
         }
         assert_ptr_equal(named, &clients[expected[i].client]->scheduled);
         assert_int_equal((now - start) / US, expected[i].at_us);
-        assert_int_equal((scheduler->lanes[0].lease_ends - now) / US, expected[i].length_us);
+        assert_int_equal((scheduler->lease_groups[0].lease_ends - now) / US, expected[i].length_us);
         i++;
     }
     assert_int_equal(now, start + 5000 * MS);
@@ -188,7 +188,7 @@ static void a_plan_is_as_its_picture_shows(void **state)
     assert_int_equal(clients[2]->scheduled.charged_ns, 500 * MS);
 }
 
-/* ---- lanes ---- */
+/* ---- lease groups ---- */
 
 static void partitions_apart_have_a_lease_each(void **state)
 {
@@ -205,7 +205,7 @@ static void partitions_apart_have_a_lease_each(void **state)
     assert_in_range(device_had(&device, b), 19500 * MS, 20500 * MS);
     assert_in_range(device_had(&device, c), 44500 * MS, 45500 * MS);
     assert_int_equal(device.overlapped, 0);
-    /* Sums count within a lane; one that joins the two would have to fit both. */
+    /* Sums count within a lease group; one that joins the two would have to fit both. */
     struct share_set bridge = sm_groups(7, 8), middle = sm_groups(8, 8);
     assert_int_equal(try_request(1000, PLAN_WHOLE, &right), 0);
     assert_int_equal(try_request(1001, PLAN_WHOLE, &right), SCHEDULER_OVERCOMMITTED);
@@ -220,11 +220,11 @@ static void partitions_that_overlap_share_a_lease(void **state)
     open_mode(PROTO_MODE_FAIR);
     struct share_set x = sm_groups(0, 3), y = sm_groups(2, 5), z = sm_groups(4, 7);
     struct device_client *clients[3] = {arrive_on(2000, &x, 0), arrive_on(2000, &z, 0), NULL};
-    assert_ptr_not_equal(clients[0]->scheduled.lane, clients[1]->scheduled.lane);
+    assert_ptr_not_equal(clients[0]->scheduled.lease_group, clients[1]->scheduled.lease_group);
     clients[2] = arrive_on(2000, &y, 0);
     for (int i = 0; i < 3; i++)
         device_work(&device, clients[i], ANY);
-    assert_ptr_equal(clients[0]->scheduled.lane, clients[1]->scheduled.lane);
+    assert_ptr_equal(clients[0]->scheduled.lease_group, clients[1]->scheduled.lease_group);
     /* So do their requests: x's count for z, though these two don't meet. */
     assert_int_equal(try_request(4000, PLAN_WHOLE, &z), 0);
     assert_int_equal(try_request(4001, PLAN_WHOLE, &z), SCHEDULER_OVERCOMMITTED);
@@ -234,11 +234,11 @@ static void partitions_that_overlap_share_a_lease(void **state)
     assert_int_equal(device.overlapped, 0);
     /* Without the one between them the others run side by side. */
     device_remove(&device, clients[2]);
-    assert_ptr_not_equal(clients[0]->scheduled.lane, clients[1]->scheduled.lane);
+    assert_ptr_not_equal(clients[0]->scheduled.lease_group, clients[1]->scheduled.lease_group);
 }
 
 /* Whatever order they come in. */
-static void who_overlaps_two_joins_their_lanes(void **state)
+static void who_overlaps_two_joins_their_lease_groups(void **state)
 {
     (void)state;
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -249,9 +249,9 @@ static void who_overlaps_two_joins_their_lanes(void **state)
         open_mode(PROTO_MODE_FAIR);
         for (int i = 0; i < 3; i++)
             clients[i] = arrive_on(1000, &sets[orders[order][i]], 0);
-        assert_int_equal(device.scheduler.lane_count, 1);
+        assert_int_equal(device.scheduler.lease_group_count, 1);
         for (int i = 0; i < 3; i++)
-            assert_ptr_equal(clients[i]->scheduled.lane, &device.scheduler.lanes[0]);
+            assert_ptr_equal(clients[i]->scheduled.lease_group, &device.scheduler.lease_groups[0]);
     }
 }
 
@@ -264,10 +264,10 @@ static void a_lease_ends_with_its_client(void **state)
     struct device_client *a = arrive_on(2000, NULL, 0), *b = arrive_on(2000, NULL, 0);
     device_work(&device, a, ANY);
     device_work(&device, b, ANY);
-    assert_ptr_equal(b->scheduled.lane->holder, &a->scheduled);
+    assert_ptr_equal(b->scheduled.lease_group->holder, &a->scheduled);
     device_run(&device, device.now + 100 * MS);
     device_remove(&device, a);
-    assert_ptr_equal(b->scheduled.lane->holder, &b->scheduled);
+    assert_ptr_equal(b->scheduled.lease_group->holder, &b->scheduled);
     assert_int_equal(scheduler_may_submit(&device.scheduler, &b->scheduled, device.now).until,
                      device.now + 10000 * MS);
 }
@@ -406,7 +406,7 @@ static void windows_are_bounded_in_time(void **state)
 }
 
 /* Whose SM groups change while it runs meets others there, or parts from them, at once. */
-static void who_moves_joins_and_leaves_lanes(void **state)
+static void who_moves_joins_and_leaves_lease_groups(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_STRICT);
@@ -418,14 +418,14 @@ static void who_moves_joins_and_leaves_lanes(void **state)
     device_run(&device, device.now + 10 * MS);
     assert_true(a->scheduled.leased && b->scheduled.leased);
     scheduler_place(&device.scheduler, &b->scheduled, &middle, device.now);
-    assert_ptr_equal(a->scheduled.lane, b->scheduled.lane);
+    assert_ptr_equal(a->scheduled.lease_group, b->scheduled.lease_group);
     device_run(&device, device.now + 1000 * MS); /* leases that ran side by side have ended */
     for (int i = 0; i < 1000; i++) {
         device_run(&device, device.now + 7 * MS);
         assert_false(device.engines[0].runs && device.engines[1].runs);
     }
     scheduler_place(&device.scheduler, &b->scheduled, &right, device.now);
-    assert_ptr_not_equal(a->scheduled.lane, b->scheduled.lane);
+    assert_ptr_not_equal(a->scheduled.lease_group, b->scheduled.lease_group);
     assert_int_equal(device.overlapped, 0);
 }
 
@@ -623,8 +623,8 @@ int main(void)
         cmocka_unit_test(a_plan_is_as_its_picture_shows),
         cmocka_unit_test(partitions_apart_have_a_lease_each),
         cmocka_unit_test(partitions_that_overlap_share_a_lease),
-        cmocka_unit_test(who_overlaps_two_joins_their_lanes),
-        cmocka_unit_test(who_moves_joins_and_leaves_lanes),
+        cmocka_unit_test(who_overlaps_two_joins_their_lease_groups),
+        cmocka_unit_test(who_moves_joins_and_leaves_lease_groups),
         cmocka_unit_test(a_lease_without_work_is_given_back_after_a_moment),
         cmocka_unit_test(who_is_alone_may_queue_a_little_beyond_its_lease),
         cmocka_unit_test(sixteen_plans_of_a_request_are_made_good),

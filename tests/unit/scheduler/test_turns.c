@@ -39,7 +39,7 @@ static struct device_client *arrive(uint64_t kernel)
 
 static bool has_turn(const struct device_client *client)
 {
-    return client->scheduled.lane->holder == &client->scheduled;
+    return client->scheduled.lease_group->holder == &client->scheduled;
 }
 
 static void turns_are_first_come_first_served(void **state)
@@ -111,7 +111,7 @@ static void a_tenth_of_a_turn_is_left_of_any_overrun(void **state)
     a->shortest = a->longest = MS;
     device_run(&device, start + 6001 * MS);
     assert_true(has_turn(a));
-    assert_int_equal(device.scheduler.lanes[0].lease_ends, start + 6100 * MS);
+    assert_int_equal(device.scheduler.lease_groups[0].lease_ends, start + 6100 * MS);
 }
 
 static void turns_need_no_request_and_fit_any_number(void **state)

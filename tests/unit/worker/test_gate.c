@@ -412,9 +412,9 @@ static void a_schedule_arrives_whole(void **state)
     assert_int_equal(settings->quantum_ns, 99 * MS);
 }
 
-static const struct scheduler_lane *lane_of(uint32_t number)
+static const struct scheduler_lease_group *lease_group_of(uint32_t number)
 {
-    return worker_find_client(&harness.worker, number)->gate.scheduled.lane;
+    return worker_find_client(&harness.worker, number)->gate.scheduled.lease_group;
 }
 
 /* Whose multiprocessors no longer overlap need not wait for each other, and the other way round. */
@@ -426,13 +426,13 @@ static void who_moves_apart_has_leases_of_its_own(void **state)
     arrive(1, 0, 10000);
     arrive(2, 0, 10000);
     set_mode(PROTO_MODE_FAIR);
-    assert_ptr_equal(lane_of(1), lane_of(2));
+    assert_ptr_equal(lease_group_of(1), lease_group_of(2));
     for (uint32_t i = 1; i <= 2; i++)
         harness_ask(PROTO_WORKER_LIMITS, i, &limits, PROTO_WORKER_ATTACHED);
-    assert_ptr_not_equal(lane_of(1), lane_of(2));
+    assert_ptr_not_equal(lease_group_of(1), lease_group_of(2));
     limits.allowance.threads.limit = PROTO_PERCENT_WHOLE;
     harness_ask(PROTO_WORKER_LIMITS, 1, &limits, PROTO_WORKER_ATTACHED);
-    assert_ptr_equal(lane_of(1), lane_of(2));
+    assert_ptr_equal(lease_group_of(1), lease_group_of(2));
 }
 
 static bool borrows(uint32_t number)

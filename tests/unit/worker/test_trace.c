@@ -408,7 +408,7 @@ static void test_leases_are_what_is_charged_and_holds_what_is_throttled(void **s
         const struct proto_trace_record *record = &reader.records[i];
         if (record->kind != TRACE_LEASE)
             continue;
-        assert_int_equal(record->value, 0); /* everybody is on all SM groups: one lane */
+        assert_int_equal(record->value, 0); /* everybody is on all SM groups: one lease group */
         assert_true(record->from >= last);
         assert_true(record->from >= mode->from);
         last = record->to;

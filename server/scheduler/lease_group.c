@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/scheduler/lease_group.h"
+
+#include <string.h>
+
+#include "common/util.h"
+#include "server/scheduler/policy.h"
+
+#define ALONE_BEYOND(lease) max((lease) / 10, UINT64_C(1000000))
+
+void lease_group_queue(struct scheduler_lease_group *lease_group, struct scheduler_client *client)
+{
+    struct list_link *after = list_last(&lease_group->wants);
+    while (after &&
+           container_of(after, struct scheduler_client, wants_link)->ticket > client->ticket)
+        after = list_previous(&lease_group->wants, after);
+    if (after)
+        list_insert_after(after, &client->wants_link);
+    else
+        list_prepend(&lease_group->wants, &client->wants_link);
+    lease_group->wants_count++;
+}
+
+void lease_group_unqueue(struct scheduler_lease_group *lease_group, struct scheduler_client *client)
+{
+    list_remove(&client->wants_link);
+    lease_group->wants_count--;
+}
+
+void lease_group_name(struct scheduler *scheduler, struct scheduler_client *client)
+{
+    if (client->granted)
+        return;
+    client->granted = true;
+    queue_append(&scheduler->grants, &client->grant_link);
+}
+
+/* ---- charging ---- */
+
+static void charge(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+{
+    uint64_t ns = now - client->charged_to;
+    client->charged_to = now;
+    client->charged_ns += ns;
+    if (scheduler->settings.mode == PROTO_MODE_TURNS)
+        return;
+    policy_settle(&scheduler->plan, client, now);
+    credit_charge(&client->cap, ns);
+    if (client->on_extra)
+        client->extra_ns += ns;
+    else
+        credit_charge(&client->request, ns);
+}
+
+void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_client *client,
+                                 uint64_t now)
+{
+    charge(scheduler, client, now);
+    client->leased = false;
+    if (client->wants)
+        client->waits_since = now;
+}
+
+/* ---- a lease ---- */
+
+static bool choose(const struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
+                   uint64_t now, struct policy_choice *choice)
+{
+    switch (scheduler->settings.mode) {
+    case PROTO_MODE_STRICT:
+        policy_strict_choose(scheduler, lease_group, now, choice);
+        break;
+    case PROTO_MODE_FAIR:
+        policy_fair_choose(scheduler, lease_group, now, choice);
+        break;
+    case PROTO_MODE_TURNS:
+        policy_turns_choose(scheduler, lease_group, now, choice);
+        break;
+    case PROTO_MODE_CONCURRENT:
+        *choice = (struct policy_choice){.again_at = SCHEDULER_NEVER};
+        break;
+    }
+    lease_group->look_at = choice->client ? 0 : choice->again_at;
+    return choice->client;
+}
+
+static void begin(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
+                  const struct policy_choice *choice, uint64_t now)
+{
+    struct scheduler_client *client = choice->client;
+    bool goes_on = lease_group->holder == client;
+    lease_group->holder = client;
+    lease_group->closing = false;
+    lease_group->lease_ends = now + choice->length_ns;
+    lease_group->idle_since = SCHEDULER_NEVER;
+    client->on_extra = choice->extra;
+    client->charged_to = client->spends = now;
+    client->leases++;
+    /* Behind the others is who was idle, or at its limit: that is not made up for. */
+    if (choice->extra && lease_group->extra_ns < client->extra_ns)
+        lease_group->extra_ns = client->extra_ns;
+    else if (choice->extra)
+        client->extra_ns = lease_group->extra_ns;
+    if (scheduler->settings.mode == PROTO_MODE_TURNS)
+        client->debt_ns -= scheduler->settings.quantum_ns - choice->length_ns;
+    if (goes_on)
+        return;
+    client->leased = true;
+    client->throttled_ns[SCHEDULER_HOLD_LEASE] += now - client->waits_since;
+    lease_group_name(scheduler, client);
+}
+
+static bool is_over(const struct scheduler *scheduler,
+                    const struct scheduler_lease_group *lease_group, uint64_t now)
+{
+    if (now >= lease_group->lease_ends)
+        return true;
+    return lease_group->idle_since != SCHEDULER_NEVER &&
+           now - lease_group->idle_since >= scheduler->idle_ns;
+}
+
+/* The lease is over. Chosen again, its client goes on at once; else it has to finish first. */
+static void end(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
+                uint64_t now)
+{
+    struct scheduler_client *client = lease_group->holder;
+    struct policy_choice choice;
+    charge(scheduler, client, now);
+    if (client->wants) {
+        lease_group_unqueue(lease_group, client);
+        client->ticket = ++scheduler->tickets;
+        lease_group_queue(lease_group, client);
+        if (choose(scheduler, lease_group, now, &choice) && choice.client == client) {
+            begin(scheduler, lease_group, &choice, now);
+            return;
+        }
+    }
+    lease_group->closing = true;
+}
+
+static void release(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
+                    uint64_t now)
+{
+    struct scheduler_client *client = lease_group->holder;
+    charge(scheduler, client, now);
+    if (now > lease_group->lease_ends && scheduler->settings.mode == PROTO_MODE_TURNS)
+        client->debt_ns += now - lease_group->lease_ends;
+    client->leased = false;
+    client->waits_since = now;
+    lease_group->holder = NULL;
+    lease_group->closing = false;
+    lease_group->look_at = 0;
+}
+
+void lease_group_advance(struct scheduler *scheduler, struct scheduler_lease_group *lease_group,
+                         uint64_t now)
+{
+    struct policy_choice choice;
+    if (scheduler->settings.mode == PROTO_MODE_CONCURRENT)
+        return;
+    if (lease_group->holder && !lease_group->closing && is_over(scheduler, lease_group, now))
+        end(scheduler, lease_group, now);
+    if (lease_group->holder && lease_group->closing && lease_group->holder->in_flight == 0)
+        release(scheduler, lease_group, now);
+    if (lease_group->holder || lease_group->in_flight || lease_group->wants_count == 0 ||
+        now < lease_group->look_at)
+        return;
+    if (choose(scheduler, lease_group, now, &choice))
+        begin(scheduler, lease_group, &choice, now);
+}
+
+uint64_t lease_group_next_event(const struct scheduler *scheduler,
+                                const struct scheduler_lease_group *lease_group)
+{
+    if (lease_group->holder) {
+        if (lease_group->closing)
+            return SCHEDULER_NEVER;
+        if (lease_group->idle_since == SCHEDULER_NEVER)
+            return lease_group->lease_ends;
+        return min(lease_group->idle_since + scheduler->idle_ns, lease_group->lease_ends);
+    }
+    return lease_group->wants_count && !lease_group->in_flight ? lease_group->look_at
+                                                               : SCHEDULER_NEVER;
+}
+
+uint32_t lease_group_room(const struct scheduler *scheduler,
+                          const struct scheduler_lease_group *lease_group, uint64_t now)
+{
+    const struct scheduler_client *client = lease_group->holder;
+    if (lease_group->closing || now >= lease_group->lease_ends)
+        return 0;
+    uint32_t window = scheduler_window(&scheduler->settings, client);
+    if (client->in_flight >= window)
+        return 0;
+    uint32_t room = window - client->in_flight;
+    /* Alone, the client goes on after this lease: a little queued beyond its end keeps the device
+     * busy, and who arrives now waits for no more than that. */
+    bool awaited = lease_group->wants_count > 1 || scheduler->settings.mode == PROTO_MODE_STRICT;
+    uint64_t ends =
+        lease_group->lease_ends + (awaited ? 0 : ALONE_BEYOND(scheduler->plan.lease_ns));
+    /* Of a duration that nobody knows, as few as keep the device busy, whatever its queues. */
+    uint32_t least = SCHEDULER_WINDOW_LEAST;
+    if (client->peak_ns == 0)
+        return (uint32_t)saturating_sub(least, client->in_flight);
+    uint64_t left = (ends - now + client->peak_ns - 1) / client->peak_ns;
+    if (left <= client->in_flight)
+        return client->in_flight ? 0 : 1;
+    return (uint32_t)min(left - client->in_flight, (uint64_t)room);
+}
+
+/* ---- which lease groups there are ---- */
+
+/* What the lease groups should be: sets of SM groups that don't overlap, one a lease group. */
+static uint32_t find_lease_groups(const struct scheduler *scheduler, struct share_set *sets)
+{
+    uint32_t count = 0;
+    if (scheduler->settings.mode == PROTO_MODE_TURNS && !list_is_empty(&scheduler->clients)) {
+        share_set_all(&sets[0]);
+        return 1;
+    }
+    const struct scheduler_client *client;
+    LIST_FOR_EACH (client, &scheduler->clients, link) {
+        struct share_set joined = client->sm_groups;
+        for (uint32_t i = 0; i < count;) {
+            if (share_set_overlap(&sets[i], &client->sm_groups)) {
+                share_set_join(&joined, &sets[i]);
+                sets[i] = sets[--count];
+            } else {
+                i++;
+            }
+        }
+        sets[count++] = joined;
+    }
+    return count;
+}
+
+#define NOWHERE UINT32_MAX
+
+/* Which set each lease group's clients are in; false if a lease group would be split or two joined.
+ */
+static bool match_lease_groups(const struct scheduler *scheduler, const struct share_set *sets,
+                               uint32_t count, uint32_t *set_of)
+{
+    uint32_t lease_group_of_set[SCHEDULER_LEASE_GROUPS];
+    memset(set_of, 0xff, SCHEDULER_LEASE_GROUPS * sizeof *set_of);
+    memset(lease_group_of_set, 0xff, sizeof lease_group_of_set);
+    const struct scheduler_client *client;
+    LIST_FOR_EACH (client, &scheduler->clients, link) {
+        if (!client->lease_group)
+            continue;
+        uint32_t lease_group = (uint32_t)(client->lease_group - scheduler->lease_groups), set = 0;
+        while (set < count - 1 && !share_set_overlap(&sets[set], &client->sm_groups))
+            set++;
+        if ((set_of[lease_group] != NOWHERE && set_of[lease_group] != set) ||
+            (lease_group_of_set[set] != NOWHERE && lease_group_of_set[set] != lease_group))
+            return false;
+        set_of[lease_group] = set;
+        lease_group_of_set[set] = lease_group;
+    }
+    return true;
+}
+
+static void clear_lease_group(struct scheduler_lease_group *lease_group,
+                              const struct share_set *sm_groups)
+{
+    *lease_group =
+        (struct scheduler_lease_group){.sm_groups = *sm_groups, .idle_since = SCHEDULER_NEVER};
+    list_init(&lease_group->wants);
+}
+
+/* Lease groups keep their places and leases; sets without one get one of those that have no client,
+ * or a new one. There are never more sets than places, for each has an SM group of its own. */
+static void keep_lease_groups(struct scheduler *scheduler, const struct share_set *sets,
+                              uint32_t count, const uint32_t *set_of)
+{
+    static const struct share_set nothing;
+    bool placed[SCHEDULER_LEASE_GROUPS] = {false};
+    for (uint32_t i = 0; i < scheduler->lease_group_count; i++) {
+        if (set_of[i] == NOWHERE) {
+            clear_lease_group(&scheduler->lease_groups[i], &nothing);
+        } else {
+            scheduler->lease_groups[i].sm_groups = sets[set_of[i]];
+            placed[set_of[i]] = true;
+        }
+    }
+    for (uint32_t set = 0, at = 0; set < count; set++) {
+        if (placed[set])
+            continue;
+        while (at < scheduler->lease_group_count &&
+               !share_set_empty(&scheduler->lease_groups[at].sm_groups))
+            at++;
+        if (at == scheduler->lease_group_count)
+            scheduler->lease_group_count++;
+        clear_lease_group(&scheduler->lease_groups[at], &sets[set]);
+    }
+}
+
+static struct scheduler_lease_group *lease_group_of(struct scheduler *scheduler,
+                                                    const struct scheduler_client *client)
+{
+    for (uint32_t i = 0; i < scheduler->lease_group_count; i++)
+        if (share_set_overlap(&scheduler->lease_groups[i].sm_groups, &client->sm_groups))
+            return &scheduler->lease_groups[i];
+    return &scheduler->lease_groups[0];
+}
+
+/* Takes the client out of its lease group for good. Idle time is a sum of the lease group's, so
+ * only what the client had more of it than others goes with it. */
+static void leave(struct scheduler *scheduler, struct scheduler_client *client, uint64_t now)
+{
+    struct scheduler_lease_group *lease_group = client->lease_group;
+    if (!lease_group)
+        return;
+    bool counts = scheduler->settings.mode != PROTO_MODE_CONCURRENT;
+    if (client->leased && (client->in_flight == 0 || !counts))
+        lease_group_settle_leftover(scheduler, client, now);
+    client->extra_ns = saturating_sub(client->extra_ns, lease_group->extra_ns);
+    list_remove(&client->wants_link);
+    client->lease_group = NULL;
+}
+
+static void join(struct scheduler *scheduler, struct scheduler_client *client)
+{
+    struct scheduler_lease_group *lease_group = client->lease_group =
+        lease_group_of(scheduler, client);
+    if (client->extra_ns < lease_group->extra_ns)
+        client->extra_ns = lease_group->extra_ns;
+    lease_group->in_flight += client->in_flight;
+    if (client->wants)
+        lease_group_queue(lease_group, client);
+}
+
+void lease_group_regroup(struct scheduler *scheduler, bool all, uint64_t now)
+{
+    struct share_set sets[SCHEDULER_LEASE_GROUPS];
+    uint32_t set_of[SCHEDULER_LEASE_GROUPS];
+    uint32_t count = find_lease_groups(scheduler, sets);
+    struct scheduler_client *client;
+    if (!all && match_lease_groups(scheduler, sets, count, set_of)) {
+        keep_lease_groups(scheduler, sets, count, set_of);
+    } else {
+        LIST_FOR_EACH (client, &scheduler->clients, link)
+            leave(scheduler, client, now);
+        scheduler->lease_group_count = count;
+        for (uint32_t i = 0; i < count; i++)
+            clear_lease_group(&scheduler->lease_groups[i], &sets[i]);
+    }
+    LIST_FOR_EACH (client, &scheduler->clients, link)
+        if (!client->lease_group)
+            join(scheduler, client);
+    for (uint32_t i = 0; i < scheduler->lease_group_count; i++)
+        lease_group_advance(scheduler, &scheduler->lease_groups[i], now);
+}
+
+void lease_group_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
+                     const struct share_set *sm_groups, struct lease_group_sum *sum)
+{
+    struct share_set joined = *sm_groups, before;
+    const struct scheduler_client *other;
+    do {
+        before = joined;
+        LIST_FOR_EACH (other, &scheduler->clients, link)
+            if (other != client && share_set_overlap(&joined, &other->sm_groups))
+                share_set_join(&joined, &other->sm_groups);
+    } while (memcmp(&before, &joined, sizeof joined) != 0);
+    *sum = (struct lease_group_sum){0};
+    LIST_FOR_EACH (other, &scheduler->clients, link) {
+        if (other == client || !other->limits.request ||
+            !share_set_overlap(&joined, &other->sm_groups))
+            continue;
+        if (sum->clients < 4)
+            sum->some[sum->clients] = other->limits.request;
+        sum->clients++;
+        sum->requests += other->limits.request;
+    }
+}
