@@ -190,17 +190,17 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
     const struct scheduler_client *client = lease_group->holder;
     if (lease_group->closing || now >= lease_group->lease_ends)
         return 0;
-    uint32_t window = scheduler_window(&scheduler->settings, client);
-    if (client->in_flight >= window)
+    uint32_t in_flight_limit = scheduler_in_flight_limit(&scheduler->settings, client);
+    if (client->in_flight >= in_flight_limit)
         return 0;
-    uint32_t room = window - client->in_flight;
+    uint32_t room = in_flight_limit - client->in_flight;
     /* Alone, the client goes on after this lease: a little queued beyond its end keeps the device
      * busy, and who arrives now waits for no more than that. */
     bool awaited = lease_group->wants_count > 1 || scheduler->settings.mode == PROTO_MODE_STRICT;
     uint64_t ends =
         lease_group->lease_ends + (awaited ? 0 : ALONE_BEYOND(scheduler->plan.lease_ns));
     /* Of a duration that nobody knows, as few as keep the device busy, whatever its queues. */
-    uint32_t least = SCHEDULER_WINDOW_LEAST;
+    uint32_t least = SCHEDULER_IN_FLIGHT_MIN;
     if (client->peak_ns == 0)
         return (uint32_t)saturating_sub(least, client->in_flight);
     uint64_t left = (ends - now + client->peak_ns - 1) / client->peak_ns;

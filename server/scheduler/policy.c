@@ -102,13 +102,14 @@ void policy_extra(const struct plan *plan, const struct scheduler_lease_group *l
     }
 }
 
-uint32_t scheduler_window(const struct scheduler_settings *settings,
-                          const struct scheduler_client *client)
+uint32_t scheduler_in_flight_limit(const struct scheduler_settings *settings,
+                                   const struct scheduler_client *client)
 {
-    if (settings->window_ns == 0)
-        return settings->window;
-    uint64_t time = client->borrows ? settings->window_ns / 2 : settings->window_ns;
+    if (settings->in_flight_limit_ns == 0)
+        return settings->in_flight_limit;
+    uint64_t time =
+        client->borrows ? settings->in_flight_limit_ns / 2 : settings->in_flight_limit_ns;
     uint64_t by_time = client->mean_ns ? time / client->mean_ns : 0;
-    uint64_t least = SCHEDULER_WINDOW_LEAST * (uint64_t)max(client->rings, 1u);
-    return (uint32_t)min(max(by_time, least), (uint64_t)settings->window);
+    uint64_t least = SCHEDULER_IN_FLIGHT_MIN * (uint64_t)max(client->rings, 1u);
+    return (uint32_t)min(max(by_time, least), (uint64_t)settings->in_flight_limit);
 }

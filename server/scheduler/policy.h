@@ -46,7 +46,7 @@ void policy_claims(const struct plan *plan, const struct scheduler_lease_group *
 void policy_extra(const struct plan *plan, const struct scheduler_lease_group *lease_group,
                   uint64_t now, bool without_request, struct policy_choice *choice);
 
-/* ---- concurrent: windows, and duty ---- */
+/* ---- concurrent: in-flight limits, and duty ---- */
 
 /* When the client may submit by its duty; now or later. Settles it. */
 uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_client *client,
@@ -54,8 +54,8 @@ uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_clien
 
 /* Commands that the client may have in flight while `urgent` is the most urgent level that is
  * about, those in flight included; 0 while lower clients have as many as all together may. */
-uint32_t policy_concurrent_window(const struct scheduler *scheduler,
-                                  const struct scheduler_client *client, uint32_t urgent);
+uint32_t policy_concurrent_in_flight_limit(const struct scheduler *scheduler,
+                                           const struct scheduler_client *client, uint32_t urgent);
 
 /* The most urgent level that is busy or was less than linger_ns ago; SCHEDULER_LEVELS if none. */
 uint32_t policy_concurrent_urgent(struct scheduler *scheduler, uint64_t now);

@@ -13,10 +13,10 @@ uint64_t policy_concurrent_ready(const struct plan *plan, struct scheduler_clien
     return credit_ready(&client->duty);
 }
 
-uint32_t scheduler_low_window(const struct scheduler_settings *settings, uint64_t mean_ns)
+uint32_t scheduler_low_in_flight_limit(const struct scheduler_settings *settings, uint64_t mean_ns)
 {
     uint64_t short_ones = mean_ns ? settings->low_ns / mean_ns : 0;
-    uint64_t least = settings->low_window, most = settings->quiet_window;
+    uint64_t least = settings->low_in_flight_limit, most = settings->quiet_in_flight_limit;
     return (uint32_t)min(max(short_ones, least), most);
 }
 
@@ -38,16 +38,16 @@ static bool somebody_above(const struct scheduler *scheduler, uint32_t level)
     return scheduler->first_level < level;
 }
 
-uint32_t policy_concurrent_window(const struct scheduler *scheduler,
-                                  const struct scheduler_client *client, uint32_t urgent)
+uint32_t policy_concurrent_in_flight_limit(const struct scheduler *scheduler,
+                                           const struct scheduler_client *client, uint32_t urgent)
 {
     const struct scheduler_settings *settings = &scheduler->settings;
     if (client->limits.level <= urgent) {
-        uint32_t window = scheduler_window(settings, client);
+        uint32_t in_flight_limit = scheduler_in_flight_limit(settings, client);
         bool quiet = somebody_above(scheduler, client->limits.level);
-        return quiet ? min(window, settings->quiet_window) : window;
+        return quiet ? min(in_flight_limit, settings->quiet_in_flight_limit) : in_flight_limit;
     }
-    uint32_t most = scheduler_low_window(settings, client->mean_ns);
+    uint32_t most = scheduler_low_in_flight_limit(settings, client->mean_ns);
     uint32_t lower = scheduler->total_in_flight - scheduler->level_in_flight[urgent];
     return lower < most ? client->in_flight + most - lower : 0;
 }

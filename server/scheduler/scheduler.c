@@ -26,10 +26,10 @@ void scheduler_defaults(struct scheduler_settings *settings)
                                             .lease_ns = 250 * MS,
                                             .precision = 500,
                                             .quantum_ns = 30 * SECOND,
-                                            .window = 128,
-                                            .window_ns = 8 * MS,
-                                            .quiet_window = 32,
-                                            .low_window = 1,
+                                            .in_flight_limit = 128,
+                                            .in_flight_limit_ns = 8 * MS,
+                                            .quiet_in_flight_limit = 32,
+                                            .low_in_flight_limit = 1,
                                             .low_ns = MS / 10,
                                             .linger_ns = SECOND};
 }
@@ -56,11 +56,11 @@ int scheduler_check(const struct scheduler_settings *settings, char *why, size_t
          PLAN_PRECISION_MOST},
         {"quantum (ns)", settings->quantum_ns, QUANTUM_LEAST, QUANTUM_MOST},
         {"idle time before a lease is given back (ns)", settings->idle_ns, 0, QUANTUM_MOST},
-        {"window", settings->window, 1, UINT32_MAX},
-        {"window (ns)", settings->window_ns, 0, QUANTUM_MOST},
-        {"quiet window", settings->quiet_window, 1, settings->window},
-        {"low window", settings->low_window, 1, settings->quiet_window},
-        {"low window (ns)", settings->low_ns, 0, QUANTUM_MOST},
+        {"in-flight limit", settings->in_flight_limit, 1, UINT32_MAX},
+        {"in-flight limit (ns)", settings->in_flight_limit_ns, 0, QUANTUM_MOST},
+        {"quiet in-flight limit", settings->quiet_in_flight_limit, 1, settings->in_flight_limit},
+        {"low in-flight limit", settings->low_in_flight_limit, 1, settings->quiet_in_flight_limit},
+        {"low in-flight limit (ns)", settings->low_ns, 0, QUANTUM_MOST},
         {"linger (ns)", settings->linger_ns, 0, QUANTUM_MOST},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
@@ -480,16 +480,16 @@ static struct scheduler_answer may_submit_at_once(struct scheduler *scheduler,
         return hold_until(scheduler, client, &scheduler->throttled, ready, now);
     }
     uint32_t urgent = policy_concurrent_urgent(scheduler, now);
-    uint32_t window = policy_concurrent_window(scheduler, client, urgent);
+    uint32_t in_flight_limit = policy_concurrent_in_flight_limit(scheduler, client, urgent);
     /* Whoever waits for the lower levels' room, or was named for it, comes before one that just
      * asks; or two that ask often would take turns for ever. */
     bool passes_others = client->limits.level > urgent && !client->low_turn &&
                          (!list_is_empty(&scheduler->lower) || scheduler->low_turns);
     end_turn(scheduler, client);
-    if (window == 0 || passes_others)
+    if (in_flight_limit == 0 || passes_others)
         return hold_until(scheduler, client, &scheduler->lower, SCHEDULER_NEVER, now);
     go_on(scheduler, client, now);
-    uint32_t room = (uint32_t)saturating_sub(window, client->in_flight);
+    uint32_t room = (uint32_t)saturating_sub(in_flight_limit, client->in_flight);
     return (struct scheduler_answer){
         .room = room, .hold = SCHEDULER_HOLDS, .until = SCHEDULER_NEVER};
 }
@@ -620,7 +620,8 @@ static void look_at_lower(struct scheduler *scheduler, uint64_t now)
     struct scheduler_client *client =
         LIST_FIRST(&scheduler->lower, struct scheduler_client, held_link);
     if (!client || scheduler->low_turns ||
-        policy_concurrent_window(scheduler, client, policy_concurrent_urgent(scheduler, now)) == 0)
+        policy_concurrent_in_flight_limit(scheduler, client,
+                                          policy_concurrent_urgent(scheduler, now)) == 0)
         return;
     go_on(scheduler, client, now);
     client->low_turn = true;

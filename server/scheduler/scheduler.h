@@ -58,29 +58,30 @@
  * IDLE TIME is counted apart from requests, one sum a client: the smallest is next, and
  * who comes back from idleness starts where the others are.
  *
- * LEASE_GROUPS. Leases and partitions combine: clients whose multiprocessors overlap, directly
+ * LEASE GROUPS. Leases and partitions combine: clients whose multiprocessors overlap, directly
  * or through others, form a lease group, and each lease group has a lease of its own; clients of
  * different lease groups run at once. A time fraction is one of the lease group's time. (Of clients
  * x, y, z of which x and z don't overlap but y overlaps both, one runs at a time.)
  * Requests within a lease group must not come to more than 1 in the modes that enforce them, strict
  * and fair; the others take any, and can't be left for these while a sum is above 1.
  *
- * WINDOWS. A client may have `window` commands in flight, and no more than the device is done with
- * in window_ns at the client's own recent pace, but always two for each of its queues that has
- * work, and no more while nothing is known of that pace: what is in flight can't be called back,
- * so it bounds how soon anything else takes effect.
- * Half of that while it is on multiprocessors that another client may want back at any moment.
- * Near the end of a lease it may have only as many as will have begun by then, by the longest of
- * its recent commands: so overrun is seldom more than one kernel. (In fair mode and turns, while
- * nobody else has work: by a tenth of a lease later, 1 ms at least.)
+ * IN-FLIGHT LIMITS. A client may have `in_flight_limit` commands in flight, and no more than the
+ * device is done with in in_flight_limit_ns at the client's own recent pace, but always two for
+ * each of its queues that has work, and no more while nothing is known of that pace: what is in
+ * flight can't be called back, so it bounds how soon anything else takes effect. Half of that while
+ * it is on multiprocessors that another client may want back at any moment. Near the end of a lease
+ * it may have only as many as will have begun by then, by the longest of its recent commands: so
+ * overrun is seldom more than one kernel. (In fair mode and turns, while nobody else has work: by a
+ * tenth of a lease later, 1 ms at least.)
  *
  * PRIORITY binds in concurrent mode, where clients meet on the device. Level 0 is the most urgent;
  * any number up to SCHEDULER_LEVELS - 1. While a client of a level has work, or had some in the
- * last linger_ns, all clients of lower urgency together may have no more than W = max(low_window,
- * low_ns / mean duration of the asking client's commands) commands in flight. So a launch at that
- * level waits for at most W commands of lower ones: with the defaults for one kernel, or for 100 us
- * of short ones. The first launch after linger_ns of silence may find what was in flight before it:
- * at most quiet_window commands of each client that is less urgent than somebody who is connected.
+ * last linger_ns, all clients of lower urgency together may have no more than W =
+ * max(low_in_flight_limit, low_ns / mean duration of the asking client's commands) commands in
+ * flight. So a launch at that level waits for at most W commands of lower ones: with the defaults
+ * for one kernel, or for 100 us of short ones. The first launch after linger_ns of silence may find
+ * what was in flight before it: at most quiet_in_flight_limit commands of each client that is less
+ * urgent than somebody who is connected.
  */
 #ifndef GPUSHARE_SERVER_SCHEDULER_SCHEDULER_H
 #define GPUSHARE_SERVER_SCHEDULER_SCHEDULER_H
@@ -101,21 +102,21 @@ enum {
     SCHEDULER_LEVELS = 1024,
     SCHEDULER_WHY = 320,         /* bytes that hold any refusal */
     SCHEDULER_OVERCOMMITTED = 1, /* the requests would come to more than there is */
-    SCHEDULER_WINDOW_LEAST = 2,  /* commands in flight of a queue with work; see WINDOWS */
+    SCHEDULER_IN_FLIGHT_MIN = 2, /* commands in flight of a queue with work; see IN-FLIGHT LIMITS */
     SCHEDULER_LEASE_GROUPS = SHARE_SM_GROUPS_MAX
 };
 
 struct scheduler_settings {
     enum proto_mode mode;
-    uint64_t lease_ns;     /* 5 ms to 10 s */
-    uint32_t precision;    /* hundredths of a per cent, 1 % to 50 % */
-    uint64_t quantum_ns;   /* of turns: 5 ms to an hour */
-    uint64_t idle_ns;      /* a lease is given back after so long without work; 0 chooses:
-                              a 50th of a lease, 1 ms at most; a 600th of a quantum (50 ms) */
-    uint32_t window;       /* commands a client may have in flight, 1 or more */
-    uint64_t window_ns;    /* see WINDOWS; 0: no bound in time */
-    uint32_t quiet_window; /* see PRIORITY; 1 to window */
-    uint32_t low_window;   /* see PRIORITY; 1 to quiet_window */
+    uint64_t lease_ns;              /* 5 ms to 10 s */
+    uint32_t precision;             /* hundredths of a per cent, 1 % to 50 % */
+    uint64_t quantum_ns;            /* of turns: 5 ms to an hour */
+    uint64_t idle_ns;               /* a lease is given back after so long without work; 0 chooses:
+                                       a 50th of a lease, 1 ms at most; a 600th of a quantum (50 ms) */
+    uint32_t in_flight_limit;       /* commands a client may have in flight, 1 or more */
+    uint64_t in_flight_limit_ns;    /* see IN-FLIGHT LIMITS; 0: no bound in time */
+    uint32_t quiet_in_flight_limit; /* see PRIORITY; 1 to in_flight_limit */
+    uint32_t low_in_flight_limit;   /* see PRIORITY; 1 to quiet_in_flight_limit */
     uint64_t low_ns;
     uint64_t linger_ns;
 };
@@ -195,8 +196,8 @@ struct scheduler {
     struct queue grants;      /* for scheduler_decide */
     struct list throttled;    /* by duty */
     uint64_t throttled_until; /* the first of them may go on */
-    struct list lower;        /* wait for room in the window of lower levels, in order */
-    uint32_t low_turns;       /* named for that room, have not asked for it yet: one at most */
+    struct list lower;  /* wait for room below the in-flight limit of lower levels, in order */
+    uint32_t low_turns; /* named for that room, have not asked for it yet: one at most */
     uint64_t tickets;
     uint32_t client_count, lease_group_count;
     struct scheduler_lease_group lease_groups[SCHEDULER_LEASE_GROUPS];
@@ -210,7 +211,7 @@ struct scheduler {
     uint64_t about[SCHEDULER_LEVELS / 64]; /* levels busy, or lately so */
 };
 
-/* concurrent, 250 ms, 5 %, 30 s, windows of 128 (8 ms), 32 and 1 (100 us), linger 1 s. */
+/* concurrent, 250 ms, 5 %, 30 s, in-flight limits of 128 (8 ms), 32 and 1 (100 us), linger 1 s. */
 void scheduler_defaults(struct scheduler_settings *settings);
 
 /* 0, or -EINVAL and a sentence that names the setting, its value and its range. */
@@ -314,8 +315,8 @@ uint64_t scheduler_throttled(const struct scheduler *scheduler,
                              uint64_t now);
 
 /* Commands that a client may have in flight by number and pace, those in flight included. */
-uint32_t scheduler_window(const struct scheduler_settings *settings,
-                          const struct scheduler_client *client);
+uint32_t scheduler_in_flight_limit(const struct scheduler_settings *settings,
+                                   const struct scheduler_client *client);
 
 /* ---- priority ---- */
 
@@ -325,6 +326,6 @@ uint32_t scheduler_window(const struct scheduler_settings *settings,
 int32_t scheduler_stream_priority(uint32_t level, uint32_t levels, int32_t greatest, int32_t least);
 
 /* W of PRIORITY above, for a client with commands of this mean (0: unknown). */
-uint32_t scheduler_low_window(const struct scheduler_settings *settings, uint64_t mean_ns);
+uint32_t scheduler_low_in_flight_limit(const struct scheduler_settings *settings, uint64_t mean_ns);
 
 #endif

@@ -24,7 +24,7 @@
  *
  * Whoever calls decides when a client has "no work": said at the first pause, SM groups
  * change hands all the time. Who borrowed hands nothing more to the SM groups from when the
- * owner is named; what it has in flight there, little (scheduler.h, WINDOWS), runs to its
+ * owner is named; what it has in flight there, little (scheduler.h, IN-FLIGHT LIMITS), runs to its
  * end beside the owner's work.
  *
  * Pure; no clock, no memory but the caller's; one thread at a time. share_borrows is O(1), and

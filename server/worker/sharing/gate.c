@@ -139,11 +139,12 @@ static void learn_pace(struct gate_client *at, uint64_t completed, uint32_t in_f
     at->since_exact = in_flight > 0;
 }
 
-static void set_windows(const struct gate *gate, struct gate_client *at)
+static void set_in_flight_limits(const struct gate *gate, struct gate_client *at)
 {
-    at->window = scheduler_window(&gate->scheduler.settings, &at->scheduled);
-    uint64_t batch = at->scheduled.mean_ns ? BATCH_NS / at->scheduled.mean_ns : at->window / 4;
-    at->batch = batch < 1 ? 1 : batch < at->window ? (uint32_t)batch : at->window;
+    at->in_flight_limit = scheduler_in_flight_limit(&gate->scheduler.settings, &at->scheduled);
+    uint64_t batch =
+        at->scheduled.mean_ns ? BATCH_NS / at->scheduled.mean_ns : at->in_flight_limit / 4;
+    at->batch = batch < 1 ? 1 : batch < at->in_flight_limit ? (uint32_t)batch : at->in_flight_limit;
 }
 
 /* Under both locks. The scheduler is told what happened since it was last told. */
@@ -154,7 +155,7 @@ static void count_in_flight(struct gate *gate, struct client *client, uint64_t n
     uint32_t in_flight = client->shared.in_flight = client_in_flight(client);
     scheduled->borrows = atomic_load_explicit(&client->place.borrows, memory_order_relaxed);
     learn_pace(at, at->submitted - in_flight, in_flight, now);
-    set_windows(gate, at);
+    set_in_flight_limits(gate, at);
     if (in_flight > scheduled->in_flight)
         scheduler_submitted(&gate->scheduler, scheduled, in_flight - scheduled->in_flight, now);
     else if (in_flight < scheduled->in_flight)
@@ -183,17 +184,17 @@ static uint32_t find_resume_point(struct client *client)
 static uint32_t room_while_open(struct gate *gate, struct client *client, uint32_t max)
 {
     struct gate_client *at = &client->gate;
-    if (client->shared.in_flight + max > at->window) {
+    if (client->shared.in_flight + max > at->in_flight_limit) {
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
         count_in_flight(gate, client, timeline_now());
         at->since_exact = true; /* it is about to submit */
-        if (client->shared.in_flight >= at->window)
+        if (client->shared.in_flight >= at->in_flight_limit)
             find_resume_point(client);
         pthread_mutex_unlock(&gate->lock);
     }
-    return client->shared.in_flight < at->window
-               ? least_of(at->window - client->shared.in_flight, max)
+    return client->shared.in_flight < at->in_flight_limit
+               ? least_of(at->in_flight_limit - client->shared.in_flight, max)
                : 0;
 }
 
@@ -445,7 +446,7 @@ uint32_t gate_add(struct gate *gate, struct client *client, const struct schedul
                                sizeof why->text);
     if (result == 0) {
         at->added = true;
-        set_windows(gate, at);
+        set_in_flight_limits(gate, at);
         at->next = gate->first;
         gate->first = at;
     }

@@ -9,7 +9,7 @@
  *
  * In concurrent mode, while no client has a duty cycle and all have the same priority, the gate is
  * open: it holds no client and does not ask the scheduler. The submitter compares two numbers; the
- * gate counts a client's work in flight only when it may have reached the client's window.
+ * gate counts a client's work in flight only when it may have reached the client's in-flight limit.
  *
  * The submitter leaves a held client alone until the gate makes it runnable. gate_next says when to
  * ask for runnable clients; reports of other threads may bring that time forward.
@@ -47,14 +47,14 @@ struct gate_client {
     enum scheduler_hold traced_hold; /* gate_trace's */
     uint64_t traced_from;
     /* Under the client's lock: */
-    uint64_t submitted; /* commands, ever; counted by the submitter */
-    uint64_t completed; /* of them, when last counted */
-    uint64_t since;     /* when they were last counted */
-    bool since_exact;   /* work was in flight from then on */
-    uint32_t batch;     /* commands before a completion */
-    uint32_t window;    /* commands in flight that need no asking while the gate is open */
-    uint32_t go_on_at;  /* blocked: it may go on with so many in flight... */
-    uint64_t go_on_ns;  /* ...which last about so long */
+    uint64_t submitted;       /* commands, ever; counted by the submitter */
+    uint64_t completed;       /* of them, when last counted */
+    uint64_t since;           /* when they were last counted */
+    bool since_exact;         /* work was in flight from then on */
+    uint32_t batch;           /* commands before a completion */
+    uint32_t in_flight_limit; /* commands in flight that need no asking while the gate is open */
+    uint32_t go_on_at;        /* blocked: it may go on with so many in flight... */
+    uint64_t go_on_ns;        /* ...which last about so long */
 };
 
 struct gate {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* concurrent: windows by priority, and duty. */
+/* concurrent: in-flight limits by priority, and duty. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -77,7 +77,7 @@ static void urgent_work_waits_for_one_lower_kernel(void **state)
             uint32_t in_flight = 0;
             for (int at = 0; at < lower; at++)
                 in_flight += others[at]->scheduled.in_flight;
-            assert_true(in_flight <= settings.low_window);
+            assert_true(in_flight <= settings.low_in_flight_limit);
         }
         if (urgent->wait_most > MS)
             fail_msg("%d lower clients: waited %lu us", lower, urgent->wait_most / US);
@@ -122,31 +122,32 @@ static void whoever_was_named_is_not_overtaken(void **state)
     assert_in_range(turns[0] + turns[1], 150, 200);
 }
 
-static void short_kernels_have_a_wider_window(void **state)
+static void short_kernels_have_a_higher_in_flight_limit(void **state)
 {
     (void)state;
     scheduler_defaults(&settings);
-    assert_int_equal(scheduler_low_window(&settings, 0), 1);
-    assert_int_equal(scheduler_low_window(&settings, MS), 1);
-    assert_int_equal(scheduler_low_window(&settings, 20 * US), 5);
-    assert_int_equal(scheduler_low_window(&settings, 1), settings.quiet_window);
+    assert_int_equal(scheduler_low_in_flight_limit(&settings, 0), 1);
+    assert_int_equal(scheduler_low_in_flight_limit(&settings, MS), 1);
+    assert_int_equal(scheduler_low_in_flight_limit(&settings, 20 * US), 5);
+    assert_int_equal(scheduler_low_in_flight_limit(&settings, 1), settings.quiet_in_flight_limit);
     open_concurrent();
     struct device_client *urgent = arrive(0, PLAN_WHOLE, MS);
     struct device_client *low = arrive(9, PLAN_WHOLE, 20 * US);
     device_work(&device, low, ANY);
     device_run(&device, device.now + 10 * MS);
-    assert_int_equal(low->scheduled.in_flight, settings.quiet_window);
+    assert_int_equal(low->scheduled.in_flight, settings.quiet_in_flight_limit);
     for (int i = 0; i < 200; i++) {
         device_work(&device, urgent, 1);
         device_run(&device, device.now + 3 * MS);
         assert_true(low->scheduled.in_flight <= 5);
     }
-    /* Long after the last urgent work the window is what it was; without the client, whole. */
+    /* Long after the last urgent work the in-flight limit is as it was; without the client, in
+     * full. */
     device_run(&device, device.now + settings.linger_ns + 10 * MS);
-    assert_int_equal(low->scheduled.in_flight, settings.quiet_window);
+    assert_int_equal(low->scheduled.in_flight, settings.quiet_in_flight_limit);
     device_remove(&device, urgent);
     device_run(&device, device.now + 10 * MS);
-    assert_int_equal(low->scheduled.in_flight, settings.window);
+    assert_int_equal(low->scheduled.in_flight, settings.in_flight_limit);
 }
 
 static void lower_clients_go_on_when_urgent_ones_are_silent(void **state)
@@ -216,8 +217,8 @@ static void levels_do_not_bind_the_holder_of_a_lease(void **state)
     device_work(&device, low, ANY);
     device_run(&device, device.now + 375 * MS);
     assert_ptr_equal(low->scheduled.lease_group->holder, &low->scheduled);
-    assert_in_range(low->scheduled.in_flight, settings.window_ns / (100 * US) - 1,
-                    settings.window_ns / (100 * US));
+    assert_in_range(low->scheduled.in_flight, settings.in_flight_limit_ns / (100 * US) - 1,
+                    settings.in_flight_limit_ns / (100 * US));
 }
 
 /* Named for the room of lower levels, it is found to owe device time: the room is the others'. */
@@ -251,7 +252,7 @@ int main(void)
         cmocka_unit_test(levels_spread_over_the_devices_range),
         cmocka_unit_test(urgent_work_waits_for_one_lower_kernel),
         cmocka_unit_test(whoever_was_named_is_not_overtaken),
-        cmocka_unit_test(short_kernels_have_a_wider_window),
+        cmocka_unit_test(short_kernels_have_a_higher_in_flight_limit),
         cmocka_unit_test(lower_clients_go_on_when_urgent_ones_are_silent),
         cmocka_unit_test(duty_bounds_a_clients_own_device_time),
         cmocka_unit_test(levels_do_not_bind_the_holder_of_a_lease),

@@ -136,10 +136,10 @@ static void settings_out_of_range_are_refused(void **state)
     bad.precision = 5001;
     assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
     bad = good;
-    bad.window = 0;
+    bad.in_flight_limit = 0;
     assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
     bad = good;
-    bad.low_window = good.quiet_window + 1;
+    bad.low_in_flight_limit = good.quiet_in_flight_limit + 1;
     assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
     bad = good;
     bad.quantum_ns = 1;
@@ -375,34 +375,34 @@ static void modes_that_enforce_time_need_requests_that_fit(void **state)
 }
 
 /* What may be in flight is bounded in number, in time, and by two for each ring with work. */
-static void windows_are_bounded_in_time(void **state)
+static void in_flight_limits_are_bounded_in_time(void **state)
 {
     (void)state;
     struct scheduler_client client = {0};
     scheduler_defaults(&settings);
-    assert_int_equal(settings.window_ns, 8 * MS);
-    assert_int_equal(scheduler_window(&settings, &client), SCHEDULER_WINDOW_LEAST);
+    assert_int_equal(settings.in_flight_limit_ns, 8 * MS);
+    assert_int_equal(scheduler_in_flight_limit(&settings, &client), SCHEDULER_IN_FLIGHT_MIN);
     static const struct {
         uint64_t mean;
-        uint32_t rings, window;
+        uint32_t rings, in_flight_limit;
     } cases[] = {{1, 0, 128},       {50 * US, 0, 128}, {100 * US, 0, 80},   {MS, 0, 8},
                  {3 * MS, 0, 2},    {8 * MS, 0, 2},    {1000 * MS, 0, 2},   {1000 * MS, 1, 2},
                  {1000 * MS, 3, 6}, {MS, 3, 8},        {1000 * MS, 99, 128}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         client = (struct scheduler_client){.mean_ns = cases[i].mean, .rings = cases[i].rings};
-        assert_int_equal(scheduler_window(&settings, &client), cases[i].window);
+        assert_int_equal(scheduler_in_flight_limit(&settings, &client), cases[i].in_flight_limit);
     }
     client = (struct scheduler_client){.mean_ns = MS, .borrows = true};
-    assert_int_equal(scheduler_window(&settings, &client), 4);
+    assert_int_equal(scheduler_in_flight_limit(&settings, &client), 4);
     client.mean_ns = 4 * MS;
-    assert_int_equal(scheduler_window(&settings, &client), 2);
+    assert_int_equal(scheduler_in_flight_limit(&settings, &client), 2);
     client.mean_ns = 0;
-    assert_int_equal(scheduler_window(&settings, &client), 2);
+    assert_int_equal(scheduler_in_flight_limit(&settings, &client), 2);
     /* Nothing known: two for each queue, and no guess at more. */
     client = (struct scheduler_client){.rings = 5};
-    assert_int_equal(scheduler_window(&settings, &client), 10);
-    settings.window_ns = 0;
-    assert_int_equal(scheduler_window(&settings, &client), 128);
+    assert_int_equal(scheduler_in_flight_limit(&settings, &client), 10);
+    settings.in_flight_limit_ns = 0;
+    assert_int_equal(scheduler_in_flight_limit(&settings, &client), 128);
 }
 
 /* Whose SM groups change while it runs meets others there, or parts from them, at once. */
@@ -456,7 +456,7 @@ static void a_lease_without_work_is_given_back_after_a_moment(void **state)
 static uint32_t room_before_the_end(enum proto_mode mode, bool alone)
 {
     open_mode(mode);
-    settings.window_ns = 0;
+    settings.in_flight_limit_ns = 0;
     assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
     struct scheduler *scheduler = &device.scheduler;
     struct scheduler_client *a = &arrive_on(0, NULL, 0)->scheduled;
@@ -632,7 +632,7 @@ int main(void)
         cmocka_unit_test(clients_may_move_at_any_moment),
         cmocka_unit_test(modes_switch_with_work_in_flight),
         cmocka_unit_test(modes_that_enforce_time_need_requests_that_fit),
-        cmocka_unit_test(windows_are_bounded_in_time),
+        cmocka_unit_test(in_flight_limits_are_bounded_in_time),
         cmocka_unit_test(every_moment_is_charged_or_waited),
         cmocka_unit_test(a_running_clients_share_changes_live),
         cmocka_unit_test(leases_as_short_as_5_ms_work),

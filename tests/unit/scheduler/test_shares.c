@@ -233,23 +233,24 @@ static void overrun_of_idle_time_is_paid_back(void **state)
     assert_true(size_of(points(device_had(&device, cheat), 100000 * MS, 5000)) < 0.6);
 }
 
-/* Kernels so short that a full window is let through at the end of a lease, and long ones then. */
-static uint64_t a_window_of_long_ones(struct device_client *client, uint64_t left)
+/* Kernels so short that the whole in-flight limit is let through at the end of a lease, and long
+ * ones then. */
+static uint64_t many_long_ones(struct device_client *client, uint64_t left)
 {
     (void)client;
     return left < 3 * MS ? 300 * MS : 20 * US;
 }
 
-/* What is in flight can't be taken back, a window of long kernels least of all. Whom that withholds
- * its share from, for longer than a plan, is given it afterwards. */
-static void overrun_by_a_window_of_long_kernels_is_made_good(void **state)
+/* What is in flight can't be taken back, an in-flight limit of long kernels least of all. Whom that
+ * withholds its share from, for longer than a plan, is given it afterwards. */
+static void overrun_by_many_long_kernels_is_made_good(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_STRICT, 250 * MS);
     struct device_client *cheat = arrive(5000, PLAN_WHOLE, MS, MS, 1);
     struct device_client *honest = arrive(3000, PLAN_WHOLE, MS, MS, 2);
     struct device_client *small = arrive(1000, PLAN_WHOLE, MS, MS, 3);
-    cheat->kernel = a_window_of_long_ones;
+    cheat->kernel = many_long_ones;
     device_work(&device, cheat, ANY);
     device_work(&device, honest, ANY);
     device_work(&device, small, ANY);
@@ -298,14 +299,14 @@ static void a_lease_is_not_extended_by_late_submissions(void **state)
     assert_true(scheduler_may_submit(scheduler, scheduled, start + 620 * MS).room > 0);
 }
 
-/* The window shrinks towards the end of a lease: 128 kernels of 10 ms, which no bound in time keeps
- * from being in flight here, would overrun by more than a second. Two leases in a row are within
- * the rules. */
-static void a_full_window_does_not_overrun(void **state)
+/* The in-flight limit falls towards the end of a lease: 128 kernels of 10 ms, which no bound in
+ * time keeps from being in flight here, would overrun by more than a second. Two leases in a row
+ * are within the rules. */
+static void work_up_to_the_in_flight_limit_does_not_overrun(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_FAIR, 250 * MS);
-    device.scheduler.settings.window_ns = 0;
+    device.scheduler.settings.in_flight_limit_ns = 0;
     struct device_client *a = arrive(5000, PLAN_WHOLE, 10 * MS, 10 * MS, 1);
     struct device_client *b = arrive(5000, PLAN_WHOLE, 10 * MS, 10 * MS, 2);
     device_work(&device, a, ANY);
@@ -544,9 +545,9 @@ int main(void)
         cmocka_unit_test(without_a_request_there_is_what_is_left),
         cmocka_unit_test(overrun_is_debt),
         cmocka_unit_test(overrun_of_idle_time_is_paid_back),
-        cmocka_unit_test(overrun_by_a_window_of_long_kernels_is_made_good),
+        cmocka_unit_test(overrun_by_many_long_kernels_is_made_good),
         cmocka_unit_test(a_lease_is_not_extended_by_late_submissions),
-        cmocka_unit_test(a_full_window_does_not_overrun),
+        cmocka_unit_test(work_up_to_the_in_flight_limit_does_not_overrun),
         cmocka_unit_test(fair_gives_requests_and_splits_the_rest_equally),
         cmocka_unit_test(a_limit_is_spread_over_the_plan),
         cmocka_unit_test(fair_splits_idle_time_in_three),

@@ -571,11 +571,11 @@ static void test_commands_in_flight_are_bounded(void **state)
     hold(true);
     for (int i = 0; i < 500; i++)
         peer_push(peer, 0, &launch);
-    settle_at(SCHEDULER_WINDOW_LEAST);
+    settle_at(SCHEDULER_IN_FLIGHT_MIN);
     for (int i = 0; i < 500; i++)
         peer_push(low, 0, &lower);
     /* What is below somebody with work has one command in flight. */
-    settle_at(SCHEDULER_WINDOW_LEAST + 1);
+    settle_at(SCHEDULER_IN_FLIGHT_MIN + 1);
     hold(false);
     assert_int_equal(peer_wait(peer, 0, 500), 0);
     assert_int_equal(peer_wait(low, 0, 500), 0);
@@ -591,7 +591,7 @@ static void test_rings_of_one_client_take_turns(void **state)
     hold(true);
     for (int i = 0; i < 600; i++)
         peer_push(peer, 0, &launch);
-    settle_at(SCHEDULER_WINDOW_LEAST);
+    settle_at(SCHEDULER_IN_FLIGHT_MIN);
     uint64_t value = peer_push(peer, second, &launch);
     hold(false);
     assert_int_equal(peer_wait(peer, second, value), 0);

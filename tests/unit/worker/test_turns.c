@@ -167,7 +167,7 @@ static void test_large_copies_use_the_turn_up(void **state)
     assert_true(taken(0) >= 5 && taken(0) <= 7);
 }
 
-static void test_in_flight_work_stays_within_the_window(void **state)
+static void test_in_flight_work_stays_within_the_in_flight_limit(void **state)
 {
     (void)state;
     struct scheduler_settings settings;
@@ -177,7 +177,7 @@ static void test_in_flight_work_stays_within_the_window(void **state)
         peer_push_nop(peers[0], 0);
     for (int i = 0; i < 10; i++)
         visit(0);
-    assert_int_equal(taken(0), SCHEDULER_WINDOW_LEAST);
+    assert_int_equal(taken(0), SCHEDULER_IN_FLIGHT_MIN);
     fake_release();
     while (taken(0) < 200)
         visit(0);
@@ -185,7 +185,7 @@ static void test_in_flight_work_stays_within_the_window(void **state)
     fake.hold = true;
     for (int i = 0; i < 10; i++)
         visit(0);
-    assert_int_equal(taken(0) - before, settings.window);
+    assert_int_equal(taken(0) - before, settings.in_flight_limit);
     assert_int_equal(client_state(clients[0]), CLIENT_FULL);
     assert_false(visit(0));
     fake_release();
@@ -248,7 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_a_turn_is_a_quantum),
         T(test_large_copies_use_the_turn_up),
-        T(test_in_flight_work_stays_within_the_window),
+        T(test_in_flight_work_stays_within_the_in_flight_limit),
         T(test_who_shuts_the_gate_by_coming_is_not_named),
         T(test_a_batch_ends_with_a_completion),
     };
