@@ -11,7 +11,7 @@
 #include "common/util.h"
 #include "server/scheduler/lease_group.h"
 #include "server/scheduler/policy.h"
-#include "server/scheduler/refusal.h"
+#include "server/scheduler/overcommit.h"
 
 #define MS            UINT64_C(1000000)
 #define SECOND        (1000 * MS)
@@ -257,7 +257,7 @@ static int check_sum(const struct scheduler *scheduler, const struct scheduler_c
     lease_group_sum(scheduler, client, sm_groups, &sum);
     if (sum.requests + request <= PLAN_WHOLE)
         return 0;
-    refusal_time(&sum, request, why, why_size);
+    overcommit_explain_time(&sum, request, why, why_size);
     return SCHEDULER_OVERCOMMITTED;
 }
 

@@ -8,7 +8,7 @@
 
 #include "common/list.h"
 #include "server/scheduler/plan.h"
-#include "server/scheduler/refusal.h"
+#include "server/scheduler/overcommit.h"
 
 enum { WORDS = SHARE_SM_GROUPS_MAX / 64 };
 
@@ -276,7 +276,8 @@ static int check(const struct share *share, const struct share_client *client, u
     uint32_t asked = own_sm_groups(share, request);
     if (owned + asked <= share->count)
         return 0;
-    refusal_threads(others, owned, asked, share->count, share->sm_group_size, why, why_size);
+    overcommit_explain_threads(others, owned, asked, share->count, share->sm_group_size, why,
+                               why_size);
     return SHARE_OVERCOMMITTED;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "server/scheduler/refusal.h"
+#include "server/scheduler/overcommit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,8 @@ static void remedy(const char *room, char *why, size_t why_size)
                  "nothing is left to ask for; an administrator can lower another request");
 }
 
-void refusal_time(const struct lease_group_sum *sum, uint32_t asked, char *why, size_t why_size)
+void overcommit_explain_time(const struct lease_group_sum *sum, uint32_t asked, char *why,
+                             size_t why_size)
 {
     char terms[96] = "", a[16], b[16], c[16];
     size_t used = 0;
@@ -53,8 +54,9 @@ void refusal_time(const struct lease_group_sum *sum, uint32_t asked, char *why, 
            why_size);
 }
 
-void refusal_threads(uint32_t others, uint32_t other_sm_groups, uint32_t asked, uint32_t sm_groups,
-                     uint32_t sm_group_size, char *why, size_t why_size)
+void overcommit_explain_threads(uint32_t others, uint32_t other_sm_groups, uint32_t asked,
+                                uint32_t sm_groups, uint32_t sm_group_size, char *why,
+                                size_t why_size)
 {
     char room[16];
     if (why_size == 0)
