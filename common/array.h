@@ -66,8 +66,8 @@ static inline int array_reserve_u32(void *items, uint32_t *room, size_t wanted, 
 
 /*
  * Makes room for `wanted` items in all. `items` (a pointer to the items' type) and `room` (a
- * uint32_t or size_t) are lvalues, both changed. What is new is not cleared. 0; -ENOMEM: no memory,
- * or more than `room` can count; nothing has changed then.
+ * uint32_t or size_t) are lvalues, both changed. New elements are not cleared. 0; -ENOMEM: no
+ * memory, or more than `room` can count; nothing has changed then.
  */
 #define array_reserve(items, room, wanted)                                                         \
     _Generic((room), uint32_t                                                                      \

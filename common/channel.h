@@ -5,7 +5,7 @@
  *
  * A received message has passed every check that needs no state: length, opcode,
  * direction, number of descriptors, field ranges, texts, reserved fields. It is a
- * private copy. What is left to the caller: object, permission and quota.
+ * private copy. The caller checks the rest: object, permission and quota.
  */
 #ifndef GPUSHARE_COMMON_CHANNEL_H
 #define GPUSHARE_COMMON_CHANNEL_H

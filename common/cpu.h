@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * SPDX-FileCopyrightText: The gpushare authors
  *
- * What differs between processors, x86-64 and aarch64. No other file names one, but those that are
- * made for one alone and chosen by make.
+ * The differences between processors, x86-64 and aarch64. No other file names one, but those that
+ * are made for one alone and chosen by make.
  */
 #ifndef GPUSHARE_COMMON_CPU_H
 #define GPUSHARE_COMMON_CPU_H

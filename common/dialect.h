@@ -20,7 +20,7 @@
 /* Less than that is no size where a share could stand as well. */
 #define DIALECT_BYTES_LEAST 101
 
-/* What a sentence says of the form of each. */
+/* The form of each, as messages describe it. */
 #define DIALECT_FORM_SHARE  "a share above 0, like 25% or 0.25, up to 100% or 1.0"
 #define DIALECT_FORM_SIZE   "a size, like 512M or 4G"
 #define DIALECT_FORM_AMOUNT "a size above 100 bytes, like 512M or 4G, or a share, like 25% or 0.25"

@@ -23,8 +23,8 @@ struct hash_key {
 /* A random key. 0 or -errno. */
 int hash_key_make(struct hash_key *key);
 
-/* Begin with 1, add numbers (below 2^61) and bytes, end. Who compares sequences of different
- * lengths adds the length first; bytes in the same steps give the same hash. */
+/* Begin with 1, add numbers (below 2^61) and bytes, end. A caller that compares sequences of
+ * different lengths adds the length first; bytes in the same steps give the same hash. */
 enum { HASH_BEGIN = 1 };
 uint64_t hash_add(const struct hash_key *key, uint64_t hash, uint64_t number);
 uint64_t hash_add_bytes(const struct hash_key *key, uint64_t hash, const void *data, size_t bytes);

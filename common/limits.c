@@ -140,7 +140,7 @@ static bool word_is(struct item item, const char *word)
     return item.length == strlen(word) && strncasecmp(item.text, word, item.length) == 0;
 }
 
-/* What people and Slurm write for "no device"; CUDA takes anything that is no device so. */
+/* The words of people and Slurm for "no device"; CUDA takes anything that is no device so. */
 static bool item_ends_list(struct item item)
 {
     return word_is(item, "-1") || word_is(item, "none") || word_is(item, "void") ||
@@ -162,7 +162,7 @@ int limits_parse_visible(struct limits_visible *visible, const char *variable, c
             ended = true;
             continue;
         }
-        /* What follows is not visible, but a typing error in it is one all the same. */
+        /* Later devices are not visible, but a typing error among them is refused all the same. */
         if (!selector_read(&selector, item))
             return refuse(variable, value, FORM_VISIBLE, why, why_size);
         if (ended)
@@ -551,7 +551,7 @@ int limits_visible_resolve(const struct limits_wish *wish,
     return (int)visible;
 }
 
-/* Which visible device an entry means: its number, `visible` for one that is not visible, or a
+/* The visible device that an entry means: its number, `visible` for one that is not visible, or a
  * FOUND_ value. */
 static int memory_find(const struct limits_selector *selector,
                        const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,

@@ -101,7 +101,7 @@ int limits_wish_read(struct limits_wish *wish, limits_get *get, void *context, c
                      size_t why_size);
 
 /*
- * Which devices of a table are visible: indices[i] is the table's index of the device
+ * Finds the visible devices of a table: indices[i] is the table's index of the device
  * that the client calls i. As with CUDA_VISIBLE_DEVICES the list ends before the first
  * device that does not exist, or whose UUID fits more than one. uuids: count of them,
  * at most LIMITS_DEVICES_MAX. Returns how many, or -EINVAL (a device named twice).

@@ -16,10 +16,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the word is, not before anything this thread announced, nor after anything it does next. */
+/* The word's value, not before anything this thread announced, nor after anything it does next. */
 #define shared_word_look(word) __atomic_load_n((word), __ATOMIC_SEQ_CST)
 
-/* What the word may be, for a decision that is checked again by shared_word_look(): without order.
+/* A possible value of the word, for a decision that is checked again by shared_word_look(): without
+ * order.
  */
 #define shared_word_hint(word) __atomic_load_n((word), __ATOMIC_RELAXED)
 

@@ -20,7 +20,7 @@
 /* Bound of every sleep on a shared word: how late a dead peer is noticed. */
 #define TIMELINE_SLEEP_NS (100 * 1000000L)
 
-/* What a waiter needs of its stream and its connection. */
+/* The parts of its stream and its connection that a waiter needs. */
 struct timeline {
     const struct proto_stream_status *stream; /* completed */
     const struct proto_status_header *status; /* fault */

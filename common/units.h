@@ -31,7 +31,7 @@ int units_parse_percentage(const char *text, size_t length, uint32_t *hundredths
 
 /*
  * Time: digits, a fraction or none, and a unit: ns, us, ms, s, min or h ("250ms", "1.5s",
- * "2min"); the unit is never left out. What is less than a nanosecond is dropped.
+ * "2min"); the unit is never left out. Fractions of a nanosecond are dropped.
  * Returns 0; -EINVAL not a time; -ERANGE above UINT64_MAX ns. *ns only on success.
  */
 int units_parse_duration(const char *text, size_t length, uint64_t *ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * What the examples share: they end on the first error, and carry their kernels'
+ * Helpers of the examples: they end on the first error, and carry their kernels'
  * PTX inside the program. A program of your own needs neither macro: see
  * gpushare_module_load_file() for kernels in a file.
  */

@@ -43,7 +43,7 @@ static struct debt *entry_of(struct debts *debts, uint32_t owner, uint64_t now)
     return first;
 }
 
-/* What the client had of idle time more than the others in its lease group: all of them make up for
+/* The idle time that the client had beyond the others in its lease group: all of them make up for
  * it. */
 static struct credit extra_of(const struct scheduler_client *client, uint64_t now)
 {

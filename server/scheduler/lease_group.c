@@ -211,7 +211,7 @@ uint32_t lease_group_room(const struct scheduler *scheduler,
 
 /* ---- which lease groups there are ---- */
 
-/* What the lease groups should be: sets of SM groups that don't overlap, one a lease group. */
+/* Computes the lease groups: sets of SM groups that don't overlap, one a lease group. */
 static uint32_t find_lease_groups(const struct scheduler *scheduler, struct share_set *sets)
 {
     uint32_t count = 0;
@@ -237,7 +237,7 @@ static uint32_t find_lease_groups(const struct scheduler *scheduler, struct shar
 
 #define NOWHERE UINT32_MAX
 
-/* Which set each lease group's clients are in; false if a lease group would be split or two joined.
+/* Finds the set of each lease group's clients; false if a lease group would be split or two joined.
  */
 static bool match_lease_groups(const struct scheduler *scheduler, const struct share_set *sets,
                                uint32_t count, uint32_t *set_of)

@@ -37,7 +37,7 @@ void lease_group_settle_leftover(struct scheduler *scheduler, struct scheduler_c
                                  uint64_t now);
 
 /*
- * Finds the lease groups anew from all clients' SM groups. Leases go on where no lease group is
+ * Recomputes the lease groups from all clients' SM groups. Leases go on where no lease group is
  * split or joined with another. Else, or with `all`, those that run end now; what their clients
  * have in flight is still charged to them.
  */

@@ -49,13 +49,14 @@ void plan_set(struct plan *plan, uint64_t lease_ns, uint32_t precision, uint64_t
  */
 uint64_t plan_end(const struct plan *plan, uint64_t now);
 
-/* What a fraction of one plan is, rounded down. */
+/* A fraction of one plan, rounded down. */
 uint64_t plan_share(const struct plan *plan, uint32_t rate);
 
-/* What a client may save up while it has nothing to do: a lease, or its share of a plan if less. */
+/* The credit that a client may save up while it has nothing to do: a lease, or its share of a plan
+ * if less. */
 int64_t plan_burst(const struct plan *plan, uint32_t rate);
-/* What a client may be owed of one plan that wanted the device all along and was not served: the
- * plan's share, and enough for the shortest lease. */
+/* The credit that a client may be owed of one plan if it wanted the device all along and was not
+ * served: the plan's share, and enough for the shortest lease. */
 int64_t plan_owed(const struct plan *plan, uint32_t rate);
 
 /* Lets it grow up to now, and not above `most` parts (what is above already is cut off). */
@@ -68,8 +69,8 @@ void credit_charge(struct credit *credit, uint64_t ns);
  * in debt. */
 uint64_t credit_ready(const struct credit *credit);
 
-/* What it can pay for by the end of the plan in which `at` (credit->at or later) lies, in whole
- * nanoseconds; 0 in debt. */
+/* The time that it can pay for by the end of the plan in which `at` (credit->at or later) lies, in
+ * whole nanoseconds; 0 in debt. */
 uint64_t credit_budget(const struct credit *credit, const struct plan *plan, uint64_t at);
 
 #endif

@@ -8,8 +8,9 @@
  * multiprocessors are lent. */
 #define PLANS_OWED 16
 
-/* Who waits is owed all of its request, however long another overruns; of what a limit leaves a
- * plan's part is enough. A limit that is the request must not cut it short. */
+/* A waiting client may be owed all of its request, so that another client's overrun costs it
+ * nothing, but only one plan's part under its limit. If request and limit are equal, the larger
+ * bound applies. */
 static int64_t most_parts(const struct plan *plan, const struct scheduler_client *client,
                           uint32_t rate)
 {
@@ -27,7 +28,7 @@ void policy_settle(const struct plan *plan, struct scheduler_client *client, uin
         credit_settle(&client->cap, now, most_parts(plan, client, client->cap.rate));
 }
 
-/* What the cap leaves of a lease that begins now: 0 if that is too short to begin with. */
+/* The part that the cap leaves of a lease that begins now: 0 if that is too short to begin with. */
 static uint64_t cap_leaves(const struct plan *plan, const struct scheduler_client *client,
                            uint64_t now)
 {

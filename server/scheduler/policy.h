@@ -38,7 +38,7 @@ uint32_t policy_fair_cap(const struct scheduler_limits *limits);
 /* Lets credit grow up to now: with work to what it is owed, without to one lease. */
 void policy_settle(const struct plan *plan, struct scheduler_client *client, uint64_t now);
 
-/* Who has a claim to a lease by its request, the longest withheld first. Settles all. */
+/* The clients with a claim to a lease by their request, the longest withheld first. Settles all. */
 void policy_claims(const struct plan *plan, const struct scheduler_lease_group *lease_group,
                    uint64_t now, struct policy_choice *choice);
 /* Without a claim: who had the least of the idle time, or of the clients without a request alone.

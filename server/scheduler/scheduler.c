@@ -107,7 +107,7 @@ bool scheduler_time_enforced(const struct scheduler *scheduler)
 
 /* ---- holding clients back ---- */
 
-/* What the client waits for; SCHEDULER_HOLDS if for nothing. */
+/* The reason why the client waits; SCHEDULER_HOLDS if it does not. */
 static enum scheduler_hold held_by(const struct scheduler *scheduler,
                                    const struct scheduler_client *client)
 {
@@ -291,7 +291,7 @@ static int check_limits(const struct scheduler *scheduler, const struct schedule
                : 0;
 }
 
-/* What one mode owed, another does not: some don't count at all. */
+/* Another mode does not inherit credit: some modes don't count any. */
 static void drop_credit(struct scheduler_client *client)
 {
     if (client->request.parts > 0)
@@ -481,8 +481,8 @@ static struct scheduler_answer may_submit_at_once(struct scheduler *scheduler,
     }
     uint32_t urgent = policy_concurrent_urgent(scheduler, now);
     uint32_t in_flight_limit = policy_concurrent_in_flight_limit(scheduler, client, urgent);
-    /* Whoever waits for the lower levels' room, or was named for it, comes before one that just
-     * asks; or two that ask often would take turns for ever. */
+    /* A client that waits for the lower levels' room, or was named for it, comes before a client
+     * that just asks; otherwise two clients that ask often would alternate for ever. */
     bool passes_others = client->limits.level > urgent && !client->low_turn &&
                          (!list_is_empty(&scheduler->lower) || scheduler->low_turns);
     end_turn(scheduler, client);

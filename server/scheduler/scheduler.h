@@ -11,8 +11,8 @@
  *   concurrent  Everybody at once. Time fractions are kept but not enforced (tell the
  *               client: scheduler_time_enforced). Only `duty` binds: a client's own
  *               device time, as scheduler_charge reports it, is held to that fraction.
- *   strict      One client at a time, for a lease. Who has a time request gets exactly
- *               that; the rest of the time is idle, or goes to clients without one.
+ *   strict      One client at a time, for a lease. A client with a time request gets
+ *               exactly that; the rest of the time is idle, or goes to clients without one.
  *   fair        One client at a time, for a lease. Everybody gets at least its request;
  *               time that nobody has a claim to goes in equal parts to those that want
  *               it, each up to its limit.
@@ -29,7 +29,7 @@
  *
  * The order follows from credit: a client's credit grows by its request all the time
  * that it has work, and what its leases take is charged to it. A lease begins only
- * with credit 0 or more, and goes to whom its share was withheld from longest (credit
+ * with credit 0 or more, and goes to the client that has waited longest for its share (credit
  * / request), so leases are spread over the plan and everybody waits its turn only.
  * No lease of a request is longer than the client's share of one plan, so even one per
  * cent comes once a plan, and none is shorter than a tenth of a lease (5 ms at most). In
@@ -239,8 +239,8 @@ int scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
                   const struct scheduler_limits *limits, const struct share_set *sm_groups,
                   uint64_t now, char *why, size_t why_size);
 
-/* Right after scheduler_add: whose the client is; 0: nobody's. What other clients of this owner
- * still owed when they left, this one owes. */
+/* Right after scheduler_add: names the client's owner; 0: none. The client inherits what other
+ * clients of this owner still owed when they left. */
 void scheduler_own(struct scheduler *scheduler, struct scheduler_client *client, uint32_t owner,
                    uint64_t now);
 
@@ -290,10 +290,11 @@ void scheduler_submitted(struct scheduler *scheduler, struct scheduler_client *c
 void scheduler_done(struct scheduler *scheduler, struct scheduler_client *client, uint32_t commands,
                     uint64_t now);
 
-/* Its pace: one after the other, so many commands (1 or more) took so long. */
+/* Its pace: one after the other, this many commands (1 or more) took this time. */
 void scheduler_pace(struct scheduler_client *client, uint32_t commands, uint64_t span_ns);
 
-/* The device worked so long for it: in concurrent mode that is charged, and taken from its duty. */
+/* The device worked this time for it: in concurrent mode that is charged, and taken from its duty.
+ */
 void scheduler_charge(struct scheduler *scheduler, struct scheduler_client *client,
                       uint64_t device_ns, uint64_t now);
 

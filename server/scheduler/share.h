@@ -22,8 +22,8 @@
  * Where there is one SM group in all there is nothing to call one's own: everybody has it, and
  * requests mean nothing.
  *
- * Whoever calls decides when a client has "no work": said at the first pause, SM groups
- * change hands all the time. Who borrowed hands nothing more to the SM groups from when the
+ * The caller decides when a client has "no work": if it said so at the first pause, SM groups
+ * would change hands all the time. A borrower hands nothing more to the SM groups from when the
  * owner is named; what it has in flight there, little (scheduler.h, IN-FLIGHT LIMITS), runs to its
  * end beside the owner's work.
  *
@@ -108,7 +108,8 @@ void share_wants(struct share *share, struct share_client *client);
 void share_idle(struct share *share, struct share_client *client);
 
 /* The calls above changed where clients may run. Each call names one whose `now` is another than
- * when it was last named; NULL: that was all. Who must make room comes before whom it is for. */
+ * when it was last named; NULL: that was all. A client that must make room comes before the client
+ * that gets it. */
 struct share_client *share_named(struct share *share);
 
 /* Whether the client may run on these SM groups, as far as it depends on others: nobody with work

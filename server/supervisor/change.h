@@ -30,7 +30,7 @@ uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
  * flight or not. A memory limit below what is in use takes nothing away; it refuses
  * what is asked for from now on. Returns 1 if all is done; 0 if a worker has to be
  * asked: done is then called exactly once, from the loop and never before this
- * returns; -ENOENT, -ENOSPC (what is to be guaranteed does not fit: change_check
+ * returns; -ENOENT, -ENOSPC (the guarantee does not fit: change_check
  * says why), or another -errno (done is not called, nothing has changed). by names who
  * asked, for the log.
  */

@@ -19,7 +19,7 @@ struct account_owner {
     uint32_t id; /* uid or gid */
 };
 
-/* What they may have in total. */
+/* Their limits in total. */
 struct total_change {
     unsigned parts;          /* RESOURCE_BITs of what changes; the rest stays */
     struct allowance limits; /* memory is of each GPU; unset: as the configuration says */

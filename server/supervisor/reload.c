@@ -23,7 +23,7 @@ static const char by[] = "the configuration";
 /* Both directions have the same steps. */
 enum step { STEP_WAIT, STEP_LOWER, STEP_SCHEDULE, STEP_SHARE, STEP_MEMORY, STEP_OVER };
 
-/* What one client is granted under either file. */
+/* One client's grants under the old and the new file. */
 struct change {
     uint32_t client;
     struct grant old, new;        /* by the files */
@@ -51,7 +51,7 @@ struct reload {
 static void reload_fail(struct reload *reload, uint32_t error, const char *text)
 {
     if (reload->error) {
-        /* The values of before are refused now: there is nothing better to go back to. */
+        /* The earlier values are refused now: there is nothing better to go back to. */
         if (reload->back)
             log_error("the configuration of before can't be put back whole: %s", text);
         return;

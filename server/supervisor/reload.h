@@ -3,8 +3,8 @@
 /*
  * reload: another configuration, put in force whole or not at all, with clients at work.
  *
- * What belongs to workers can only be had by asking: schedules, requests that must fit
- * together. So first every request that falls is lowered, then devices get their
+ * The supervisor must ask workers for everything that belongs to them: schedules, requests that
+ * must fit together. So first every request that falls is lowered, then devices get their
  * schedules, then clients their shares, each step waiting for all answers; last comes memory,
  * which is the supervisor's own, in one go. The first refusal turns the steps round:
  * all goes back, in the same order, to where it was. Only what the two files say

@@ -20,8 +20,8 @@ struct settings;
 struct discovery;
 struct supervisor;
 
-/* What the supervisor tells its owner. Each is called from the loop, but for supervisor_stop's own
- * `stopped`. The callee may stop the supervisor; it frees it when the loop has ended. */
+/* The supervisor's callbacks to its owner. Each is called from the loop, but for supervisor_stop's
+ * own `stopped`. The callee may stop the supervisor; it frees it when the loop has ended. */
 struct supervisor_events {
     /* The first device of all serves clients. Once. */
     void (*ready)(void *context);

@@ -14,7 +14,7 @@
 struct supervisor;
 
 /*
- * Traces a device for so long (at most PROTO_TRACE_SECONDS_MAX seconds). done is called exactly
+ * Traces a device for this time (at most PROTO_TRACE_SECONDS_MAX seconds). done is called exactly
  * once, from the loop and never before this returns, unless the trace is abandoned. Returns 0, or
  * an error number with a sentence in why (done is not called): no such device, no worker, another
  * trace of it under way, no memory. by names who asked.

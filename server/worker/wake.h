@@ -82,7 +82,7 @@ void wake_submitter_up(struct wake *wake);
 /* It is about to rest in this way. Returns what wake_completer_pause takes: a call of
  * wake_completer after this ends the pause, or keeps it from beginning. */
 uint32_t wake_completer_rests(struct wake *wake, enum wake_rest how);
-/* Until it is woken, or for so long. 0: without end. */
+/* Until it is woken, or for this time. 0: without end. */
 void wake_completer_pause(struct wake *wake, uint32_t seen, uint64_t nanoseconds);
 void wake_completer_up(struct wake *wake);
 

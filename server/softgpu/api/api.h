@@ -32,7 +32,8 @@ API cuda_result cuEventElapsedTime_v2(float *milliseconds, cuda_event start, cud
  * ahead. */
 cuda_result api_current(struct device **device);
 
-/* What a handle means; CUDA_ERR_INVALID_HANDLE. A stream may be one of the special values. */
+/* The object of a handle; CUDA_ERR_INVALID_HANDLE if there is none. A stream may be one of the
+ * special values. */
 cuda_result api_stream(cuda_stream handle, struct stream **stream);
 
 /* Green contexts, for their streams. The second: engine lock held. */

@@ -11,7 +11,7 @@
 #include "common/list.h"
 #include "server/softgpu/report.h"
 
-/* What we keep in the part of a resource that is the driver's own. */
+/* Our content of the part of a resource that belongs to the driver. */
 enum origin { FROM_DEVICE = 1, FROM_SPLIT, FROM_CONTEXT };
 
 struct internal {

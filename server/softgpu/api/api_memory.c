@@ -232,7 +232,7 @@ cuda_result cuPointerGetAttribute(void *data, cuda_pointer_attribute attribute, 
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
-/* What one side of a copy may be. */
+/* The kinds of memory on one side of a copy. */
 enum side { DEVICE_SIDE, HOST_SIDE, EITHER_SIDE };
 
 static cuda_result find_side(enum side kind, uint64_t address, size_t size, uint32_t access,

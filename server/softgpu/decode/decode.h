@@ -61,7 +61,7 @@ void decode_fail_memory(struct decoder *d);
 bool decode_take(struct decoder *d, const char *modifier);
 /* The next modifier that is a type (each is taken once, from the left), or NONE. */
 enum ptx_type decode_type(struct decoder *d);
-/* Likewise, but it is an error to have none. */
+/* As above, but it is an error to have none. */
 enum ptx_type decode_need_type(struct decoder *d);
 /* FE_* of rn, rz, rm, rp; -1 where there is none. */
 int decode_rounding(struct decoder *d);
@@ -86,7 +86,7 @@ uint32_t decode_constant(struct decoder *d, uint64_t value, uint32_t width);
 uint32_t decode_temporary(struct decoder *d, uint32_t width);
 /* The row of a register, of its own from the first use on. */
 uint32_t decode_register(struct decoder *d, const struct ptx_variable *variable, uint32_t index);
-/* What is known of a register; NULL when memory is short. Valid until the next entry. */
+/* The known facts of a register; NULL when memory is short. Valid until the next entry. */
 struct slot_entry *decode_entry(struct decoder *d, const struct ptx_variable *variable,
                                 uint32_t index);
 /* decode_reuse.c: fills in block, last and local of all registers. */
@@ -112,7 +112,7 @@ uint32_t decode_loose(struct decoder *d, const struct ptx_operand *op, enum ptx_
 /* Stores a value of `type` into a register that may be wider, extended by the type. */
 void decode_widen(struct decoder *d, const struct ptx_operand *to, uint32_t from,
                   enum ptx_type type);
-/* A slot of 64-bit addresses for [operand]; *addend is to be added; the space as written. */
+/* A slot of 64-bit addresses for [operand]; the caller adds *addend; the space as written. */
 uint32_t decode_address(struct decoder *d, const struct ptx_operand *op, enum ptx_space space,
                         uint64_t *addend);
 uint32_t decode_carry(struct decoder *d);

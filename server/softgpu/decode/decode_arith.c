@@ -68,7 +68,7 @@ static uint32_t float_in(struct decoder *d, uint32_t index, enum ptx_type type, 
     return t;
 }
 
-/* What comes after the operation: .ftz and .sat of its result. */
+/* The steps after the operation: .ftz and .sat of its result. */
 static void float_end(struct decoder *d, uint32_t dst, enum ptx_type type, struct float_how how)
 {
     if (how.ftz && type == PTX_F32)

@@ -170,7 +170,7 @@ static void decode_setp(struct decoder *d)
     give_two(d, to, p, q);
 }
 
-/* What a type calls true: 1.0, or all ones. */
+/* The value of true in a type: 1.0, or all ones. */
 static uint64_t true_value(enum ptx_type type)
 {
     return type == PTX_F32                          ? 0x3f800000

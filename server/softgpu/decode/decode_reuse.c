@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Which registers may share a row. nvcc's PTX writes each register once, so that a
+ * Finds registers that may share a row. nvcc's PTX writes each register once, so that a
  * kernel names thousands; most are written and read within one basic block. Such a
  * one gives its row back after its last use, to another such one, in whatever
  * block: a lane is in one block at a time. Registers that live across blocks keep
@@ -61,7 +61,7 @@ static void see_instruction(struct decoder *d, uint32_t at, uint32_t block)
 {
     const struct ptx_instruction *ins = &d->function->instructions[at];
     bool first = writes_first_operand(ins);
-    /* What an instruction reads comes before what it writes: r = r + 1 needs r of before. */
+    /* An instruction reads its operands before it writes its result: r = r + 1 needs the old r. */
     if (ins->guard)
         see_operand(d, ins->guard, at, block, false);
     for (uint32_t i = first; i < ins->operand_count; i++)

@@ -116,8 +116,8 @@ static void add_stay(struct sm *sum, const struct sm_stay *stay, uint64_t time)
     }
 }
 
-/* What was on the multiprocessor at a modelled time that may be past; the next end behind it in
- * *next. */
+/* The blocks that were on the multiprocessor at a modelled time that may be past; the next end
+ * behind it in *next. */
 static struct sm load_at(const struct sm *sm, uint64_t time, uint64_t *next)
 {
     struct sm then = {0};

@@ -6,7 +6,7 @@
  *
  * An allocation that can be shared is known by the inode of its memfd and
  * counted once, however many processes hold it. A process that died is struck
- * out by pid and start time. What it had exported stays charged while any
+ * out by pid and start time. Memory that it had exported stays charged while any
  * process that we may look at still has the memfd open, as hardware keeps
  * memory for an open file descriptor.
  *

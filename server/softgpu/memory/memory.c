@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * What is live, and the window in which it may be touched. The objects behind
+ * The live memory, and the range in which it may be touched. The objects behind
  * it (reservations, handles, mappings) are in memory_map.c.
  */
 #include "server/softgpu/memory/memory.h"

@@ -77,7 +77,7 @@ cuda_result memory_alloc(unsigned device, cuda_device_ptr *ptr, size_t size);
 cuda_result memory_free(cuda_device_ptr ptr);
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
 
-/* What lies at an address. */
+/* The memory at an address. */
 struct memory_place {
     uint64_t start, end;
     bool host;       /* registered or allocated host memory */
@@ -90,7 +90,7 @@ bool memory_locate(uint64_t address, struct memory_place *place);
 bool memory_accessible(uint64_t address, uint64_t size, uint32_t access);
 
 /*
- * Copy and fill, piece by piece, each piece checked anew. A checked side must lie
+ * Copy and fill, piece by piece, each piece checked again. A checked side must lie
  * in live ranges; an unchecked one is the caller's ordinary host memory. False,
  * with the address in *fault, when a check failed half way. Not inside
  * memory_enter().

@@ -3,7 +3,7 @@
 /*
  * fd_budget: file descriptors that the supervisor holds for clients.
  *
- * What must outlive a worker is a descriptor here. Descriptors are scarce, so each
+ * Everything that must outlive a worker is a descriptor here. Descriptors are scarce, so each
  * that a client can ask for (one a device memory handle, one a host buffer) is
  * charged to it; those that every client has (FD_BUDGET_CLIENT) are set aside for
  * as many clients as the server admits, so that no client's greed shuts others out.

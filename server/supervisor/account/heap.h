@@ -93,7 +93,7 @@ void heap_close(struct heap *heap);
 /* count rounded up to HEAP_ALIGNMENT; 0 if that overflows or count is 0. */
 uint64_t heap_round(uint64_t count);
 
-/* count rounded up to the granularity; 0 likewise. */
+/* count rounded up to the granularity; 0 if that overflows or count is 0. */
 uint64_t heap_round_region(const struct heap *heap, uint64_t count);
 
 /*

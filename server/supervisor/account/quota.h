@@ -8,7 +8,7 @@
  * may stand under another (a client's under the server's), and count in totals
  * besides (those of its user and its groups): all of them must have room.
  *
- * What is guaranteed to an account is held in those above it and in its totals as if
+ * A guarantee of an account is held in those above it and in its totals as if
  * it were used: nobody else can have it, and its own charges find room for as much.
  *
  *   device 100: a guaranteed 40, uses 10; b uses 50
@@ -36,7 +36,7 @@ struct quota {
     struct quota_link *totals; /* which have neither parent nor totals */
 };
 
-/* What one object has been charged. All zero: nothing. */
+/* The charge of one object. All zero: none. */
 struct charge {
     struct quota *quota;
     uint64_t amount;
@@ -78,7 +78,7 @@ int quota_restore(struct quota *quota, uint64_t amount);
 int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
                  const struct quota **culprit);
 
-/* What could be charged now, all accounts considered. */
+/* The amount that could be charged now, all accounts considered. */
 uint64_t quota_left(const struct quota *quota);
 
 /* Pays back; idempotent. */

@@ -36,7 +36,7 @@ struct total_overrides {
 };
 
 /*
- * What they may have under a configuration (NULL: none is in force). id: CONFIG_ID_UNKNOWN for
+ * Their limits under a configuration (NULL: none is in force). id: CONFIG_ID_UNKNOWN for
  * those who can't be seen, who could be anybody: for them the strictest of all that is set holds,
  * too. Returns which parts were set; *limits is allowance_none where nothing limits them.
  */
@@ -44,7 +44,7 @@ unsigned total_overrides_limits(const struct total_overrides *settings, const st
                                 enum total_kind kind, uint32_t id, struct allowance *limits);
 
 /*
- * *to becomes a copy of `of` in which these parts of limits are set besides, and is to be freed; a
+ * *to becomes a copy of `of` in which these parts of limits are set besides; the caller frees it; a
  * part that is no limit is set no longer. 0; -ENOMEM; -ENOSPC: there are TOTAL_OVERRIDES_MAX.
  */
 int total_overrides_with(struct total_overrides *to, const struct total_overrides *of,

@@ -136,7 +136,7 @@ static bool add_queues(void *context, const struct client_view *view)
     return true;
 }
 
-/* What the driver said of a device; null before the first worker was ready. */
+/* A device's properties as the driver reports them; null before the first worker was ready. */
 static void put_device_info(struct admin_json *object, const struct device_view *view)
 {
     const struct proto_device_info *info = &view->info;

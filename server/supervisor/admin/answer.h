@@ -23,7 +23,7 @@
 
 #define ADMIN_SCHEMA_VERSION 2
 
-/* What a worker said a client has used; known: false until it did. */
+/* A client's usage as reported by a worker; known: false before the report. */
 struct admin_usage {
     uint32_t client;
     bool known;

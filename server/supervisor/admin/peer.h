@@ -106,7 +106,7 @@ const char *admin_peer_name(const struct admin_peer *peer, char *text, size_t si
 /* answer, free and left are set; the rest is filled here. */
 void admin_work_begin(struct admin_work *work, struct admin_peer *peer);
 
-/* All questions have been asked (outstanding counts them): answers now, or within so long. */
+/* All questions have been asked (outstanding counts them): answers now, or within this time. */
 void admin_work_wait(struct admin_work *work, uint64_t milliseconds);
 
 /* Its work takes long: reads on meanwhile, so that it is seen when the peer hangs up. */

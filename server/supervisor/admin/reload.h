@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* admin_reload: the configuration read anew for one request. */
+/* admin_reload: the configuration read again for one request. */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ADMIN_RELOAD_H
 #define GPUSHARE_SERVER_SUPERVISOR_ADMIN_RELOAD_H
 

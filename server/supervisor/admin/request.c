@@ -87,7 +87,7 @@ static bool may_be_about(enum admin_kind kind, enum admin_target target)
            (kind == ADMIN_TRACE && target == ADMIN_TARGET_GPU);
 }
 
-/* Which members each kind has. */
+/* The members of each kind. */
 static bool has_member(enum admin_kind kind, enum admin_target target, const char *key)
 {
     if (strcmp(key, "request") == 0)
@@ -108,7 +108,7 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
     return allowance_find(key) != RESOURCES || strcmp(key, "priority") == 0;
 }
 
-/* What can be set depends on it. */
+/* The members that can be set depend on it. */
 static const char *of_whom(const struct admin_request *request)
 {
     if (request->kind != ADMIN_SET)
@@ -137,7 +137,7 @@ static bool read_number(json_t *json, uint32_t most, uint32_t *number)
     return true;
 }
 
-/* What it is about. */
+/* The request's subject. */
 static int read_whom(struct admin_request *request, json_t *root, char *why, size_t why_size)
 {
     unsigned named = 0;

@@ -34,7 +34,7 @@ enum admin_kind {
     ADMIN_TRACE
 };
 
-/* What a request is about. */
+/* The subject of a request. */
 enum admin_target {
     ADMIN_TARGET_NONE,
     ADMIN_TARGET_CLIENT,

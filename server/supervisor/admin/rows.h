@@ -20,7 +20,7 @@ json_t *admin_rows_limits(const struct client_view *view);
 /* A GPU of get and set: how it is shared. */
 json_t *admin_rows_gpu(const struct device_view *view);
 
-/* What a user or a group has in total, and may have: of each device and of pinned host memory. */
+/* The use and the limit of a user or a group in total: of each device and of pinned host memory. */
 json_t *admin_rows_total(const struct supervisor *supervisor, const struct account_owner *owner);
 
 /* How a device is shared, and what enforces shares of its multiprocessors (null: not known yet). */

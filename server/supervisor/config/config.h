@@ -44,7 +44,7 @@ struct config_range {
     uint32_t first, last;
 };
 
-/* Whom a rule means. Each list that is not empty must have an item that fits. */
+/* The clients that a rule matches. Each list that is not empty must have an item that fits. */
 struct config_match {
     struct config_range *uids, *gids;
     char **cgroups, **names; /* patterns */
@@ -60,7 +60,7 @@ struct config_rule {
     struct allowance limits;
 };
 
-/* What all clients of a user, or of a group's members, may have together. */
+/* The limits of all clients of a user, or of a group's members, together. */
 struct config_total {
     struct config_range *ids; /* NULL: every user or group */
     size_t id_count;
@@ -89,7 +89,7 @@ struct config {
 int config_parse(struct config **out, const char *file, const char *text, size_t bytes, char *why,
                  size_t why_size);
 
-/* Reads a file, which must be a regular one. 0; -ENOENT and others likewise. */
+/* Reads a file, which must be a regular one. 0; -errno of open(2), such as -ENOENT. */
 int config_load(struct config **out, const char *path, char *why, size_t why_size);
 
 /*

@@ -43,7 +43,7 @@ int config_rules_choose(const struct config *config, uint32_t device, const stru
 /* No user and no group has this number; every entry of totals fits it. */
 #define CONFIG_ID_UNKNOWN UINT32_MAX
 
-/* What a user or a group may have in total: the strictest of the entries that fit. False: none
+/* The limit of a user or a group in total: the strictest of the entries that fit. False: none
  * does. */
 bool config_rules_total(const struct config_total *totals, size_t count, uint32_t id,
                         struct allowance *limits);

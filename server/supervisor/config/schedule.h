@@ -32,7 +32,7 @@ struct schedule {
     uint64_t quantum_ns; /* of turns, 5 ms to 1 h */
 };
 
-/* What a sentence says of the form of each. */
+/* The form of each, as messages describe it. */
 #define SCHEDULE_FORM_MODE "one of concurrent, strict, fair and turns"
 #define SCHEDULE_FORM_LEASE                                                                        \
     "a time from 5ms to 10s, like 50ms, or a class: default (250ms), short (10ms), medium "        \

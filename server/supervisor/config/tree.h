@@ -3,7 +3,7 @@
 /*
  * config_tree: a YAML text as a tree whose every node knows its line.
  *
- * What a configuration has no use for, and an attacker has, is refused: anchors,
+ * YAML that only an attacker has a use for is refused: anchors,
  * aliases and tags, several documents, keys that are no text or come twice, NUL bytes,
  * depth, and size. Pure; any thread. Every failure is one sentence "FILE:LINE: reason".
  */

@@ -40,15 +40,15 @@ struct settings;
 struct tracing;
 
 /*
- * What a device tells of its worker. Each is called from the loop; a device is never
+ * A device's callbacks about its worker. Each is called from the loop; a device is never
  * freed before the supervisor is, so its caller does not vanish, and none of these may
  * end a session otherwise than by marking it.
  */
 struct device_events {
     /* A worker serves: clients may attach. */
     void (*ready)(void *context, struct device *device);
-    /* The worker is gone, or goes: its clients are to end with this error. What they have asked of
-     * it is answered with WORKER_LOST right after. */
+    /* The worker is gone, or goes: its clients end with this error. The requests that they have
+     * sent to it is answered with WORKER_LOST right after. */
     void (*lost)(void *context, struct device *device, uint32_t error, const char *text);
     /* A start failed before any worker of this device was ready; device->trouble says why. */
     void (*failed)(void *context, struct device *device);

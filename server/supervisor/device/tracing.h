@@ -28,7 +28,7 @@ struct trace_client {
     uid_t uid;
 };
 
-/* What ran on a device, written down by its worker. */
+/* A trace: the work that ran on a device, recorded by its worker. */
 struct trace {
     uint32_t device;
     uint64_t milliseconds;              /* as asked */
@@ -46,7 +46,7 @@ typedef void trace_done(void *context, uint32_t error, const char *text, const s
 uint32_t tracing_check(const struct device *device, struct error *why);
 
 /*
- * Traces a device that tracing_check allows, for so long; device->tracing is set. done is called
+ * Traces a device that tracing_check allows, for this time; device->tracing is set. done is called
  * exactly once, from the loop and never before this returns, unless the trace is abandoned. 0, or
  * an error number with a sentence (done is not called). by names the asker.
  */

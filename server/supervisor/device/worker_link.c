@@ -13,7 +13,7 @@
 
 #include "server/supervisor/device/worker_requests.h"
 
-/* A worker that reads nothing for so long is stuck; its clients then find out by their own waits.
+/* A worker that reads nothing for this time is stuck; its clients then find out by their own waits.
  */
 #define SEND_QUEUE_BYTES_MAX (UINT64_C(64) << 20)
 
@@ -137,7 +137,7 @@ void worker_link_close(struct worker_link *link)
 
 void worker_link_finish(struct worker_link *link)
 {
-    /* What is queued can still be received after this. */
+    /* Queued messages can still be received after this. */
     shutdown(link->fd, SHUT_RDWR);
 }
 

@@ -115,7 +115,7 @@ static void make_folder(const char *path)
     char *slash = strrchr(folder, '/');
     if (slash && slash != folder) {
         *slash = 0;
-        mkdir(folder, 0755); /* bind says what is wrong if this was in vain */
+        mkdir(folder, 0755); /* if this fails, bind reports the reason */
     }
 }
 

@@ -3,8 +3,8 @@
 /*
  * send_queue: sending messages to a peer that may not read, without ever waiting.
  *
- * What the socket does not take at once is copied, its descriptors duplicated, and
- * sent when the socket has room. What waits is bounded: a peer that lets it run full
+ * A message that the socket does not take at once is copied, its descriptors duplicated, and
+ * sent when the socket has room. The queue is bounded: a peer that lets it run full
  * has lost its connection.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SEND_QUEUE_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a waiting descriptor counts: they are scarcer than memory. */
+/* The weight of a waiting descriptor: descriptors are scarcer than memory. */
 #define SEND_QUEUE_FD_BYTES 8192
 
 struct send_queue_message;

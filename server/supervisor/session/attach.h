@@ -23,7 +23,7 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
 /* Gives everything but the connection back. The worker has nothing of the client any more. */
 void session_attach_release(struct session *session);
 
-/* What a client is granted under a configuration (NULL: under none). 0; -ENOENT: the profile that
+/* A client's grant under a configuration (NULL: under none). 0; -ENOENT: the profile that
  * it asks for does not exist. */
 int session_attach_grant(const struct session *session, const struct config *config,
                          const struct device *device, const struct allowance *wish,

@@ -35,7 +35,7 @@ static void fail_timelines(struct session *session)
                       error ? error : PROTO_ERROR_CONNECTION_LOST);
 }
 
-/* What the client sent and nobody has read would reset the connection on close, and the
+/* Unread messages of the client would reset the connection on close, and the
  * client's next receive would report that instead of the last message. */
 static void hang_up(struct session *session)
 {

@@ -12,7 +12,7 @@
 
 struct heap_block;
 
-/* What one client may have; bounds the memory that this process spends on it. */
+/* Limits of one client; they bound the memory that this process spends on it. */
 #define SESSION_ALLOCATIONS_MAX (UINT64_C(1) << 18)
 
 session_handler session_memory_alloc, session_memory_free, session_memory_query;
@@ -23,7 +23,7 @@ struct want_answer {
     enum want_outcome outcome;
     struct heap_block *block; /* of WANT_SERVED: the memory, used */
     uint32_t error;           /* of WANT_REFUSED */
-    const char *text;         /* likewise: a sentence */
+    const char *text;         /* of WANT_REFUSED: a sentence */
 };
 
 /* Device memory that somebody waits for. */

@@ -12,7 +12,7 @@
 
 #include "server/supervisor/session/session.h"
 
-/* What one client may have; bounds the memory that this process spends on it. */
+/* Limits of one client; they bound the memory that this process spends on it. */
 #define SESSION_MODULES_MAX 4096
 
 session_handler session_module_load, session_module_unload;

@@ -205,7 +205,7 @@ int session_request_work(struct request *request, int (*work)(struct request *re
 int session_send(struct session *session, struct worker_request *request, worker_link_reply *reply,
                  void *context)
 {
-    /* Requests of before were cancelled then; a later one would outlive the session. */
+    /* Earlier requests were cancelled then; a later one would outlive the session. */
     if (session->down)
         return -ESHUTDOWN;
     request->client = session->number;

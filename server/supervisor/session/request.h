@@ -75,7 +75,7 @@ void session_schedule(struct session *session);
 
 /* ---- the client ---- */
 
-/* Whether the next message of the client is to be read: not while it is attached, parked or ended,
+/* Whether to read the client's next message: not while it is attached, parked or ended,
  * nor while as many requests as it may have are under way. */
 bool session_reads(const struct session *session);
 

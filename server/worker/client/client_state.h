@@ -58,10 +58,11 @@ enum client_state {
     CLIENT_FULL,      /* in the scan set; more to do, and as much in flight as it may have */
     CLIENT_PARKED,    /* the same, out of the scan set: the completer sees when there is room */
     CLIENT_HELD,      /* more to do, not now: the gate or its placement wakes it */
-    CLIENT_VIOLATED, /* it broke the protocol: nothing more is read; the supervisor is to be told */
-    CLIENT_REPORTED, /* and has been */
-    CLIENT_LEAVING,  /* the submitter is to drop it */
-    CLIENT_LEFT,     /* and has: freed as soon as nothing of it is in flight */
+    CLIENT_VIOLATED,  /* it broke the protocol: nothing more is read; control will tell the
+                         supervisor */
+    CLIENT_REPORTED,  /* and has been */
+    CLIENT_LEAVING,   /* the submitter is to drop it */
+    CLIENT_LEFT,      /* and has: freed as soon as nothing of it is in flight */
     CLIENT_STATES
 };
 

@@ -78,7 +78,7 @@ static inline void queue_latency_restart(struct queue_latency *wait, uint32_t vi
     wait->visit = visit;
 }
 
-/* Which bucket a wait belongs to. */
+/* The bucket of a wait. */
 uint32_t queue_latency_bucket(uint64_t nanoseconds);
 
 #endif

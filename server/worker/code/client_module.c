@@ -211,7 +211,7 @@ static bool is_place(struct client *client, uint64_t base, uint64_t bytes)
 }
 
 /*
- * What a loaded module takes of this process's memory. The driver does not say what it takes
+ * The memory of this process that a loaded module takes. The driver does not say what it takes
  * itself: of PTX the software GPU keeps a tree like ours and what it made of that; of a cubin any
  * driver keeps about a copy. Of a text that was not understood we take the size of an ordinary
  * tree.

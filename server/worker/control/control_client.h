@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * control_client: the messages about a client itself: it comes, goes, moves, is linked
- * with another, has used so much. Control thread. What takes a request returns 0, or
+ * with another, has used so much. Control thread. Functions that take a request return 0, or
  * -errno if no answer can be sent.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_CLIENT_H

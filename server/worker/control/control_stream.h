@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * control_stream: the messages about a client's streams and events, and what follows
- * from them. Control thread. What returns int: 0, or -errno if no answer can be sent.
+ * from them. Control thread. Functions that return int: 0, or -errno if no answer can be sent.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_STREAM_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_STREAM_H

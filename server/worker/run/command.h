@@ -4,7 +4,7 @@
  * command: one descriptor of a ring: checked against its client's tables, then
  * handed to the driver.
  *
- * The descriptor is a private copy. What an honest client library can't have
+ * The descriptor is a private copy. A value that an honest client library can't have
  * written is a violation: nothing of it is carried out, and nothing after it.
  *
  * Submitter thread, under client->lock.

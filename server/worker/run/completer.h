@@ -5,7 +5,7 @@
  *
  * The device can't wake anybody. While somebody sleeps on a timeline, while the
  * submitter needs room, while a lease waits for the end of another's work, while
- * something is to be freed or another device is waited for, it polls with a growing
+ * there is something to free or another device to wait for, it polls with a growing
  * pause; while only work is in flight it looks now and then whether the device still
  * lives, for after a fault no completion ever arrives; otherwise it sleeps. wake_completer (wake.h)
  * ends its rest.

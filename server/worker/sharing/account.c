@@ -299,7 +299,7 @@ static double share_of(const struct partitions *partitions, const uint32_t on[SH
     return sm_groups ? sum / sm_groups : 1.0;
 }
 
-/* All that run, for so long. */
+/* Charges this time to all that run. */
 static void earn_time(const struct partitions *partitions, struct runner *runners, uint32_t count,
                       double passed)
 {

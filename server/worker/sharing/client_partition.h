@@ -19,7 +19,7 @@ void client_partition_move(struct worker *worker, struct client *client, struct 
 
 /* Writes down where the client's work runs, if a trace is on. */
 void client_partition_trace(struct worker *worker, const struct client *client);
-/* Likewise that it waited for multiprocessors. The lock is not needed. */
+/* Records that it waited for multiprocessors. The lock is not needed. */
 void client_partition_trace_held(struct worker *worker, const struct client *client, uint64_t from,
                                  uint64_t to);
 

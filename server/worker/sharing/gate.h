@@ -54,7 +54,7 @@ struct gate_client {
     uint32_t batch;           /* commands before a completion */
     uint32_t in_flight_limit; /* commands in flight that need no asking while the gate is open */
     uint32_t go_on_at;        /* blocked: it may go on with so many in flight... */
-    uint64_t go_on_ns;        /* ...which last about so long */
+    uint64_t go_on_ns;        /* ...which last about this time */
 };
 
 struct gate {
@@ -138,7 +138,7 @@ static inline bool gate_has_ending(const struct gate *gate)
 {
     return atomic_load_explicit(&gate->has_ending, memory_order_relaxed);
 }
-/* When gate_next_runnable is to be called; 0: now. SCHEDULER_NEVER. */
+/* When to call gate_next_runnable; 0: now. SCHEDULER_NEVER. */
 static inline uint64_t gate_next(const struct gate *gate)
 {
     return atomic_load(&gate->next);

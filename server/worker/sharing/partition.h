@@ -8,11 +8,11 @@
  * context, shared by the clients that have the same set. The set of all of them is the
  * unsplit device, as a green context too: work in the primary context's own streams
  * would run on everybody's multiprocessors. Green contexts are never made current.
- * Which SM groups a client gets is not decided here (server/scheduler/share.h).
+ * The SM groups of a client are not chosen here (server/scheduler/share.h).
  *
  * Partitions that no client has any more are kept, so that SM groups which are lent and taken
  * back again and again cost no call of the driver; beyond PARTITIONS_KEPT of them the one
- * that was longest unused is to be dropped.
+ * that was longest unused must be dropped.
  *
  * Where the driver lacks green contexts there is one SM group, the whole device, and
  * limits hold as duty cycles (gate.h); partitions.unsupported says why.
