@@ -74,14 +74,14 @@ struct limits_memory {
 struct limits_wish {
     uint32_t thread_percentage;           /* hundredths of a per cent; 0: not asked */
     uint32_t thread_request;              /* hundredths of a per cent; 0: not asked */
-    uint32_t time_request;                /* likewise, the fraction's included */
-    uint32_t time_limit;                  /* likewise */
-    uint32_t fraction;                    /* likewise, of the device's memory */
+    uint32_t time_request;                /* as above; the fraction's included */
+    uint32_t time_limit;                  /* as above */
+    uint32_t fraction;                    /* as above; of the device's memory */
     uint32_t priority;                    /* 0 normal, 1 and above lower */
     uint64_t host_memory;                 /* bytes; PROTO_UNSET: not asked */
     uint64_t host_request;                /* bytes of pinned host memory; 0: not asked */
     struct dialect_amount memory_request; /* DIALECT_UNSET: not asked */
-    struct dialect_amount memory_limit;   /* likewise, of each device */
+    struct dialect_amount memory_limit;   /* as above, of each device */
     struct limits_memory memory;          /* of some */
     struct limits_visible visible;
     char name[LIMITS_NAME_MAX + 1];     /* "": none */

@@ -79,7 +79,7 @@ examples-ptx: ## make the examples' PTX again (needs nvcc and ptxas)
 # docs/protocol.md is made from the schema and checked in, so that it can be read
 # without building; tests/unit/schemas fails when it is not what the schema says.
 .PHONY: protocol-reference
-protocol-reference: ## write docs/protocol.md anew from schemas/protocol.xml
+protocol-reference: ## write docs/protocol.md from schemas/protocol.xml
 	$(PYTHON) schemas/generate.py --reference docs/protocol.md schemas/protocol.xml
 
 .PHONY: demo

@@ -31,7 +31,7 @@ bench: all $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench ## measure beside 
 	BUILD=$(abspath $(BUILD)) $(BUILD)/tests/programs/bench/bench $(BUILD)/bench/results.json $(ROWS)
 
 # ---- pictures
-# make sharing-pictures: docs/pictures/*.svg anew, from traces of the real server. `work` is a client
+# make sharing-pictures: docs/pictures/*.svg, from traces of the real server. `work` is a client
 # with modelled kernels, `picture` draws a trace.
 
 PICTURE_PROGRAMS := $(BUILD)/tests/programs/pictures/work $(BUILD)/tests/programs/pictures/picture
@@ -46,7 +46,7 @@ $(BUILD)/tests/programs/pictures/picture: $(call obj,tests/programs/pictures/pic
 CHECK_DEPS += $(PICTURE_PROGRAMS)
 
 .PHONY: sharing-pictures
-sharing-pictures: all $(PICTURE_PROGRAMS) ## draw docs/pictures/ anew from traces of the real server
+sharing-pictures: all $(PICTURE_PROGRAMS) ## draw docs/pictures/ from traces of the real server
 	BUILD=$(abspath $(BUILD)) $(PYTHON) tests/programs/pictures/sharing.py docs/pictures
 
 # ---- chaos

@@ -57,5 +57,5 @@ check-unit: $(UNIT_BIN) ## run the unit tests alone
 
 # tests/interface/ records what users have; tests/integration/test_interface.py holds the build against it.
 .PHONY: interface
-interface: all $(BUILD)/tests/programs/pictures/work ## record anew what users have: names, numbers, options, keys (tests/interface/)
+interface: all $(BUILD)/tests/programs/pictures/work ## record what users have: names, numbers, options, keys (tests/interface/)
 	BUILD=$(abspath $(BUILD)) tests/integration/test_interface.py --record $(SUBJECTS)

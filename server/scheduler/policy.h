@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * policy: who of a lease group gets the next lease; one function a mode.
+ * policy: chooses the client of a lease group that gets the next lease; one function a mode.
  *
  * They look at the lease group's clients with work, in the order in which these got it, let
  * their credit grow up to now, and change nothing else.
@@ -41,8 +41,8 @@ void policy_settle(const struct plan *plan, struct scheduler_client *client, uin
 /* The clients with a claim to a lease by their request, the longest withheld first. Settles all. */
 void policy_claims(const struct plan *plan, const struct scheduler_lease_group *lease_group,
                    uint64_t now, struct policy_choice *choice);
-/* Without a claim: who had the least of the idle time, or of the clients without a request alone.
- * After policy_claims. */
+/* Without a claim: the client that had the least of the idle time, or of the clients without a
+ * request alone. After policy_claims. */
 void policy_extra(const struct plan *plan, const struct scheduler_lease_group *lease_group,
                   uint64_t now, bool without_request, struct policy_choice *choice);
 

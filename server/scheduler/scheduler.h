@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * scheduler: who may hand work to one GPU, and how much of it, now.
+ * scheduler: decides which clients may hand work to one GPU now, and how much.
  *
  * It decides and does nothing else: it has no clock, no thread and no memory of its
  * own, and makes no call. Times are nanoseconds on any clock that does not go back.

@@ -238,7 +238,7 @@ static bool has_its_most(const struct share *share, const struct share_client *c
            (!client->most_remainder || share_set_has(&client->now, share->count));
 }
 
-/* SM groups became free: who has work and less than it may, gets more. */
+/* SM groups became free: clients that have work and less than their limit get more. */
 static void lend(struct share *share)
 {
     for (struct share_client *client = share->first; client; client = client->next)

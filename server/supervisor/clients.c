@@ -44,7 +44,7 @@ static void connection_refuse(int fd, uint32_t error, const char *text)
     close(fd);
 }
 
-/* Sessions of whoever is at the other end, and how many of them only wait to be refused. */
+/* Sessions of every peer, and how many of them only wait to be refused. */
 static int peer_count(const struct supervisor *supervisor, int fd, uint32_t *served,
                       uint32_t *over_limit)
 {

@@ -126,7 +126,7 @@ static void watch_signals(struct server *server)
     }
 }
 
-/* Sockets first: who comes before the devices are ready waits for them. */
+/* Sockets first: a client that connects before the devices are ready waits for them. */
 static int open_all(struct server *server)
 {
     struct supervisor_events events = {.ready = supervisor_ready,

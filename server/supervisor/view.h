@@ -87,7 +87,7 @@ void view_config(const struct supervisor *supervisor, struct config_view *view);
  * Asks the worker what a client has used. done is called exactly once, from the
  * loop and never before this returns; usage is NULL if the client or the worker went
  * away meanwhile. Returns 0, -ENOENT (no such client, or not attached: done is
- * not called), or another -errno (likewise).
+ * not called), or another -errno (done is not called).
  */
 int view_usage(struct supervisor *supervisor, uint32_t client,
                void (*done)(void *context, uint32_t client, const struct proto_worker_usage *usage),

@@ -22,7 +22,7 @@ int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t de
         return -EMFILE;
     }
     if (!clients) {
-        /* Half of the descriptors for who may come, half for what they ask for. */
+        /* Half of the descriptors for clients to come, half for their requests. */
         clients = (uint32_t)(free / (2 * FD_BUDGET_CLIENT));
         clients = clients > CLIENTS_DEFAULT_MAX ? CLIENTS_DEFAULT_MAX : clients;
         clients = clients ? clients : 1;

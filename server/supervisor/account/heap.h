@@ -48,7 +48,7 @@ struct heap_region {
     struct heap_region *previous, *next; /* by address */
     struct charge charge;
     struct held_fd held_fd;
-    void *user;      /* the owner's: who waits for it */
+    void *user;      /* the owner's: the request that waits for it */
     uint32_t shares; /* the owner's: other connections that use it */
     bool gone;       /* the owner's: its worker has unmapped it */
 };

@@ -21,7 +21,7 @@
 
 struct quota;
 
-/* That an account counts in a total. Belongs to whoever joined it. */
+/* Membership of an account in a total. Belongs to the caller that joined it. */
 struct quota_link {
     struct quota *total;
     struct quota_link *next;

@@ -47,7 +47,7 @@ static void work_answer(struct admin_work *work, bool late)
     struct admin_peer *peer = work->peer;
     peer->work = NULL;
     work->peer = NULL;
-    uv_read_stop((uv_stream_t *)&peer->pipe); /* of who was watched */
+    uv_read_stop((uv_stream_t *)&peer->pipe); /* of the watched peer */
     peer->reading = false;
     work->answer(work, peer, late);
     work_settle(work);

@@ -5,7 +5,7 @@
  *
  * It reads a line, has it carried out (admin.carry_out), and reads no further before
  * the answer has been taken. A request whose answer needs others, a worker mostly, is
- * a struct admin_work: it outlives its peer, for whoever was asked calls back in any
+ * a struct admin_work: it outlives its peer, because every callee calls back in any
  * case. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ADMIN_PEER_H

@@ -7,7 +7,7 @@
  *
  * A limit is never exceeded, a request is guaranteed. Blocks can only tighten each
  * other: of limits the least holds, and of requests too, so that an administrator's
- * lowers a client's; who says nothing of a request leaves others' alone, and 0 says
+ * lowers a client's; a block without a request leaves others' alone, and 0 says
  * that nothing may be reserved. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_LIMITS_H

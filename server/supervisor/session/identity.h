@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * identity: who a client is, for the rules of a configuration, in the kernel's words.
+ * identity: a client's identity for the rules of a configuration, as the kernel reports it.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_IDENTITY_H
 #define GPUSHARE_SERVER_SUPERVISOR_IDENTITY_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Members of a client's groups that are looked at; who has more matches every gid. */
+/* Members of a client's groups that are looked at; a client with more matches every gid. */
 #define IDENTITY_GROUPS_MAX 256
 
 struct identity {

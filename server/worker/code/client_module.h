@@ -39,7 +39,7 @@ uint32_t client_module_inspect(const struct client *client, struct client_module
                                struct error *why);
 
 /* Loads an inspected module, its variables at global_base. functions: 0 if the driver can't say.
- * Likewise. */
+ * 0 or an error number. Any one thread, while the module is busy. */
 uint32_t client_module_load(struct client *client, struct client_module *module,
                             uint64_t global_base, uint32_t *functions, struct error *why);
 

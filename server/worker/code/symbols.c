@@ -26,7 +26,7 @@ struct symbols {
     struct variable *variables;
     struct kernel *kernels;
     uint32_t *pairs; /* free from here */
-    char *names;     /* likewise */
+    char *names;     /* free from here */
 };
 
 void symbols_room_variable(struct symbols_room *room, const char *name)

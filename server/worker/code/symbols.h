@@ -38,7 +38,7 @@ void symbols_sort(struct symbols *symbols);
 /* False if there is none of that name. */
 bool symbols_variable(const struct symbols *symbols, const char *name, uint64_t *address,
                       uint64_t *count);
-/* pairs has room for PROTO_PARAMETER_COUNT_MAX of them. Likewise. */
+/* pairs has room for PROTO_PARAMETER_COUNT_MAX of them. Returns as above. */
 bool symbols_kernel(const struct symbols *symbols, const char *name, uint32_t *pairs,
                     uint32_t *parameters, uint64_t *end);
 

@@ -38,7 +38,7 @@ struct partition {
     struct share_set sm_groups;
     uint32_t multiprocessors;
     uint32_t clients;     /* that have it; under the lock */
-    uint64_t put;         /* orders those that nobody has by when they were last had; likewise */
+    uint64_t put;         /* orders unused partitions by their last use; under the lock */
     bool whole;           /* the unsplit device */
     cuda_green_ctx green; /* NULL where the driver offers none */
 };
