@@ -160,7 +160,7 @@ static uint32_t set_log_level(struct settings *settings, const char *value, stru
 
 static uint32_t add_admin(struct settings *settings, const char *value, struct error *why)
 {
-    uint32_t uid;
+    uint32_t uid = 0;
     if (settings->admin_count == SETTINGS_ADMINS_MAX) {
         return error_set(why, PROTO_ERROR_INVALID_VALUE, "--admin-uid can be given %d times",
                          SETTINGS_ADMINS_MAX);
@@ -228,7 +228,7 @@ static const struct option options[] = {
 static uint32_t set_option(struct settings *s, int option, const char *value,
                            char softgpu[PATH_MAX], struct error *why)
 {
-    uint32_t seconds;
+    uint32_t seconds = 0;
     uint32_t error = 0;
     switch (option) {
     case OPTION_DRIVER:

@@ -646,11 +646,13 @@ static void a_lost_worker_takes_its_clients_along_by_name(void **state)
                                        .text = "kernel f used 0x0"};
     fake_settle(&fake);
     /* The fault word is what a sleeping client sees. */
-    struct proto_status_header *status =
-        LIST_LAST(&fake.supervisor->server.session_list, struct session, link)->status.base;
-    struct proto_status_header *copy =
-        mmap(NULL, 4096, PROT_READ, MAP_SHARED,
-             LIST_LAST(&fake.supervisor->server.session_list, struct session, link)->status.fd, 0);
+    struct session *last = LIST_LAST(&fake.supervisor->server.session_list, struct session, link);
+    if (!last) {
+        fail_msg("the server has no session");
+        return;
+    }
+    struct proto_status_header *status = last->status.base;
+    struct proto_status_header *copy = mmap(NULL, 4096, PROT_READ, MAP_SHARED, last->status.fd, 0);
     assert_ptr_not_equal(copy, MAP_FAILED);
     assert_int_equal(status->fault, 0);
     channel_send(fake.worker[0].fd, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
