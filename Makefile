@@ -48,7 +48,7 @@ $(BUILD)/generated/protocol.h $(BUILD)/generated/protocol.c &: schemas/protocol.
 	$(PYTHON) schemas/generate.py --header $(BUILD)/generated/protocol.h --source $(BUILD)/generated/protocol.c schemas/protocol.xml
 
 # ---- components: folder -> archive ---------------------------------------
-COMMON_SRC     := $(wildcard common/*.c)
+COMMON_SRC     := $(wildcard common/*.c common/*/*.c)
 SUPERVISOR_SRC := $(filter-out server/supervisor/main.c,$(wildcard server/supervisor/*.c server/supervisor/*/*.c))
 WORKER_SRC     := $(filter-out server/worker/main.c,$(wildcard server/worker/*.c server/worker/*/*.c))
 SCHEDULER_SRC  := $(wildcard server/scheduler/*.c)

@@ -38,7 +38,7 @@ What is measured
                     function that is not such a copy itself.
   written-out container_of  a subtraction `- offsetof(...)` outside common/util.h.
   written-out doubling  `room ? room * 2 : N` or `room ? 2 * room : N` outside common/array.h.
-  bare atomic       a call of an __atomic_* builtin outside common/shared_word.h.
+  bare atomic       a call of an __atomic_* builtin outside common/ipc/shared_word.h.
   comment density   lines that hold a comment or a part of one, in percent of all lines that are not
                     blank. Lines that hold "SPDX-" are counted as neither.
   parameters        commas at the top level of a definition's parameter list plus one; (void) is none.
@@ -202,7 +202,7 @@ def written_out(functions):
         found["container_of"] += [where] * len(re.findall(r"-\s*offsetof\(", f.body))
         if f.path != "common/array.h":
             found["doubling"] += [where] * len(DOUBLING.findall(f.body))
-        if f.path != "common/shared_word.h":
+        if f.path != "common/ipc/shared_word.h":
             found["atomic"] += [where] * len(re.findall(r"\b__atomic_\w+\(", f.body))
     return found
 

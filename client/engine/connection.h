@@ -23,7 +23,7 @@
 #include "client/gpushare.h"
 #include "client/session/failure.h"
 #include "client/session/session.h"
-#include "common/shm.h"
+#include "common/ipc/shm.h"
 #include "protocol.h"
 
 struct gpushare_connection {

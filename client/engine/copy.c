@@ -11,7 +11,7 @@
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
 #include "common/messages.h"
-#include "common/ring.h"
+#include "common/ipc/ring.h"
 
 /* The arguments of a copy. */
 struct transfer {

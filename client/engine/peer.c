@@ -10,7 +10,7 @@
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
 #include "common/messages.h"
-#include "common/ring.h"
+#include "common/ipc/ring.h"
 
 enum {
     PEER_CHUNK = 4 << 20,

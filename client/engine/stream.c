@@ -7,7 +7,7 @@
 
 #include "client/engine/connection.h"
 #include "client/session/failure.h"
-#include "common/doorbell.h"
+#include "common/ipc/doorbell.h"
 #include "common/messages.h"
 
 /* ---- objects ---- */

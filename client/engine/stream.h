@@ -20,8 +20,8 @@
 #include <stdint.h>
 
 #include "client/gpushare.h"
-#include "common/ring.h"
-#include "common/timeline.h"
+#include "common/ipc/ring.h"
+#include "common/ipc/timeline.h"
 
 struct gpushare_stream {
     gpushare_connection *connection;

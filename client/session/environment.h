@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * environment: the limits that this process's environment and the program's options ask for. No
- * other module of the library reads the environment. Values are written as common/limits.h says.
+ * other module of the library reads the environment. Values are written as common/limits/limits.h
+ * says.
  */
 #ifndef GPUSHARE_CLIENT_SESSION_ENVIRONMENT_H
 #define GPUSHARE_CLIENT_SESSION_ENVIRONMENT_H
 
 #include "client/gpushare.h"
-#include "common/limits.h"
+#include "common/limits/limits.h"
 
 /* The options and the environment together: of each limit the stricter one. */
 struct environment {

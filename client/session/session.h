@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "client/gpushare.h"
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 
 struct session {
     int fd; /* -1 when closed; blocking */

@@ -8,7 +8,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "common/variables.h"
+#include "common/limits/variables.h"
 
 enum { WARNING_TEXT = 512 }; /* longer than any sentence here */
 enum { WHOLE = 10000 };      /* hundredths of a per cent */

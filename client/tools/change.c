@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/dialect.h"
-#include "common/limits.h"
+#include "common/limits/dialect.h"
+#include "common/limits/limits.h"
 #include "common/units.h"
 #include "protocol.h"
 

@@ -18,7 +18,7 @@
 #include "client/tools/show.h"
 #include "client/tools/table.h"
 #include "common/error.h"
-#include "common/limits.h"
+#include "common/limits/limits.h"
 #include "common/messages.h"
 #include "common/units.h"
 

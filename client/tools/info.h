@@ -13,7 +13,7 @@
 
 #include "client/gpushare.h"
 #include "client/tools/table.h"
-#include "common/limits.h"
+#include "common/limits/limits.h"
 
 struct info {
     struct limits_wish wish;

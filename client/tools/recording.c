@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/shm.h"
+#include "common/ipc/shm.h"
 
 #define TRACE_NS_MAX (UINT64_C(1000000000) * (PROTO_TRACE_SECONDS_MAX + 60))
 

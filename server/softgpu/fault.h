@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 
 enum fault_kind {
     FAULT_NONE = 0,

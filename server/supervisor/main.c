@@ -10,7 +10,7 @@
 
 #include "common/log.h"
 #include "common/error.h"
-#include "common/variables.h"
+#include "common/limits/variables.h"
 #include "server/supervisor/admin/admin.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/allowance.h"
+#include "common/limits/allowance.h"
 #include "protocol.h"
 
 struct supervisor;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "common/limits/limits.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "server/supervisor/clients.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/arena.h"
+#include "common/ipc/arena.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "protocol.h"

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "common/error.h"
-#include "common/limits.h"
+#include "common/limits/limits.h"
 #include "common/log.h"
 #include "server/supervisor/config/schedule.h"
 

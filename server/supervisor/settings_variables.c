@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "common/limits/limits.h"
 #include "common/error.h"
-#include "common/variables.h"
+#include "common/limits/variables.h"
 #include "server/supervisor/settings.h"
 
 struct listing {

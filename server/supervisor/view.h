@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/allowance.h"
+#include "common/limits/allowance.h"
 #include "protocol.h"
 #include "server/supervisor/device/device.h"
 #include "server/supervisor/config/schedule.h"

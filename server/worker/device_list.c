@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 #include "common/error.h"
 #include "protocol.h"
 

@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 #include "common/messages.h"
-#include "common/shm.h"
+#include "common/ipc/shm.h"
 
 /* A hint is only a hint: the driver may place a reservation elsewhere and do as told next time. */
 #define RESERVE_ATTEMPTS 16

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 #include "common/error.h"
 #include "protocol.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "server/worker/control/control.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 
 void trace_open(struct trace *trace)
 {

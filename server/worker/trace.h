@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/shm.h"
+#include "common/ipc/shm.h"
 #include "protocol.h"
 
 enum trace_kind {

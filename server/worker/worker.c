@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "common/error.h"
 #include "common/log.h"
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 
 void worker_reschedule(struct worker *worker)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "tests/support/neighbour.h"
 #include "tests/support/raw.h"
 

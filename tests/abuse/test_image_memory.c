@@ -20,7 +20,7 @@
 #include <zstd.h>
 
 #include "common/error.h"
-#include "common/fatbin.h"
+#include "common/cuda/fatbin.h"
 #include "tests/support/neighbour.h"
 #include "tests/support/raw.h"
 

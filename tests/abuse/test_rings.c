@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/doorbell.h"
+#include "common/ipc/doorbell.h"
 #include "tests/support/neighbour.h"
 #include "tests/support/raw.h"
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 
 enum {
     EXTRA_JIT_INPUT_PTX = 1,

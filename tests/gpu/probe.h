@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 #include "tests/gpu/extra.h"
 
 /* The server's own addresses: address_plan.h has the same. */

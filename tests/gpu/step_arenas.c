@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/shm.h"
+#include "common/ipc/shm.h"
 #include "tests/gpu/probe.h"
 #include "tests/gpu/step.h"
 

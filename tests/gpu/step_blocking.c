@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/shm.h"
+#include "common/ipc/shm.h"
 #include "tests/gpu/probe.h"
 #include "tests/gpu/step.h"
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/shm.h"
+#include "common/ipc/shm.h"
 #include "tests/gpu/probe.h"
 #include "tests/gpu/step.h"
 

@@ -4,10 +4,10 @@
  * The doorbell: rings of one or two clients, their producers, and the submitter
  * that sleeps when there is nothing to do.
  *
- * Mirrors client/engine/stream.c:stream_push, common/ring.c:ring_publish,
- * common/ring.c:ring_consume, common/doorbell.c:doorbell_ring,
- * common/doorbell.c:doorbell_take, common/doorbell.c:doorbell_prepare_sleep and
- * common/doorbell.c:doorbell_cancel_sleep.
+ * Mirrors client/engine/stream.c:stream_push, common/ipc/ring.c:ring_publish,
+ * common/ipc/ring.c:ring_consume, common/ipc/doorbell.c:doorbell_ring,
+ * common/ipc/doorbell.c:doorbell_take, common/ipc/doorbell.c:doorbell_prepare_sleep and
+ * common/ipc/doorbell.c:doorbell_cancel_sleep.
  *
  * Proved: no descriptor is read before it was written; every descriptor of a
  * living client is consumed, that is, the submitter is never asleep for good while

@@ -9,8 +9,8 @@
  * copies are looked up when they are submitted. The device runs the streams in any
  * order. The control thread handles the free and the client's end.
  *
- * Mirrors client/engine/stream.c:stream_push, common/ring.c:ring_publish,
- * common/ring.c:ring_consume, server/worker/control/control_memory.c:unmap_range,
+ * Mirrors client/engine/stream.c:stream_push, common/ipc/ring.c:ring_publish,
+ * common/ipc/ring.c:ring_consume, server/worker/control/control_memory.c:unmap_range,
  * server/worker/client/retire.c:retire_request (every ring's tail is noted, under
  * the client's lock), server/worker/client/retire.c:retire_covers (which copies may
  * still name the memory) and server/worker/client/retire.c:retire_ready (the device

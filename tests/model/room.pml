@@ -3,9 +3,9 @@
 /*
  * A full ring: its producer sleeps on the head until the submitter has consumed.
  *
- * Mirrors client/engine/stream.c:stream_push, common/ring.c:ring_room,
- * common/ring.c:ring_wait_room, common/ring.c:ring_publish and
- * common/ring.c:ring_consume, and common/timeline.c:timeline_fail where the server
+ * Mirrors client/engine/stream.c:stream_push, common/ipc/ring.c:ring_room,
+ * common/ipc/ring.c:ring_wait_room, common/ipc/ring.c:ring_publish and
+ * common/ipc/ring.c:ring_consume, and common/ipc/timeline.c:timeline_fail where the server
  * dies (DYING).
  *
  * Proved: all descriptors are pushed and consumed in order, none overwritten before it

@@ -6,9 +6,9 @@
  * completer that wakes for it, and a supervisor that ends everything when the
  * worker dies.
  *
- * Mirrors common/timeline.c:timeline_wait_prepare, common/timeline.c:timeline_wait,
- * common/timeline.c:timeline_wait_done, common/timeline.c:timeline_fail,
- * common/doorbell.c:doorbell_ring (its bit alone; the sleep handshake is
+ * Mirrors common/ipc/timeline.c:timeline_wait_prepare, common/ipc/timeline.c:timeline_wait,
+ * common/ipc/timeline.c:timeline_wait_done, common/ipc/timeline.c:timeline_fail,
+ * common/ipc/doorbell.c:doorbell_ring (its bit alone; the sleep handshake is
  * doorbell.pml's), client/engine/stream.c:stream_push, server/worker/run/submitter_visit.c:mark_watched,
  * server/worker/run/command.c:command_complete, server/worker/run/completer.c:completer_look,
  * server/worker/wake.c:wake_completer and server/worker/run/completer.c:rest_until_woken.

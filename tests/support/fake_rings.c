@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/doorbell.h"
-#include "common/timeline.h"
+#include "common/ipc/doorbell.h"
+#include "common/ipc/timeline.h"
 #include "tests/support/fake_state.h"
 
 struct fake_client *fake_nth(struct fake_server *server, unsigned n)

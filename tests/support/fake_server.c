@@ -16,11 +16,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/arena.h"
-#include "common/channel.h"
-#include "common/doorbell.h"
-#include "common/shm.h"
-#include "common/timeline.h"
+#include "common/ipc/arena.h"
+#include "common/ipc/channel.h"
+#include "common/ipc/doorbell.h"
+#include "common/ipc/shm.h"
+#include "common/ipc/timeline.h"
 
 void fake_die(const char *what)
 {

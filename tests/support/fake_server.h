@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/ring.h"
+#include "common/ipc/ring.h"
 #include "protocol.h"
 
 struct fake_server;

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/channel.h"
-#include "common/ring.h"
-#include "common/shm.h"
+#include "common/ipc/channel.h"
+#include "common/ipc/ring.h"
+#include "common/ipc/shm.h"
 #include "tests/support/fake_server.h"
 
 enum {

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/doorbell.h"
+#include "common/ipc/doorbell.h"
 
 static void fail(const char *what)
 {

@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/channel.h"
-#include "common/ring.h"
-#include "common/shm.h"
+#include "common/ipc/channel.h"
+#include "common/ipc/ring.h"
+#include "common/ipc/shm.h"
 #include "tests/support/server.h"
 
 struct raw {

@@ -9,7 +9,7 @@
 #ifndef GPUSHARE_SERVER_SOFTGPU_API_API_H
 #define GPUSHARE_SERVER_SOFTGPU_API_API_H
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 #include "server/softgpu/device/device.h"
 #include "server/softgpu/device/stream.h"
 

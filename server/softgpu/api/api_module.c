@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fatbin.h"
+#include "common/cuda/fatbin.h"
 #include "common/list.h"
 #include "common/util.h"
 #include "server/softgpu/api/api.h"

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 #include "common/list.h"
 #include "server/softgpu/device/engine.h"
 #include "server/softgpu/fault.h"

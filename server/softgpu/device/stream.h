@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 #include "server/softgpu/device/device.h"
 #include "server/softgpu/memory/memory.h"
 

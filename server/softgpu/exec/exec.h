@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/ptx.h"
+#include "common/cuda/ptx.h"
 #include "server/softgpu/exec/block.h"
 #include "server/softgpu/fault.h"
 #include "server/softgpu/memory/memory.h"

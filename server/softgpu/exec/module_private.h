@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "common/ptx.h"
+#include "common/cuda/ptx.h"
 #include "server/softgpu/exec/exec.h"
 #include "server/softgpu/exec/module.h"
 

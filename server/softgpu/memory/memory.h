@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 #include "server/softgpu/memory/ledger.h"
 #include "server/softgpu/softgpu_settings.h"
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "common/arena.h"
+#include "common/ipc/arena.h"
 #include "common/util.h"
 
 static bool power_of_two(uint64_t value)

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "common/allowance.h"
+#include "common/limits/allowance.h"
 #include "common/util.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/config/config.h"

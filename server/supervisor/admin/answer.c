@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
-#include "common/limits.h"
+#include "common/limits/limits.h"
 #include "server/supervisor/admin/rows.h"
 #include "server/supervisor/settings.h"
 #include "server/supervisor/supervisor.h"

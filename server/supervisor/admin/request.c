@@ -9,8 +9,8 @@
 
 #include <jansson.h>
 
-#include "common/allowance.h"
-#include "common/limits.h"
+#include "common/limits/allowance.h"
+#include "common/limits/limits.h"
 
 static const char *const kind_names[] = {
     [ADMIN_PING] = "ping",       [ADMIN_VERSION] = "version", [ADMIN_STATUS] = "status",

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/allowance.h"
+#include "common/limits/allowance.h"
 #include "server/supervisor/account/change_done.h"
 #include "server/supervisor/owner_total.h"
 #include "server/supervisor/config/schedule.h"

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/limits.h"
+#include "common/limits/limits.h"
 #include "server/supervisor/config/limits.h"
 #include "server/supervisor/config/schedule.h"
 

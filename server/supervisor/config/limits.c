@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/allowance.h"
-#include "common/limits.h"
+#include "common/limits/allowance.h"
+#include "common/limits/limits.h"
 #include "common/units.h"
 #include "server/supervisor/config/config.h"
 

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/allowance.h"
+#include "common/limits/allowance.h"
 #include "server/supervisor/config/reader.h"
 
 #define CONFIG_REPLICAS_MAX 1000

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "common/limits/limits.h"
 
 /* Both between slashes. Goes back to the latest star only, so it takes length times length at
  * most, whatever the client chose as its text. */

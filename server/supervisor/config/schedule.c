@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/dialect.h"
+#include "common/limits/dialect.h"
 #include "common/units.h"
 
 #define MS UINT64_C(1000000)

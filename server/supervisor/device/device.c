@@ -11,7 +11,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/settings.h"
 

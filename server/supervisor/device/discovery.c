@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/messages.h"
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/supervisor/device/worker_process.h"
 
 #define OUTPUT_MAX        8192

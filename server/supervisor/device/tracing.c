@@ -12,8 +12,8 @@
 #include "common/array.h"
 #include "common/log.h"
 #include "common/messages.h"
-#include "common/shm.h"
-#include "common/timeline.h"
+#include "common/ipc/shm.h"
+#include "common/ipc/timeline.h"
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/device/device.h"
 

@@ -16,7 +16,7 @@
 
 #include <uv.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "server/supervisor/loop/send_queue.h"
 
 enum worker_outcome {

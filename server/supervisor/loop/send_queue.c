@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 
 struct send_queue_message {
     struct send_queue_message *next;

@@ -11,11 +11,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "common/limits.h"
+#include "common/limits/limits.h"
 #include "common/log.h"
 #include "common/error.h"
 #include "common/messages.h"
-#include "common/ring.h"
+#include "common/ipc/ring.h"
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
 #include "server/supervisor/session/host.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/attach.h"
 #include "server/supervisor/session/host.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/allowance.h"
+#include "common/limits/allowance.h"
 #include "common/log.h"
 #include "common/units.h"
 #include "common/util.h"

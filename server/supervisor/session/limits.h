@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "server/supervisor/session/session.h"
-#include "common/allowance.h"
+#include "common/limits/allowance.h"
 #include "server/supervisor/account/change_done.h"
 
 session_handler session_limits_query;

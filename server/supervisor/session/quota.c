@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "common/limits/limits.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/session/memory.h"

@@ -12,7 +12,7 @@
 
 #include <uv.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "common/list.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/device/device.h"

@@ -13,7 +13,7 @@
 
 #include "common/error.h"
 #include "common/messages.h"
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/supervisor/session/attach.h"
 #include "server/supervisor/session/end.h"
 #include "server/supervisor/session/forward.h"

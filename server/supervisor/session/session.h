@@ -28,9 +28,9 @@
 
 #include <uv.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "common/list.h"
-#include "common/shm.h"
+#include "common/ipc/shm.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/account/admission.h"
 #include "server/supervisor/account/heap.h"

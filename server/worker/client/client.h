@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/shm.h"
+#include "common/ipc/shm.h"
 #include "server/worker/sharing/account.h"
 #include "server/worker/client/bits.h"
 #include "server/worker/client/client_state.h"

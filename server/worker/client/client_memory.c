@@ -12,7 +12,7 @@
 
 #include "common/error.h"
 #include "common/messages.h"
-#include "common/shm.h"
+#include "common/ipc/shm.h"
 
 /* Pinning takes about a millisecond for each megabyte of small pages, and drivers refuse very long
  * ranges: in steps, so that no single call is long. */

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/ring.h"
+#include "common/ipc/ring.h"
 #include "server/worker/client/queue_latency.h"
 
 struct account_span;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "common/error.h"
-#include "common/fatbin.h"
+#include "common/cuda/fatbin.h"
 #include "common/messages.h"
 #include "common/units.h"
 #include "protocol.h"

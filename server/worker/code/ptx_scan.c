@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/ptx_token.h"
+#include "common/cuda/ptx_token.h"
 
 /* A walk over PTX's words, without its grammar. */
 struct scan {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/messages.h"
-#include "common/ptx.h"
+#include "common/cuda/ptx.h"
 #include "common/units.h"
 #include "protocol.h"
 #include "server/worker/code/text_edit.h"

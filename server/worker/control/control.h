@@ -9,7 +9,7 @@
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_H
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "server/worker/worker.h"
 
 enum { CONTROL_SUPERVISOR_GONE = 1, CONTROL_CONTEXT_LOST = 2 };

@@ -11,7 +11,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/worker/control/control_share.h"
 #include "server/worker/control/control_stream.h"
 #include "server/worker/sharing/stream_priority.h"

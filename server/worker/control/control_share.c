@@ -8,7 +8,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/worker/control/control_trace.h"
 #include "server/worker/sharing/stream_priority.h"
 #include "server/worker/sharing/client_partition.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "common/error.h"
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/worker/trace.h"
 #include "server/worker/control/reply.h"
 #include "server/worker/sharing/client_partition.h"

@@ -7,7 +7,7 @@
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_TRACE_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_TRACE_H
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "server/worker/worker.h"
 
 /* The device is shared in this mode from now on. */

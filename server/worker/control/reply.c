@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "common/error.h"
 
 int reply_send_with(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,

@@ -8,7 +8,7 @@
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_REQUEST_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_REQUEST_H
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "server/worker/code/loader.h"
 #include "server/worker/worker.h"
 

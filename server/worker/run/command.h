@@ -12,7 +12,7 @@
 #ifndef GPUSHARE_SERVER_WORKER_RUN_COMMAND_H
 #define GPUSHARE_SERVER_WORKER_RUN_COMMAND_H
 
-#include "common/ring.h"
+#include "common/ipc/ring.h"
 #include "server/worker/client/client.h"
 
 enum {

@@ -11,7 +11,7 @@
 
 #include "common/error.h"
 #include "common/messages.h"
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/worker/worker.h"
 
 #define YIELD_NS       5000    /* first looks follow each other at once, but let others run */

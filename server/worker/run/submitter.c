@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "common/cpu.h"
-#include "common/doorbell.h"
+#include "common/ipc/doorbell.h"
 #include "common/messages.h"
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/worker/worker.h"
 
 /* How long an idle submitter, and an idle client in its scan set, is kept awake: longer than the

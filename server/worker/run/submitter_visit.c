@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/cpu.h"
-#include "common/doorbell.h"
-#include "common/timeline.h"
+#include "common/ipc/doorbell.h"
+#include "common/ipc/timeline.h"
 #include "server/worker/run/submitter.h"
 #include "server/worker/worker.h"
 #include "server/worker/sharing/client_partition.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/worker/client/client.h"
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/stream_pool.h"

@@ -26,7 +26,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 #include "server/worker/sharing/partition.h"
 #include "server/worker/trace.h"
 #include "server/worker/client/queue_latency.h"

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/worker/worker.h"
 
 void client_partition_trace(struct worker *worker, const struct client *client)

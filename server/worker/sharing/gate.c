@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/worker/client/client.h"
 
 /* The end of a lease's last work is polled for when it is so near: a sleep and a wake-up cost a

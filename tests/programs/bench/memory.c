@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 #include "common/error.h"
 #include "tests/programs/bench/bench.h"
 #include "tests/programs/bench/span.h"

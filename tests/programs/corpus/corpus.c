@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 #include "common/error.h"
 #include "tests/corpus/oracle.h"
 

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

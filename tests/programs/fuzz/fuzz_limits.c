@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "common/limits/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -18,7 +18,7 @@
 #include "client/tools/perfetto.h"
 #include "client/tools/recording.h"
 #include "client/tools/tracing.h"
-#include "common/shm.h"
+#include "common/ipc/shm.h"
 
 #define START UINT64_C(5000000000000)
 enum { ROOM = 20 };

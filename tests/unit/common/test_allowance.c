@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/allowance.h"
+#include "common/limits/allowance.h"
 #include "common/units.h"
 
 static struct dialect_amount parsed(enum resource resource, enum allowance_bound bound,

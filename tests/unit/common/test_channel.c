@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 
 static int pair[2]; /* 0: the peer's end, 1: ours */
 static struct channel_message got;

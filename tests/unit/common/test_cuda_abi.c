@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 #include "tests/gpu/extra.h"
 
 #if __has_include(<cuda.h>) && __has_include(<cudaTypedefs.h>)

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 
 #include "common/error.h"
 #include "protocol.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/dialect.h"
+#include "common/limits/dialect.h"
 #include "common/units.h"
 
 typedef int parse(const char *text, size_t length, struct dialect_amount *amount);

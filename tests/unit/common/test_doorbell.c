@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/doorbell.h"
-#include "common/timeline.h"
+#include "common/ipc/doorbell.h"
+#include "common/ipc/timeline.h"
 
 static struct proto_client_header header;
 static int bell;

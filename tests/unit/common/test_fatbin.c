@@ -16,7 +16,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "common/fatbin.h"
+#include "common/cuda/fatbin.h"
 
 enum { SPACE = 1 << 16 };
 

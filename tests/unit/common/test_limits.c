@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/limits.h"
+#include "common/limits/limits.h"
 
 /* An environment of NAME, VALUE, ..., NULL. */
 static const char *get(const char *name, void *context)

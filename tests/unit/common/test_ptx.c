@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/ptx.h"
-#include "common/ptx_token.h"
+#include "common/cuda/ptx.h"
+#include "common/cuda/ptx_token.h"
 
 #define HEAD ".version 8.0\n.target sm_90a, debug\n.address_size 64\n"
 

@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/ring.h"
-#include "common/timeline.h"
+#include "common/ipc/ring.h"
+#include "common/ipc/timeline.h"
 
 enum { STREAMS = 3 };
 

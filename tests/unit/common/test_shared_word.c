@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-#include "common/shared_word.h"
+#include "common/ipc/shared_word.h"
 
 static void each_access_does_what_it_says(void **state)
 {

@@ -18,8 +18,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/arena.h"
-#include "common/shm.h"
+#include "common/ipc/arena.h"
+#include "common/ipc/shm.h"
 
 #define BYTES 65536
 

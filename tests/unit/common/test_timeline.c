@@ -14,10 +14,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/doorbell.h"
-#include "common/ring.h"
-#include "common/shm.h"
-#include "common/timeline.h"
+#include "common/ipc/doorbell.h"
+#include "common/ipc/ring.h"
+#include "common/ipc/shm.h"
+#include "common/ipc/timeline.h"
 
 enum { STREAMS = 4 };
 

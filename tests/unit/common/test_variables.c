@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/limits.h"
-#include "common/variables.h"
+#include "common/limits/limits.h"
+#include "common/limits/variables.h"
 
 struct told {
     unsigned count;

@@ -111,7 +111,7 @@ class Counts(unittest.TestCase):
 
     def test_the_floor_itself_is_not_counted(self):
         self.assertEqual(measure.written_out(functions(CHOICES, "common/array.h"))["doubling"], [])
-        self.assertEqual(measure.written_out(functions(CHOICES, "common/shared_word.h"))["atomic"], [])
+        self.assertEqual(measure.written_out(functions(CHOICES, "common/ipc/shared_word.h"))["atomic"], [])
 
     def test_sentence_buffers(self):
         found = functions(SENTENCES)

@@ -3,7 +3,7 @@
 /*
  * Virtual memory management, plain and host allocations, and what they cost.
  */
-#include "common/arena.h"
+#include "common/ipc/arena.h"
 #include "tests/unit/softgpu/kernels.h"
 
 #include <fcntl.h>

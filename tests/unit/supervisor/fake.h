@@ -27,9 +27,9 @@
 #include <uv.h>
 #include <cmocka.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "common/error.h"
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "server/supervisor/change.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/owner_total.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 #include "common/error.h"
 #include "server/supervisor/loop/listener.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 #include "server/supervisor/loop/send_queue.h"
 
 static int pair[2];

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/arena.h"
+#include "common/ipc/arena.h"
 #include "common/error.h"
 #include "server/supervisor/settings.h"
 

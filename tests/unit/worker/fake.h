@@ -27,12 +27,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/channel.h"
-#include "common/cuda_driver.h"
-#include "common/doorbell.h"
-#include "common/ring.h"
-#include "common/shm.h"
-#include "common/timeline.h"
+#include "common/ipc/channel.h"
+#include "common/cuda/cuda_driver.h"
+#include "common/ipc/doorbell.h"
+#include "common/ipc/ring.h"
+#include "common/ipc/shm.h"
+#include "common/ipc/timeline.h"
 
 enum { FAKE_LOG = 65536, FAKE_GRANULE = 1 << 21, FAKE_QUEUE = 4096 };
 

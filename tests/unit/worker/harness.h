@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "common/arena.h"
+#include "common/ipc/arena.h"
 #include "server/worker/control/control.h"
 #include "server/worker/control/control_client.h"
 #include "server/worker/worker.h"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
-#include "common/fatbin.h"
+#include "common/cuda/fatbin.h"
 #include "protocol.h"
 #include "server/worker/code/cubin.h"
 #include "server/worker/code/code_image.h"

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/arena.h"
-#include "common/channel.h"
+#include "common/ipc/arena.h"
+#include "common/ipc/channel.h"
 
 static char worker[512], softgpu[512];
 

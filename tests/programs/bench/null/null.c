@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 
 #define EXPORT __attribute__((visibility("default")))
 enum { GRANULARITY = 2 << 20 };

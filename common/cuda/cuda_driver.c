@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/cuda_driver.h"
+#include "common/cuda/cuda_driver.h"
 
 #include <dlfcn.h>
 #include <string.h>

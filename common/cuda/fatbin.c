@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/fatbin.h"
+#include "common/cuda/fatbin.h"
 
 #include <errno.h>
 #include <lz4.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/dialect.h"
+#include "common/limits/dialect.h"
 
 #include <errno.h>
 #include <stdio.h>

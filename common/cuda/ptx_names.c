@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/ptx_reader.h"
+#include "common/cuda/ptx_reader.h"
 
 #include <stdarg.h>
 #include <stdio.h>

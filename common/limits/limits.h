@@ -36,8 +36,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/allowance.h"
-#include "common/dialect.h"
+#include "common/limits/allowance.h"
+#include "common/limits/dialect.h"
 #include "protocol.h"
 
 #define LIMITS_DEVICES_MAX  64   /* entries of a list, and devices of a table */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/allowance.h"
+#include "common/limits/allowance.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/variables.h"
+#include "common/limits/variables.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/timeline.h"
+#include "common/ipc/timeline.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/cpu.h"
-#include "common/doorbell.h"
-#include "common/shared_word.h"
+#include "common/ipc/doorbell.h"
+#include "common/ipc/shared_word.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "the low half of a timeline word comes first");

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/dialect.h"
+#include "common/limits/dialect.h"
 #include "protocol.h"
 
 #define ALLOWANCE_UNSET UINT64_MAX
@@ -77,7 +77,8 @@ extern const struct allowance allowance_none;
 
 /*
  * A value as people write it. A request may be "0" or "0%", of whatever unit: nothing is
- * reserved. 0; -EINVAL or -ERANGE, as from the parsers of common/dialect.h, and *amount stays.
+ * reserved. 0; -EINVAL or -ERANGE, as from the parsers of common/limits/dialect.h, and *amount
+ * stays.
  */
 int allowance_parse(enum resource resource, enum allowance_bound bound, const char *text,
                     size_t length, struct dialect_amount *amount);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/doorbell.h"
+#include "common/ipc/doorbell.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "common/shared_word.h"
+#include "common/ipc/shared_word.h"
 
 void doorbell_ring(struct proto_client_header *header, uint32_t stream, int eventfd)
 {

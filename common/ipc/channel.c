@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/channel.h"
+#include "common/ipc/channel.h"
 
 #include <errno.h>
 #include <fcntl.h>

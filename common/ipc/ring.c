@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/ring.h"
+#include "common/ipc/ring.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 
 #include "common/cpu.h"
-#include "common/shared_word.h"
-#include "common/timeline.h"
+#include "common/ipc/shared_word.h"
+#include "common/ipc/timeline.h"
 
 _Static_assert((PROTO_RING_ENTRIES & (PROTO_RING_ENTRIES - 1)) == 0, "indices wrap by masking");
 _Static_assert(PROTO_RING_DESCRIPTORS + PROTO_RING_ENTRIES * 64 == PROTO_RING_ARENA,

@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * ptx_reader: what the files of the PTX reader share while they read; private to
- * common/ptx*.c. The first error (or lack of memory) sets `failed`, after which
+ * common/cuda/ptx*.c. The first error (or lack of memory) sets `failed`, after which
  * every token is the end, so that loops end without checking each step.
  */
 #ifndef GPUSHARE_COMMON_PTX_READER_H
 #define GPUSHARE_COMMON_PTX_READER_H
 
 #include "common/hash.h"
-#include "common/ptx.h"
-#include "common/ptx_token.h"
+#include "common/cuda/ptx.h"
+#include "common/cuda/ptx_token.h"
 
 struct ptx_arena;
 /* most: bytes that the arena may have, with what ptx_arena_charge counts in. NULL without memory.

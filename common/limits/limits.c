@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/limits.h"
+#include "common/limits/limits.h"
 
 #include <errno.h>
 #include <stdarg.h>

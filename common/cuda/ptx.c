@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-#include "common/ptx.h"
+#include "common/cuda/ptx.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/ptx_reader.h"
+#include "common/cuda/ptx_reader.h"
 
 #define MAX_TEXT (1u << 30)
 
