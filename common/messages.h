@@ -222,6 +222,54 @@
       "the fatbin has neither PTX nor a cubin for compute capability %u.%u") \
     X(ptx_zero_byte, INVALID_PTX, \
       "the PTX text has a zero byte inside") \
+    X(ptx_token_unknown, INVALID_PTX, \
+      "not a PTX token: '%.*s'") \
+    X(ptx_text_ends, INVALID_PTX, \
+      "the text ends where %s should stand") \
+    X(ptx_unexpected, INVALID_PTX, \
+      "'%.*s' where %s should stand") \
+    X(ptx_directive_unknown, INVALID_PTX, \
+      "unknown directive '%.*s'") \
+    X(ptx_declared_twice, INVALID_PTX, \
+      "'%.100s' is declared twice") \
+    X(ptx_defined_twice, INVALID_PTX, \
+      "'%.100s' is defined twice") \
+    X(ptx_undeclared, INVALID_PTX, \
+      "'%.*s' is not declared") \
+    X(ptx_not_a_label, INVALID_PTX, \
+      "'%.100s' is not a label") \
+    X(ptx_operand_nesting, INVALID_PTX, \
+      "operands nested deeper than %d") \
+    X(ptx_operands_max, INVALID_PTX, \
+      "more than %d operands") \
+    X(ptx_block_nesting, INVALID_PTX, \
+      "blocks nested deeper than %d") \
+    X(ptx_initialiser_nesting, INVALID_PTX, \
+      "initialiser nested deeper than %d") \
+    X(ptx_initial_values, INVALID_PTX, \
+      "'%.100s' has more initial values than elements") \
+    X(ptx_variable_too_large, INVALID_PTX, \
+      "'%.100s' is too large") \
+    X(ptx_number_max, INVALID_PTX, \
+      "%llu is more than %llu") \
+    X(ptx_alignment, INVALID_PTX, \
+      "alignment %llu is not a power of two") \
+    X(ptx_predicate_space, INVALID_PTX, \
+      ".pred is a type of registers alone") \
+    X(ptx_version_missing, INVALID_PTX, \
+      "no .version: this is not PTX") \
+    X(ptx_target_missing, INVALID_PTX, \
+      "no .target such as sm_90") \
+    X(ptx_address_size, INVALID_PTX, \
+      ".address_size %llu is not supported, only 64") \
+    X(ptx_length_max, INVALID_PTX, \
+      "PTX of %zu bytes is longer than 1 GiB: split the module") \
+    X(ptx_no_random_numbers, SERVER_RESOURCES, \
+      "the PTX can't be read: the system gives no random numbers") \
+    X(ptx_no_memory, SERVER_RESOURCES, \
+      "no memory to read the PTX") \
+    X(ptx_memory_max, OUT_OF_MEMORY, \
+      "reading the PTX takes more than the %zu bytes of memory that it may take: split the module") \
     X(image_kind, INVALID_IMAGE, \
       "the image is neither PTX text, a cubin nor a fatbin") \
     X(image_size, INVALID_VALUE, \

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/cuda/ptx.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cuda/ptx_reader.h"
+#include "common/messages.h"
 
 #define MAX_TEXT (1u << 30)
 
@@ -89,9 +89,7 @@ static void read_performance(struct ptx_reader *r, struct ptx_function *f)
             ptx_read_integer(r, UINT32_MAX);
         } else {
             /* Clusters change what a kernel means, so they are not skipped. */
-            uint32_t n = r->token.end - r->token.start;
-            ptx_fail(r, r->token.line, "unknown directive '%.*s'", (int)(n > 60 ? 60 : n),
-                     r->lexer.text + r->token.start);
+            ptx_unknown_directive(r);
         }
     }
 }
@@ -103,7 +101,7 @@ static void declare_function(struct ptx_reader *r, struct ptx_function *f)
         return;
     const struct ptx_function *old = n->object;
     if (old->entry != f->entry)
-        ptx_fail(r, f->line, "'%.100s' is declared twice", f->name);
+        ptx_fail(r, f->line, MESSAGE(ptx_declared_twice), f->name);
 }
 
 static void define_function(struct ptx_reader *r, struct ptx_function *f)
@@ -113,7 +111,7 @@ static void define_function(struct ptx_reader *r, struct ptx_function *f)
         return;
     const struct ptx_function *old = n->object;
     if (old != f && old->defined)
-        ptx_fail(r, f->line, "'%.100s' is defined twice", f->name);
+        ptx_fail(r, f->line, MESSAGE(ptx_defined_twice), f->name);
     f->defined = true;
     n->object = f;
 }
@@ -186,7 +184,7 @@ static void read_address_size(struct ptx_reader *r)
     uint32_t line = r->token.line;
     uint64_t bits = ptx_read_integer(r, UINT32_MAX);
     if (!r->failed && bits != 64)
-        ptx_fail(r, line, ".address_size %llu is not supported, only 64", (unsigned long long)bits);
+        ptx_fail(r, line, MESSAGE(ptx_address_size), (unsigned long long)bits);
 }
 
 static void skip_file(struct ptx_reader *r)
@@ -228,9 +226,7 @@ static void read_top(struct ptx_reader *r)
         else if (space != PTX_SPACE_NONE && space != PTX_SPACE_REG)
             ptx_read_variables(r, linkage, start);
         else if (r->token.kind == PTX_TOKEN_DOT) {
-            uint32_t n = r->token.end - r->token.start;
-            ptx_fail(r, r->token.line, "unknown directive '%.*s'", (int)(n > 60 ? 60 : n),
-                     r->lexer.text + r->token.start);
+            ptx_unknown_directive(r);
         } else {
             ptx_unexpected(r, "a directive");
         }
@@ -251,35 +247,34 @@ static void link_definitions(struct ptx_reader *r)
 static void check_header(struct ptx_reader *r)
 {
     if (!r->failed && !r->module->version)
-        ptx_fail(r, 1, "no .version: this is not PTX");
+        ptx_fail(r, 1, MESSAGE(ptx_version_missing));
     if (!r->failed && !r->module->target)
-        ptx_fail(r, 1, "no .target such as sm_90");
+        ptx_fail(r, 1, MESSAGE(ptx_target_missing));
 }
 
-int ptx_read(const char *text, size_t length, struct ptx_module **module, struct ptx_error *error)
+uint32_t ptx_read(const char *text, size_t length, struct ptx_module **module, struct error *why)
 {
-    return ptx_read_within(text, length, SIZE_MAX, module, error);
+    return ptx_read_within(text, length, SIZE_MAX, module, why);
 }
 
-int ptx_read_within(const char *text, size_t length, size_t most, struct ptx_module **module,
-                    struct ptx_error *error)
+uint32_t ptx_read_within(const char *text, size_t length, size_t most, struct ptx_module **module,
+                         struct error *why)
 {
-    struct ptx_error unused;
-    struct ptx_reader r = {.error = error ? error : &unused};
-    *r.error = (struct ptx_error){0};
+    struct ptx_reader r = {.why = why};
     *module = NULL;
     struct ptx_arena *arena = ptx_arena_create(most);
     r.module = arena ? ptx_arena_alloc(arena, sizeof(*r.module)) : NULL;
     if (!r.module) {
         bool exceeded = arena && ptx_arena_exceeded(arena);
         ptx_arena_destroy(arena);
-        return exceeded ? -E2BIG : -ENOMEM;
+        return exceeded ? error_set(why, MESSAGE(ptx_memory_max), most)
+                        : error_set(why, MESSAGE(ptx_no_memory));
     }
     r.module->arena = arena;
     if (hash_key_make(&r.key) < 0)
-        ptx_fail(&r, 0, "the system gives no random numbers");
+        ptx_fail(&r, 0, MESSAGE(ptx_no_random_numbers));
     if (length > MAX_TEXT)
-        ptx_fail(&r, 0, "PTX of %zu bytes is longer than 1 GiB", length);
+        ptx_fail(&r, 0, MESSAGE(ptx_length_max), length);
     ptx_lexer_init(&r.lexer, text, length > MAX_TEXT ? 0 : (uint32_t)length);
     ptx_list_add(&r, &r.scopes, sizeof(uint32_t));
     ptx_advance(&r);
@@ -299,9 +294,8 @@ int ptx_read_within(const char *text, size_t length, size_t most, struct ptx_mod
     ptx_arena_return(arena, r.name_capacity * sizeof(*r.names));
     free(r.names);
     if (r.failed) {
-        int result = !r.no_memory ? -EINVAL : ptx_arena_exceeded(arena) ? -E2BIG : -ENOMEM;
         ptx_arena_destroy(arena);
-        return result;
+        return why->number;
     }
     r.module->memory = ptx_arena_used(arena);
     *module = r.module;

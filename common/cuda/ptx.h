@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
+
 enum ptx_type {
     PTX_NONE,
     PTX_B8,
@@ -65,11 +67,6 @@ enum ptx_linkage {
     PTX_LINK_EXTERN,
     PTX_LINK_WEAK,
     PTX_LINK_COMMON,
-};
-
-struct ptx_error {
-    uint32_t line; /* 0 if none */
-    char text[240];
 };
 
 struct ptx_function;
@@ -203,13 +200,17 @@ struct ptx_module {
     size_t memory; /* bytes that the tree takes */
 };
 
-/* Returns 0; -EINVAL with error filled in; or -ENOMEM. text: at most 1 GiB, copied where kept. */
-int ptx_read(const char *text, size_t length, struct ptx_module **module, struct ptx_error *error);
+/*
+ * text: at most 1 GiB, copied where kept. 0, or the number that *why has then (common/error.h):
+ * INVALID_PTX for a text that is not understood, its line first in the sentence; SERVER_RESOURCES
+ * without memory.
+ */
+uint32_t ptx_read(const char *text, size_t length, struct ptx_module **module, struct error *why);
 
-/* The same with at most `most` bytes of memory at any time: -E2BIG if that is not enough. A text
- * can ask for some hundred bytes of tree for each of its own. */
-int ptx_read_within(const char *text, size_t length, size_t most, struct ptx_module **module,
-                    struct ptx_error *error);
+/* The same with at most `most` bytes of memory at any time: OUT_OF_MEMORY if that is not enough. A
+ * text can ask for some hundred bytes of tree for each of its own. */
+uint32_t ptx_read_within(const char *text, size_t length, size_t most, struct ptx_module **module,
+                         struct error *why);
 void ptx_destroy(struct ptx_module *module);
 
 /* Definition if there is one, else declaration, else NULL. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/messages.h"
 #include "common/array.h"
 #include "common/util.h"
 
@@ -137,7 +138,7 @@ static void read_items(struct ptx_reader *r, struct ptx_operand *op, char close)
     struct ptx_operand *items = NULL;
     uint32_t count = 0, capacity = 0, first_use = r->label_uses.count;
     if (++r->nesting > MAX_NESTING)
-        ptx_fail(r, r->token.line, "operands nested deeper than %d", MAX_NESTING);
+        ptx_fail(r, r->token.line, MESSAGE(ptx_operand_nesting), MAX_NESTING);
     while (!r->failed && !ptx_at(r, close)) {
         if (count == capacity) {
             /* Four at first: most lists are shorter, and none gives its room back. Operands are
@@ -146,7 +147,7 @@ static void read_items(struct ptx_reader *r, struct ptx_operand *op, char close)
             capacity = (uint32_t)array_room(capacity, max(count + 1, 4u));
             struct ptx_operand *more = ptx_new(r, capacity * sizeof(*more));
             if (count > MAX_OPERANDS)
-                ptx_fail(r, r->token.line, "more than %d operands", MAX_OPERANDS);
+                ptx_fail(r, r->token.line, MESSAGE(ptx_operands_max), MAX_OPERANDS);
             if (!more || r->failed)
                 break;
             if (count)
@@ -215,7 +216,7 @@ static void read_operand(struct ptx_reader *r, struct ptx_operand *op)
             uses[r->label_uses.count - 1].operand = &items[0];
         ptx_advance(r);
         if (++r->nesting > MAX_NESTING)
-            ptx_fail(r, r->token.line, "operands nested deeper than %d", MAX_NESTING);
+            ptx_fail(r, r->token.line, MESSAGE(ptx_operand_nesting), MAX_NESTING);
         read_operand(r, &items[1]);
         r->nesting -= r->nesting > 0;
         *op = (struct ptx_operand){.kind = PTX_OPERAND_PAIR,
@@ -387,9 +388,7 @@ static void read_statement(struct ptx_reader *r)
                 ptx_unexpected(r, "a variable");
             ptx_read_variables(r, PTX_LINK_EXTERN, start);
         } else {
-            uint32_t n = r->token.end - r->token.start;
-            ptx_fail(r, r->token.line, "unknown directive '%.*s'", (int)(n > 60 ? 60 : n),
-                     r->lexer.text + r->token.start);
+            ptx_unknown_directive(r);
         }
     } else if (r->token.kind == PTX_TOKEN_WORD) {
         struct ptx_token name = r->token;
@@ -414,7 +413,7 @@ static void resolve_labels(struct ptx_reader *r)
         struct ptx_name *n =
             ptx_lookup(r, uses[i].scope, uses[i].name, strlen(uses[i].name), 1u << PTX_NAME_LABEL);
         if (!n)
-            ptx_fail(r, uses[i].line, "'%.100s' is not declared", uses[i].name);
+            ptx_fail(r, uses[i].line, MESSAGE(ptx_undeclared), 100, uses[i].name);
         else if (uses[i].operand)
             uses[i].operand->label = n->label;
         else
@@ -428,7 +427,7 @@ static void check_targets(struct ptx_reader *r, const struct ptx_function *f)
     for (uint32_t i = 0; !r->failed && i < f->label_count; i++) {
         for (uint32_t t = 0; t < f->labels[i].target_count; t++) {
             if (f->labels[f->labels[i].targets[t]].kind != PTX_LABEL_CODE)
-                ptx_fail(r, f->labels[i].line, "'%.100s' is no place in code",
+                ptx_fail(r, f->labels[i].line, MESSAGE(ptx_not_a_label),
                          f->labels[f->labels[i].targets[t]].name);
         }
     }
@@ -442,7 +441,7 @@ void ptx_read_body(struct ptx_reader *r, struct ptx_function *f)
     while (!r->failed && depth) {
         if (ptx_at(r, '{')) {
             if (++depth > MAX_SCOPES)
-                ptx_fail(r, r->token.line, "blocks nested deeper than %d", MAX_SCOPES);
+                ptx_fail(r, r->token.line, MESSAGE(ptx_block_nesting), MAX_SCOPES);
             ptx_scope_push(r);
             ptx_advance(r);
         } else if (ptx_at(r, '}')) {

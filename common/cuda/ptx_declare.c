@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/messages.h"
+#include "common/util.h"
+
 /* No device has more memory than this; keeps sums of sizes far from overflow. */
 #define MAX_VARIABLE_BYTES (UINT64_C(1) << 40)
 #define MAX_REGISTERS      (1u << 24)
@@ -76,7 +79,7 @@ uint64_t ptx_read_integer(struct ptx_reader *r, uint64_t maximum)
     if (r->token.kind != PTX_TOKEN_INTEGER)
         ptx_unexpected(r, "a number");
     else if (value > maximum)
-        ptx_fail(r, r->token.line, "%llu is more than %llu", (unsigned long long)value,
+        ptx_fail(r, r->token.line, MESSAGE(ptx_number_max), (unsigned long long)value,
                  (unsigned long long)maximum);
     ptx_advance(r);
     return r->failed ? 0 : value;
@@ -86,7 +89,7 @@ static void read_align(struct ptx_reader *r, uint32_t *align)
 {
     uint64_t n = ptx_read_integer(r, 1u << 20);
     if (!r->failed && (n == 0 || n & (n - 1)))
-        ptx_fail(r, r->token.line, "alignment %llu is no power of two", (unsigned long long)n);
+        ptx_fail(r, r->token.line, MESSAGE(ptx_alignment), (unsigned long long)n);
     if (align)
         *align = (uint32_t)n;
 }
@@ -133,7 +136,7 @@ static void read_properties(struct ptx_reader *r, struct ptx_variable *v)
     if (v->type == PTX_NONE)
         ptx_unexpected(r, "a type");
     if (v->type == PTX_PRED && v->space != PTX_SPACE_REG)
-        ptx_fail(r, r->token.line, ".pred stands only in .reg");
+        ptx_fail(r, r->token.line, MESSAGE(ptx_predicate_space));
 }
 
 /* Constant expression of an initialiser: numbers with a sign. */
@@ -200,8 +203,7 @@ static void read_symbol(struct ptx_reader *r, struct ptx_initialiser *item)
         struct ptx_name *n = ptx_lookup(r, r->scope, text, length,
                                         1u << PTX_NAME_VARIABLE | 1u << PTX_NAME_FUNCTION);
         if (!n) {
-            ptx_fail(r, r->token.line, "'%.*s' is not declared", (int)(length > 100 ? 100 : length),
-                     text);
+            ptx_fail(r, r->token.line, MESSAGE(ptx_undeclared), (int)min(length, 100u), text);
             return;
         }
         item->variable = n->kind == PTX_NAME_VARIABLE ? n->object : NULL;
@@ -241,7 +243,7 @@ static void read_braces(struct ptx_reader *r, struct ptx_variable *v, struct ptx
 {
     ptx_expect(r, '{');
     if (++r->nesting > MAX_NESTING)
-        ptx_fail(r, r->token.line, "initialiser nested deeper than %d", MAX_NESTING);
+        ptx_fail(r, r->token.line, MESSAGE(ptx_initialiser_nesting), MAX_NESTING);
     while (!r->failed && !ptx_at(r, '}')) {
         if (ptx_at(r, '{'))
             read_braces(r, v, items, offset);
@@ -268,7 +270,7 @@ static void read_initialiser(struct ptx_reader *r, struct ptx_variable *v, bool 
     if (open && bytes)
         v->elements = v->vector ? (offset / bytes + v->vector - 1) / v->vector : 0;
     if (offset > v->elements * v->vector * bytes)
-        ptx_fail(r, v->line, "'%.100s' has more initial values than elements", v->name);
+        ptx_fail(r, v->line, MESSAGE(ptx_initial_values), v->name);
 }
 
 /* True where a dimension was left open: name[]. */
@@ -285,7 +287,7 @@ static bool read_dimensions(struct ptx_reader *r, struct ptx_variable *v)
         uint64_t n = ptx_read_integer(r, MAX_VARIABLE_BYTES);
         if (__builtin_mul_overflow(v->elements, n, &v->elements) ||
             v->elements > MAX_VARIABLE_BYTES)
-            ptx_fail(r, r->token.line, "'%.100s' is too large", v->name ? v->name : "");
+            ptx_fail(r, r->token.line, MESSAGE(ptx_variable_too_large), v->name ? v->name : "");
         ptx_expect(r, ']');
     }
     return open;
@@ -322,7 +324,7 @@ static struct ptx_variable *read_declarator(struct ptx_reader *r, const struct p
         read_initialiser(r, v, open);
     v->bytes = v->elements * v->vector * ptx_type_bytes(v->type);
     if (v->bytes > MAX_VARIABLE_BYTES)
-        ptx_fail(r, v->line, "'%.100s' is too large", v->name ? v->name : "");
+        ptx_fail(r, v->line, MESSAGE(ptx_variable_too_large), v->name ? v->name : "");
     return r->failed ? NULL : v;
 }
 
@@ -345,7 +347,7 @@ static struct ptx_variable *declare_variable(struct ptx_reader *r, struct ptx_va
     if (extends && v->linkage == PTX_LINK_EXTERN)
         old->redeclared = true;
     else
-        ptx_fail(r, v->line, "'%.100s' is declared twice", v->name);
+        ptx_fail(r, v->line, MESSAGE(ptx_declared_twice), v->name);
     return NULL;
 }
 

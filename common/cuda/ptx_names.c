@@ -9,6 +9,7 @@
 
 #include "common/array.h"
 #include "common/list.h"
+#include "common/messages.h"
 #include "common/util.h"
 
 struct chunk {
@@ -87,24 +88,29 @@ void *ptx_arena_alloc(struct ptx_arena *arena, size_t bytes)
     return out;
 }
 
-void ptx_fail(struct ptx_reader *r, uint32_t line, const char *format, ...)
+void ptx_fail(struct ptx_reader *r, uint32_t line, uint32_t number, const char *format, ...)
 {
+    /* What fails after the first failure fails because of it. */
     if (r->failed)
         return;
     r->failed = true;
     r->token.kind = PTX_TOKEN_END;
-    r->error->line = line;
-    int n = line ? snprintf(r->error->text, sizeof(r->error->text), "line %u: ", line) : 0;
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(r->error->text + n, sizeof(r->error->text) - (size_t)n, format, ap);
-    va_end(ap);
+    r->why->number = number;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(r->why->text, sizeof(r->why->text), format, arguments);
+    va_end(arguments);
+    if (line)
+        error_prefix(r->why, "line %u: ", line);
 }
 
 static void fail_memory(struct ptx_reader *r)
 {
-    ptx_fail(r, 0, "out of memory while reading PTX");
-    r->no_memory = true;
+    const struct ptx_arena *arena = r->module->arena;
+    if (arena->exceeded)
+        ptx_fail(r, 0, MESSAGE(ptx_memory_max), arena->most);
+    else
+        ptx_fail(r, 0, MESSAGE(ptx_no_memory));
 }
 
 void *ptx_new(struct ptx_reader *r, size_t bytes)
@@ -225,7 +231,7 @@ struct ptx_name *ptx_declare(struct ptx_reader *r, const char *name, enum ptx_na
     struct ptx_name *n = find_slot(r->names, r->name_capacity, name, length, r->scope, hash);
     if (n->name) {
         if (!may_exist || n->kind != kind)
-            ptx_fail(r, r->token.line, "'%.100s' is declared twice", name);
+            ptx_fail(r, r->token.line, MESSAGE(ptx_declared_twice), name);
         return n;
     }
     *n = (struct ptx_name){name, (uint32_t)length, r->scope, hash, kind, object, 0};
@@ -256,7 +262,7 @@ void ptx_advance(struct ptx_reader *r)
     r->token = ptx_lexer_next(&r->lexer);
     if (r->token.kind == PTX_TOKEN_BAD) {
         uint32_t n = r->token.end - r->token.start;
-        ptx_fail(r, r->token.line, "not a PTX token: '%.*s'", (int)(n > 40 ? 40 : n),
+        ptx_fail(r, r->token.line, MESSAGE(ptx_token_unknown), (int)min(n, 40u),
                  r->lexer.text + r->token.start);
     }
 }
@@ -278,10 +284,17 @@ void ptx_unexpected(struct ptx_reader *r, const char *wanted)
 {
     uint32_t n = r->token.end - r->token.start;
     if (r->token.kind == PTX_TOKEN_END)
-        ptx_fail(r, r->token.line, "the text ends where %s should stand", wanted);
+        ptx_fail(r, r->token.line, MESSAGE(ptx_text_ends), wanted);
     else
-        ptx_fail(r, r->token.line, "'%.*s' where %s should stand", (int)(n > 60 ? 60 : n),
+        ptx_fail(r, r->token.line, MESSAGE(ptx_unexpected), (int)min(n, 60u),
                  r->lexer.text + r->token.start, wanted);
+}
+
+void ptx_unknown_directive(struct ptx_reader *r)
+{
+    uint32_t n = r->token.end - r->token.start;
+    ptx_fail(r, r->token.line, MESSAGE(ptx_directive_unknown), (int)min(n, 60u),
+             r->lexer.text + r->token.start);
 }
 
 bool ptx_expect(struct ptx_reader *r, char punct)

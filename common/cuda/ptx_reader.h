@@ -49,8 +49,8 @@ struct ptx_reader {
     struct ptx_token token; /* the next one, not yet consumed */
     uint32_t last_end;      /* end of the one consumed last */
     struct ptx_module *module;
-    struct ptx_error *error;
-    bool failed, no_memory;
+    struct error *why;
+    bool failed;
 
     struct hash_key key;    /* of the names */
     struct ptx_name *names; /* open addressing; a power of two */
@@ -65,8 +65,10 @@ struct ptx_reader {
 };
 
 /* ---- ptx_names.c: arena, lists, scopes ---- */
-void ptx_fail(struct ptx_reader *r, uint32_t line, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Sets the reader's error, if it has none: number and format as of error_set, the line (0: none)
+ * before them. */
+void ptx_fail(struct ptx_reader *r, uint32_t line, uint32_t number, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 void *ptx_new(struct ptx_reader *r, size_t bytes); /* arena, fails the reader */
 const char *ptx_slice(struct ptx_reader *r, uint32_t start, uint32_t end);
 /* Adds a zeroed item and returns it, or NULL (and fails). */
@@ -93,7 +95,10 @@ bool ptx_accept(struct ptx_reader *r, char punct);
 bool ptx_expect(struct ptx_reader *r, char punct);
 bool ptx_at_dot(const struct ptx_reader *r, const char *directive); /* ".reg" */
 bool ptx_accept_dot(struct ptx_reader *r, const char *directive);
+/* The next token is not what has to stand here: `wanted`, with its article. */
 void ptx_unexpected(struct ptx_reader *r, const char *wanted);
+/* The next token is a directive that the reader does not know. */
+void ptx_unknown_directive(struct ptx_reader *r);
 
 /* ---- ptx_declare.c ---- */
 /* The space that the next token names, or NONE. */

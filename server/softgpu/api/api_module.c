@@ -4,7 +4,6 @@
  * Modules, functions, launches.
  */
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,24 +56,13 @@ static void code_drop(void *owner)
 
 /* ---- images ------------------------------------------------------------------------- */
 
-static cuda_result image_error(struct module_error *error, cuda_result result, const char *text)
-{
-    error->result = (int)result;
-    error->line = 0;
-    snprintf(error->text, sizeof(error->text), "%s", text);
-    return result;
-}
-
 static cuda_result load_ptx(const char *text, size_t length, struct module **module,
-                            struct module_error *error)
+                            struct error *why)
 {
-    if (module_load(text, length, module, error) == 0)
-        return CUDA_OK;
-    return error->result != CUDA_OK ? error->result : CUDA_ERR_INVALID_PTX;
+    return module_load(text, length, module, why);
 }
 
-static cuda_result load_fatbin(const void *image, struct module **module,
-                               struct module_error *error)
+static cuda_result load_fatbin(const void *image, struct module **module, struct error *why)
 {
     struct fatbin_entry entry;
     char *text = NULL;
@@ -84,21 +72,20 @@ static cuda_result load_fatbin(const void *image, struct module **module,
                                   &entry);
 
     if (found < 0)
-        return image_error(error, CUDA_ERR_INVALID_IMAGE, "the fatbin is damaged");
+        return error_set(why, CUDA_ERR_INVALID_IMAGE, "the fatbin is damaged");
     if (found == 0)
-        return image_error(
-            error, CUDA_ERR_NO_BINARY_FOR_GPU,
+        return error_set(
+            why, CUDA_ERR_NO_BINARY_FOR_GPU,
             "the fatbin holds no PTX for compute capability 9.0 or lower: the software "
             "GPU runs PTX only, compile with -gencode arch=compute_90,code=compute_90");
     if (fatbin_payload(&entry, &text, &length) < 0)
-        return image_error(error, CUDA_ERR_INVALID_IMAGE,
-                           "the fatbin's PTX cannot be decompressed");
-    result = load_ptx(text, length, module, error);
+        return error_set(why, CUDA_ERR_INVALID_IMAGE, "the fatbin's PTX cannot be decompressed");
+    result = load_ptx(text, length, module, why);
     free(text);
     return result;
 }
 
-static cuda_result load_image(const void *image, struct module **module, struct module_error *error)
+static cuda_result load_image(const void *image, struct module **module, struct error *why)
 {
     uint32_t magic;
 
@@ -110,20 +97,20 @@ static cuda_result load_image(const void *image, struct module **module, struct 
     if (magic == FATBIN_WRAPPER_MAGIC) {
         memcpy(&image, (const char *)image + 8, sizeof(image));
         if (!image)
-            return image_error(error, CUDA_ERR_INVALID_IMAGE, "the fatbin wrapper holds no data");
+            return error_set(why, CUDA_ERR_INVALID_IMAGE, "the fatbin wrapper holds no data");
         memcpy(&magic, image, sizeof(magic));
     }
     if (magic == FATBIN_MAGIC)
-        return load_fatbin(image, module, error);
+        return load_fatbin(image, module, why);
     if (memcmp(&magic, "\177ELF", sizeof(magic)) == 0)
-        return image_error(error, CUDA_ERR_NO_BINARY_FOR_GPU,
-                           "the image is a cubin: the software GPU runs PTX only");
-    return load_ptx(image, strlen(image), module, error);
+        return error_set(why, CUDA_ERR_NO_BINARY_FOR_GPU,
+                         "the image is a cubin: the software GPU runs PTX only");
+    return load_ptx(image, strlen(image), module, why);
 }
 
 /* ---- modules --------------------------------------------------------------------------- */
 
-static cuda_result place_variables(struct cuda_module_object *object, struct module_error *error)
+static cuda_result place_variables(struct cuda_module_object *object, struct error *why)
 {
     size_t globals = module_global_bytes(object->code->module);
     size_t constants = module_const_bytes(object->code->module);
@@ -134,9 +121,9 @@ static cuda_result place_variables(struct cuda_module_object *object, struct mod
     if (result == CUDA_OK && constants > 0)
         result = memory_alloc(object->device->ordinal, &object->constants, constants);
     if (result != CUDA_OK)
-        return image_error(error, result, "no device memory is left for the module's variables");
-    if (module_place(object->code->module, object->globals, object->constants, error) != 0)
-        return error->result != CUDA_OK ? error->result : CUDA_ERR_INVALID_IMAGE;
+        return error_set(why, result, "no device memory is left for the module's variables");
+    if (module_place(object->code->module, object->globals, object->constants, why) != 0)
+        return why->number;
     return CUDA_OK;
 }
 
@@ -209,10 +196,10 @@ static void module_unload(struct cuda_module_object *object)
 }
 
 static cuda_result load_object(struct device *device, const void *image,
-                               struct cuda_module_object *object, struct module_error *error)
+                               struct cuda_module_object *object, struct error *why)
 {
     struct module *module;
-    cuda_result result = load_image(image, &module, error);
+    cuda_result result = load_image(image, &module, why);
 
     if (result != CUDA_OK)
         return result;
@@ -220,13 +207,13 @@ static cuda_result load_object(struct device *device, const void *image,
     object->code = malloc(sizeof(*object->code));
     if (!object->code) {
         module_destroy(module);
-        return image_error(error, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+        return error_set(why, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
     }
     atomic_init(&object->code->refs, 1);
     object->code->module = module;
-    result = place_variables(object, error);
+    result = place_variables(object, why);
     if (result == CUDA_OK && !add_functions(object))
-        result = image_error(error, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
+        result = error_set(why, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
     return result;
 }
 
@@ -266,7 +253,7 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
                                cuda_jit_option *options, void **values)
 {
     struct cuda_module_object *object;
-    struct module_error error = {0};
+    struct error why = {0};
     struct device *device;
     cuda_result result;
 
@@ -276,10 +263,10 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
     object = module_new();
     if (!object)
         return CUDA_ERR_OUT_OF_MEMORY;
-    result = load_object(device, image, object, &error);
-    write_log(count, options, values, result == CUDA_OK ? "" : error.text);
+    result = load_object(device, image, object, &why);
+    write_log(count, options, values, result == CUDA_OK ? "" : why.text);
     if (result != CUDA_OK) {
-        report("module not loaded: %s", error.text);
+        report("module not loaded: %s", why.text);
         module_unload(object);
         return result;
     }

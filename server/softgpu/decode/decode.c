@@ -19,19 +19,19 @@ void decode_fail(struct decoder *d, const char *format, ...)
     if (d->failed)
         return;
     d->failed = true;
-    d->error->result = CUDA_ERR_INVALID_PTX;
-    d->error->line = d->ins ? d->ins->line : d->function->line;
-    int n = snprintf(d->error->text, sizeof(d->error->text), "line %u: ", d->error->line);
+    d->why->number = CUDA_ERR_INVALID_PTX;
+    uint32_t line = d->ins ? d->ins->line : d->function->line;
+    int n = snprintf(d->why->text, sizeof(d->why->text), "line %u: ", line);
     va_list ap;
     va_start(ap, format);
-    vsnprintf(d->error->text + n, sizeof(d->error->text) - (size_t)n, format, ap);
+    vsnprintf(d->why->text + n, sizeof(d->why->text) - (size_t)n, format, ap);
     va_end(ap);
 }
 
 void decode_fail_memory(struct decoder *d)
 {
     decode_fail(d, "out of memory while decoding");
-    d->error->result = CUDA_ERR_OUT_OF_MEMORY;
+    d->why->number = CUDA_ERR_OUT_OF_MEMORY;
 }
 
 /* Room for one more; NULL (and the old array kept) when memory is short. */

@@ -37,7 +37,7 @@ struct decoder {
     struct code *code;
     const struct ptx_function *function;
     const struct ptx_instruction *ins;
-    struct module_error *error;
+    struct error *why;
     bool failed;
     uint64_t taken; /* modifiers that were understood */
     struct slot_entry *slots;
@@ -136,7 +136,7 @@ void decode_move(struct decoder *d, uint32_t width, uint32_t dst, uint32_t src);
  * with error filled in.
  */
 struct code *decode_function(const struct module *module, const struct ptx_function *function,
-                             struct module_error *error);
+                             struct error *why);
 
 /* ---- instructions: true if the opcode is known to that file ---- */
 bool decode_control(struct decoder *d);

@@ -143,9 +143,9 @@ static void decode_body(struct decoder *d)
 }
 
 struct code *decode_function(const struct module *module, const struct ptx_function *function,
-                             struct module_error *error)
+                             struct error *why)
 {
-    struct decoder d = {.module = module, .function = function, .error = error, .carry = SLOT_NONE};
+    struct decoder d = {.module = module, .function = function, .why = why, .carry = SLOT_NONE};
     memset(d.temporaries, 0xff, sizeof(d.temporaries));
     d.code = calloc(1, sizeof(*d.code));
     d.starts = calloc((size_t)function->instruction_count + 1, sizeof(*d.starts));

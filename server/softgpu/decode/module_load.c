@@ -2,8 +2,6 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/softgpu/decode/module_load.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,21 +10,14 @@
 
 enum { NEWEST_VERSION = 99 }; /* what is not understood is refused by name, not by version */
 
-static int load_fail(struct module_error *error, cuda_result result, uint32_t line,
-                     const char *text)
+static uint32_t refuse_memory(struct error *why)
 {
-    error->result = result;
-    error->line = line;
-    snprintf(error->text, sizeof(error->text), "%s", text);
-    return -1;
+    return error_set(why, CUDA_ERR_OUT_OF_MEMORY, "out of host memory");
 }
 
-static int load_fail_at(struct module_error *error, const struct ptx_variable *v, const char *what)
+static uint32_t refuse_variable(struct error *why, const struct ptx_variable *v, const char *what)
 {
-    error->result = CUDA_ERR_INVALID_PTX;
-    error->line = v->line;
-    snprintf(error->text, sizeof(error->text), "line %u: '%.100s' %s", v->line, v->name, what);
-    return -1;
+    return error_set(why, CUDA_ERR_INVALID_PTX, "line %u: '%.100s' %s", v->line, v->name, what);
 }
 
 /* ---- shared memory: functions that reach the same variables lay them out together ---- */
@@ -113,7 +104,7 @@ static void each_variable(struct module *m, struct groups *g, bool open)
  * same place: the second pass aligns the end of the group to the strictest, the
  * third gives that end to all.
  */
-static int place_all_shared(struct module *m, struct module_error *error)
+static uint32_t place_all_shared(struct module *m, struct error *why)
 {
     const struct ptx_module *p = m->ptx;
     struct groups g = {.functions = p->function_count};
@@ -124,7 +115,7 @@ static int place_all_shared(struct module *m, struct module_error *error)
     m->groups = calloc((size_t)p->function_count + 1, sizeof(*m->groups));
     if (!g.parent || !m->shared_bytes || !m->groups) {
         free(g.parent);
-        return load_fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
+        return refuse_memory(why);
     }
     for (uint32_t i = 0; i < total; i++)
         g.parent[i] = i;
@@ -143,38 +134,40 @@ static int place_all_shared(struct module *m, struct module_error *error)
 
 enum { CONSTANT_BYTES = 65536 };
 
-static int place_memory(struct module *m, const struct ptx_variable *v, struct module_error *error)
+static uint32_t place_memory(struct module *m, const struct ptx_variable *v, struct error *why)
 {
     if (v->space != PTX_SPACE_GLOBAL && v->space != PTX_SPACE_CONST)
         return 0;
     if (v->linkage == PTX_LINK_EXTERN)
-        return load_fail_at(error, v, "is declared .extern and defined nowhere");
+        return refuse_variable(why, v, "is declared .extern and defined nowhere");
     if (v->type == PTX_TEXREF || v->type == PTX_SAMPLERREF || v->type == PTX_SURFREF)
-        return load_fail_at(error, v, "is a texture, sampler or surface, which are not supported");
+        return refuse_variable(why, v, "is a texture, sampler or surface, which are not supported");
     size_t *bytes = v->space == PTX_SPACE_GLOBAL ? &m->global_bytes : &m->const_bytes;
     if (v->align > 256)
-        return load_fail_at(error, v, "asks for an alignment above 256");
+        return refuse_variable(why, v, "asks for an alignment above 256");
     uint64_t at = (*bytes + v->align - 1) & ~(uint64_t)(v->align - 1);
     if (at + v->bytes > UINT64_C(1) << 40)
-        return load_fail_at(error, v, "is too large");
+        return refuse_variable(why, v, "is too large");
     if (v->space == PTX_SPACE_CONST && at + v->bytes > CONSTANT_BYTES)
-        return load_fail_at(error, v, "does not fit: a module has 64 KiB of constant memory");
+        return refuse_variable(why, v, "does not fit: a module has 64 KiB of constant memory");
     m->places[v->id] = (struct placed){v, at};
     *bytes = at + v->bytes;
     return 0;
 }
 
-static int place_all_memory(struct module *m, struct module_error *error)
+static uint32_t place_all_memory(struct module *m, struct error *why)
 {
     const struct ptx_module *p = m->ptx;
     for (uint32_t i = 0; i < p->variable_count; i++) {
-        if (place_memory(m, p->variables[i], error))
-            return -1;
+        uint32_t error = place_memory(m, p->variables[i], why);
+        if (error)
+            return error;
     }
     for (uint32_t i = 0; i < p->function_count; i++) {
         for (uint32_t k = 0; k < p->functions[i]->variable_count; k++) {
-            if (place_memory(m, p->functions[i]->variables[k], error))
-                return -1;
+            uint32_t error = place_memory(m, p->functions[i]->variables[k], why);
+            if (error)
+                return error;
         }
     }
     return 0;
@@ -208,19 +201,21 @@ static uint32_t chain_bytes(const struct module *m, uint32_t id, uint32_t depth,
     return own + deepest;
 }
 
-static int add_function(struct module *m, uint32_t id, const uint32_t *known,
-                        struct module_error *error)
+static uint32_t add_function(struct module *m, uint32_t id, const uint32_t *known,
+                             struct error *why)
 {
     const struct ptx_function *f = m->ptx->functions[id];
     uint64_t shared = m->shared_bytes[m->groups[id]];
     if (!f->entry || !m->codes[id])
         return 0;
     if (ptx_param_offset(f, f->param_count) > 32764)
-        return load_fail(error, CUDA_ERR_INVALID_PTX, f->line,
-                         "a kernel's parameters exceed 32764 bytes");
+        return error_set(why, CUDA_ERR_INVALID_PTX,
+                         "line %u: the parameters of kernel '%.100s' exceed 32764 bytes", f->line,
+                         f->name);
     if (shared > UINT32_MAX / 2)
-        return load_fail(error, CUDA_ERR_INVALID_PTX, f->line,
-                         "a kernel's shared memory exceeds 2 GiB");
+        return error_set(why, CUDA_ERR_INVALID_PTX,
+                         "line %u: the shared memory of kernel '%.100s' exceeds 2 GiB", f->line,
+                         f->name);
     uint32_t words = m->codes[id]->register_words;
     m->functions[m->function_count++] = (struct function){
         .module = m,
@@ -228,68 +223,69 @@ static int add_function(struct module *m, uint32_t id, const uint32_t *known,
         .code = m->codes[id],
         .static_shared_bytes = (uint32_t)shared,
         .local_bytes = known[id] - 1,
-        .registers = words < 255 ? words : 255,
+        .registers = min(words, 255u),
     };
     return 0;
 }
 
-static int decode_functions(struct module *m, struct module_error *error)
+static uint32_t decode_functions(struct module *m, struct error *why)
 {
     const struct ptx_module *p = m->ptx;
     m->codes = calloc((size_t)p->function_count + 1, sizeof(*m->codes));
     m->functions = calloc((size_t)p->function_count + 1, sizeof(*m->functions));
     if (!m->codes || !m->functions)
-        return load_fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
+        return refuse_memory(why);
     for (uint32_t i = 0; i < p->function_count; i++) {
         if (!p->functions[i]->defined)
             continue;
-        m->codes[i] = decode_function(m, p->functions[i], error);
+        m->codes[i] = decode_function(m, p->functions[i], why);
         if (!m->codes[i])
-            return -1;
+            return why->number;
     }
     uint32_t *known = calloc((size_t)p->function_count + 1, sizeof(*known));
     if (!known)
-        return load_fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
+        return refuse_memory(why);
     for (uint32_t i = 0; i < p->function_count; i++) {
         if (p->functions[i]->entry && m->codes[i])
             chain_bytes(m, i, 0, known);
     }
-    int r = 0;
-    for (uint32_t i = 0; i < p->function_count && !r; i++)
-        r = add_function(m, i, known, error);
+    uint32_t error = 0;
+    for (uint32_t i = 0; i < p->function_count && !error; i++)
+        error = add_function(m, i, known, why);
     free(known);
-    return r;
+    return error;
 }
 
-int module_load(const char *text, size_t length, struct module **module, struct module_error *error)
+static uint32_t read_module(struct module *m, const char *text, size_t length, struct error *why)
 {
-    struct module_error unused;
-    struct ptx_error read = {0};
+    uint32_t error = ptx_read(text, length, &m->ptx, why);
+    /* The reader's numbers are the server's; a driver has one for want of memory. */
+    if (error)
+        return why->number = error == CUDA_ERR_INVALID_PTX ? error : CUDA_ERR_OUT_OF_MEMORY;
+    if (m->ptx->version > NEWEST_VERSION)
+        return error_set(why, CUDA_ERR_UNSUPPORTED_PTX_VERSION, "line 1: unknown version of PTX");
+    m->places = calloc((size_t)m->ptx->variable_ids + 1, sizeof(*m->places));
+    if (!m->places)
+        return refuse_memory(why);
+    error = place_all_shared(m, why);
+    if (!error)
+        error = place_all_memory(m, why);
+    return error ? error : decode_functions(m, why);
+}
+
+uint32_t module_load(const char *text, size_t length, struct module **module, struct error *why)
+{
     struct module *m = calloc(1, sizeof(*m));
-    error = error ? error : &unused;
     *module = NULL;
-    *error = (struct module_error){0};
     if (!m)
-        return load_fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory");
+        return refuse_memory(why);
     /* Images are often handed over with their terminating NUL. */
     while (length && text[length - 1] == '\0')
         length--;
-    int r = ptx_read(text, length, &m->ptx, &read);
-    if (r) {
-        load_fail(error, r == -ENOMEM ? CUDA_ERR_OUT_OF_MEMORY : CUDA_ERR_INVALID_PTX, read.line,
-                  read.text);
-    } else if (m->ptx->version > NEWEST_VERSION) {
-        r = load_fail(error, CUDA_ERR_UNSUPPORTED_PTX_VERSION, 1, "this PTX version is not known");
-    } else {
-        m->places = calloc((size_t)m->ptx->variable_ids + 1, sizeof(*m->places));
-        r = !m->places ? load_fail(error, CUDA_ERR_OUT_OF_MEMORY, 0, "out of memory")
-            : place_all_shared(m, error) || place_all_memory(m, error) || decode_functions(m, error)
-                ? -1
-                : 0;
-    }
-    if (r) {
+    uint32_t error = read_module(m, text, length, why);
+    if (error) {
         module_destroy(m);
-        return -1;
+        return error;
     }
     *module = m;
     return 0;

@@ -12,9 +12,9 @@
 /*
  * Parses and decodes PTX text (need not be NUL-terminated; copied). An unknown
  * instruction, type or directive is an error here, never a wrong result later.
- * Returns 0 and a module, or -1 and an error.
+ * 0 and a module, or the CUresult that *why has then (INVALID_PTX, UNSUPPORTED_PTX_VERSION or
+ * OUT_OF_MEMORY); the sentence names the culprit: "line 41: unknown instruction 'tcgen05.mma'".
  */
-int module_load(const char *text, size_t length, struct module **module,
-                struct module_error *error);
+uint32_t module_load(const char *text, size_t length, struct module **module, struct error *why);
 
 #endif

@@ -61,12 +61,10 @@ static void write_initial(const struct module *m, const struct ptx_variable *v)
     }
 }
 
-int module_place(struct module *m, uint64_t global_base, uint64_t const_base,
-                 struct module_error *error)
+int module_place(struct module *m, uint64_t global_base, uint64_t const_base, struct error *why)
 {
     if (m->placed) {
-        *error = (struct module_error){.result = CUDA_ERR_INVALID_PTX,
-                                       .text = "the module has its place already"};
+        error_set(why, CUDA_ERR_INVALID_PTX, "the module has its place already");
         return -1;
     }
     m->global_base = global_base;

@@ -13,15 +13,10 @@
 #include <stdint.h>
 
 #include "common/cuda/cuda_driver.h"
+#include "common/error.h"
 
 struct module;
 struct function;
-
-struct module_error {
-    cuda_result result; /* INVALID_PTX, UNSUPPORTED_PTX_VERSION or OUT_OF_MEMORY */
-    uint32_t line;      /* line of the PTX text, 0 if none */
-    char text[256];     /* names the culprit: "line 41: unknown instruction 'tcgen05.mma'" */
-};
 
 /* NULL does nothing. */
 void module_destroy(struct module *module);
@@ -35,7 +30,7 @@ void module_destroy(struct module *module);
 size_t module_global_bytes(const struct module *module);
 size_t module_const_bytes(const struct module *module);
 int module_place(struct module *module, uint64_t global_base, uint64_t const_base,
-                 struct module_error *error);
+                 struct error *why);
 
 struct function *module_function(struct module *module,
                                  const char *name); /* .entry only, or NULL */

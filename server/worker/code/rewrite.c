@@ -3,7 +3,6 @@
 #include "server/worker/code/rewrite.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ struct placed {
 
 struct rewrite {
     struct ptx_module *tree; /* NULL: not understood */
-    struct ptx_error unread;
+    struct error unread;
     const char *text;
     size_t length;
     struct placed *placed;
@@ -356,24 +355,27 @@ static uint32_t refuse_text(const struct rewrite *rewrite, bool exceeded, struct
                      units_format_bytes(rewrite->max, max));
 }
 
-/* 0, or -ENOMEM. */
-static int read_text(struct rewrite *rewrite)
+/* 0 and no tree for a text that the reader does not understand. */
+static uint32_t read_text(struct rewrite *rewrite, struct error *why)
 {
-    int result = ptx_read_within(rewrite->text, rewrite->length, rewrite->max - rewrite->used,
-                                 &rewrite->tree, &rewrite->unread);
-    if (result < 0) {
-        rewrite->tree = NULL;
-        rewrite->exceeded = result == -E2BIG;
-        return result == -EINVAL ? 0 : -ENOMEM;
+    uint32_t error = ptx_read_within(rewrite->text, rewrite->length, rewrite->max - rewrite->used,
+                                     &rewrite->tree, &rewrite->unread);
+    if (error == PROTO_ERROR_INVALID_PTX)
+        return 0;
+    if (error == PROTO_ERROR_OUT_OF_MEMORY)
+        return refuse_text(rewrite, true, why);
+    if (error) {
+        *why = rewrite->unread;
+        return error;
     }
     rewrite->used += rewrite->tree->memory;
     size_t ids = (size_t)rewrite->tree->variable_ids + 1;
     rewrite->placed = allocate_counted(rewrite, ids, sizeof *rewrite->placed);
     rewrite->by_id = allocate_counted(rewrite, ids, sizeof(struct placed *));
     if (!rewrite->placed || !rewrite->by_id)
-        return -ENOMEM;
+        return refuse_text(rewrite, rewrite->exceeded, why);
     collect_variables(rewrite);
-    return decide_moves(rewrite) ? 0 : -ENOMEM;
+    return decide_moves(rewrite) ? 0 : refuse_text(rewrite, rewrite->exceeded, why);
 }
 
 uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, size_t max,
@@ -386,14 +388,11 @@ uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, siz
     rewrite->text = text;
     rewrite->length = length;
     rewrite->max = max;
-    uint32_t error = 0, line = 0;
-    if (read_text(rewrite) < 0) {
-        error = refuse_text(rewrite, rewrite->exceeded, why);
-    } else if (!rewrite->tree && (line = ptx_scan_declaration(text, length))) {
+    uint32_t error = read_text(rewrite, why), line = 0;
+    if (!error && !rewrite->tree && (line = ptx_scan_declaration(text, length)))
         error = error_set(why, MESSAGE(ptx_unread_variables), rewrite->unread.text, line);
-    } else if (!lay_out(rewrite)) {
+    else if (!error && !lay_out(rewrite))
         error = error_set(why, MESSAGE(variables_too_large));
-    }
     if (error)
         rewrite_close(rewrite);
     else

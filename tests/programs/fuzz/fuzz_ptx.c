@@ -47,16 +47,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct module *m;
-    struct module_error error;
-    if (module_load((const char *)data, size, &m, &error)) {
-        if (!error.text[0])
+    struct error why;
+    if (module_load((const char *)data, size, &m, &why)) {
+        if (!why.text[0])
             abort();
         return 0;
     }
     uint64_t base = (uint64_t)(uintptr_t)variables;
     size_t global = (module_global_bytes(m) + 255) & ~(size_t)255;
     if (global + module_const_bytes(m) <= MAX_VARIABLES &&
-        module_place(m, base, base + global, &error) == 0) {
+        module_place(m, base, base + global, &why) == 0) {
         for (size_t i = 0; i < sizeof(params); i += 8)
             memcpy(params + i, &base, 8);
         for (size_t i = 0; i < module_function_count(m) && i < 4; i++)

@@ -6,13 +6,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cuda/ptx.h"
 #include "common/cuda/ptx_token.h"
+#include "protocol.h"
 
 #define HEAD ".version 8.0\n.target sm_90a, debug\n.address_size 64\n"
 
@@ -39,10 +39,10 @@ static const char sample[] =
 static struct ptx_module *read_ok(const char *text)
 {
     struct ptx_module *m = NULL;
-    struct ptx_error error;
-    int r = ptx_read(text, strlen(text), &m, &error);
-    if (r)
-        fail_msg("%s", error.text);
+    struct error why;
+    uint32_t error = ptx_read(text, strlen(text), &m, &why);
+    if (error)
+        fail_msg("%s", why.text);
     return m;
 }
 
@@ -194,10 +194,11 @@ static void errors_name_line_and_culprit(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct ptx_module *m = NULL;
-        struct ptx_error error;
-        assert_int_equal(ptx_read(cases[i].text, strlen(cases[i].text), &m, &error), -EINVAL);
+        struct error why;
+        assert_int_equal(ptx_read(cases[i].text, strlen(cases[i].text), &m, &why),
+                         PROTO_ERROR_INVALID_PTX);
         assert_null(m);
-        assert_string_equal(error.text, cases[i].error);
+        assert_string_equal(why.text, cases[i].error);
     }
 }
 
@@ -219,7 +220,8 @@ static void deep_nesting_is_refused(void **state)
         for (size_t j = 0; j < 100000; j++)
             memcpy(text + n + j * step, cases[i].repeat, step);
         struct ptx_module *m;
-        assert_int_equal(ptx_read(text, n + step * 100000, &m, NULL), -EINVAL);
+        struct error why;
+        assert_int_equal(ptx_read(text, n + step * 100000, &m, &why), PROTO_ERROR_INVALID_PTX);
         free(text);
     }
 }
@@ -231,12 +233,12 @@ static void try_copy(const char *text, size_t length)
     assert_non_null(copy);
     memcpy(copy, text, length);
     struct ptx_module *m;
-    struct ptx_error error;
-    int r = ptx_read(copy, length, &m, &error);
-    if (r == 0)
+    struct error why;
+    uint32_t error = ptx_read(copy, length, &m, &why);
+    if (!error)
         ptx_destroy(m);
     else
-        assert_true(error.text[0] != '\0');
+        assert_true(why.text[0] != '\0');
     free(copy);
 }
 

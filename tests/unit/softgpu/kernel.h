@@ -62,16 +62,16 @@ __attribute__((unused)) static void kernel_forget(void)
 __attribute__((unused)) static struct module *kernel_module(const char *text)
 {
     struct module *m = NULL;
-    struct module_error error;
-    if (module_load(text, strlen(text), &m, &error))
-        fail_msg("%s", error.text);
+    struct error why;
+    if (module_load(text, strlen(text), &m, &why))
+        fail_msg("%s", why.text);
     size_t global = module_global_bytes(m), constant = module_const_bytes(m);
     uint8_t *memory = aligned_alloc(256, (global + constant + 1024) & ~(size_t)255);
     assert_non_null(memory);
     kernel_memory = memory;
     uint64_t base = (uint64_t)(uintptr_t)memory;
     uint64_t const_base = (base + global + 255) & ~UINT64_C(255);
-    assert_int_equal(module_place(m, base, const_base, &error), 0);
+    assert_int_equal(module_place(m, base, const_base, &why), 0);
     if (global)
         kernel_allow(memory, global, MEMORY_READ | MEMORY_WRITE);
     if (constant)

@@ -73,8 +73,8 @@ static void variables_get_their_values(void **state)
     assert_int_equal(((uint8_t *)(uintptr_t)bytes_at)[1], counter >> 8 & 0xff);
     assert_int_equal(module_variable(m, "common_s", &k, NULL), -1);
     assert_int_equal(module_variable(m, "absent", &k, NULL), -1);
-    struct module_error error;
-    assert_int_equal(module_place(m, 0, 0, &error), -1);
+    struct error why;
+    assert_int_equal(module_place(m, 0, 0, &why), -1);
     module_destroy(m);
     kernel_free();
 }
@@ -116,11 +116,12 @@ static void what_is_not_understood_is_refused_by_name_and_line(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct module *m;
-        struct module_error error;
-        assert_int_equal(module_load(cases[i].text, strlen(cases[i].text), &m, &error), -1);
+        struct error why;
+        assert_int_equal(module_load(cases[i].text, strlen(cases[i].text), &m, &why),
+                         CUDA_ERR_INVALID_PTX);
         assert_null(m);
-        assert_string_equal(error.text, cases[i].error);
-        assert_int_equal(error.result, 218);
+        assert_string_equal(why.text, cases[i].error);
+        assert_int_equal(why.number, CUDA_ERR_INVALID_PTX);
     }
 }
 
@@ -161,7 +162,8 @@ static void mutated_modules_never_crash(void **state)
             memmove(copy + to, text + from, n);
         }
         struct module *m;
-        if (module_load(copy, strlen(copy), &m, NULL))
+        struct error why;
+        if (module_load(copy, strlen(copy), &m, &why))
             continue;
         module_destroy(m);
         kernel_forget();
@@ -198,12 +200,14 @@ static void truncated_modules_never_crash(void **state)
         assert_non_null(copy);
         memcpy(copy, text, n);
         struct module *m;
-        if (module_load(copy, n, &m, NULL) == 0)
+        struct error why;
+        if (module_load(copy, n, &m, &why) == 0)
             module_destroy(m);
         free(copy);
     }
     struct module *m;
-    assert_int_equal(module_load(sample, strlen(sample), &m, NULL), -1);
+    struct error why;
+    assert_int_equal(module_load(sample, strlen(sample), &m, &why), CUDA_ERR_INVALID_PTX);
 }
 
 int main(void)
