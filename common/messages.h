@@ -178,7 +178,7 @@
     X(host_buffer_unknown, INVALID_HANDLE, \
       "no host buffer of the client is mapped at 0x%llx") \
     X(host_buffer_unregister, SUCCESS, \
-      "giving the host buffer back: %s") \
+      "the host buffer's addresses could not be reserved again: %s") \
     X(module_exists, INVALID_VALUE, \
       "module %u exists already") \
     X(module_no_memory, SERVER_RESOURCES, \
@@ -199,7 +199,7 @@
       "without extern \"C\" have mangled names") \
     X(kernels_max, SUCCESS, \
       "the client has looked up %d kernels, as many as it may: unload modules") \
-    X(kernel_no_memory, SUCCESS, \
+    X(kernel_no_memory, SERVER_RESOURCES, \
       "no memory for a kernel's handle") \
     X(kernel_unknown, INVALID_HANDLE, \
       "there is no kernel %u") \
@@ -217,7 +217,7 @@
       "the fatbin's contents unpack to %s, and one load may have %s of the server's " \
       "memory: split the module, or give gpushared a larger --image-memory") \
     X(fatbin_damaged, INVALID_IMAGE, \
-      "the fatbin %s") \
+      "the fatbin is damaged") \
     X(fatbin_no_binary, NO_BINARY_FOR_GPU, \
       "the fatbin has neither PTX nor a cubin for compute capability %u.%u") \
     X(ptx_zero_byte, INVALID_PTX, \
@@ -282,7 +282,7 @@
       "%s may take %s of the server's memory, of which %s are in use, and this one needs " \
       "%s: %s, or give gpushared a larger --image-memory") \
     X(loader_thread, SERVER_RESOURCES, \
-      "the %s thread: %s") \
+      "the %s thread could not be started: %s") \
     X(ptx_too_large, SERVER_RESOURCES, \
       "the module's PTX (%zu bytes) needs more than %s of the server's memory to be " \
       "read, which is what one load may have: split it, compile it to a cubin, or give " \
@@ -293,44 +293,44 @@
     X(variables_too_large, OUT_OF_MEMORY, \
       "the module's variables are larger than any memory") \
     X(worker_client_unknown, INVALID_HANDLE, \
-      "there is no such client") \
+      "there is no client %u") \
     X(worker_message_unknown, PROTOCOL_VIOLATION, \
-      "a message that a worker does not take") \
+      "message %u is none that a worker takes") \
     X(worker_client_exists, INVALID_VALUE, \
-      "a client with this number exists") \
+      "client %u exists already") \
     X(worker_attach, SUCCESS, \
-      "attaching: %s") \
+      "the client could not be attached: %s") \
     X(worker_window_in_use, INVALID_VALUE, \
       "the client owns memory already") \
     X(worker_detaching, INVALID_HANDLE, \
-      "the client is being detached already") \
+      "client %u is being detached already") \
     X(links_max, TOO_MANY_OBJECTS, \
       "the client has as many links as it may have") \
     X(link_unusable, SUCCESS, \
-      "the linked timelines can't be used") \
+      "the timelines of link %u can't be used: %s") \
     X(link_no_memory, SERVER_RESOURCES, \
       "no memory for a link") \
     X(worker_memory_unknown, INVALID_HANDLE, \
-      "nothing is mapped there") \
+      "nothing is mapped at 0x%llx with %llu bytes") \
     X(worker_load_unknown, INVALID_HANDLE, \
-      "there is no such module to load") \
+      "there is no module %u to load") \
     X(worker_module_unknown, INVALID_HANDLE, \
-      "there is no such module") \
+      "there is no module %u") \
     X(worker_no_memory, SERVER_RESOURCES, \
       "no memory for the request") \
     X(partition_none, SUCCESS, \
-      "no partition could be made") \
+      "no partition of the multiprocessors could be made for the client: %s") \
     X(streams_max, TOO_MANY_OBJECTS, \
       "the client has as many streams as it may have: destroy one, or raise the server's " \
       "--streams") \
     X(stream_unknown, INVALID_HANDLE, \
-      "there is no such stream") \
+      "there is no stream %u") \
     X(events_max, TOO_MANY_OBJECTS, \
       "the client has as many events as it may have") \
     X(event_unknown, INVALID_HANDLE, \
-      "there is no such event") \
+      "there is no event %u") \
     X(event_not_recorded, INVALID_HANDLE, \
-      "an event was never recorded") \
+      "event %u was never recorded") \
     X(device_arena_place, DEVICE_NOT_READY, \
       "the driver does not give the device arena its place at 0x%llx: choose another " \
       "base for the arenas") \
@@ -341,17 +341,157 @@
     X(host_arena_reserved, DEVICE_NOT_READY, \
       "the host arena at 0x%llx, %llu bytes, cannot be reserved: %s") \
     X(completer_thread, SERVER_RESOURCES, \
-      "the completer thread: %s") \
+      "the completer thread could not be started: %s") \
     X(submitter_doorbell, SERVER_RESOURCES, \
-      "the submitter's doorbell: %s") \
+      "the submitter's doorbell could not be made: %s") \
     X(submitter_events, SERVER_RESOURCES, \
-      "making events: %s") \
+      "the submitter's events could not be made: %s") \
     X(submitter_thread, SERVER_RESOURCES, \
-      "the submitter thread: %s") \
+      "the submitter thread could not be started: %s") \
     X(sm_groups_split, UNKNOWN, \
-      "dividing the multiprocessors: %u groups of %u and one of %u") \
+      "the worker can't use the division of the multiprocessors: %u groups of %u and one of %u") \
     X(control_doorbell, SERVER_RESOURCES, \
-      "the control thread's doorbell: %s") \
+      "the control thread's doorbell could not be made: %s") \
+    X(client_memory_unsealed, SERVER_RESOURCES, \
+      "the client's shared memory is not sealed, or too small") \
+    X(timelines_register, SUCCESS, \
+      "the driver could not register the client's timelines: %s") \
+    X(range_taken, INVALID_VALUE, \
+      "0x%llx and %llu bytes: the client has something there already") \
+    X(device_memory_create, SUCCESS, \
+      "the driver could not make %llu bytes of device memory: %s") \
+    X(device_memory_clear, SUCCESS, \
+      "the driver could not clear %llu bytes of device memory at 0x%llx: %s") \
+    X(device_memory_unmap, SUCCESS, \
+      "the driver could not unmap the device memory at 0x%llx: %s") \
+    X(device_memory_lost, SUCCESS, \
+      "client %u: the device memory at 0x%llx stays taken until this worker ends: %s") \
+    X(host_buffer_register, SUCCESS, \
+      "the driver could not register the host buffer at 0x%llx: %s") \
+    X(fatbin_payload_max, INVALID_IMAGE, \
+      "the fatbin claims to hold more than an image may have: split the module") \
+    X(fatbin_compression, INVALID_IMAGE, \
+      "the fatbin is compressed in a way that this server does not know: compile it with " \
+      "-no-compress") \
+    X(module_refused, SUCCESS, \
+      "the driver can't load the module: %s") \
+    X(module_refused_log, SUCCESS, \
+      "the driver can't load the module: %s: %s") \
+    X(module_left, SUCCESS, \
+      "client %u, module %u: its PTX is left to the driver's compiler: %s") \
+    X(variable_left, SUCCESS, \
+      "client %u, module %u: variable %s stays with the driver: %s") \
+    X(variable_is_texture, SUCCESS, \
+      "it is a texture, sampler or surface") \
+    X(variable_is_extern, SUCCESS, \
+      "it is defined in another module") \
+    X(variable_is_redeclared, SUCCESS, \
+      "it is declared more than once") \
+    X(variable_is_managed, SUCCESS, \
+      "it is managed memory") \
+    X(variable_is_unsized, SUCCESS, \
+      "its size is not known") \
+    X(variable_is_aligned, SUCCESS, \
+      "it needs a larger alignment than client memory has") \
+    X(variable_holds_function, SUCCESS, \
+      "its initial value holds the address of a function") \
+    X(variable_is_debugged, SUCCESS, \
+      "debugging information names it") \
+    X(variable_stays_beside, SUCCESS, \
+      "another variable of its statement stays") \
+    X(variable_is_held, SUCCESS, \
+      "the initial value of one that stays holds its address") \
+    X(variable_holds, SUCCESS, \
+      "its initial value holds the address of one that stays") \
+    X(variables_write, SUCCESS, \
+      "the driver could not write the initial values of the module's variables: %s") \
+    X(kernel_exists, INVALID_VALUE, \
+      "kernel %u exists already") \
+    X(kernel_lookup, SUCCESS, \
+      "the driver could not look up the kernel '%.200s': %s") \
+    X(kernel_shared_memory, SUCCESS, \
+      "the driver does not give kernel %u %u bytes of shared memory: %s") \
+    X(kernel_occupancy, SUCCESS, \
+      "the driver does not say how many blocks of kernel %u fit: %s") \
+    X(variable_lookup, SUCCESS, \
+      "the driver could not look up the variable '%.200s': %s") \
+    X(stream_exists, INVALID_VALUE, \
+      "stream %u is taken, or a higher number than the client may have") \
+    X(event_exists, INVALID_VALUE, \
+      "event %u exists already") \
+    X(event_create, SUCCESS, \
+      "the driver could not make an event: %s") \
+    X(event_no_memory, SERVER_RESOURCES, \
+      "no memory for an event") \
+    X(event_elapsed, SUCCESS, \
+      "the driver does not say the time between events %u and %u: %s") \
+    X(link_exists, INVALID_VALUE, \
+      "link %u exists already") \
+    X(trace_memory_unusable, SUCCESS, \
+      "the memory for a trace can't be used: it is not sealed or too small, or can't be " \
+      "mapped") \
+    X(partitions_driver, SUCCESS, \
+      "the driver has no green contexts (CUDA 12.5 and newer do)") \
+    X(partitions_device, SUCCESS, \
+      "the device can't be divided into groups of multiprocessors") \
+    X(partitions_off, SUCCESS, \
+      "device %u: limits of multiprocessors are enforced by duty cycle: %s") \
+    X(partition_later, SUCCESS, \
+      "device %u: a client can't be put on other multiprocessors yet: %s") \
+    X(sm_groups_driver, SUCCESS, \
+      "the driver could not divide the multiprocessors: %s") \
+    X(timing_events, SUCCESS, \
+      "the driver could not make timing events: %s") \
+    X(driver_call, SUCCESS, \
+      "the driver's %s failed: %s (%s)") \
+    X(list_call, SUCCESS, \
+      "%s failed with %s (%d): %s") \
+    X(context_lost, SUCCESS, \
+      "device %u: %s during %s (%s)") \
+    X(supervisor_channel, SUCCESS, \
+      "the worker can't speak with its supervisor: %s") \
+    X(supervisor_message, PROTOCOL_VIOLATION, \
+      "the supervisor sent a message that breaks the protocol: %s") \
+    X(command_malformed, PROTOCOL_VIOLATION, \
+      "%s") \
+    X(command_launch_function, INVALID_HANDLE, \
+      "launch.function: this client has no kernel %u") \
+    X(command_launch_block, INVALID_VALUE, \
+      "launch.block: %u threads, but the kernel takes at most %u") \
+    X(command_launch_parameter_bytes, INVALID_VALUE, \
+      "launch.parameter_bytes: %u, but the kernel takes %u") \
+    X(command_launch_parameter_offset, INVALID_VALUE, \
+      "launch.parameter_offset: %u and %zu bytes leave the ring's arena") \
+    X(command_launch_shared_bytes, INVALID_VALUE, \
+      "launch.shared_bytes: %u, but the kernel may have at most %u") \
+    X(command_copy_destination, INVALID_HANDLE, \
+      "copy.destination: 0x%llx and %llu bytes are not memory of this client") \
+    X(command_copy_source, INVALID_HANDLE, \
+      "copy.source: 0x%llx and %llu bytes are not memory of this client") \
+    X(command_copy_overlap, INVALID_VALUE, \
+      "copy: 0x%llx and 0x%llx overlap within %llu bytes") \
+    X(command_fill_width, INVALID_VALUE, \
+      "fill.width: %u is neither 1, 2 nor 4") \
+    X(command_fill_alignment, INVALID_VALUE, \
+      "fill.destination: 0x%llx is not a multiple of the width %u") \
+    X(command_fill_destination, INVALID_HANDLE, \
+      "fill.destination: 0x%llx and %llu elements of %u bytes are not memory of this client") \
+    X(command_wait_link, INVALID_HANDLE, \
+      "wait.link%u: this client has no link %u") \
+    X(command_wait_link_stream, INVALID_HANDLE, \
+      "wait.stream%u: link %u has no stream %u") \
+    X(command_wait_stream, INVALID_HANDLE, \
+      "wait.stream%u: this client has no stream %u") \
+    X(command_wait_never, INVALID_HANDLE, \
+      "wait.value%u: stream %u is destroyed and will never reach %llu") \
+    X(command_wait_itself, DEPENDENCY_CIRCLE, \
+      "wait.value%u: the stream waits for its own value %llu") \
+    X(command_wait_circle, DEPENDENCY_CIRCLE, \
+      "wait: streams %u and %u wait for each other") \
+    X(command_event_record, INVALID_HANDLE, \
+      "event_record.event: this client has no event %u") \
+    X(ring_tail, PROTOCOL_VIOLATION, \
+      "client %u, stream %u: ring_header.tail is more than a ring ahead, or went back") \
     X(argument_null, INVALID_VALUE, \
       "%s: the pointer is NULL") \
     X(struct_size, INVALID_VALUE, \

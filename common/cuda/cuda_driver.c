@@ -42,12 +42,6 @@ const char *cuda_error_sentence(cuda_result result)
     return row ? row->sentence : "an error that this version of gpushare does not know";
 }
 
-uint32_t cuda_error_set(struct error *why, const char *call, cuda_result result)
-{
-    return error_set(why, error_from_cuda((int)result), "%s: %s", call,
-                     cuda_error_sentence(result));
-}
-
 bool cuda_error_is_sticky(cuda_result result)
 {
     const struct result_row *row = result_find(result);

@@ -116,8 +116,6 @@ typedef enum cuda_result {
 const char *cuda_error_name(cuda_result result);
 /* One sentence without a full stop; never NULL. */
 const char *cuda_error_sentence(cuda_result result);
-/* "CALL: what the driver says", with the table's number for the result, which it returns. */
-uint32_t cuda_error_set(struct error *why, const char *call, cuda_result result);
 /* Whether the result means that the context is gone for good. */
 bool cuda_error_is_sticky(cuda_result result);
 

@@ -6,32 +6,33 @@
 
 #include "common/cuda/cuda_driver.h"
 #include "common/error.h"
+#include "common/messages.h"
 #include "protocol.h"
 
-static int print_error(FILE *to, const char *call, cuda_result result)
+static uint32_t refuse_call(struct error *why, const char *call, cuda_result result)
 {
     const char *name = cuda_error_name(result);
-    fprintf(to, "error %u %s failed with %s (%d): %s\n", error_from_cuda(result), call,
-            name ? name : "an error without a name", result, cuda_error_sentence(result));
-    return 1;
+    return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(list_call), call,
+                     name ? name : "an error without a name", (int)result,
+                     cuda_error_sentence(result));
 }
 
-static int print_devices(const struct cuda_driver *driver, FILE *to)
+static uint32_t print_devices(const struct cuda_driver *driver, FILE *to, struct error *why)
 {
     int count = 0;
     cuda_result result = driver->cuInit(0);
     if (result != CUDA_OK)
-        return print_error(to, "cuInit", result);
+        return refuse_call(why, "cuInit", result);
     result = driver->cuDeviceGetCount(&count);
     if (result != CUDA_OK)
-        return print_error(to, "cuDeviceGetCount", result);
+        return refuse_call(why, "cuDeviceGetCount", result);
     for (int i = 0; i < count; i++) {
         cuda_device device;
         cuda_uuid uuid;
         if ((result = driver->cuDeviceGet(&device, i)) != CUDA_OK)
-            return print_error(to, "cuDeviceGet", result);
+            return refuse_call(why, "cuDeviceGet", result);
         if ((result = driver->cuDeviceGetUuid(&uuid, device)) != CUDA_OK)
-            return print_error(to, "cuDeviceGetUuid", result);
+            return refuse_call(why, "cuDeviceGetUuid", result);
         fprintf(to, "device %d ", i);
         for (size_t byte = 0; byte < sizeof uuid.bytes; byte++)
             fprintf(to, "%02x", uuid.bytes[byte]);
@@ -44,12 +45,12 @@ int device_list_print(const char *driver_path, FILE *to)
 {
     struct cuda_driver driver;
     struct error why;
-    int status = 1;
-    if (cuda_driver_open(&driver, driver_path, &why)) {
-        fprintf(to, "error %u %s\n", (unsigned)why.number, why.text);
-    } else {
-        status = print_devices(&driver, to);
+    uint32_t error = cuda_driver_open(&driver, driver_path, &why);
+    if (!error) {
+        error = print_devices(&driver, to, &why);
         cuda_driver_close(&driver);
     }
-    return fflush(to) == 0 ? status : 1;
+    if (error)
+        fprintf(to, "error %u %s\n", (unsigned)error, why.text);
+    return fflush(to) == 0 && !error ? 0 : 1;
 }

@@ -17,7 +17,7 @@
 static uint32_t refuse_cuda(struct error *why, const char *call, cuda_result result)
 {
     const char *name = cuda_error_name(result);
-    return error_set(why, error_from_cuda((int)result), "%s: %s (%s)", call,
+    return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(driver_call), call,
                      cuda_error_sentence(result), name ? name : "unnamed");
 }
 
@@ -85,7 +85,7 @@ static uint32_t prove_device_arena(struct gpu *device, struct error *why)
     if (result == CUDA_OK)
         result = unmapped;
     if (result != CUDA_OK)
-        return refuse_cuda(why, "using the device arena", result);
+        return refuse_cuda(why, "use of the device arena", result);
     if (read != written)
         return error_set(why, MESSAGE(device_arena_memory));
     return 0;
@@ -134,7 +134,7 @@ static uint32_t describe_device(struct gpu *device, int ordinal, struct error *w
     if (result == CUDA_OK)
         result = cuda->cuCtxGetStreamPriorityRange(&least, &greatest);
     if (result != CUDA_OK)
-        return refuse_cuda(why, "asking the driver about the device", result);
+        return refuse_cuda(why, "description of the device", result);
     if (cuda->cuDeviceGetPCIBusId(info->pci, sizeof info->pci, device->handle) != CUDA_OK)
         info->pci[0] = 0;
     info->name[sizeof info->name - 1] = 0;
@@ -198,7 +198,7 @@ uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordina
     if (result == CUDA_OK)
         result = cuda->cuCtxSetCurrent(device->context);
     if (result != CUDA_OK) {
-        error = refuse_cuda(why, "retaining the primary context", result);
+        error = refuse_cuda(why, "cuDevicePrimaryCtxRetain", result);
         goto close;
     }
     cuda_mem_allocation_prop prop = own_memory(device);

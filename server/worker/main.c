@@ -12,6 +12,7 @@
 #include "common/ipc/channel.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "server/worker/control/control.h"
 #include "server/worker/control/control_client.h"
 #include "server/worker/device_list.h"
@@ -128,7 +129,7 @@ static int serve_supervisor(const struct options *options, const struct gpu *dev
     if (result == CONTROL_CONTEXT_LOST)
         _exit(1);
     if (result < 0)
-        log_error("the channel to the supervisor: %s", strerror(-result));
+        log_error(MESSAGE_TEXT(supervisor_channel), strerror(-result));
     /* A driver call that never returns must not make the process outlive its supervisor. */
     alarm(10);
     /* Nothing is freed under a running kernel: if one goes on, the kernel of the system cleans up.

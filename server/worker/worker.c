@@ -10,6 +10,7 @@
 #include "common/ipc/channel.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/ipc/timeline.h"
 
 void worker_reschedule(struct worker *worker)
@@ -39,9 +40,8 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
         return;
     struct proto_worker_fault fault = {.error = error};
     const char *name = cuda_error_name(result);
-    snprintf(fault.text, sizeof fault.text, "device %u: %s during %s (%s)",
-             worker->device.info.device, cuda_error_sentence(result), during,
-             name ? name : "unnamed");
+    snprintf(fault.text, sizeof fault.text, MESSAGE_TEXT(context_lost), worker->device.info.device,
+             cuda_error_sentence(result), during, name ? name : "unnamed");
     log_error("%s", fault.text);
     worker_end_clients(worker, error);
     channel_send(worker->channel, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);

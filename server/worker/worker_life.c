@@ -77,7 +77,8 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
     if (!error) {
         cuda_result made = account_open(&worker->account, worker->device.cuda, &worker->partitions);
         if (made != CUDA_OK) {
-            error = cuda_error_set(why, "making timing events", made);
+            error = error_set(why, error_from_cuda((int)made), MESSAGE_TEXT(timing_events),
+                              cuda_error_sentence(made));
         }
         worker->account.trace = &worker->trace;
     }
@@ -97,8 +98,8 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
     worker->device.info.partition_multiprocessors =
         worker->partitions.supported ? worker->partitions.sm_group_size : 0;
     if (!worker->partitions.supported)
-        log_warning("device %u: shares of multiprocessors are enforced by duty cycle: %s",
-                    worker->device.info.device, worker->partitions.unsupported);
+        log_warning(MESSAGE_TEXT(partitions_off), worker->device.info.device,
+                    worker->partitions.unsupported);
     return 0;
 }
 

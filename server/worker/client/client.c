@@ -109,15 +109,18 @@ uint32_t client_create(struct client **out, struct gpu *device, uint32_t number,
     if (adopted < 0) {
         close_unadopted(client, fds);
         release_memories(client);
-        return error_set(why, error_from_errno(adopted), MESSAGE_TEXT(client_memory_unusable),
-                         adopted == -EBADF ? "not sealed, or too small" : strerror(-adopted));
+        return adopted == -EBADF
+                   ? error_set(why, MESSAGE(client_memory_unsealed))
+                   : error_set(why, error_from_errno(adopted), MESSAGE_TEXT(client_memory_unusable),
+                               strerror(-adopted));
     }
     cuda_result result = register_shm(device, &client->status, &client->status_device);
     if (result == CUDA_OK)
         result = register_shm(device, &client->shadows, &client->shadows_device);
     if (result != CUDA_OK) {
         release_memories(client);
-        return cuda_error_set(why, "registering the client's timelines", result);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(timelines_register),
+                         cuda_error_sentence(result));
     }
     pthread_mutex_init(&client->lock, NULL);
     prepare_streams(client);

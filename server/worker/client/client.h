@@ -81,8 +81,7 @@ struct client_shared {
     uint32_t in_flight; /* commands, as last counted */
     struct retirement *frees, **frees_end;
 
-    uint32_t violation; /* VIOLATED: the error number, and the sentence */
-    char violation_text[sizeof((struct proto_worker_misbehaved){0}.text)];
+    struct error violation; /* VIOLATED: what its rings hold that they must not */
 };
 
 /* The objects that its commands may name, each at its number less 1; the supervisor chooses the

@@ -122,10 +122,11 @@ static bool range_remove_locked(struct client *client, uint64_t address, uint64_
 
 static uint32_t refuse_range(struct error *why, int error, uint64_t address, uint64_t count)
 {
-    return error_set(
-        why, error == -EEXIST ? PROTO_ERROR_INVALID_VALUE : error_from_errno(error),
-        MESSAGE_TEXT(range_refused), (unsigned long long)address, (unsigned long long)count,
-        error == -EEXIST ? "something of the client is there already" : strerror(-error));
+    if (error == -EEXIST)
+        return error_set(why, MESSAGE(range_taken), (unsigned long long)address,
+                         (unsigned long long)count);
+    return error_set(why, error_from_errno(error), MESSAGE_TEXT(range_refused),
+                     (unsigned long long)address, (unsigned long long)count, strerror(-error));
 }
 
 static bool is_inside(uint64_t address, uint64_t count, uint64_t base, uint64_t bytes)
@@ -186,7 +187,8 @@ uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t cou
         return refuse_range(why, error, address, count);
     cuda_result result = create_and_map(device, address, count, fd);
     if (result != CUDA_OK)
-        return cuda_error_set(why, "making device memory", result);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_create),
+                         (unsigned long long)count, cuda_error_sentence(result));
     error = range_add_locked(client, address, count, RANGE_DEVICE);
     if (error == 0)
         return 0;
@@ -204,7 +206,11 @@ uint32_t client_memory_clear(const struct client *client, uint64_t address, uint
     /* The clients' streams don't wait for it by themselves. */
     if (result == CUDA_OK)
         result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
-    return result == CUDA_OK ? 0 : cuda_error_set(why, "clearing device memory", result);
+    return result == CUDA_OK
+               ? 0
+               : error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_clear),
+                           (unsigned long long)count, (unsigned long long)address,
+                           cuda_error_sentence(result));
 }
 
 uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t count,
@@ -222,7 +228,8 @@ uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t c
         return error_set(why, MESSAGE(device_memory_unknown), (unsigned long long)address);
     cuda_result result = client->device->cuda->cuMemUnmap(address, count);
     if (result != CUDA_OK)
-        return cuda_error_set(why, "unmapping device memory", result);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(device_memory_unmap),
+                         (unsigned long long)address, cuda_error_sentence(result));
     range_remove_locked(client, address, count, RANGE_DEVICE);
     return 0;
 }
@@ -313,7 +320,8 @@ uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_
     }
     cuda_result registered = register_steps(device, address, count);
     if (registered != CUDA_OK) {
-        error = cuda_error_set(why, "registering the host buffer", registered);
+        error = error_set(why, error_from_cuda((int)registered), MESSAGE_TEXT(host_buffer_register),
+                          (unsigned long long)address, cuda_error_sentence(registered));
         goto unmap;
     }
     result = range_add_locked(client, address, count, RANGE_HOST);

@@ -65,11 +65,11 @@ static void say_what_stays(const struct client *client, const struct client_modu
 {
     const char *stays = rewrite_first_that_stays(rewrite);
     if (rewrite_unread(rewrite))
-        log_notice("client %u, module %u: its PTX is left to the driver's compiler: %s",
-                   client->number, module->number, rewrite_unread(rewrite));
+        log_notice(MESSAGE_TEXT(module_left), client->number, module->number,
+                   rewrite_unread(rewrite));
     else if (stays)
-        log_notice("client %u, module %u: variable %s stays with the driver: %s", client->number,
-                   module->number, stays, rewrite_why_stays(rewrite, stays));
+        log_notice(MESSAGE_TEXT(variable_left), client->number, module->number, stays,
+                   rewrite_why_stays(rewrite, stays));
 }
 
 bool client_module_is_busy(const struct client_module *module)
@@ -145,17 +145,15 @@ uint32_t client_module_inspect(const struct client *client, struct client_module
     return error;
 }
 
-/* The first line of the compiler's log that says anything, on one line. */
-static void first_words(char *to, size_t size, const char *log)
+/* The compiler's log on one line, without blanks around it. */
+static void make_one_line(char *log)
 {
     size_t used = 0;
-    while (*log == '\n' || *log == ' ')
-        log++;
-    for (; *log && used + 1 < size; log++)
-        to[used++] = *log == '\n' || *log == '\t' ? ' ' : *log;
-    while (used && to[used - 1] == ' ')
+    for (const char *from = log + strspn(log, "\n "); *from; from++)
+        log[used++] = *from == '\n' || *from == '\t' ? ' ' : *from;
+    while (used && log[used - 1] == ' ')
         used--;
-    to[used] = 0;
+    log[used] = 0;
 }
 
 static uint32_t load_code(struct client *client, struct client_module *module, const void *code,
@@ -170,10 +168,12 @@ static uint32_t load_code(struct client *client, struct client_module *module, c
         return 0;
     module->handle = NULL;
     log[sizeof log - 1] = 0;
-    char words[320];
-    first_words(words, sizeof words, log);
-    return error_set(why, error_from_cuda((int)result), "%s%s%s", cuda_error_sentence(result),
-                     words[0] ? ": " : "", words);
+    uint32_t error = error_from_cuda((int)result);
+    make_one_line(log);
+    return log[0]
+               ? error_set(why, error, MESSAGE_TEXT(module_refused_log),
+                           cuda_error_sentence(result), log)
+               : error_set(why, error, MESSAGE_TEXT(module_refused), cuda_error_sentence(result));
 }
 
 /* Zeroes and initial values into the memory that the variables have moved to. */
@@ -259,7 +259,8 @@ static uint32_t load_rewritten(struct client *client, struct client_module *modu
     cuda_result written = write_variables(cuda, rewrite, base);
     if (written == CUDA_OK)
         return 0;
-    return cuda_error_set(why, "writing the variables' initial values", written);
+    return error_set(why, error_from_cuda((int)written), MESSAGE_TEXT(variables_write),
+                     cuda_error_sentence(written));
 }
 
 static void unload_code(struct client *client, struct client_module *module)
@@ -398,7 +399,7 @@ static uint32_t enter_function(struct client *client, uint32_t number,
     if (known && known->module == function->module && known->handle == function->handle)
         return 0;
     if (!number || (known && known->module))
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "the kernel's number %u is taken", number);
+        return error_set(why, MESSAGE(kernel_exists), number);
     pthread_mutex_lock(&client->lock);
     bool reserved = array_reserve(objects->functions, objects->function_room, number) == 0;
     for (; reserved && objects->function_count < number; objects->function_count++)
@@ -406,9 +407,7 @@ static uint32_t enter_function(struct client *client, uint32_t number,
     if (reserved)
         objects->functions[number - 1] = *function;
     pthread_mutex_unlock(&client->lock);
-    return reserved
-               ? 0
-               : error_set(why, PROTO_ERROR_SERVER_RESOURCES, "no memory for a kernel's handle");
+    return reserved ? 0 : error_set(why, MESSAGE(kernel_no_memory));
 }
 
 /* A loaded module that is not on its way out. */
@@ -448,7 +447,8 @@ uint32_t client_module_function(struct client *client, uint32_t number, uint32_t
     if (result == CUDA_ERR_NOT_FOUND)
         return error_set(why, MESSAGE(kernel_not_found), number, text);
     if (result != CUDA_OK)
-        return cuda_error_set(why, "looking a kernel up", result);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_lookup), text,
+                         cuda_error_sentence(result));
     error = read_layout(cuda, module, function.handle, text, info, layout, why);
     if (error)
         return error;
@@ -491,7 +491,8 @@ uint32_t client_module_function_set(struct client *client, uint32_t handle, uint
     cuda_result result = cuda->cuFuncSetAttribute(
         function.handle, CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)value);
     if (result != CUDA_OK)
-        return cuda_error_set(why, "setting a kernel's shared memory", result);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_shared_memory),
+                         handle, value, cuda_error_sentence(result));
     pthread_mutex_lock(&client->lock);
     client->objects.functions[handle - 1].dynamic_bytes = value;
     pthread_mutex_unlock(&client->lock);
@@ -511,7 +512,8 @@ uint32_t client_module_occupancy(struct client *client, const struct proto_occup
     cuda_result result = client->device->cuda->cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &count, function.handle, (int)request->block_threads, request->shared_bytes);
     if (result != CUDA_OK)
-        return cuda_error_set(why, "asking for a kernel's occupancy", result);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(kernel_occupancy),
+                         request->function, cuda_error_sentence(result));
     *blocks = count < 0 ? 0 : (uint32_t)count;
     return 0;
 }
@@ -537,7 +539,8 @@ uint32_t client_module_global(struct client *client, uint32_t number, const char
     if (result == CUDA_ERR_NOT_FOUND)
         return error_set(why, MESSAGE(variable_not_found), number, text);
     if (result != CUDA_OK)
-        return cuda_error_set(why, "looking a variable up", result);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(variable_lookup), text,
+                         cuda_error_sentence(result));
     *address = there;
     *count = bytes;
     pthread_mutex_lock(&client->lock);

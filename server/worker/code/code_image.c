@@ -14,12 +14,13 @@
 #include "common/cuda/fatbin.h"
 #include "common/messages.h"
 #include "common/units.h"
+#include "common/util.h"
 #include "protocol.h"
 
 /* PTX is text whose first directive is .version. */
 static bool looks_like_ptx(const struct code_image *image)
 {
-    size_t look = image->count < 65536 ? image->count : 65536;
+    size_t look = min(image->count, (size_t)65536);
     return memmem(image->bytes, look, ".version", 8) != NULL;
 }
 
@@ -60,10 +61,11 @@ static uint32_t refuse_payload(const struct fatbin_entry *entry, size_t max, int
         return error_set(why, MESSAGE(fatbin_too_large), units_format_bytes(entry->bytes, texts[0]),
                          units_format_bytes(max, texts[1]));
     }
-    return error_set(why, MESSAGE(fatbin_damaged),
-                     error == -E2BIG     ? "claims to hold more than an image may have"
-                     : error == -ENOTSUP ? "is compressed in a way that is not known"
-                                         : "is damaged");
+    if (error == -E2BIG)
+        return error_set(why, MESSAGE(fatbin_payload_max));
+    if (error == -ENOTSUP)
+        return error_set(why, MESSAGE(fatbin_compression));
+    return error_set(why, MESSAGE(fatbin_damaged));
 }
 
 static uint32_t unpack_entry(struct code_image *image, uint32_t compute, size_t max,

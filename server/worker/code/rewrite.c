@@ -64,20 +64,20 @@ static const char *why_by_itself(const struct ptx_variable *variable)
 {
     if (variable->type == PTX_TEXREF || variable->type == PTX_SAMPLERREF ||
         variable->type == PTX_SURFREF)
-        return "it is a texture, sampler or surface";
+        return MESSAGE_TEXT(variable_is_texture);
     if (variable->linkage == PTX_LINK_EXTERN)
-        return "it is defined in another module";
+        return MESSAGE_TEXT(variable_is_extern);
     if (variable->redeclared)
-        return "it is declared more than once";
+        return MESSAGE_TEXT(variable_is_redeclared);
     if (variable->managed)
-        return "it is managed memory";
+        return MESSAGE_TEXT(variable_is_managed);
     if (variable->bytes == 0)
-        return "its size is not known";
+        return MESSAGE_TEXT(variable_is_unsized);
     if (variable->align > REWRITE_ALIGN)
-        return "it needs a larger alignment than client memory has";
+        return MESSAGE_TEXT(variable_is_aligned);
     for (uint32_t i = 0; i < variable->initialiser_count; i++)
         if (variable->initialisers[i].function)
-            return "its initial value holds the address of a function";
+            return MESSAGE_TEXT(variable_holds_function);
     return NULL;
 }
 
@@ -120,7 +120,7 @@ static uint32_t first_named(struct placed *const *sorted, uint32_t count, const 
 static void keep_what_text_names(const char *at, const char *end, struct placed *const *sorted,
                                  uint32_t count)
 {
-    static const char named[] = "debugging information names it";
+    const char *const named = MESSAGE_TEXT(variable_is_debugged);
     while (at < end) {
         const char *word = at;
         while (at < end && is_word(*at))
@@ -261,7 +261,7 @@ static void keep_statement(struct rewrite *rewrite, struct joins *joins, struct 
         placed--;
     for (; placed < end && placed->variable->start == start; placed++) {
         joins->seen[placed->variable->id] |= SEEN_STATEMENT;
-        keep_in_place(joins, placed, "one declared by the same statement stays");
+        keep_in_place(joins, placed, MESSAGE_TEXT(variable_stays_beside));
     }
 }
 
@@ -272,9 +272,8 @@ static void keep_the_joined(struct rewrite *rewrite, struct joins *joins)
         struct placed *placed = rewrite->by_id[id];
         for (uint32_t i = joins->first[id]; i; i = joins->all[i - 1].next)
             keep_in_place(joins, rewrite->by_id[joins->all[i - 1].other],
-                          joins->all[i - 1].holds
-                              ? "the initial value of one that stays holds its address"
-                              : "its initial value holds the address of one that stays");
+                          joins->all[i - 1].holds ? MESSAGE_TEXT(variable_is_held)
+                                                  : MESSAGE_TEXT(variable_holds));
         if (placed)
             keep_statement(rewrite, joins, placed);
     }
@@ -449,29 +448,29 @@ struct uses {
 static void use_operand(struct uses *uses, const struct ptx_instruction *instruction,
                         const struct ptx_operand *operand)
 {
-    char text[128];
+    char code[128];
     for (uint32_t i = 0; i < operand->count; i++)
         use_operand(uses, instruction, &operand->items[i]);
     if (operand->kind != PTX_OPERAND_VARIABLE || !variable_moves(uses->rewrite, operand->variable))
         return;
     uint64_t address = address_of(uses->rewrite, operand->variable);
     if (strcmp(instruction->opcode, "mov") == 0) {
-        snprintf(text, sizeof text, "%llu",
+        snprintf(code, sizeof code, "%llu",
                  (unsigned long long)(address + (uint64_t)operand->addend));
-        text_edit_replace(uses->edit, operand->start, operand->end, text);
+        text_edit_replace(uses->edit, operand->start, operand->end, code);
         return;
     }
-    snprintf(text, sizeof text, "mov.u64 %s%u, %llu; ", uses->prefix, uses->registers,
+    snprintf(code, sizeof code, "mov.u64 %s%u, %llu; ", uses->prefix, uses->registers,
              (unsigned long long)address);
-    text_edit_replace(uses->edit, instruction->start, instruction->start, text);
-    snprintf(text, sizeof text, "%s%u", uses->prefix, uses->registers);
-    text_edit_replace(uses->edit, operand->symbol_start, operand->symbol_end, text);
+    text_edit_replace(uses->edit, instruction->start, instruction->start, code);
+    snprintf(code, sizeof code, "%s%u", uses->prefix, uses->registers);
+    text_edit_replace(uses->edit, operand->symbol_start, operand->symbol_end, code);
     uses->registers++;
 }
 
 static void use_in_function(struct uses *uses, const struct ptx_function *function)
 {
-    char text[128];
+    char code[128];
     uses->registers = 0;
     for (uint32_t i = 0; i < function->instruction_count; i++) {
         const struct ptx_instruction *instruction = &function->instructions[i];
@@ -480,8 +479,8 @@ static void use_in_function(struct uses *uses, const struct ptx_function *functi
     }
     if (uses->registers == 0)
         return;
-    snprintf(text, sizeof text, " .reg .b64 %s<%u>; ", uses->prefix, uses->registers);
-    text_edit_replace(uses->edit, function->body_start, function->body_start, text);
+    snprintf(code, sizeof code, " .reg .b64 %s<%u>; ", uses->prefix, uses->registers);
+    text_edit_replace(uses->edit, function->body_start, function->body_start, code);
 }
 
 /* The declaration goes; its lines stay. */

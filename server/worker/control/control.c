@@ -31,8 +31,9 @@ static int progress_client(struct worker *worker, struct client *client)
     if (client_state(client) == CLIENT_VIOLATED) {
         client_state_set(client, CLIENT_REPORTED);
         tell = true;
-        misbehaved.error = client->shared.violation;
-        memcpy(misbehaved.text, client->shared.violation_text, sizeof misbehaved.text);
+        misbehaved.error = client->shared.violation.number;
+        snprintf(misbehaved.text, sizeof misbehaved.text, "%.*s", (int)sizeof misbehaved.text - 1,
+                 client->shared.violation.text);
     }
     pthread_mutex_unlock(&client->lock);
     if (tell) {
@@ -124,11 +125,12 @@ int control_handle(struct worker *worker, struct channel_message *message)
     request.client = worker_find_client(worker, request.number);
     if (!request.client || (client_state_is_leaving(client_state(request.client)) &&
                             message->header.opcode != PROTO_WORKER_DETACH))
-        return request_refuse(&request, MESSAGE(worker_client_unknown));
+        return request_refuse(&request, MESSAGE(worker_client_unknown), request.number);
     for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
         if (handlers[i].opcode == message->header.opcode)
             return handlers[i].handle(&request);
-    return request_refuse(&request, MESSAGE(worker_message_unknown));
+    return request_refuse(&request, MESSAGE(worker_message_unknown),
+                          (unsigned)message->header.opcode);
 }
 
 /* ---- the channel ---- */
@@ -142,7 +144,7 @@ static int serve_channel(struct worker *worker, struct channel_message *message)
     if (error == CHANNEL_CLOSED)
         return CONTROL_SUPERVISOR_GONE;
     if (error == -EPROTO) {
-        log_error("the supervisor sent what the protocol does not allow: %s", message->why);
+        log_error(MESSAGE_TEXT(supervisor_message), message->why);
         return channel_send_failed(worker->channel, message->header.serial, message->header.client,
                                    PROTO_ERROR_PROTOCOL_VIOLATION, "%s", message->why);
     }

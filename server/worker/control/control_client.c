@@ -38,14 +38,14 @@ int control_client_attach(struct request *request)
     const struct proto_worker_attach *wanted = request->body;
     struct error why;
     if (worker_find_client(worker, request->number))
-        return request_refuse(request, MESSAGE(worker_client_exists));
+        return request_refuse(request, MESSAGE(worker_client_exists), request->number);
     int fds[4];
     for (unsigned i = 0; i < 4; i++)
         fds[i] = channel_take_fd(request->message, i);
     struct client *client = NULL;
     uint32_t error = client_create(&client, &worker->device, request->number, wanted, fds, &why);
     if (error)
-        return request_refuse(request, error, why.text);
+        return request_refuse_why(request, &why);
     error = control_share_take(worker, client, wanted, &why);
     if (!error) {
         int shown = show_client(worker, client);
@@ -56,7 +56,7 @@ int control_client_attach(struct request *request)
         control_share_give_back(worker, client);
     }
     client_destroy(client);
-    return request_refuse(request, error, why.text);
+    return request_refuse_why(request, &why);
 }
 
 int control_client_window(struct request *request)
@@ -74,7 +74,7 @@ int control_client_detach(struct request *request)
 {
     struct client *client = request->client;
     if (client_state_is_leaving(client_state(client)))
-        return request_refuse(request, MESSAGE(worker_detaching));
+        return request_refuse(request, MESSAGE(worker_detaching), request->number);
     client->control.detach_serial = request->serial;
     submitter_drop(&request->worker->submitter, client);
     loader_forget(&request->worker->loader, client);
@@ -123,12 +123,13 @@ int control_client_link(struct request *request)
     struct client_objects *objects = &client->objects;
     if (wanted->link <= objects->link_count && objects->links[wanted->link - 1].streams) {
         close(fd);
-        return request_refuse(request, PROTO_ERROR_INVALID_VALUE, "the link's number is taken");
+        return request_refuse(request, MESSAGE(link_exists), wanted->link);
     }
     int adopted = shm_adopt(&link.shadows, fd, wanted->streams * sizeof(uint64_t), false);
     if (adopted < 0) {
         close(fd);
-        return request_refuse(request, error_from_errno(adopted), MESSAGE_TEXT(link_unusable));
+        return request_refuse(request, error_from_errno(adopted), MESSAGE_TEXT(link_unusable),
+                              wanted->link, strerror(-adopted));
     }
     /* The mapping is enough, and descriptors are what this process runs out of first. */
     close(link.shadows.fd);
@@ -157,8 +158,8 @@ static void free_all_memory(struct client *client)
         struct range range = client->objects.ranges[client->objects.range_count - 1];
         uint64_t count = range.end - range.start;
         if (range.kind == RANGE_DEVICE && client_memory_unmap(client, range.start, count, &why)) {
-            log_error("client %u: %s: 0x%llx is lost until this worker ends", client->number,
-                      why.text, (unsigned long long)range.start);
+            log_error(MESSAGE_TEXT(device_memory_lost), client->number,
+                      (unsigned long long)range.start, why.text);
             client_memory_forget(client, range.start, count);
         } else if (range.kind != RANGE_DEVICE) {
             client_memory_host_unmap(client, range.start, count, &why);

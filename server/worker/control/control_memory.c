@@ -18,7 +18,7 @@ int control_memory_map(struct request *request)
     struct error why;
     uint32_t error = client_memory_map(client, wanted->address, wanted->count, &job.fd, &why);
     if (error)
-        return request_refuse(request, error, why.text);
+        return request_refuse_why(request, &why);
     int submitted = request_submit(request, &request->worker->clearer, &job);
     if (submitted > 0)
         return 0;
@@ -33,7 +33,7 @@ int control_memory_host_map(struct request *request)
     struct error why;
     uint32_t error = client_memory_host_map(request->client, wanted->address, wanted->count,
                                             channel_take_fd(request->message, 0), &why);
-    return error ? request_refuse(request, error, why.text) : request_done(request);
+    return error ? request_refuse_why(request, &why) : request_done(request);
 }
 
 static int unmap_range(struct request *request, uint64_t address, uint64_t count,
@@ -53,7 +53,8 @@ static int unmap_range(struct request *request, uint64_t address, uint64_t count
     }
     pthread_mutex_unlock(&client->lock);
     if (!known)
-        return request_refuse(request, MESSAGE(worker_memory_unknown));
+        return request_refuse(request, MESSAGE(worker_memory_unknown), (unsigned long long)address,
+                              (unsigned long long)count);
     return control_retire_answer(request, asked);
 }
 

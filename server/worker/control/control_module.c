@@ -18,7 +18,7 @@ int control_module_inspect(struct request *request)
     uint32_t error = client_module_new(request->client, wanted->module,
                                        &request->worker->code_memory, &job.module, &job.why);
     if (error)
-        return request_refuse(request, error, job.why.text);
+        return request_refuse_why(request, &job.why);
     job.fd = channel_take_fd(request->message, 0);
     int submitted = request_submit(request, &request->worker->loader, &job);
     if (submitted > 0)
@@ -36,7 +36,7 @@ int control_module_load(struct request *request)
                              .fd = -1,
                              .global_base = wanted->global_base};
     if (!job.module || !client_module_is_loadable(job.module))
-        return request_refuse(request, MESSAGE(worker_load_unknown));
+        return request_refuse(request, MESSAGE(worker_load_unknown), wanted->module);
     int submitted = request_submit(request, &request->worker->loader, &job);
     return submitted > 0 ? 0 : submitted;
 }
@@ -47,7 +47,7 @@ static int answer_load(struct worker *worker, const struct loader_job *job)
     if (client_state_is_leaving(client_state(job->client)))
         return 0;
     if (job->error)
-        return reply_refuse(worker, job->serial, number, job->error, job->why.text);
+        return reply_refuse(worker, job->serial, number, &job->why);
     if (job->kind == LOADER_INSPECT)
         return reply_send(worker, PROTO_WORKER_MODULE_NEEDS, job->serial, number, &job->needs);
     if (job->kind == LOADER_CLEAR) {
@@ -91,7 +91,7 @@ int control_module_unload(struct request *request)
     struct client *client = request->client;
     struct client_module *module = client_module_find(client, wanted->module);
     if (!module || client_module_is_busy(module) || client_module_dying(module))
-        return request_refuse(request, MESSAGE(worker_module_unknown));
+        return request_refuse(request, MESSAGE(worker_module_unknown), wanted->module);
     pthread_mutex_lock(&client->lock);
     struct retirement *asked = retire_request(client, RETIRE_MODULE, request->serial);
     if (asked) {
@@ -112,7 +112,7 @@ int control_function_get(struct request *request)
                                             (const char *)request->message->tail,
                                             request->message->tail_bytes, &info, layout, &why);
     if (error)
-        return request_refuse(request, error, why.text);
+        return request_refuse_why(request, &why);
     return reply_send_with(request->worker, PROTO_FUNCTION_INFO, request->serial, request->number,
                            &info, layout, info.parameters * 8u, NULL, 0);
 }
@@ -123,7 +123,7 @@ int control_function_set(struct request *request)
     struct error why;
     uint32_t error =
         client_module_function_set(request->client, wanted->function, wanted->value, &why);
-    return error ? request_refuse(request, error, why.text) : request_done(request);
+    return error ? request_refuse_why(request, &why) : request_done(request);
 }
 
 int control_global_get(struct request *request)
@@ -134,7 +134,7 @@ int control_global_get(struct request *request)
     uint32_t error =
         client_module_global(request->client, wanted->module, (const char *)request->message->tail,
                              request->message->tail_bytes, &info.address, &info.count, &why);
-    return error ? request_refuse(request, error, why.text)
+    return error ? request_refuse_why(request, &why)
                  : request_answer(request, PROTO_GLOBAL_INFO, &info);
 }
 
@@ -143,6 +143,6 @@ int control_occupancy_get(struct request *request)
     struct proto_occupancy_info info = {0};
     struct error why;
     uint32_t error = client_module_occupancy(request->client, request->body, &info.blocks, &why);
-    return error ? request_refuse(request, error, why.text)
+    return error ? request_refuse_why(request, &why)
                  : request_answer(request, PROTO_OCCUPANCY_INFO, &info);
 }

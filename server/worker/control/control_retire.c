@@ -45,7 +45,7 @@ int control_retire_finish(struct worker *worker, struct client *client)
         free(request);
         int error = 0;
         if (refused)
-            error = reply_refuse(worker, serial, client->number, refused, why.text);
+            error = reply_refuse(worker, serial, client->number, &why);
         else if (serial)
             error = reply_send(worker, PROTO_DONE, serial, client->number, NULL);
         else if (ended.event)

@@ -72,7 +72,7 @@ uint32_t control_share_take(struct worker *worker, struct client *client,
     placement_notify(&worker->places, &client->place);
     error = apply_placement(worker, client);
     if (error) {
-        error_set(why, error, MESSAGE_TEXT(partition_none));
+        error_set(why, error, MESSAGE_TEXT(partition_none), error_sentence(error));
         control_share_give_back(worker, client);
     }
     return error;
@@ -106,7 +106,7 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
         error = apply_placement(worker, client);
         if (error) {
             gate_set_limits(&worker->gate, client, &old_time, &unused);
-            error_set(why, error, MESSAGE_TEXT(partition_none));
+            error_set(why, error, MESSAGE_TEXT(partition_none), error_sentence(error));
         }
     }
     if (error) {
@@ -124,7 +124,7 @@ int control_share_change(struct request *request)
     struct error why;
     uint32_t error = change_limits(request->worker, request->client, request->body, &why);
     worker_reschedule(request->worker);
-    return error ? request_refuse(request, error, why.text)
+    return error ? request_refuse_why(request, &why)
                  : control_share_answer(request, request->client);
 }
 
@@ -143,7 +143,7 @@ int control_share_schedule(struct request *request)
     worker_reschedule(worker);
     if (!refused)
         control_trace_mode(worker, wanted->mode);
-    return refused ? request_refuse(request, refused, why.text) : request_done(request);
+    return refused ? request_refuse_why(request, &why) : request_done(request);
 }
 
 /* ---- partitions ---- */
@@ -203,8 +203,8 @@ bool control_share_finish(struct worker *worker)
 {
     uint32_t error = control_share_make_partitions(worker);
     if (error && error != worker->placement_error)
-        log_warning("device %u: a client can't be put on other multiprocessors yet: %s",
-                    worker->device.info.device, error_sentence(error));
+        log_warning(MESSAGE_TEXT(partition_later), worker->device.info.device,
+                    error_sentence(error));
     worker->placement_error = error;
     return drop_unused(worker) || error;
 }

@@ -22,8 +22,7 @@ int control_stream_create(struct request *request)
     }
     pthread_mutex_unlock(&client->lock);
     if (!stream)
-        return request_refuse(request, PROTO_ERROR_INVALID_VALUE,
-                              "the stream's number is taken, or more than the client may have");
+        return request_refuse(request, MESSAGE(stream_exists), wanted->stream);
     return request_answer(request, PROTO_STREAM_CREATED, &created);
 }
 
@@ -38,7 +37,7 @@ int control_stream_destroy(struct request *request)
         client_stream_close(client, stream);
     pthread_mutex_unlock(&client->lock);
     if (!open)
-        return request_refuse(request, MESSAGE(stream_unknown));
+        return request_refuse(request, MESSAGE(stream_unknown), wanted->stream);
     int error = control_stream_finish(request->worker, client);
     wake_completer(&request->worker->wake, true);
     return error < 0 ? error : request_done(request);
@@ -97,10 +96,11 @@ int control_event_create(struct request *request)
     cuda_event handle;
     if (!wanted->event ||
         (slot < client->objects.event_count && client->objects.events[slot].handle))
-        return request_refuse(request, PROTO_ERROR_INVALID_VALUE, "the event's number is taken");
+        return request_refuse(request, MESSAGE(event_exists), wanted->event);
     cuda_result result = cuda->cuEventCreate(&handle, CUDA_EVENT_DEFAULT);
     if (result != CUDA_OK)
-        return request_refuse(request, error_from_cuda((int)result), cuda_error_sentence(result));
+        return request_refuse(request, error_from_cuda((int)result), MESSAGE_TEXT(event_create),
+                              cuda_error_sentence(result));
     pthread_mutex_lock(&client->lock);
     bool reserved = reserve_event(client, wanted->event);
     if (reserved) {
@@ -110,7 +110,7 @@ int control_event_create(struct request *request)
     pthread_mutex_unlock(&client->lock);
     if (!reserved) {
         cuda->cuEventDestroy(handle);
-        return request_refuse(request, PROTO_ERROR_SERVER_RESOURCES, "no memory for an event");
+        return request_refuse(request, MESSAGE(event_no_memory));
     }
     struct proto_event_created created = {.event = wanted->event};
     return request_answer(request, PROTO_EVENT_CREATED, &created);
@@ -135,7 +135,7 @@ int control_event_destroy(struct request *request)
     struct client *client = request->client;
     struct event event;
     if (!find_event(client, wanted->event, &event))
-        return request_refuse(request, MESSAGE(event_unknown));
+        return request_refuse(request, MESSAGE(event_unknown), wanted->event);
     pthread_mutex_lock(&client->lock);
     struct retirement *asked = retire_request(client, RETIRE_EVENT, 0);
     if (asked) {
@@ -154,14 +154,18 @@ int control_event_elapsed(struct request *request)
     struct client *client = request->client;
     struct event start, end;
     float milliseconds = 0;
-    if (!find_event(client, wanted->start, &start) || !find_event(client, wanted->end, &end))
-        return request_refuse(request, MESSAGE(event_unknown));
+    if (!find_event(client, wanted->start, &start))
+        return request_refuse(request, MESSAGE(event_unknown), wanted->start);
+    if (!find_event(client, wanted->end, &end))
+        return request_refuse(request, MESSAGE(event_unknown), wanted->end);
     if (!start.recorded || !end.recorded)
-        return request_refuse(request, MESSAGE(event_not_recorded));
+        return request_refuse(request, MESSAGE(event_not_recorded),
+                              start.recorded ? wanted->end : wanted->start);
     cuda_result result =
         client->device->cuda->cuEventElapsedTime(&milliseconds, start.handle, end.handle);
     if (result != CUDA_OK)
-        return request_refuse(request, error_from_cuda((int)result), cuda_error_sentence(result));
+        return request_refuse(request, error_from_cuda((int)result), MESSAGE_TEXT(event_elapsed),
+                              wanted->start, wanted->end, cuda_error_sentence(result));
     struct proto_elapsed elapsed = {
         .nanoseconds = (uint64_t)(int64_t)((double)milliseconds * 1e6),
     };

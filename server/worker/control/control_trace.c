@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "common/ipc/timeline.h"
+#include "common/messages.h"
 #include "server/worker/trace.h"
 #include "server/worker/control/reply.h"
 #include "server/worker/sharing/client_partition.h"
@@ -40,6 +41,15 @@ static void write_held(struct worker *worker)
     }
 }
 
+static int refuse_memory(struct worker *worker, const struct channel_message *message, int result)
+{
+    uint32_t number = result == -EBADF || result == -EINVAL ? PROTO_ERROR_INVALID_VALUE
+                                                            : error_from_errno(result);
+    struct error why;
+    error_set(&why, number, MESSAGE_TEXT(trace_memory_unusable));
+    return reply_refuse(worker, message->header.serial, 0, &why);
+}
+
 int control_trace_start(struct worker *worker, struct channel_message *message)
 {
     const struct proto_worker_trace_start *wanted = message->body;
@@ -53,10 +63,7 @@ int control_trace_start(struct worker *worker, struct channel_message *message)
     account_trace_begin(&worker->account);
     int started = trace_begin(&worker->trace, channel_take_fd(message, 0), wanted->count, &device);
     if (started < 0)
-        return reply_refuse(worker, message->header.serial, 0,
-                            started == -EBADF || started == -EINVAL ? PROTO_ERROR_INVALID_VALUE
-                                                                    : error_from_errno(started),
-                            "the memory for a trace can't be used");
+        return refuse_memory(worker, message, started);
     gate_trace_started(&worker->gate);
     write_shares(worker);
     return reply_send(worker, PROTO_DONE, message->header.serial, 0, NULL);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/ipc/channel.h"
@@ -30,15 +31,15 @@ int reply_send(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t
     return reply_send_with(worker, opcode, serial, client, body, NULL, 0, NULL, 0);
 }
 
-int reply_refuse(struct worker *worker, uint64_t serial, uint32_t client, uint32_t error,
-                 const char *text)
+int reply_refuse(struct worker *worker, uint64_t serial, uint32_t client, const struct error *why)
 {
+    uint32_t error = why->number;
     struct proto_failed failed = {.error = error ? error : PROTO_ERROR_UNKNOWN};
     /* A driver call of this thread may be the first to learn that the context is lost. "unknown"
      * also stands for results that the error table lacks, so it proves nothing. */
     if (error != PROTO_ERROR_UNKNOWN && cuda_error_is_sticky((cuda_result)error))
         worker_fail(worker, (cuda_result)error, "a request");
-    strncpy(failed.text, text, sizeof failed.text - 1);
+    snprintf(failed.text, sizeof failed.text, "%.*s", (int)sizeof failed.text - 1, why->text);
     /* The text may quote a client; the receiver would refuse control characters. */
     for (char *c = failed.text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)

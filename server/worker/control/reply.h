@@ -15,8 +15,7 @@ int reply_send(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t
 int reply_send_with(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,
                     const void *body, const void *tail, size_t tail_bytes, const int *fds,
                     unsigned fd_count);
-/* "failed": the error (0: unknown), and a text of which what is not printable is masked. */
-int reply_refuse(struct worker *worker, uint64_t serial, uint32_t client, uint32_t error,
-                 const char *text);
+/* "failed": the error's number (0: unknown) and its text, with '?' for control characters. */
+int reply_refuse(struct worker *worker, uint64_t serial, uint32_t client, const struct error *why);
 
 #endif

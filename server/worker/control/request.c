@@ -2,14 +2,26 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/control/request.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/messages.h"
 #include "server/worker/control/reply.h"
 
-int request_refuse(const struct request *request, uint32_t error, const char *text)
+int request_refuse(const struct request *request, uint32_t error, const char *format, ...)
 {
-    return reply_refuse(request->worker, request->serial, request->number, error, text);
+    struct error why = {.number = error};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why.text, sizeof why.text, format, arguments);
+    va_end(arguments);
+    return request_refuse_why(request, &why);
+}
+
+int request_refuse_why(const struct request *request, const struct error *why)
+{
+    return reply_refuse(request->worker, request->serial, request->number, why);
 }
 
 int request_answer(const struct request *request, uint16_t opcode, const void *body)

@@ -21,7 +21,11 @@ struct request {
     uint32_t number;
 };
 
-int request_refuse(const struct request *request, uint32_t error, const char *text);
+/* As error_set does: a number and a sentence, often MESSAGE(name) with its arguments. */
+int request_refuse(const struct request *request, uint32_t error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* With what the operation itself said. */
+int request_refuse_why(const struct request *request, const struct error *why);
 int request_answer(const struct request *request, uint16_t opcode, const void *body);
 int request_done(const struct request *request);
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/messages.h"
+#include "common/util.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
 #include "server/worker/sharing/stream_pool.h"
@@ -43,15 +45,14 @@ __attribute__((format(printf, 3, 4))) static int
 note_violation(struct client_stream *stream, uint32_t error, const char *format, ...)
 {
     struct client *client = stream->client;
-    char what[256];
+    struct error *why = &client->shared.violation;
     va_list arguments;
+    why->number = error;
     va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
+    vsnprintf(why->text, sizeof why->text, format, arguments);
     va_end(arguments);
-    client->shared.violation = error;
-    snprintf(client->shared.violation_text, sizeof client->shared.violation_text,
-             "client %u, stream %u, command %llu: %s", client->number, stream->index,
-             (unsigned long long)stream->ring.value + 1, what);
+    error_prefix(why, "client %u, stream %u, command %llu: ", client->number, stream->index,
+                 (unsigned long long)stream->ring.value + 1);
     return COMMAND_VIOLATION;
 }
 
@@ -92,31 +93,25 @@ static int run_launch(struct command *command, struct client_stream *stream,
     uint32_t index = launch->function - 1;
     if (index >= client->objects.function_count || !client->objects.functions[index].module ||
         !is_alive(client_module_dying(client->objects.functions[index].module), stream))
-        return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
-                              "launch.function: %u is no kernel of this client", launch->function);
+        return note_violation(stream, MESSAGE(command_launch_function), launch->function);
     const struct function *function = &client->objects.functions[index];
     uint32_t threads = (uint32_t)launch->block[0] * launch->block[1] * launch->block[2];
     if (threads > function->block_threads)
-        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
-                              "launch.block: %u threads, but the kernel takes at most %u", threads,
+        return note_violation(stream, MESSAGE(command_launch_block), threads,
                               function->block_threads);
     if (launch->parameter_bytes != function->parameter_bytes)
-        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
-                              "launch.parameter_bytes: %u, but the kernel has %u",
+        return note_violation(stream, MESSAGE(command_launch_parameter_bytes),
                               launch->parameter_bytes, function->parameter_bytes);
     if (launch->shared_bytes > function->dynamic_bytes)
-        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
-                              "launch.shared_bytes: %u, but the kernel may have at most %u",
-                              launch->shared_bytes, function->dynamic_bytes);
+        return note_violation(stream, MESSAGE(command_launch_shared_bytes), launch->shared_bytes,
+                              function->dynamic_bytes);
     size_t bytes = launch->parameter_bytes;
     const void *parameters = launch->inline_parameters;
     if (bytes > PROTO_PARAMETERS_INLINE) {
         if (!ring_arena_copy(&stream->ring, launch->parameter_offset, (uint32_t)bytes,
                              command->parameters))
-            return note_violation(
-                stream, PROTO_ERROR_INVALID_VALUE,
-                "launch.parameter_offset: %u and %zu bytes leave the ring's arena",
-                launch->parameter_offset, bytes);
+            return note_violation(stream, MESSAGE(command_launch_parameter_offset),
+                                  launch->parameter_offset, bytes);
         parameters = command->parameters;
     }
     void *extra[] = {CUDA_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)parameters,
@@ -139,7 +134,7 @@ static int run_launch(struct command *command, struct client_stream *stream,
 static void add_weight(struct command *command, uint64_t bytes)
 {
     uint64_t weight = bytes / BYTES_A_COMMAND;
-    command->weight += weight > WEIGHT_MAX ? WEIGHT_MAX : (uint32_t)weight;
+    command->weight += (uint32_t)min(weight, (uint64_t)WEIGHT_MAX);
 }
 
 static bool range_alive(const struct client_stream *stream, uint64_t address, uint64_t count)
@@ -154,19 +149,16 @@ static int run_copy(struct command *command, struct client_stream *stream,
     if (copy->count == 0)
         return 0;
     if (!range_alive(stream, copy->destination, copy->count))
-        return note_violation(
-            stream, PROTO_ERROR_INVALID_HANDLE,
-            "copy.destination: 0x%llx and %llu bytes are not memory of this client",
-            (unsigned long long)copy->destination, (unsigned long long)copy->count);
+        return note_violation(stream, MESSAGE(command_copy_destination),
+                              (unsigned long long)copy->destination,
+                              (unsigned long long)copy->count);
     if (!range_alive(stream, copy->source, copy->count))
-        return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
-                              "copy.source: 0x%llx and %llu bytes are not memory of this client",
+        return note_violation(stream, MESSAGE(command_copy_source),
                               (unsigned long long)copy->source, (unsigned long long)copy->count);
     /* Both lie in memory, so neither sum overflows. */
     if (copy->source < copy->destination + copy->count &&
         copy->destination < copy->source + copy->count)
-        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
-                              "copy: 0x%llx and 0x%llx overlap within %llu bytes",
+        return note_violation(stream, MESSAGE(command_copy_overlap),
                               (unsigned long long)copy->destination,
                               (unsigned long long)copy->source, (unsigned long long)copy->count);
     begin_work(command, stream);
@@ -184,21 +176,17 @@ static int run_fill(struct command *command, struct client_stream *stream,
     const struct cuda_driver *cuda = command->cuda;
     uint64_t bytes;
     if (fill->width != 1 && fill->width != 2 && fill->width != 4)
-        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
-                              "fill.width: %u is neither 1, 2 nor 4", fill->width);
+        return note_violation(stream, MESSAGE(command_fill_width), fill->width);
     if (fill->destination % fill->width)
-        return note_violation(stream, PROTO_ERROR_INVALID_VALUE,
-                              "fill.destination: 0x%llx is not a multiple of the width %u",
+        return note_violation(stream, MESSAGE(command_fill_alignment),
                               (unsigned long long)fill->destination, fill->width);
     if (fill->count == 0)
         return 0;
     if (__builtin_mul_overflow(fill->count, (uint64_t)fill->width, &bytes) ||
         !range_alive(stream, fill->destination, bytes))
-        return note_violation(
-            stream, PROTO_ERROR_INVALID_HANDLE,
-            "fill.destination: 0x%llx and %llu elements of %u bytes are not memory of "
-            "this client",
-            (unsigned long long)fill->destination, (unsigned long long)fill->count, fill->width);
+        return note_violation(stream, MESSAGE(command_fill_destination),
+                              (unsigned long long)fill->destination,
+                              (unsigned long long)fill->count, fill->width);
     begin_work(command, stream);
     stream->client->usage.copies++;
     stream->client->usage.copied_bytes += bytes;
@@ -247,28 +235,23 @@ static int check_dependency(struct client_stream *stream, uint32_t i,
     struct client *client = stream->client;
     if (on->link) {
         if (on->link > client->objects.link_count)
-            return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
-                                  "wait.link%u: there is no link %u", i, on->link);
+            return note_violation(stream, MESSAGE(command_wait_link), i, on->link);
         if (on->stream >= client->objects.links[on->link - 1].streams)
-            return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
-                                  "wait.stream%u: link %u has no stream %u", i, on->link,
+            return note_violation(stream, MESSAGE(command_wait_link_stream), i, on->link,
                                   on->stream);
         return 0;
     }
     if (on->stream >= client->stream_count)
-        return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
-                              "wait.stream%u: %u is no stream of this client", i, on->stream);
+        return note_violation(stream, MESSAGE(command_wait_stream), i, on->stream);
     const struct client_stream *source = &client->streams[on->stream];
     bool never = source->state == STREAM_FREE
                      ? on->value > source->ring.value
                      : source->state == STREAM_CLOSING && on->value > source->limit;
     if (never)
-        return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
-                              "wait.value%u: stream %u is destroyed and will never reach %llu", i,
-                              on->stream, (unsigned long long)on->value);
+        return note_violation(stream, MESSAGE(command_wait_never), i, on->stream,
+                              (unsigned long long)on->value);
     if (source == stream && on->value > stream->ring.value)
-        return note_violation(stream, PROTO_ERROR_DEPENDENCY_CIRCLE,
-                              "wait.value%u: the stream waits for its own value %llu", i,
+        return note_violation(stream, MESSAGE(command_wait_itself), i,
                               (unsigned long long)on->value);
     return 0;
 }
@@ -284,9 +267,7 @@ static int check_circle(struct client_stream *stream)
         if (on->link || client->streams[on->stream].ring.value >= on->value)
             continue;
         if (waits_for(client, on->stream, stream->index, seen, stack))
-            return note_violation(stream, PROTO_ERROR_DEPENDENCY_CIRCLE,
-                                  "wait: streams %u and %u wait for each other", stream->index,
-                                  on->stream);
+            return note_violation(stream, MESSAGE(command_wait_circle), stream->index, on->stream);
     }
     return 0;
 }
@@ -352,8 +333,7 @@ static int run_event_record(struct command *command, struct client_stream *strea
     uint32_t index = record->event - 1;
     if (index >= client->objects.event_count || !client->objects.events[index].handle ||
         !is_alive(client->objects.events[index].dying, stream))
-        return note_violation(stream, PROTO_ERROR_INVALID_HANDLE,
-                              "event_record.event: %u is no event of this client", record->event);
+        return note_violation(stream, MESSAGE(command_event_record), record->event);
     client->objects.events[index].recorded = true;
     cuda_result result =
         command->cuda->cuEventRecord(client->objects.events[index].handle, stream->bound->handle);
@@ -365,7 +345,7 @@ int command_run(struct command *command, struct client_stream *stream,
 {
     const char *wrong = proto_command_check(descriptor->bytes);
     if (wrong)
-        return note_violation(stream, PROTO_ERROR_PROTOCOL_VIOLATION, "%s", wrong);
+        return note_violation(stream, MESSAGE(command_malformed), wrong);
     switch (*(const uint16_t *)descriptor->bytes) {
     case PROTO_COMMAND_LAUNCH:
         return run_launch(command, stream, (const void *)descriptor->bytes);

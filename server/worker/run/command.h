@@ -17,7 +17,7 @@
 
 enum {
     COMMAND_BLOCKED = 1,   /* stays at the head: stream->hold says what for */
-    COMMAND_VIOLATION = 2, /* client->shared.violation and violation_text say which */
+    COMMAND_VIOLATION = 2, /* client->shared.violation says which */
     COMMAND_FATAL = 3,     /* the device context is lost: command->fatal, command->during */
 };
 

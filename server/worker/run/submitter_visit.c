@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* One client's turn: its doorbells, its rings, batch by batch. */
-#include <stdio.h>
 #include <string.h>
 
 #include "common/cpu.h"
+#include "common/messages.h"
 #include "common/ipc/doorbell.h"
 #include "common/ipc/timeline.h"
 #include "server/worker/run/submitter.h"
@@ -34,10 +34,7 @@ static void stop_reading(struct client *client)
 static int tail_lies(struct client_stream *stream)
 {
     struct client *client = stream->client;
-    client->shared.violation = PROTO_ERROR_PROTOCOL_VIOLATION;
-    snprintf(client->shared.violation_text, sizeof client->shared.violation_text,
-             "client %u, stream %u: ring_header.tail is more than a ring ahead, or went back",
-             client->number, stream->index);
+    error_set(&client->shared.violation, MESSAGE(ring_tail), client->number, stream->index);
     return COMMAND_VIOLATION;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/messages.h"
 
 static uint32_t note_unsupported(struct partitions *partitions, const char *reason)
 {
@@ -69,20 +70,19 @@ uint32_t partitions_open(struct partitions *partitions, const struct gpu *device
     *partitions = (struct partitions){.device = device, .kept_max = PARTITIONS_KEPT};
     pthread_mutex_init(&partitions->lock, NULL);
     if (!cuda_driver_has_green_contexts(device->cuda))
-        return note_unsupported(partitions,
-                                "the driver has no green contexts (CUDA 12.5 and newer do)");
+        return note_unsupported(partitions, MESSAGE_TEXT(partitions_driver));
     cuda_result result =
         device->cuda->cuDeviceGetDevResource(device->handle, &partitions->whole, CUDA_RESOURCE_SM);
     if (result == CUDA_ERR_NOT_SUPPORTED)
-        return note_unsupported(partitions, "the device can't be divided into groups of "
-                                            "multiprocessors");
+        return note_unsupported(partitions, MESSAGE_TEXT(partitions_device));
     if (result == CUDA_OK) {
         partitions->total = partitions->whole.sm.sm_count;
         result = split_device(partitions);
     }
     if (result != CUDA_OK) {
         partitions_close(partitions);
-        return cuda_error_set(why, "dividing the multiprocessors", result);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(sm_groups_driver),
+                         cuda_error_sentence(result));
     }
     partitions->supported = true;
     return 0;
