@@ -6,6 +6,7 @@
 
 #include "client/session/failure.h"
 #include "common/messages.h"
+#include "common/util.h"
 #include "protocol.h"
 
 /* The public header stands alone; its modes are the protocol's. */
@@ -23,7 +24,7 @@ gpushare_error abi_copy_out(void *to, const void *from, size_t bytes, const char
     memcpy(&size, to, sizeof size);
     if (size <= sizeof size || size > ABI_STRUCT_MAX)
         return failure(MESSAGE(struct_size), what, size);
-    size_t known = size < bytes ? size : bytes;
+    size_t known = min(size, bytes);
     memcpy((char *)to + sizeof size, (const char *)from + sizeof size, known - sizeof size);
     if (size > bytes)
         memset((char *)to + bytes, 0, size - bytes);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 void allocation_init(struct allocations *table)
 {
     memset(table, 0, sizeof *table);
@@ -42,14 +44,8 @@ static bool row_holds(const struct allocation *row, uint64_t address)
 
 static int insert_row(struct allocations *table, size_t at, const struct allocation *allocation)
 {
-    if (table->count == table->room) {
-        size_t room = table->room ? table->room * 2 : 32;
-        struct allocation *rows = reallocarray(table->rows, room, sizeof *rows);
-        if (!rows)
-            return -ENOMEM;
-        table->rows = rows;
-        table->room = room;
-    }
+    if (array_reserve(table->rows, table->room, table->count + 1) < 0)
+        return -ENOMEM;
     memmove(table->rows + at + 1, table->rows + at, (table->count - at) * sizeof *table->rows);
     table->rows[at] = *allocation;
     table->count++;

@@ -11,6 +11,7 @@
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
 #include "common/messages.h"
+#include "common/util.h"
 #include "common/ipc/ring.h"
 
 /* The arguments of a copy. */
@@ -43,11 +44,6 @@ static void *address_pointer(uint64_t address)
     return (void *)(uintptr_t)address;
 }
 
-static uint64_t smaller_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- ordinary memory ---- */
 
 /* While the device reads one chunk, the processor fills the next. */
@@ -58,7 +54,7 @@ static gpushare_error stage_in(const struct transfer *t)
         gpushare_error error = staging_take(t->connection, t->count - at, true, &chunk);
         if (error)
             return error;
-        uint64_t piece = smaller_of(t->count - at, chunk->bytes);
+        uint64_t piece = min(t->count - at, chunk->bytes);
         uint64_t value = 0;
         memcpy(chunk->start, address_pointer(t->source + at), piece);
         error = submit_copy(t->stream, t->destination + at, chunk_address(chunk), piece, &value);
@@ -89,7 +85,7 @@ static gpushare_error send_chunk(const struct transfer *t, uint64_t *sent, struc
         return error;
     struct outgoing *o = &queue[*held];
     *o = (struct outgoing){
-        .chunk = chunk, .at = *sent, .bytes = smaller_of(t->count - *sent, chunk->bytes)};
+        .chunk = chunk, .at = *sent, .bytes = min(t->count - *sent, chunk->bytes)};
     error = submit_copy(t->stream, chunk_address(chunk), t->source + *sent, o->bytes, &o->value);
     if (error) {
         staging_give(t->connection, chunk, t->stream->index, 0);

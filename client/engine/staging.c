@@ -9,6 +9,7 @@
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
 #include "common/messages.h"
+#include "common/util.h"
 
 enum {
     /* Four chunks of 4 MiB: the device moves one in some 200 us (at 20 GB/s) while the processor
@@ -52,7 +53,7 @@ static bool chunk_is_done(const gpushare_connection *connection, const struct st
 
 static void cut_slab(struct staging_pool *pool, uint8_t *slab, uint64_t bytes)
 {
-    uint64_t piece = pool->chunk_bytes < bytes ? pool->chunk_bytes : bytes;
+    uint64_t piece = min(pool->chunk_bytes, bytes);
     for (uint64_t at = 0; at + piece <= bytes && pool->count < pool->chunks_max; at += piece)
         pool->chunks[pool->count++] = (struct staging_chunk){.start = slab + at, .bytes = piece};
 }

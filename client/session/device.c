@@ -9,6 +9,7 @@
 #include "client/session/failure.h"
 #include "common/error.h"
 #include "common/messages.h"
+#include "common/util.h"
 
 static void query_server(struct session *session, uint32_t index, struct device_survey *survey)
 {
@@ -28,7 +29,7 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
 {
     memset(survey, 0, sizeof *survey);
     uint8_t uuids[LIMITS_DEVICES_MAX][LIMITS_UUID_BYTES] = {{0}};
-    unsigned count = welcome->devices < LIMITS_DEVICES_MAX ? welcome->devices : LIMITS_DEVICES_MAX;
+    unsigned count = min(welcome->devices, (uint32_t)LIMITS_DEVICES_MAX);
     for (unsigned i = 0; i < count; i++) {
         query_server(session, i, survey);
         memcpy(uuids[i], survey->info[i].uuid, sizeof uuids[i]);

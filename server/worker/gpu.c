@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/array.h"
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/ipc/shm.h"
@@ -230,14 +231,8 @@ int gpu_host_take(struct gpu *device, uint64_t address, uint64_t count)
     for (size_t i = 0; i < device->host_count; i++)
         if (device->hosts[i].start < address + count && address < device->hosts[i].end)
             return -EEXIST;
-    if (device->host_count == device->host_room) {
-        size_t room = device->host_room ? device->host_room * 2 : 64;
-        struct gpu_host_range *hosts = realloc(device->hosts, room * sizeof *hosts);
-        if (!hosts)
-            return -ENOMEM;
-        device->hosts = hosts;
-        device->host_room = room;
-    }
+    if (array_reserve(device->hosts, device->host_room, device->host_count + 1) < 0)
+        return -ENOMEM;
     device->hosts[device->host_count++] =
         (struct gpu_host_range){.start = address, .end = address + count};
     return 0;

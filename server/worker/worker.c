@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/ipc/channel.h"
 #include "common/error.h"
 #include "common/log.h"
@@ -50,18 +51,9 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
 
 int worker_add_client(struct worker *worker, struct client *client)
 {
-    int error = 0;
     pthread_mutex_lock(&worker->clients_lock);
-    if (worker->client_count == worker->client_room) {
-        uint32_t room = worker->client_room ? worker->client_room * 2 : 64;
-        struct client **clients = realloc(worker->clients, room * sizeof(struct client *));
-        if (clients) {
-            worker->clients = clients;
-            worker->client_room = room;
-        } else {
-            error = -ENOMEM;
-        }
-    }
+    int error =
+        array_reserve(worker->clients, worker->client_room, (size_t)worker->client_count + 1);
     if (!error)
         worker->clients[worker->client_count++] = client;
     pthread_mutex_unlock(&worker->clients_lock);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* The worker's beginning and end: worker_start and worker_stop. */
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/util.h"
 #include "server/worker/worker.h"
 
 /* Under the lock of the places: the client runs elsewhere; if there was no room for it, it may go
@@ -16,7 +16,7 @@
 static void placement_changed(void *context, struct placement *place)
 {
     struct worker *worker = context;
-    struct client *client = (struct client *)((char *)place - offsetof(struct client, place));
+    struct client *client = container_of(place, struct client, place);
     gate_set_sm_groups(&worker->gate, client, &place->share.now);
     worker_reschedule(worker);
     if (!place->held_since)

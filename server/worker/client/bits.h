@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/util.h"
+
 static inline void bits_set(uint64_t *bits, uint32_t i)
 {
     bits[i / 64] |= UINT64_C(1) << (i % 64);
@@ -31,7 +33,7 @@ static inline uint32_t bits_next(const uint64_t *bits, uint32_t from, uint32_t c
         uint64_t rest = bits[from / 64] >> (from % 64);
         if (rest) {
             from += (uint32_t)__builtin_ctzll(rest);
-            return from < count ? from : count;
+            return min(from, count);
         }
         from = (from / 64 + 1) * 64;
     }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/ipc/shm.h"
@@ -53,14 +54,9 @@ int client_memory_range_add(struct client *client, uint64_t address, uint64_t co
     if (error < 0)
         return error;
     size_t at = first_after(client, address);
-    if (client->objects.range_count == client->objects.range_room) {
-        size_t room = client->objects.range_room ? client->objects.range_room * 2 : 16;
-        struct range *ranges = realloc(client->objects.ranges, room * sizeof *ranges);
-        if (!ranges)
-            return -ENOMEM;
-        client->objects.ranges = ranges;
-        client->objects.range_room = room;
-    }
+    if (array_reserve(client->objects.ranges, client->objects.range_room,
+                      client->objects.range_count + 1) < 0)
+        return -ENOMEM;
     memmove(&client->objects.ranges[at + 1], &client->objects.ranges[at],
             (client->objects.range_count - at) * sizeof *client->objects.ranges);
     client->objects.ranges[at] =

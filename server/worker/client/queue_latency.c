@@ -4,13 +4,15 @@
 
 #include <stdbool.h>
 
+#include "common/util.h"
+
 uint32_t queue_latency_bucket(uint64_t nanoseconds)
 {
     uint64_t us = nanoseconds / 1000;
     if (us < 2)
         return 0;
     uint32_t log = 63 - (uint32_t)__builtin_clzll(us);
-    return log < QUEUE_LATENCY_BUCKETS ? log : QUEUE_LATENCY_BUCKETS - 1;
+    return min(log, (uint32_t)QUEUE_LATENCY_BUCKETS - 1);
 }
 
 /* Values run freely over 32 bits; a ring is far shorter than half of that. */
@@ -52,7 +54,7 @@ void queue_latency_left(struct queue_latency *wait, uint32_t value, uint64_t now
         return;
     }
     /* Commands that the doorbell was rung for wait from then on. */
-    uint64_t seen = !count && wait->rung && wait->rung < now ? wait->rung : now;
+    uint64_t seen = !count && wait->rung ? min(wait->rung, now) : now;
     if (count && looked < now)
         seen = looked + (now - looked) / 2;
     if (count == QUEUE_LATENCY_MARKS)
@@ -63,7 +65,7 @@ void queue_latency_left(struct queue_latency *wait, uint32_t value, uint64_t now
 
 static uint64_t time_since(uint64_t since, uint64_t now)
 {
-    return now > since ? now - since : 0;
+    return saturating_sub(now, since);
 }
 
 void queue_latency_served_late(struct queue_latency *wait, uint64_t waits[QUEUE_LATENCY_BUCKETS],

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "common/util.h"
+
 /* The bytes that malloc takes for a short piece beside its text. */
 #define PIECE_BYTES 32
 
@@ -28,8 +31,8 @@ void text_edit_replace(struct text_edit *edit, uint32_t start, uint32_t end, con
     if (edit->failed || !take_bytes(edit, PIECE_BYTES + strlen(text)))
         return;
     if (edit->count == edit->room) {
-        uint32_t room = edit->room ? edit->room * 2 : 64;
-        /* Old and new may exist at once. */
+        /* Not array_reserve: these bytes are counted, and old and new may exist at once. */
+        uint32_t room = (uint32_t)array_room(edit->room, max(edit->room + 1, 64u));
         if (!take_bytes(edit, room * sizeof *edit->pieces))
             return;
         struct text_edit_piece *pieces = realloc(edit->pieces, room * sizeof *pieces);

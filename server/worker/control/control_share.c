@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/util.h"
 #include "common/ipc/timeline.h"
 #include "server/worker/control/control_trace.h"
 #include "server/worker/sharing/stream_priority.h"
@@ -153,7 +154,7 @@ uint32_t control_share_make_partitions(struct worker *worker)
     struct share_set sm_groups;
     struct placement *place;
     while ((place = placements_to_make(&worker->places, &sm_groups))) {
-        struct client *client = (struct client *)((char *)place - offsetof(struct client, place));
+        struct client *client = container_of(place, struct client, place);
         struct partition *partition;
         uint32_t error = partition_get(&worker->partitions, &sm_groups, &partition);
         if (error) {

@@ -11,6 +11,7 @@
 
 #include "common/error.h"
 #include "common/messages.h"
+#include "common/util.h"
 #include "common/ipc/timeline.h"
 #include "server/worker/worker.h"
 
@@ -131,8 +132,7 @@ static void look_at_client(struct completer *completer, struct client *client,
     look->urgent |= own.urgent;
     look->in_use |= own.in_use;
     look->progress |= own.progress;
-    if (own.patience < look->patience)
-        look->patience = own.patience;
+    look->patience = min(look->patience, own.patience);
 }
 
 struct completer_look completer_look(struct completer *completer)
@@ -211,7 +211,7 @@ static void watch_timelines(struct completer *completer)
         } else {
             pause = pause ? pause + pause / 2 : PAUSE_FIRST_NS;
             if (pause > look.patience)
-                pause = look.patience > PAUSE_MIN_NS ? look.patience : PAUSE_MIN_NS;
+                pause = max(look.patience, (uint64_t)PAUSE_MIN_NS);
             struct timespec time = {.tv_nsec = (long)pause};
             nanosleep(&time, NULL);
         }

@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cpu.h"
 #include "common/ipc/doorbell.h"
 #include "common/messages.h"
@@ -29,14 +30,9 @@
 /* Without memory the client stays out. */
 static bool scan_set_add(struct submitter *submitter, struct client *client)
 {
-    if (submitter->scanned_count == submitter->scanned_room) {
-        uint32_t room = submitter->scanned_room ? submitter->scanned_room * 2 : 64;
-        struct client **active = realloc(submitter->scanned, room * sizeof *active);
-        if (!active)
-            return false;
-        submitter->scanned = active;
-        submitter->scanned_room = room;
-    }
+    if (array_reserve(submitter->scanned, submitter->scanned_room,
+                      (size_t)submitter->scanned_count + 1) < 0)
+        return false;
     client->submit.worked = false;
     client->submit.last_work = submitter->now;
     submitter->scanned[submitter->scanned_count++] = client;

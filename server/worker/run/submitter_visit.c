@@ -7,6 +7,7 @@
 #include "common/messages.h"
 #include "common/ipc/doorbell.h"
 #include "common/ipc/timeline.h"
+#include "common/util.h"
 #include "server/worker/run/submitter.h"
 #include "server/worker/worker.h"
 #include "server/worker/sharing/client_partition.h"
@@ -16,11 +17,6 @@
 #define WAIT_LOOK_NS 50000
 
 /* ---- one ring ---- */
-
-static uint32_t least_of(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Under the client's lock. */
 static void stop_reading(struct client *client)
@@ -148,10 +144,10 @@ static int serve_batch(struct submitter *submitter, struct client_stream *stream
                        uint32_t *done)
 {
     uint32_t now = 0;
-    uint32_t batch = least_of(stream->client->gate.batch, SUBMITTER_BATCH);
+    uint32_t batch = min(stream->client->gate.batch, (uint32_t)SUBMITTER_BATCH);
     int result = bind_stream(submitter, stream);
     if (!result)
-        result = run_some(submitter, stream, least_of(max, batch), &now);
+        result = run_some(submitter, stream, min(max, batch), &now);
     *done += now;
     if (result == COMMAND_FATAL || now == 0)
         return result;
@@ -207,8 +203,8 @@ static int serve_ring(struct submitter *submitter, struct client_stream *stream,
     *done = 0;
     submitter->command.weight = 0;
     while (!result && ready > 0) {
-        uint32_t left = max - least_of(max, *done + submitter->command.weight);
-        left = descriptors_allowed(stream, least_of(left, (uint32_t)ready));
+        uint32_t left = max - min(max, *done + submitter->command.weight);
+        left = descriptors_allowed(stream, min(left, (uint32_t)ready));
         if (left == 0)
             break;
         bool streaming = ready > 1;
@@ -319,10 +315,10 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         struct client_stream *stream = &client->streams[index];
         /* Rings of one client take turns too, batch by batch. */
         bool alone = next_ready(client) == index && submitter->scanned_count <= 1;
-        uint32_t max =
-            least_of((uint32_t)client->submit.deficit, alone ? SUBMITTER_QUANTUM : SUBMITTER_BATCH);
+        uint32_t max = min((uint32_t)client->submit.deficit,
+                           (uint32_t)(alone ? SUBMITTER_QUANTUM : SUBMITTER_BATCH));
         uint32_t done;
-        max = least_of(max, alone ? room : part_of(client, room));
+        max = min(max, alone ? room : part_of(client, room));
         int result = serve_ring(submitter, stream, max, &done, alone);
         client->submit.deficit -= (int32_t)(done + submitter->command.weight);
         client->shared.in_flight += done;

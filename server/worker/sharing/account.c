@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "common/ipc/timeline.h"
 #include "server/worker/client/client.h"
 #include "server/worker/sharing/partition.h"
@@ -352,8 +353,8 @@ static void settle_spans(struct account *account, double horizon)
     for (struct account_span *span = account->open; edges && span; span = span->next) {
         if (!span->started)
             continue;
-        double from = span->from > account->settled ? span->from : account->settled;
-        double to = span->over && span->to < horizon ? span->to : horizon;
+        double from = max(span->from, account->settled);
+        double to = span->over ? min(span->to, horizon) : horizon;
         if (to <= from)
             continue;
         edges[count++] = (struct edge){.at = from, .span = span, .begins = true};

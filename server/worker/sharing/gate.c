@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "common/ipc/timeline.h"
 #include "server/worker/client/client.h"
 
@@ -15,11 +16,6 @@
 #define BATCH_NS      250000
 #define PACE_COMMANDS 8
 #define PACE_NS       1000000
-
-static uint32_t least_of(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 static bool is_open(const struct gate *gate)
 {
@@ -80,8 +76,7 @@ static void forget_runnable(struct gate *gate, const struct gate_client *gone)
 
 static struct gate_client *gate_client_of(struct scheduler_client *scheduled)
 {
-    return (struct gate_client *)(void *)((char *)scheduled -
-                                          offsetof(struct gate_client, scheduled));
+    return container_of(scheduled, struct gate_client, scheduled);
 }
 
 /* A lease that is over and whose last work is about to end. */
@@ -194,7 +189,7 @@ static uint32_t room_while_open(struct gate *gate, struct client *client, uint32
         pthread_mutex_unlock(&gate->lock);
     }
     return client->shared.in_flight < at->in_flight_limit
-               ? least_of(at->in_flight_limit - client->shared.in_flight, max)
+               ? min(at->in_flight_limit - client->shared.in_flight, max)
                : 0;
 }
 
@@ -208,7 +203,7 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
     at->since_exact = true;
     scheduler_wants(&gate->scheduler, scheduled, now);
     struct scheduler_answer answer = scheduler_may_submit(&gate->scheduler, scheduled, now);
-    uint32_t room = least_of(answer.room, max);
+    uint32_t room = min(answer.room, max);
     enum scheduler_hold hold = answer.room ? SCHEDULER_HOLDS : answer.hold;
     *held = hold != SCHEDULER_HOLDS;
     set_hold(gate, at, hold);

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "common/util.h"
 #include "server/worker/client/client.h"
 #include "server/worker/sharing/gate.h"
 
@@ -11,9 +12,7 @@ _Static_assert((int)SCHEDULER_HOLDS == (int)TRACE_HELD_THREADS, "the gate's reas
 
 static uint32_t number_of(const struct scheduler_client *scheduled)
 {
-    const struct gate_client *at =
-        (const void *)((const char *)scheduled - offsetof(struct gate_client, scheduled));
-    return at->client->number;
+    return container_of(scheduled, const struct gate_client, scheduled)->client->number;
 }
 
 /* ---- leases ---- */

@@ -5,9 +5,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/util.h"
+
 static struct placement *placement_of(struct share_client *client)
 {
-    return (struct placement *)((char *)client - offsetof(struct placement, share));
+    return container_of(client, struct placement, share);
 }
 
 int placements_open(struct placements *places, struct partitions *partitions,

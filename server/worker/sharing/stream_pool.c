@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "common/array.h"
+
 static bool in_flight(const struct client_stream *stream)
 {
     return client_stream_reached(stream) < client_stream_written(stream);
@@ -60,14 +62,8 @@ static cuda_result create_stream(struct stream_pool *pool, struct partition *par
                                  int32_t priority, struct pool_stream **out)
 {
     const struct cuda_driver *cuda = pool->device->cuda;
-    if (pool->count == pool->room) {
-        uint32_t room = pool->room ? pool->room * 2 : STREAM_POOL_QUEUES;
-        struct pool_stream **streams = realloc(pool->streams, room * sizeof *streams);
-        if (!streams)
-            return CUDA_ERR_OUT_OF_MEMORY;
-        pool->streams = streams;
-        pool->room = room;
-    }
+    if (array_reserve(pool->streams, pool->room, (size_t)pool->count + 1) < 0)
+        return CUDA_ERR_OUT_OF_MEMORY;
     struct pool_stream *made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERR_OUT_OF_MEMORY;

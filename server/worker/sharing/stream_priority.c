@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/worker/sharing/stream_priority.h"
 
+#include "common/util.h"
 #include "server/worker/client/bits.h"
 #include "server/worker/worker.h"
 
@@ -42,7 +43,7 @@ void stream_priority_assign(struct worker *worker)
         if (rank + 1 < levels.count)
             last = scheduler_stream_priority(rank + 1, levels.count, greatest, least) - 1;
         pthread_mutex_lock(&client->lock);
-        client_stream_set_range(client, first, last < first ? first : last);
+        client_stream_set_range(client, first, max(last, first));
         pthread_mutex_unlock(&client->lock);
     }
 }
