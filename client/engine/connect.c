@@ -235,7 +235,7 @@ static gpushare_error establish_connection(gpushare_connection *connection,
         (error = reserve_window(connection)))
         return error;
     device_describe(&state->survey.info[state->index], environment->device, &connection->device);
-    connection->multiprocessors = connection->attached.multiprocessors;
+    atomic_init(&connection->multiprocessors, connection->attached.multiprocessors);
     connection->default_stream = stream_new(connection, 0, 0);
     if (!connection->default_stream)
         return failure(MESSAGE(process_no_memory));

@@ -149,7 +149,8 @@ gpushare_error connection_ended(gpushare_connection *connection, const char **te
 void connection_device(const gpushare_connection *connection, struct gpushare_device *device)
 {
     *device = connection->device;
-    device->multiprocessors = __atomic_load_n(&connection->multiprocessors, __ATOMIC_RELAXED);
+    device->multiprocessors =
+        atomic_load_explicit(&connection->multiprocessors, memory_order_relaxed);
 }
 
 gpushare_error connection_limits(gpushare_connection *connection, struct gpushare_limits *limits)
@@ -189,6 +190,7 @@ gpushare_error connection_limits(gpushare_connection *connection, struct gpushar
         .host_memory_request_asked = connection->host_memory_request_asked,
         .host_memory_request = granted.host_memory_request,
     };
-    __atomic_store_n(&connection->multiprocessors, granted.multiprocessors, __ATOMIC_RELAXED);
+    atomic_store_explicit(&connection->multiprocessors, granted.multiprocessors,
+                          memory_order_relaxed);
     return GPUSHARE_SUCCESS;
 }

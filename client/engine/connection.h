@@ -14,6 +14,7 @@
 #define GPUSHARE_CLIENT_ENGINE_CONNECTION_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@
 #include "client/gpushare.h"
 #include "client/session/failure.h"
 #include "client/session/session.h"
+#include "common/ipc/shared_word.h"
 #include "common/ipc/shm.h"
 #include "protocol.h"
 
@@ -38,8 +40,8 @@ struct gpushare_connection {
     uint64_t id; /* no other connection of this process ever has it */
 
     struct gpushare_stream *default_stream;
-    uint32_t blocking; /* atomic; streams in `streams` that are ordered with the default stream */
-    pthread_mutex_t lists;           /* streams, modules, events, links of all of them */
+    _Atomic uint32_t blocking; /* streams in `streams` that are ordered with the default stream */
+    pthread_mutex_t lists;     /* streams, modules, events, links of all of them */
     struct gpushare_stream *streams; /* without the default stream */
     struct gpushare_module *modules;
     struct gpushare_event *events;
@@ -51,7 +53,7 @@ struct gpushare_connection {
     struct staging staging;
     struct peers peers;
     struct proto_attached attached;
-    uint32_t multiprocessors; /* atomic; the most that it may have, as the server said last */
+    _Atomic uint32_t multiprocessors; /* the most that it may have, as the server said last */
     uint32_t thread_percentage_asked, priority_asked;
     uint32_t thread_request_asked, time_request_asked, time_limit_asked;
     uint64_t memory_limit_asked, host_memory_limit_asked;
@@ -69,8 +71,8 @@ gpushare_error connection_dead(gpushare_connection *connection) __attribute__((c
 static inline gpushare_error connection_check(gpushare_connection *connection)
 {
     if (__builtin_expect(!connection || connection->generation != connection_generation ||
-                             __atomic_load_n(&connection->status->fault, __ATOMIC_RELAXED) ||
-                             __atomic_load_n(&connection->session.ended, __ATOMIC_RELAXED),
+                             shared_word_hint(&connection->status->fault) ||
+                             atomic_load_explicit(&connection->session.ended, memory_order_relaxed),
                          0))
         return FAILURE_SAYS(connection_dead(connection));
     return GPUSHARE_SUCCESS;

@@ -25,7 +25,7 @@ static gpushare_error refuse_geometry(const struct gpushare_function *function,
                                       uint32_t shared)
 {
     const struct gpushare_device *device = &function->connection->device;
-    uint32_t max = __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED);
+    uint32_t max = atomic_load_explicit(&function->dynamic_shared, memory_order_relaxed);
     if (!grid.x || !grid.y || !grid.z || grid.x > device->grid.x || grid.y > device->grid.y ||
         grid.z > device->grid.z)
         return failure(MESSAGE(launch_grid), function->name, grid.x, grid.y, grid.z, device->grid.x,
@@ -51,10 +51,11 @@ static inline gpushare_error check_geometry(const struct gpushare_function *func
                                             uint32_t shared)
 {
     const struct gpushare_device *device = &function->connection->device;
-    if (__builtin_expect(!dims_fit(grid, device->grid) || !dims_fit(block, device->block) ||
-                             (uint64_t)block.x * block.y * block.z > function->block_threads ||
-                             shared > __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED),
-                         0))
+    if (__builtin_expect(
+            !dims_fit(grid, device->grid) || !dims_fit(block, device->block) ||
+                (uint64_t)block.x * block.y * block.z > function->block_threads ||
+                shared > atomic_load_explicit(&function->dynamic_shared, memory_order_relaxed),
+            0))
         return refuse_geometry(function, grid, block, shared);
     return GPUSHARE_SUCCESS;
 }

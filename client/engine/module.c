@@ -279,7 +279,7 @@ void module_function_info(const gpushare_function *function, struct gpushare_fun
 {
     *info = function->info;
     info->size = sizeof *info;
-    info->dynamic_shared = __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED);
+    info->dynamic_shared = atomic_load_explicit(&function->dynamic_shared, memory_order_relaxed);
 }
 
 gpushare_error module_set_shared(gpushare_function *function, uint32_t bytes)
@@ -288,7 +288,7 @@ gpushare_error module_set_shared(gpushare_function *function, uint32_t bytes)
     struct session_call call = {.request = PROTO_FUNCTION_SET, .body = &body, .reply = PROTO_DONE};
     gpushare_error error = connection_call(function->connection, &call);
     if (!error)
-        __atomic_store_n(&function->dynamic_shared, bytes, __ATOMIC_RELAXED);
+        atomic_store_explicit(&function->dynamic_shared, bytes, memory_order_relaxed);
     return error;
 }
 

@@ -8,6 +8,7 @@
 #define GPUSHARE_CLIENT_ENGINE_MODULE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,7 +31,7 @@ struct gpushare_function {
     gpushare_connection *connection;
     uint32_t handle;
     uint32_t block_threads;
-    uint32_t dynamic_shared; /* atomic; most that a launch may ask for */
+    _Atomic uint32_t dynamic_shared; /* most that a launch may ask for */
     uint32_t parameters;
     uint32_t parameter_bytes;
     struct module_parameter *table;

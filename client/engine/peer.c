@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "client/engine/peer.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,9 +35,9 @@ struct road {
 /* What one connection knows of another. The source of copies keeps the road, a connection whose
  * streams wait keeps the link. */
 struct peer {
-    uint64_t id; /* of the other connection */
-    uint32_t link;
-    pthread_mutex_t lock; /* road */
+    uint64_t id;           /* of the other connection */
+    _Atomic uint32_t link; /* 0: not asked for yet */
+    pthread_mutex_t lock;  /* road */
     struct road road;
     struct peer *next;
 };
@@ -96,7 +97,7 @@ gpushare_error peer_link(gpushare_connection *from, gpushare_connection *to, uin
     gpushare_error error = check_group(from, to);
     if (error || (error = find_peer(from, to, &peer)))
         return error;
-    uint32_t known = __atomic_load_n(&peer->link, __ATOMIC_ACQUIRE);
+    uint32_t known = atomic_load_explicit(&peer->link, memory_order_acquire);
     if (!known) {
         struct proto_link body = {.client = to->attached.client};
         struct proto_linked reply;
@@ -109,7 +110,7 @@ gpushare_error peer_link(gpushare_connection *from, gpushare_connection *to, uin
             return error;
         /* Two threads may both have asked: both links name the same connection. */
         known = reply.link;
-        __atomic_store_n(&peer->link, known, __ATOMIC_RELEASE);
+        atomic_store_explicit(&peer->link, known, memory_order_release);
     }
     *link = known;
     return GPUSHARE_SUCCESS;

@@ -20,9 +20,9 @@ struct gpushare_stream *stream_new(gpushare_connection *connection, uint32_t ind
     struct ring ring = ring_at(connection->ring_memory.base, connection->status_memory.base, index);
     stream->connection = connection;
     stream->index = index;
-    stream->last = value;
+    atomic_init(&stream->last, value);
     stream->joined_by_default = value;
-    stream->errors_seen = __atomic_load_n(&ring.status->error_count, __ATOMIC_ACQUIRE);
+    atomic_init(&stream->errors_seen, shared_word_read(&ring.status->error_count));
     pthread_mutex_init(&stream->lock, NULL);
     ring_producer_open(&stream->producer, ring, stream->marks, value);
     return stream;
@@ -41,24 +41,31 @@ static bool is_default(const struct gpushare_stream *stream)
     return stream == stream->connection->default_stream;
 }
 
+/* Streams are counted behind their entry in the list: one that is counted is found there. */
+static bool has_blocking(const gpushare_connection *connection)
+{
+    return atomic_load_explicit(&connection->blocking, memory_order_acquire) > 0;
+}
+
 /* ---- errors of work ---- */
 
 static gpushare_error report_error(struct gpushare_stream *stream) __attribute__((cold));
 static gpushare_error report_error(struct gpushare_stream *stream)
 {
     const struct proto_stream_status *status = stream->producer.ring.status;
-    uint32_t count = __atomic_load_n(&status->error_count, __ATOMIC_ACQUIRE);
+    uint32_t count = shared_word_read(&status->error_count);
     /* Of several threads the one that moves the mark reports the error. */
-    if (__atomic_exchange_n(&stream->errors_seen, count, __ATOMIC_ACQ_REL) == count)
+    if (atomic_exchange_explicit(&stream->errors_seen, count, memory_order_acq_rel) == count)
         return GPUSHARE_SUCCESS;
-    uint32_t error = __atomic_load_n(&status->error, __ATOMIC_ACQUIRE);
+    uint32_t error = shared_word_read(&status->error);
     return failure_plain(error ? error : PROTO_ERROR_UNKNOWN);
 }
 
 static inline gpushare_error check_errors(struct gpushare_stream *stream)
 {
-    uint32_t count = __atomic_load_n(&stream->producer.ring.status->error_count, __ATOMIC_RELAXED);
-    if (__builtin_expect(count != __atomic_load_n(&stream->errors_seen, __ATOMIC_RELAXED), 0))
+    uint32_t count = shared_word_hint(&stream->producer.ring.status->error_count);
+    if (__builtin_expect(count != atomic_load_explicit(&stream->errors_seen, memory_order_relaxed),
+                         0))
         return report_error(stream);
     return GPUSHARE_SUCCESS;
 }
@@ -74,7 +81,7 @@ static gpushare_error wait_room(struct gpushare_stream *stream)
     uint32_t fault =
         ring_wait_room(&stream->producer, (struct proto_status_header *)connection->status);
     /* The head did not move: the server may have ended, even without setting the fault word. */
-    if (fault || (__atomic_load_n(&stream->producer.ring.status->head, __ATOMIC_RELAXED) == seen &&
+    if (fault || (shared_word_hint(&stream->producer.ring.status->head) == seen &&
                   !connection_alive(connection)))
         return connection_dead(connection);
     return GPUSHARE_SUCCESS;
@@ -92,7 +99,7 @@ gpushare_error stream_push(struct gpushare_stream *stream, const struct ring_des
         doorbell_ring(stream->connection->header, stream->index, stream->connection->eventfd);
     /* Release: another stream that reads this value and names it in a wait must not be able to do
      * so before the descriptor can be seen, or waits could form a circle. */
-    __atomic_store_n(&stream->last, stream->producer.value, __ATOMIC_RELEASE);
+    atomic_store_explicit(&stream->last, stream->producer.value, memory_order_release);
     return GPUSHARE_SUCCESS;
 }
 
@@ -142,12 +149,12 @@ gpushare_error stream_push_wait(struct gpushare_stream *stream, struct proto_dep
 bool stream_has_reached(const gpushare_connection *connection, uint32_t index, uint64_t value)
 {
     struct ring ring = ring_at(connection->ring_memory.base, connection->status_memory.base, index);
-    return __atomic_load_n(&ring.status->completed, __ATOMIC_ACQUIRE) >= value;
+    return shared_word_read(&ring.status->completed) >= value;
 }
 
 static bool own_has_reached(const struct gpushare_stream *stream, uint64_t value)
 {
-    return __atomic_load_n(&stream->producer.ring.status->completed, __ATOMIC_ACQUIRE) >= value;
+    return shared_word_read(&stream->producer.ring.status->completed) >= value;
 }
 
 /* A blocking stream waits for what was pushed into the default stream before. */
@@ -201,8 +208,7 @@ static inline gpushare_error join_order(struct gpushare_stream *stream)
 {
     gpushare_connection *connection = stream->connection;
     if (is_default(stream))
-        return __atomic_load_n(&connection->blocking, __ATOMIC_ACQUIRE) ? join_blocking(stream)
-                                                                        : GPUSHARE_SUCCESS;
+        return has_blocking(connection) ? join_blocking(stream) : GPUSHARE_SUCCESS;
     if (stream->flags & GPUSHARE_STREAM_NON_BLOCKING)
         return GPUSHARE_SUCCESS;
     uint64_t value = stream_last(connection->default_stream);
@@ -312,7 +318,7 @@ gpushare_error stream_wait_pushed(struct gpushare_stream *stream)
 gpushare_error stream_wait_all(struct gpushare_stream *stream)
 {
     gpushare_connection *connection = stream->connection;
-    if (!is_default(stream) || !__atomic_load_n(&connection->blocking, __ATOMIC_ACQUIRE))
+    if (!is_default(stream) || !has_blocking(connection))
         return stream_wait_pushed(stream);
     gpushare_error error = wait_points(connection, true);
     return error ? error : stream_check(stream);
@@ -342,7 +348,7 @@ gpushare_error stream_query(struct gpushare_stream *stream)
         return error;
     if (!own_has_reached(stream, stream_last(stream)))
         return GPUSHARE_ERROR_NOT_READY;
-    if (!is_default(stream) || !__atomic_load_n(&connection->blocking, __ATOMIC_ACQUIRE))
+    if (!is_default(stream) || !has_blocking(connection))
         return GPUSHARE_SUCCESS;
     pthread_mutex_lock(&connection->lists);
     for (struct gpushare_stream *s = connection->streams; s && !error; s = s->next)
@@ -366,7 +372,7 @@ static struct gpushare_stream *pick_done(gpushare_connection *connection)
             s->next = done;
             done = s;
             if (!(s->flags & GPUSHARE_STREAM_NON_BLOCKING))
-                __atomic_fetch_sub(&connection->blocking, 1, __ATOMIC_RELEASE);
+                atomic_fetch_sub_explicit(&connection->blocking, 1, memory_order_release);
         } else {
             link = &s->next;
         }
@@ -454,7 +460,7 @@ gpushare_error stream_open(gpushare_connection *connection, uint32_t flags, int3
     made->next = connection->streams;
     connection->streams = made;
     if (!(flags & GPUSHARE_STREAM_NON_BLOCKING))
-        __atomic_fetch_add(&connection->blocking, 1, __ATOMIC_RELEASE);
+        atomic_fetch_add_explicit(&connection->blocking, 1, memory_order_release);
     pthread_mutex_unlock(&connection->lists);
     *stream = made;
     return GPUSHARE_SUCCESS;

@@ -16,6 +16,7 @@
 #define GPUSHARE_CLIENT_ENGINE_STREAM_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,9 +28,9 @@ struct gpushare_stream {
     gpushare_connection *connection;
     pthread_mutex_t lock; /* producer, joined; held from stream_begin to stream_end */
     struct ring_producer producer;
-    uint64_t joined;      /* the default stream's value that this one has waited for */
-    uint64_t last;        /* atomic; producer.value for other threads */
-    uint32_t errors_seen; /* atomic; the status.error_count up to which errors were reported */
+    uint64_t joined;              /* the default stream's value that this one has waited for */
+    _Atomic uint64_t last;        /* producer.value for other threads */
+    _Atomic uint32_t errors_seen; /* the status.error_count up to which errors were reported */
     uint32_t index;
     uint32_t flags;
     int32_t priority;
@@ -71,7 +72,7 @@ gpushare_error stream_push_alone(struct gpushare_stream *stream,
 /* The last value pushed. */
 static inline uint64_t stream_last(const struct gpushare_stream *stream)
 {
-    return __atomic_load_n(&stream->last, __ATOMIC_ACQUIRE);
+    return atomic_load_explicit(&stream->last, memory_order_acquire);
 }
 
 /* Has the timeline of stream `index` reached value? */

@@ -13,11 +13,12 @@
 
 #include "client/session/failure.h"
 #include "common/error.h"
+#include "common/ipc/shared_word.h"
 #include "common/messages.h"
 
 static uint32_t load_ended(const struct session *session)
 {
-    return __atomic_load_n(&session->ended, __ATOMIC_ACQUIRE);
+    return atomic_load_explicit(&session->ended, memory_order_acquire);
 }
 
 /* Sets the error that ended the session, unless one is set already. Called with the lock. */
@@ -27,14 +28,14 @@ static void mark_ended(struct session *session, uint32_t error, const char *text
         return;
     snprintf(session->text, sizeof session->text, "%s",
              text && *text ? text : error_sentence(error));
-    __atomic_store_n(&session->ended, error, __ATOMIC_RELEASE);
+    /* Behind the text, which whoever sees the number reads without the lock. */
+    atomic_store_explicit(&session->ended, error, memory_order_release);
 }
 
 /* The socket was closed without a message; the fault word may say why. Called with the lock. */
 static void mark_lost(struct session *session)
 {
-    uint32_t fault =
-        session->status ? __atomic_load_n(&session->status->fault, __ATOMIC_ACQUIRE) : 0;
+    uint32_t fault = session->status ? shared_word_read(&session->status->fault) : 0;
     if (fault)
         mark_ended(session, fault, NULL);
     else
@@ -173,8 +174,7 @@ gpushare_error session_ended(struct session *session)
         read_notices(session);
         /* The server sets the fault word before it sends its sentence: that may still be under way.
          * If it does not come within 200 ms, the fault word says enough. */
-        if (!load_ended(session) && session->status &&
-            __atomic_load_n(&session->status->fault, __ATOMIC_ACQUIRE)) {
+        if (!load_ended(session) && session->status && shared_word_read(&session->status->fault)) {
             struct pollfd poll_fd = {.fd = session->fd, .events = POLLIN};
             if (poll(&poll_fd, 1, 200) > 0)
                 read_notices(session);

@@ -12,6 +12,7 @@
 #define GPUSHARE_CLIENT_SESSION_SESSION_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +23,8 @@
 struct session {
     int fd; /* -1 when closed; blocking */
     uint64_t serial;
-    char path[108]; /* where the server was found */
-    uint32_t ended; /* atomic; the error that ended it, 0 while it lives */
+    char path[108];                           /* where the server was found */
+    _Atomic uint32_t ended;                   /* the error that ended it, 0 while it lives */
     const struct proto_status_header *status; /* NULL before attach; holds the fault word */
     pthread_mutex_t lock;                     /* socket, serial, message, text */
     struct channel_message *message;

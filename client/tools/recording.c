@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/ipc/shared_word.h"
 #include "common/ipc/shm.h"
 
 #define TRACE_NS_MAX (UINT64_C(1000000000) * (PROTO_TRACE_SECONDS_MAX + 60))
@@ -77,7 +78,7 @@ static int copy_records(struct recording *recording, const struct shm *memory)
         return -ENOMEM;
     recording->ended = recording->header.ended;
     for (uint64_t i = 0; i < count; i++) {
-        uint32_t kind = __atomic_load_n(&shared[i].kind, __ATOMIC_ACQUIRE);
+        uint32_t kind = shared_word_read(&shared[i].kind);
         struct proto_trace_record *record = &recording->records[recording->count];
         memcpy(record, &shared[i], sizeof *record);
         record->kind = kind;

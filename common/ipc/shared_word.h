@@ -8,7 +8,8 @@
  * The order is sequential consistency wherever two sides shake hands, because each handshake is the
  * same: one side announces and then looks at the other's word, the other side does the reverse, and
  * at least one of them must see what the other announced. Acquire and release would let both look
- * too early. `word` is a pointer to a uint32_t or uint64_t, aligned; values have its type.
+ * too early. Where data only flows one way, shared_word_publish() and shared_word_read() are
+ * enough. `word` is a pointer to a uint32_t or uint64_t, aligned; values have its type.
  */
 #ifndef GPUSHARE_COMMON_SHARED_WORD_H
 #define GPUSHARE_COMMON_SHARED_WORD_H
@@ -23,6 +24,22 @@
  * order.
  */
 #define shared_word_hint(word) __atomic_load_n((word), __ATOMIC_RELAXED)
+
+/* The word's value, and with it everything that the thread which published it had written before.
+ * For one side that follows what the other has done: nothing of its own has to be seen first. */
+#define shared_word_read(word) __atomic_load_n((word), __ATOMIC_ACQUIRE)
+
+/* Sets the word for shared_word_read(), behind everything written before. This thread's own next
+ * look may still come earlier. */
+#define shared_word_publish(word, value) __atomic_store_n((word), (value), __ATOMIC_RELEASE)
+#define shared_word_publish_add(word, count)                                                       \
+    ((void)__atomic_fetch_add((word), (count), __ATOMIC_RELEASE))
+
+/* Sets the word without order: it is seen with the next word that is published. */
+#define shared_word_write(word, value) __atomic_store_n((word), (value), __ATOMIC_RELAXED)
+
+/* Takes the next number from a counter: no two threads get the same. Without order. */
+#define shared_word_draw(word) __atomic_fetch_add((word), 1, __ATOMIC_RELAXED)
 
 /* Sets the word. Everything written before is seen by a thread that sees the new value. */
 #define shared_word_set(word, value) __atomic_store_n((word), (value), __ATOMIC_SEQ_CST)

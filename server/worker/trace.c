@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/ipc/shared_word.h"
 #include "common/ipc/timeline.h"
+#include "common/util.h"
 
 void trace_open(struct trace *trace)
 {
@@ -64,26 +66,26 @@ void trace_end(struct trace *trace)
      * that comes later sees it off. */
     while (atomic_load(&trace->writers))
         sched_yield();
-    __atomic_store_n(&header_of(trace)->ended, timeline_now(), __ATOMIC_RELEASE);
+    /* Published behind the records: whoever reads that it ended finds them all. */
+    shared_word_publish(&header_of(trace)->ended, timeline_now());
     shm_release(&trace->memory);
 }
 
 static void write_down(struct trace *trace, const struct proto_trace_record *record)
 {
     struct proto_trace_record made = *record;
-    if (made.to < made.from)
-        made.to = made.from;
+    made.to = max(made.to, made.from);
     if (made.to < trace->started)
         return;
-    if (made.from < trace->started)
-        made.from = trace->started;
-    uint64_t at = __atomic_fetch_add(&header_of(trace)->next, 1, __ATOMIC_RELAXED);
+    made.from = max(made.from, trace->started);
+    uint64_t at = shared_word_draw(&header_of(trace)->next);
     if (at >= trace->capacity)
         return;
     struct proto_trace_record *place = &records_of(trace)[at];
     made.kind = 0;
     *place = made;
-    __atomic_store_n(&place->kind, record->kind, __ATOMIC_RELEASE);
+    /* The kind comes last: a reader takes a record of kind 0 for one that is not written yet. */
+    shared_word_publish(&place->kind, record->kind);
 }
 
 void trace_add(struct trace *trace, const struct proto_trace_record *record)

@@ -4,19 +4,21 @@
 
 #include <stddef.h>
 
+#include "common/ipc/shared_word.h"
+#include "common/util.h"
 #include "server/worker/client/client.h"
 
 uint64_t client_stream_reached(const struct client_stream *stream)
 {
-    /* In memory that the device writes, so no _Atomic. Acquired: what the work wrote into host
-     * memory is seen with it. */
-    return __atomic_load_n(stream->shadow, __ATOMIC_ACQUIRE);
+    /* In memory that the device writes, so no _Atomic. What the work wrote into host memory is
+     * seen with it. */
+    return shared_word_read(stream->shadow);
 }
 
 void client_stream_set_reached(struct client_stream *stream, uint64_t value)
 {
-    /* Released: another device's worker that acquires it sees what was done before. */
-    __atomic_store_n(stream->shadow, value, __ATOMIC_RELEASE);
+    /* Another device's worker that reads it sees what was done before. */
+    shared_word_publish(stream->shadow, value);
 }
 
 uint64_t client_stream_written(const struct client_stream *stream)
@@ -55,10 +57,9 @@ bool client_stream_has_ended(const struct client_stream *stream)
 void client_stream_report(struct client_stream *stream, uint32_t error)
 {
     struct proto_stream_status *status = stream->ring.ring.status;
-    __atomic_store_n(&status->error, error, __ATOMIC_RELAXED);
-    /* Released after the number, so that a client that sees the count grow sees which error it was.
-     */
-    __atomic_fetch_add(&status->error_count, 1, __ATOMIC_RELEASE);
+    shared_word_write(&status->error, error);
+    /* Behind the number, so that a client that sees the count grow sees which error it was. */
+    shared_word_publish_add(&status->error_count, 1);
 }
 
 bool client_stream_may_go_on(const struct client_stream *stream)
@@ -68,9 +69,8 @@ bool client_stream_may_go_on(const struct client_stream *stream)
         const struct proto_dependency *on = &stream->blocked_on.on[i];
         uint64_t there;
         if (on->link)
-            there = __atomic_load_n((uint64_t *)client->objects.links[on->link - 1].shadows.base +
-                                        on->stream,
-                                    __ATOMIC_ACQUIRE);
+            there = shared_word_read((uint64_t *)client->objects.links[on->link - 1].shadows.base +
+                                     on->stream);
         else
             there = client->streams[on->stream].ring.value;
         if (there < on->value)
@@ -82,9 +82,7 @@ bool client_stream_may_go_on(const struct client_stream *stream)
 static int32_t clamp_priority(const struct client *client, int32_t wish)
 {
     /* Greater priorities are smaller numbers. */
-    if (wish > client->shared.priority_last)
-        return client->shared.priority_last;
-    return wish < client->shared.priority_first ? client->shared.priority_first : wish;
+    return max(min(wish, client->shared.priority_last), client->shared.priority_first);
 }
 
 void client_stream_set_range(struct client *client, int32_t first, int32_t last)
