@@ -184,12 +184,12 @@
     X(module_no_memory, SERVER_RESOURCES, \
       "no memory for a module") \
     X(variables_place, INVALID_VALUE, \
-      "0x%llx is no place for %llu bytes of variables") \
+      "the client has no memory at 0x%llx for its module's %llu bytes of variables") \
     X(kernel_layout_unknown, NOT_SUPPORTED, \
       "neither the driver (CUDA 12.4 and newer can) nor the image says which parameters " \
       "%s has") \
     X(kernel_parameters_too_large, INVALID_IMAGE, \
-      "kernel %s has %llu bytes of parameters") \
+      "kernel %s has %llu bytes of parameters, more than any launch can pass") \
     X(module_unknown, INVALID_HANDLE, \
       "there is no module %u") \
     X(name_length, INVALID_VALUE, \
@@ -204,9 +204,9 @@
     X(kernel_unknown, INVALID_HANDLE, \
       "there is no kernel %u") \
     X(shared_memory_max, INVALID_VALUE, \
-      "%u bytes of shared memory are too many") \
+      "no kernel can have %u bytes of shared memory") \
     X(block_threads_max, INVALID_VALUE, \
-      "%u threads are too many for a block") \
+      "no block can have %u threads") \
     X(variable_not_found, NOT_FOUND, \
       "module %u has no variable '%.200s'") \
     X(variable_unusable, SUCCESS, \
@@ -219,9 +219,10 @@
     X(fatbin_damaged, INVALID_IMAGE, \
       "the fatbin is damaged") \
     X(fatbin_no_binary, NO_BINARY_FOR_GPU, \
-      "the fatbin has neither PTX nor a cubin for compute capability %u.%u") \
+      "the fatbin has neither PTX nor a cubin for compute capability %u.%u: " \
+      "compile it for that one, or as PTX for an older one") \
     X(ptx_zero_byte, INVALID_PTX, \
-      "the PTX text has a zero byte inside") \
+      "the PTX text contains a zero byte") \
     X(ptx_token_unknown, INVALID_PTX, \
       "not a PTX token: '%.*s'") \
     X(ptx_text_ends, INVALID_PTX, \
@@ -275,33 +276,33 @@
     X(image_size, INVALID_VALUE, \
       "an image must have 1 to %d bytes") \
     X(image_short, INVALID_IMAGE, \
-      "the image can't be read: it is shorter than it should be") \
+      "the image can't be read: its file is shorter than its size says") \
     X(image_unreadable, SUCCESS, \
       "the image can't be read: %s") \
     X(image_memory_used_up, SERVER_RESOURCES, \
-      "%s may take %s of the server's memory, of which %s are in use, and this one needs " \
+      "%s may take %s of the server's memory, %s of it are in use, and this one needs " \
       "%s: %s, or give gpushared a larger --image-memory") \
     X(loader_thread, SERVER_RESOURCES, \
       "the %s thread could not be started: %s") \
     X(ptx_too_large, SERVER_RESOURCES, \
-      "the module's PTX (%zu bytes) needs more than %s of the server's memory to be " \
-      "read, which is what one load may have: split it, compile it to a cubin, or give " \
+      "the module's PTX (%zu bytes) takes more than %s of the server's memory to read, " \
+      "and one load may have no more: split it, compile it to a cubin, or give " \
       "gpushared a larger --image-memory") \
     X(ptx_unread_variables, INVALID_PTX, \
-      "%s: this PTX can't be read, and in line %u it may declare variables, whose memory " \
-      "could not be charged: correct it, or compile it to a cubin") \
+      "%s: the server can't read this PTX, and line %u may declare variables, whose memory it " \
+      "could not charge: correct it, or compile it to a cubin") \
     X(variables_too_large, OUT_OF_MEMORY, \
-      "the module's variables are larger than any memory") \
+      "the module's variables are larger than any device's memory") \
     X(worker_client_unknown, INVALID_HANDLE, \
       "there is no client %u") \
     X(worker_message_unknown, PROTOCOL_VIOLATION, \
-      "message %u is none that a worker takes") \
+      "a worker does not take message %u") \
     X(worker_client_exists, INVALID_VALUE, \
       "client %u exists already") \
     X(worker_attach, SUCCESS, \
       "the client could not be attached: %s") \
     X(worker_window_in_use, INVALID_VALUE, \
-      "the client owns memory already") \
+      "the client's window can't move: it has memory in it") \
     X(worker_detaching, INVALID_HANDLE, \
       "client %u is being detached already") \
     X(links_max, TOO_MANY_OBJECTS, \
@@ -332,14 +333,16 @@
     X(event_not_recorded, INVALID_HANDLE, \
       "event %u was never recorded") \
     X(device_arena_place, DEVICE_NOT_READY, \
-      "the driver does not give the device arena its place at 0x%llx: choose another " \
-      "base for the arenas") \
+      "the driver does not give the device arena its place at 0x%llx: give gpushared " \
+      "another --device-base and --host-base") \
     X(device_arena_memory, DEVICE_NOT_READY, \
-      "memory at the device arena does not keep what is written to it") \
+      "memory at the device arena does not keep what is written to it: the driver or " \
+      "the device is faulty") \
     X(device_feature, NOT_SUPPORTED, \
       "the device or its driver lacks %s, which gpushare needs") \
     X(host_arena_reserved, DEVICE_NOT_READY, \
-      "the host arena at 0x%llx, %llu bytes, cannot be reserved: %s") \
+      "the host arena at 0x%llx, %llu bytes, cannot be reserved: %s; give gpushared " \
+      "another --host-base and --device-base, or a smaller --arena") \
     X(completer_thread, SERVER_RESOURCES, \
       "the completer thread could not be started: %s") \
     X(submitter_doorbell, SERVER_RESOURCES, \
