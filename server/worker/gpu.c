@@ -69,7 +69,7 @@ static uint32_t prove_device_arena(struct gpu *device, struct error *why)
     cuda_mem_allocation_prop prop = own_memory(device);
     cuda_mem_access_desc access = {.location = prop.location, .flags = CUDA_MEM_ACCESS_READWRITE};
     cuda_mem_handle handle;
-    uint32_t written = 0x67707573, read = 0;
+    uint32_t written = 0x67707573, read = 0; /* not what untouched memory holds */
     cuda_result result = cuda->cuMemCreate(&handle, device->granularity, &prop, 0);
     if (result != CUDA_OK)
         return refuse_cuda(why, "cuMemCreate of the first granule", result);

@@ -131,7 +131,7 @@ static int serve_supervisor(const struct options *options, const struct gpu *dev
     if (result < 0)
         log_error(MESSAGE_TEXT(supervisor_channel), strerror(-result));
     /* A driver call that never returns must not make the process outlive its supervisor. */
-    alarm(10);
+    alarm(10); /* seconds: longer than the supervisor itself would wait before it kills */
     /* Nothing is freed under a running kernel: if one goes on, the kernel of the system cleans up.
      */
     if (!control_client_drop_all(&worker))

@@ -44,6 +44,8 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
     snprintf(fault.text, sizeof fault.text, MESSAGE_TEXT(context_lost), worker->device.info.device,
              cuda_error_sentence(result), during, name ? name : "unnamed");
     log_error("%s", fault.text);
+    /* The clients first: the supervisor closes their sockets when it knows, and a client whose
+     * socket closes finds the reason in its status. */
     worker_end_clients(worker, error);
     channel_send(worker->channel, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
     wake_control(&worker->wake);

@@ -48,6 +48,7 @@ bool client_stream_has_ended(const struct client_stream *stream)
     if (stream->state != STREAM_CLOSING)
         return false;
     uint64_t limit = stream->limit;
+    /* Of a client that is served no more, what lies in the ring is never handed to the device. */
     if (!client_state_is_served(client_state(stream->client)) &&
         limit > client_stream_written(stream))
         limit = client_stream_written(stream);

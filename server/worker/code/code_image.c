@@ -20,6 +20,7 @@
 /* PTX is text whose first directive is .version. */
 static bool looks_like_ptx(const struct code_image *image)
 {
+    /* Comments may come first, such as a licence; noise is not searched to its end. */
     size_t look = min(image->count, (size_t)65536);
     return memmem(image->bytes, look, ".version", 8) != NULL;
 }

@@ -10,12 +10,15 @@
 #include "common/units.h"
 #include "protocol.h"
 
+/* A quarter of the machine by default, and a quarter of what is kept for one client, so that three
+ * greedy ones leave room for a fourth. */
 enum { MACHINE_PART = 4, CLIENT_PART = 4 };
 
 void code_memory_open(struct code_memory *code_memory, uint64_t bytes)
 {
     if (!bytes)
         bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / MACHINE_PART;
+    /* One half for the loads under way, the other for what loaded modules keep. */
     *code_memory = (struct code_memory){.load = bytes / 2 / CODE_MEMORY_LOADS,
                                         .max = bytes / 2,
                                         .client_max = bytes / 2 / CLIENT_PART};

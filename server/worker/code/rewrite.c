@@ -309,6 +309,7 @@ static bool lay_out(struct rewrite *rewrite)
             return false;
         placed->offset = at;
     }
+    /* Far from overflow, since a base is added to it. */
     return rewrite->bytes <= UINT64_MAX / 4;
 }
 

@@ -67,6 +67,7 @@ int control_progress(struct worker *worker)
     int collected = control_module_finish(worker);
     if (collected < 0)
         return collected;
+    /* Backwards: a client that is gone gives its place to the last one, which was looked at. */
     for (uint32_t i = worker->client_count; i-- > 0;) {
         int error = progress_client(worker, worker->clients[i]);
         if (error < 0)
@@ -174,6 +175,7 @@ static int serve_messages(struct worker *worker, struct channel_message *message
         }
         if (!error && polled[0].revents & (POLLIN | POLLHUP | POLLERR))
             error = serve_channel(worker, message);
+        /* Again: the request may have been the call that found the context lost. */
         if (atomic_load(&worker->failed))
             return CONTROL_CONTEXT_LOST;
         if (error == -EPIPE || error == -ECONNRESET)

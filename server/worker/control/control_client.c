@@ -194,6 +194,10 @@ void control_client_drop(struct worker *worker, struct client *client)
     client_destroy(client);
 }
 
+/* For work that is in flight when the worker has to end: long for kernels that end at all, and well
+ * below the 5 s after which the supervisor kills the process. */
+#define DRAIN_NS UINT64_C(1000000000)
+
 static bool all_quiet(struct worker *worker)
 {
     for (uint32_t i = 0; i < worker->client_count; i++)
@@ -204,7 +208,7 @@ static bool all_quiet(struct worker *worker)
 
 bool control_client_drop_all(struct worker *worker)
 {
-    uint64_t end = timeline_now() + 1000000000u;
+    uint64_t end = timeline_now() + DRAIN_NS;
     loader_stop(&worker->loader);
     loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);

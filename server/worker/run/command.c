@@ -38,6 +38,8 @@ void command_close(struct command *command)
 
 cuda_event command_event(struct command *command)
 {
+    /* Sixteen in turn, though few orders are set up at once: a wait keeps what was recorded when it
+     * was asked for, so an event may be recorded again while a stream still waits. */
     return command->order[command->order_next++ % (sizeof command->order / sizeof *command->order)];
 }
 

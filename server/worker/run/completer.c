@@ -126,6 +126,7 @@ static void look_at_client(struct completer *completer, struct client *client,
     if (!busy && bits_next(client->shared.ready, 0, client->stream_count) == client->stream_count)
         placement_idle(&completer->worker->places, &client->place, timeline_now());
     own.in_use = busy;
+    /* Under the lock: the submitter holds it when it looks whether it has to signal again. */
     if (!busy && !own.urgent)
         atomic_store(&client->signals.completer, 0);
     pthread_mutex_unlock(&client->lock);
@@ -191,6 +192,7 @@ static void watch_timelines(struct completer *completer)
     uint64_t since = timeline_now();
     uint64_t pause = 0;
     uint32_t idle_ticks = 0;
+    /* Relaxed: completer_stop rings the bell, and a rest begins with a look in full order. */
     while (!atomic_load_explicit(&completer->stop, memory_order_relaxed)) {
         struct completer_look look = completer_look(completer);
         uint64_t now = timeline_now();
@@ -209,6 +211,7 @@ static void watch_timelines(struct completer *completer)
         } else if (now - since < YIELD_NS) {
             sched_yield();
         } else {
+            /* By half: the end is seen late by at most half of the time that was waited for it. */
             pause = pause ? pause + pause / 2 : PAUSE_FIRST_NS;
             if (pause > look.patience)
                 pause = max(look.patience, (uint64_t)PAUSE_MIN_NS);

@@ -22,7 +22,7 @@
  * gap between two synchronous launches, far shorter than anything that would show as load. */
 #define SPIN_NS        50000
 #define SPINS_A_LOOK   32 /* between two looks at the clock */
-#define EVENTS_A_SLEEP 64
+#define EVENTS_A_SLEEP 64 /* what is left over is told by the next epoll_wait */
 #define FULL_ROUNDS    16
 
 /* ---- the scan set ---- */
@@ -236,6 +236,7 @@ static void serve_clients(struct submitter *submitter)
     bool awaits = false;
     uint32_t spins = 0;
     uint64_t last_work = submitter->now = timeline_now();
+    /* Relaxed: submitter_stop wakes this thread, which looks in full order before it sleeps. */
     while (!atomic_load_explicit(&submitter->stop, memory_order_relaxed)) {
         if (wake_submitter_taken(wake))
             look_at_marked(submitter);
@@ -288,6 +289,7 @@ uint32_t submitter_start(struct submitter *submitter, struct worker *worker, str
     submitter->worker = worker;
     submitter->spin_ns = spin_allowed();
     submitter->epoll = epoll_create1(EPOLL_CLOEXEC);
+    /* Edge-triggered, so that no eventfd has to be read: each write to one is an edge. */
     struct epoll_event own = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
     if (submitter->epoll < 0 || wake_submitter_open(&worker->wake) < 0 ||
         epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, worker->wake.submitter_event, &own) < 0) {

@@ -60,6 +60,7 @@ void account_close(struct account *account)
 static struct account_span *take_free(struct account *account, struct client *client)
 {
     pthread_mutex_lock(&account->lock);
+    /* As many as are left for others: one client alone has half of them at most. */
     struct account_span *span = client->usage.spans < account->free_count ? account->free : NULL;
     if (span) {
         account->free = span->next;
@@ -102,6 +103,7 @@ void account_begin(struct account *account, struct client_stream *stream)
         return;
     }
     span->sm_groups = stream->client->shared.partition->sm_groups;
+    /* The batches that found no span free are taken to be as long as this one. */
     span->weight = 1 + stream->unmeasured;
     span->first = stream->ring.value;
     stream->unmeasured = 0;
@@ -264,6 +266,7 @@ static int by_time(const void *a, const void *b)
     const struct edge *one = a, *other = b;
     if (one->at != other->at)
         return one->at < other->at ? -1 : 1;
+    /* Ends first: a span that begins as another one ends does not run beside it. */
     return (int)one->begins - (int)other->begins;
 }
 

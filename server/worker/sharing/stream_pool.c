@@ -336,6 +336,7 @@ cuda_result stream_pool_query(struct stream_pool *pool)
 {
     cuda_result result = CUDA_OK;
     pthread_mutex_lock(&pool->lock);
+    /* One CUstream with work a call, in turn: any of them tells that the context is lost. */
     for (uint32_t n = 0; n < pool->count; n++) {
         struct pool_stream *candidate = pool->streams[pool->looked_at++ % pool->count];
         bool busy = false;
