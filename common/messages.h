@@ -270,7 +270,8 @@
     X(ptx_no_memory, SERVER_RESOURCES, \
       "no memory to read the PTX") \
     X(ptx_memory_max, OUT_OF_MEMORY, \
-      "reading the PTX takes more than the %zu bytes of memory that it may take: split the module") \
+      "reading the PTX takes more than the %zu bytes of memory that it may take: split " \
+      "the module") \
     X(image_kind, INVALID_IMAGE, \
       "the image is neither PTX text, a cubin nor a fatbin") \
     X(image_size, INVALID_VALUE, \
@@ -409,7 +410,7 @@
     X(variables_write, SUCCESS, \
       "the driver could not write the initial values of the module's variables: %s") \
     X(kernel_exists, INVALID_VALUE, \
-      "kernel %u exists already") \
+      "the kernel's number %u is taken or zero") \
     X(kernel_lookup, SUCCESS, \
       "the driver could not look up the kernel '%.200s': %s") \
     X(kernel_shared_memory, SUCCESS, \
@@ -421,7 +422,7 @@
     X(stream_exists, INVALID_VALUE, \
       "stream %u is taken, or a higher number than the client may have") \
     X(event_exists, INVALID_VALUE, \
-      "event %u exists already") \
+      "the event's number %u is taken or zero") \
     X(event_create, SUCCESS, \
       "the driver could not make an event: %s") \
     X(event_no_memory, SERVER_RESOURCES, \

@@ -84,8 +84,8 @@ static gpushare_error send_chunk(const struct transfer *t, uint64_t *sent, struc
     if (error || !chunk)
         return error;
     struct outgoing *o = &queue[*held];
-    *o = (struct outgoing){
-        .chunk = chunk, .at = *sent, .bytes = min(t->count - *sent, chunk->bytes)};
+    uint64_t bytes = min(t->count - *sent, chunk->bytes);
+    *o = (struct outgoing){.chunk = chunk, .at = *sent, .bytes = bytes};
     error = submit_copy(t->stream, chunk_address(chunk), t->source + *sent, o->bytes, &o->value);
     if (error) {
         staging_give(t->connection, chunk, t->stream->index, 0);

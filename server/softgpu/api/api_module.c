@@ -198,7 +198,7 @@ static void module_unload(struct cuda_module_object *object)
 static cuda_result load_object(struct device *device, const void *image,
                                struct cuda_module_object *object, struct error *why)
 {
-    struct module *module;
+    struct module *module = NULL;
     cuda_result result = load_image(image, &module, why);
 
     if (result != CUDA_OK)

@@ -216,14 +216,14 @@ static uint32_t add_function(struct module *m, uint32_t id, const uint32_t *know
         return error_set(why, CUDA_ERR_INVALID_PTX,
                          "line %u: the shared memory of kernel '%.100s' exceeds 2 GiB", f->line,
                          f->name);
-    uint32_t words = m->codes[id]->register_words;
+    uint32_t words = min(m->codes[id]->register_words, 255u);
     m->functions[m->function_count++] = (struct function){
         .module = m,
         .ptx = f,
         .code = m->codes[id],
         .static_shared_bytes = (uint32_t)shared,
         .local_bytes = known[id] - 1,
-        .registers = min(words, 255u),
+        .registers = words,
     };
     return 0;
 }

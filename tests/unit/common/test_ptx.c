@@ -226,6 +226,29 @@ static void deep_nesting_is_refused(void **state)
     }
 }
 
+static void memory_that_is_not_allowed_is_an_error_of_its_own(void **state)
+{
+    (void)state;
+    struct ptx_module *m = NULL;
+    struct error why = {0};
+    assert_int_equal(ptx_read(sample, strlen(sample), &m, &why), 0);
+    size_t needed = m->memory;
+    ptx_destroy(m);
+    assert_int_equal(why.number, 0);
+    assert_int_equal(ptx_read_within(sample, strlen(sample), needed / 2, &m, &why),
+                     PROTO_ERROR_OUT_OF_MEMORY);
+    assert_null(m);
+    assert_int_equal(why.number, PROTO_ERROR_OUT_OF_MEMORY);
+    char room[32];
+    snprintf(room, sizeof room, "%zu bytes", needed / 2);
+    assert_non_null(strstr(why.text, room));
+    /* Not even the root of the tree. */
+    assert_int_equal(ptx_read_within(sample, strlen(sample), 1, &m, &why),
+                     PROTO_ERROR_OUT_OF_MEMORY);
+    /* What fails first is told. */
+    assert_int_equal(ptx_read_within("hello", 5, 1 << 20, &m, &why), PROTO_ERROR_INVALID_PTX);
+}
+
 /* Exact-size heap copies, so that ASan sees a read past either end. */
 static void try_copy(const char *text, size_t length)
 {
@@ -271,6 +294,7 @@ int main(void)
         cmocka_unit_test(operands_are_resolved_with_their_place),
         cmocka_unit_test(errors_name_line_and_culprit),
         cmocka_unit_test(deep_nesting_is_refused),
+        cmocka_unit_test(memory_that_is_not_allowed_is_an_error_of_its_own),
         cmocka_unit_test(truncated_and_mutated_text_never_crashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

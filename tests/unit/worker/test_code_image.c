@@ -146,6 +146,29 @@ static void test_a_damaged_fatbin_is_refused(void **state)
                      PROTO_ERROR_INVALID_IMAGE);
 }
 
+static void test_a_fatbin_that_can_not_be_unpacked_is_refused_in_words(void **state)
+{
+    (void)state;
+    const uint32_t compressed = 8;
+    const uint64_t lz4 = FATBIN_FLAG_LZ4, huge = (uint64_t)FATBIN_MAX_PAYLOAD + 1;
+    container_open();
+    container_add(FATBIN_PTX, 80, ".version 80");
+    memcpy(container + 16 + 16, &compressed, 4); /* by a method that has no flag */
+    assert_int_equal(read_bytes(container, container_bytes, container_bytes),
+                     PROTO_ERROR_INVALID_IMAGE);
+    assert_non_null(strstr(why.text, "-no-compress"));
+    memcpy(container + 16 + 40, &lz4, 8);
+    memcpy(container + 16 + 56, &huge, 8);
+    assert_int_equal(read_bytes(container, container_bytes, container_bytes),
+                     PROTO_ERROR_INVALID_IMAGE);
+    assert_non_null(strstr(why.text, "claims to hold more"));
+    const uint64_t small = 1000;
+    memcpy(container + 16 + 56, &small, 8);
+    assert_int_equal(read_bytes(container, container_bytes, container_bytes),
+                     PROTO_ERROR_INVALID_IMAGE);
+    assert_non_null(strstr(why.text, "damaged"));
+}
+
 /* ---- cubins ---- */
 
 struct cubin {
@@ -257,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_else_the_fitting_cubin),
         cmocka_unit_test(test_a_fatbin_for_other_devices_is_refused_in_words),
         cmocka_unit_test(test_a_damaged_fatbin_is_refused),
+        cmocka_unit_test(test_a_fatbin_that_can_not_be_unpacked_is_refused_in_words),
         cmocka_unit_test(test_layout_of_a_cubin),
         cmocka_unit_test(test_missing_and_double_parameters_are_damage),
         cmocka_unit_test(test_damaged_cubins_are_read_within_bounds),

@@ -26,6 +26,14 @@ static void expect_taken(uint16_t opcode, const void *body)
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
 }
 
+/* The last answer names the object that it is about. */
+static void expect_words(const char *words)
+{
+    const struct proto_failed *failed = harness.message.body;
+    if (!strstr(failed->text, words))
+        fail_msg("said: %s", failed->text);
+}
+
 /* The supervisor chooses the numbers; the worker takes none twice, and knows gaps. */
 static void test_numbers_that_are_taken_are_refused(void **state)
 {
@@ -34,11 +42,16 @@ static void test_numbers_that_are_taken_are_refused(void **state)
     uint32_t event = peer_event(peer);
     struct proto_event_create create = {.event = event};
     expect_taken(PROTO_EVENT_CREATE, &create);
+    expect_words("number 200 is taken");
     create.event = 0;
     expect_taken(PROTO_EVENT_CREATE, &create);
     struct proto_event_destroy between = {.event = event - 1};
     harness_ask(PROTO_EVENT_DESTROY, 1, &between, PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_HANDLE);
+    expect_words("no event 199");
+    struct proto_event_elapsed never = {.start = event, .end = event};
+    harness_ask(PROTO_EVENT_ELAPSED, 1, &never, PROTO_FAILED);
+    expect_words("event 200 was never recorded");
 
     peer_load_text(peer, 1, harness_ptx, 0);
     harness.functions = 99;
@@ -47,6 +60,7 @@ static void test_numbers_that_are_taken_are_refused(void **state)
     struct proto_occupancy_get gap = {.function = kernel - 1, .block_threads = 32};
     harness_ask(PROTO_OCCUPANCY_GET, 1, &gap, PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_HANDLE);
+    expect_words("no kernel 99");
 
     struct shm shadows;
     assert_int_equal(shm_create(&shadows, "other shadows", 4096), 0);
@@ -56,6 +70,7 @@ static void test_numbers_that_are_taken_are_refused(void **state)
     harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &shadows.fd, 1);
     assert_int_equal(harness_receive(), PROTO_FAILED);
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
+    expect_words("link 2");
     struct proto_command_wait wait = {
         .opcode = PROTO_COMMAND_WAIT, .count = 1, .link0 = 1, .value0 = 0};
     peer_push(peer, 0, &wait);
