@@ -355,27 +355,48 @@ static uint32_t refuse_text(const struct rewrite *rewrite, bool exceeded, struct
                      units_format_bytes(rewrite->max, max));
 }
 
-/* 0 and no tree for a text that the reader does not understand. */
-static uint32_t read_text(struct rewrite *rewrite, struct error *why)
+/* Succeeds without a tree for a text that the reader does not understand. */
+static bool read_text(struct rewrite *rewrite, struct error *why)
 {
     uint32_t error = ptx_read_within(rewrite->text, rewrite->length, rewrite->max - rewrite->used,
                                      &rewrite->tree, &rewrite->unread);
     if (error == PROTO_ERROR_INVALID_PTX)
-        return 0;
-    if (error == PROTO_ERROR_OUT_OF_MEMORY)
-        return refuse_text(rewrite, true, why);
+        return true;
+    if (error == PROTO_ERROR_OUT_OF_MEMORY) {
+        refuse_text(rewrite, true, why);
+        return false;
+    }
     if (error) {
         *why = rewrite->unread;
-        return error;
+        return false;
     }
     rewrite->used += rewrite->tree->memory;
     size_t ids = (size_t)rewrite->tree->variable_ids + 1;
     rewrite->placed = allocate_counted(rewrite, ids, sizeof *rewrite->placed);
     rewrite->by_id = allocate_counted(rewrite, ids, sizeof(struct placed *));
-    if (!rewrite->placed || !rewrite->by_id)
-        return refuse_text(rewrite, rewrite->exceeded, why);
-    collect_variables(rewrite);
-    return decide_moves(rewrite) ? 0 : refuse_text(rewrite, rewrite->exceeded, why);
+    bool read = rewrite->placed && rewrite->by_id;
+    if (read) {
+        collect_variables(rewrite);
+        read = decide_moves(rewrite);
+    }
+    if (!read)
+        refuse_text(rewrite, rewrite->exceeded, why);
+    return read;
+}
+
+/* Whether the text may be loaded, for all that it declares. */
+static bool accept_variables(struct rewrite *rewrite, struct error *why)
+{
+    uint32_t line = rewrite->tree ? 0 : ptx_scan_declaration(rewrite->text, rewrite->length);
+    if (line) {
+        error_set(why, MESSAGE(ptx_unread_variables), rewrite->unread.text, line);
+        return false;
+    }
+    if (!lay_out(rewrite)) {
+        error_set(why, MESSAGE(variables_too_large));
+        return false;
+    }
+    return true;
 }
 
 uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, size_t max,
@@ -388,16 +409,12 @@ uint32_t rewrite_open(struct rewrite **out, const char *text, size_t length, siz
     rewrite->text = text;
     rewrite->length = length;
     rewrite->max = max;
-    uint32_t error = read_text(rewrite, why), line = 0;
-    if (!error && !rewrite->tree && (line = ptx_scan_declaration(text, length)))
-        error = error_set(why, MESSAGE(ptx_unread_variables), rewrite->unread.text, line);
-    else if (!error && !lay_out(rewrite))
-        error = error_set(why, MESSAGE(variables_too_large));
-    if (error)
+    if (!read_text(rewrite, why) || !accept_variables(rewrite, why)) {
         rewrite_close(rewrite);
-    else
-        *out = rewrite;
-    return error;
+        return why->number;
+    }
+    *out = rewrite;
+    return 0;
 }
 
 void rewrite_close(struct rewrite *rewrite)
