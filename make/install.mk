@@ -17,18 +17,19 @@ INSTALL ?= install
 
 CLIENT_SO := libgpushare-client.so
 CLIENT_REAL := $(CLIENT_SO).$(VERSION)
-UNITS := gpushared.service gpushared.socket gpushared-admin.socket
-INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(LIBEXECDIR)/gpushare-worker \
+UNITS := gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service
+INSTALLED := $(BINDIR)/gpushared $(BINDIR)/gpusharectl $(BINDIR)/gpushare $(LIBEXECDIR)/gpushare-worker $(LIBEXECDIR)/gpushare-devices \
     $(LIBDIR)/$(CLIENT_REAL) $(LIBDIR)/$(CLIENT_SO).0 $(LIBDIR)/$(CLIENT_SO) $(LIBDIR)/libgpushare-client.a \
     $(INCLUDEDIR)/gpushare.h $(PKGCONFIGDIR)/gpushare-client.pc $(SOFTGPUDIR)/libcuda.so.1 \
     $(UNITS:%=$(UNITDIR)/%) $(SYSUSERSDIR)/gpushare.conf \
-    $(DOCDIR)/gpushared.yaml $(DOCDIR)/configuration.md $(DOCDIR)/gpushared-config.schema.json
+    $(DOCDIR)/gpushared.yaml $(DOCDIR)/configuration.md $(DOCDIR)/gpushared-config.schema.json $(DOCDIR)/gpushared.env
 
 .PHONY: install uninstall
 install: all ## install below PREFIX (default /usr/local); DESTDIR is put before every path
 	$(INSTALL) -d $(sort $(addprefix $(DESTDIR),$(dir $(INSTALLED))))
 	$(INSTALL) -m 0755 $(BUILD)/bin/gpushared $(BUILD)/bin/gpusharectl $(BUILD)/bin/gpushare $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 0755 $(BUILD)/libexec/gpushare-worker $(DESTDIR)$(LIBEXECDIR)/
+	$(INSTALL) -m 0755 systemd/gpushare-devices.sh $(DESTDIR)$(LIBEXECDIR)/gpushare-devices
 	$(INSTALL) -m 0644 $(BUILD)/lib/$(CLIENT_SO).0 $(DESTDIR)$(LIBDIR)/$(CLIENT_REAL)
 	ln -sf $(CLIENT_REAL) $(DESTDIR)$(LIBDIR)/$(CLIENT_SO).0
 	ln -sf $(CLIENT_SO).0 $(DESTDIR)$(LIBDIR)/$(CLIENT_SO)
@@ -36,9 +37,9 @@ install: all ## install below PREFIX (default /usr/local); DESTDIR is put before
 	$(INSTALL) -m 0644 client/gpushare.h $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 0644 $(BUILD)/lib/softgpu/libcuda.so.1 $(DESTDIR)$(SOFTGPUDIR)/
 	$(INSTALL) -m 0644 systemd/gpushare.sysusers $(DESTDIR)$(SYSUSERSDIR)/gpushare.conf
-	$(INSTALL) -m 0644 docs/gpushared.yaml docs/configuration.md schemas/gpushared-config.schema.json $(DESTDIR)$(DOCDIR)/
+	$(INSTALL) -m 0644 docs/gpushared.yaml docs/configuration.md schemas/gpushared-config.schema.json systemd/gpushared.env $(DESTDIR)$(DOCDIR)/
 	for unit in $(UNITS); do \
-	    sed 's|@BINDIR@|$(BINDIR)|g' systemd/$$unit.in >$(DESTDIR)$(UNITDIR)/$$unit && \
+	    sed -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@LIBEXECDIR@|$(LIBEXECDIR)|g' systemd/$$unit.in >$(DESTDIR)$(UNITDIR)/$$unit && \
 	    chmod 0644 $(DESTDIR)$(UNITDIR)/$$unit || exit 1; done
 	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	    -e 's|@VERSION@|$(VERSION)|g' client/gpushare-client.pc.in >$(DESTDIR)$(PKGCONFIGDIR)/gpushare-client.pc

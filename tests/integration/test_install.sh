@@ -65,17 +65,20 @@ cp examples/kernels/vector-add.ptx "$TMPDIR/" || exit 1
 
 install install DESTDIR="$root" PREFIX=/usr
 cd "$TMPDIR" || exit 1
-for file in bin/gpushared bin/gpusharectl bin/gpushare libexec/gpushare-worker; do
+for file in bin/gpushared bin/gpusharectl bin/gpushare libexec/gpushare-worker libexec/gpushare-devices; do
     [ -x "root/usr/$file" ] || fail "no program $file"
 done
 for file in lib/gpushare/softgpu/libcuda.so.1 lib/systemd/system/gpushared.service \
     lib/systemd/system/gpushared.socket lib/systemd/system/gpushared-admin.socket \
+    lib/systemd/system/gpushare-devices.service share/doc/gpushare/gpushared.env \
     lib/sysusers.d/gpushare.conf lib/libgpushare-client.a lib/libgpushare-client.so \
     share/doc/gpushare/gpushared.yaml share/doc/gpushare/gpushared-config.schema.json; do
     [ -s "root/usr/$file" ] || fail "no file $file"
 done
-grep -qx 'ExecStart=/usr/bin/gpushared' root/usr/lib/systemd/system/gpushared.service ||
+grep -qx 'ExecStart=/usr/bin/gpushared .GPUSHARED_OPTIONS' root/usr/lib/systemd/system/gpushared.service ||
     fail "the unit does not start the installed program"
+grep -qx 'ExecStart=/usr/libexec/gpushare-devices' root/usr/lib/systemd/system/gpushare-devices.service ||
+    fail "the unit does not start the installed script"
 grep -rn "@[A-Z]*@" root/usr/lib/systemd root/usr/lib/pkgconfig && fail "a variable was not filled in"
 
 PKG_CONFIG_LIBDIR=$TMPDIR/root/usr/lib/pkgconfig:/usr/lib/$(gcc -print-multiarch)/pkgconfig:/usr/lib/pkgconfig

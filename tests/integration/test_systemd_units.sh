@@ -20,8 +20,8 @@ fail() {
 }
 
 # A binary that exists, since verify looks for ExecStart=.
-for unit in gpushared.service gpushared.socket gpushared-admin.socket; do
-    sed 's|@BINDIR@/gpushared|/bin/true|' "systemd/$unit.in" >"$units/$unit"
+for unit in gpushared.service gpushared.socket gpushared-admin.socket gpushare-devices.service; do
+    sed -e 's|@BINDIR@/gpushared|/bin/true|' -e 's|@LIBEXECDIR@/gpushare-devices|/bin/true|' "systemd/$unit.in" >"$units/$unit"
 done
 grep -n '@[A-Z]*@' "$units"/* && fail "a variable that make install does not fill in"
 
@@ -30,7 +30,7 @@ grep -n '@[A-Z]*@' "$units"/* && fail "a variable that make install does not fil
 unset SYSTEMD_LOG_LEVEL SYSTEMD_LOG_TARGET
 verify() {
     (cd "$1" && systemd-analyze verify --man=no --recursive-errors=one \
-        ./gpushared.service ./gpushared.socket ./gpushared-admin.socket) 2>&1
+        ./gpushared.service ./gpushared.socket ./gpushared-admin.socket ./gpushare-devices.service) 2>&1
 }
 output=$(verify "$units") || fail "systemd-analyze verify: exit status $?"
 [ -z "$output" ] || fail "systemd-analyze verify says: $output"
@@ -62,6 +62,22 @@ has gpushared.service KillMode=mixed
 has gpushared.service LimitNOFILE=65536
 has gpushared.service LimitMEMLOCK=infinity
 has gpushared.service RuntimeDirectoryPreserve=yes
+has gpushared.service EnvironmentFile=-/etc/default/gpushared
+has gpushared.service Wants=gpushare-devices.service
+has gpushared.service Nice=-10
+has gpushare-devices.service Type=oneshot
+# The server gives up its privileges; the unit that makes the device nodes has them.
+grep -q "^User=\|^NoNewPrivileges=\|^CapabilityBoundingSet=" "$units/gpushare-devices.service" &&
+    fail "gpushare-devices.service gives up what it needs"
+# after UNIT: the service is ordered after it.
+after() {
+    grep '^After=' "$units/gpushared.service" | tr '= ' '\n\n' | grep -qxF "$1" || fail "the service is not ordered after $1"
+}
+for unit in gpushare-devices.service nvidia-persistenced.service nvidia-fabricmanager.service; do
+    after "$unit"
+done
+# What the environment file says reaches the command line, as words and not as one.
+grep -qx 'ExecStart=/bin/true $GPUSHARED_OPTIONS' "$units/gpushared.service" || fail "no options from the environment file"
 
 # The group of the admin socket and the user of the service are created by name.
 if command -v systemd-sysusers >/dev/null; then
