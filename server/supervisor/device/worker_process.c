@@ -36,20 +36,23 @@ static const char *const given[] = {
     "CUDA_MODULE_LOADING=EAGER",
 };
 
-/* Variables that select devices, configure MPS or come from systemd are meant for the server. */
+/*
+ * Not for a worker. CUDA's variables would change the driver below every client:
+ * CUDA_LAUNCH_BLOCKING makes the submitter wait for each kernel, CUDA_DISABLE_PTX_JIT refuses every
+ * module, CUDA_INJECTION64_PATH loads a library of the caller's. GPUSHARE_'s and systemd's are the
+ * supervisor's own.
+ */
 static const char *const dropped[] = {
-    "CUDA_MPS_",
-    "CUDA_VISIBLE_DEVICES=",
-    "CUDA_DEVICE_MAX_CONNECTIONS=",
-    "CUDA_MODULE_",
-    "GPUSHARE_",
-    "NOTIFY_SOCKET=",
-    "LISTEN_",
-    "LD_PRELOAD=",
+    "CUDA_", "GPUSHARE_", "NOTIFY_SOCKET=", "LISTEN_", "LD_PRELOAD=", "LD_AUDIT=",
 };
+
+/* Where compiled PTX is kept: what is compiled does not change by it. */
+#define CACHE_VARIABLES "CUDA_CACHE_"
 
 static bool environment_keep(const char *variable)
 {
+    if (!strncmp(variable, CACHE_VARIABLES, strlen(CACHE_VARIABLES)))
+        return true;
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)
         if (!strncmp(variable, dropped[i], strlen(dropped[i])))
             return false;

@@ -40,6 +40,11 @@ static void the_environment_is_scrubbed(void **state)
                                   "CUDA_DEVICE_MAX_CONNECTIONS=1",
                                   "CUDA_MODULE_LOADING=LAZY",
                                   "CUDA_CACHE_PATH=/var/cache/gpushare",
+                                  "CUDA_LAUNCH_BLOCKING=1",
+                                  "CUDA_DISABLE_PTX_JIT=1",
+                                  "CUDA_INJECTION64_PATH=/lib/y.so",
+                                  "CUDA_DEVICE_ORDER=PCI_BUS_ID",
+                                  "LD_AUDIT=/lib/z.so",
                                   "GPUSHARE_SOCKET=/x",
                                   "NOTIFY_SOCKET=/y",
                                   "LISTEN_FDS=2",
@@ -63,6 +68,11 @@ static void the_environment_is_scrubbed(void **state)
     assert_false(holds(kept, "NOTIFY_SOCKET"));
     assert_false(holds(kept, "LISTEN_"));
     assert_false(holds(kept, "LD_PRELOAD"));
+    assert_false(holds(kept, "LD_AUDIT"));
+    assert_false(holds(kept, "CUDA_LAUNCH_BLOCKING"));
+    assert_false(holds(kept, "CUDA_DISABLE_PTX_JIT"));
+    assert_false(holds(kept, "CUDA_INJECTION64_PATH"));
+    assert_false(holds(kept, "CUDA_DEVICE_ORDER"));
     free(kept);
 }
 
