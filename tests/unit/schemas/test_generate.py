@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ElementTree
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 GENERATE = os.path.join(ROOT, "schemas/generate.py")
 SCHEMA = os.path.join(ROOT, "schemas/protocol.xml")
-CC = os.environ.get("CC", "cc").split()[0]
+CC = os.environ.get("CC", "cc").split()
 
 GOOD = """<?xml version="1.0"?>
 <protocol name="p" major="1" minor="2">
@@ -232,14 +232,14 @@ class Compiled(unittest.TestCase):
             file.write(program)
         flags = "-std=c17 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror".split()
         binary = os.path.join(folder, "main")
-        subprocess.run([CC, *flags, "-I", folder, "-o", binary, main, source, *libraries], check=True)
+        subprocess.run([*CC, *flags, "-I", folder, "-o", binary, main, source, *libraries], check=True)
         return binary
 
     def test_the_header_stands_alone(self):
         with tempfile.TemporaryDirectory() as folder:
             header = os.path.join(folder, "protocol.h")
             subprocess.run([sys.executable, GENERATE, "--header", header, SCHEMA], check=True)
-            result = subprocess.run([CC, "-std=c17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", header],
+            result = subprocess.run([*CC, "-std=c17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", header],
                                     capture_output=True, text=True, check=False)
             self.assertEqual(result.returncode, 0, result.stderr)
 
