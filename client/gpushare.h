@@ -600,6 +600,10 @@ GPUSHARE_API gpushare_error gpushare_launch_packed(gpushare_function *function,
  *   ordinary, from device  returns when the data has arrived
  * (CUDA's "API synchronization behavior"; for ordinary memory this is what it does.)
  *
+ * A copy or fill enters its stream in pieces of at most 64 MiB, between which work of other
+ * streams and clients may run. An asynchronous call waits while its stream's queue, of 1,024
+ * pieces and launches, is full. If a call fails, some pieces may have been carried out.
+ *
  * count 0 does nothing. The two ranges may not overlap. INVALID_VALUE for device
  * memory or a shared host buffer that is not within one allocation. OUT_OF_MEMORY if the
  * pinned-host limit has no room for staging.

@@ -480,6 +480,8 @@
       "fill.destination: 0x%llx is not a multiple of the width %u") \
     X(command_fill_destination, INVALID_HANDLE, \
       "fill.destination: 0x%llx and %llu elements of %u bytes are not memory of this client") \
+    X(command_over_edge, PROTOCOL_VIOLATION, \
+      "%s: 0x%llx and %llu bytes cross a multiple of %u bytes") \
     X(command_wait_link, INVALID_HANDLE, \
       "wait.link%u: this client has no link %u") \
     X(command_wait_link_stream, INVALID_HANDLE, \

@@ -7,12 +7,12 @@
 #include "client/engine/connection.h"
 #include "client/engine/memory.h"
 #include "client/engine/peer.h"
+#include "client/engine/slice.h"
 #include "client/engine/staging.h"
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
 #include "common/messages.h"
 #include "common/util.h"
-#include "common/ipc/ring.h"
 
 /* The arguments of a copy. */
 struct transfer {
@@ -21,17 +21,18 @@ struct transfer {
     uint64_t destination, source, count;
 };
 
+/* *value: the stream's timeline value behind the copy; NULL where nobody asks. */
 static gpushare_error submit_copy(struct gpushare_stream *stream, uint64_t destination,
                                   uint64_t source, uint64_t count, uint64_t *value)
 {
-    union {
-        struct ring_descriptor descriptor;
-        struct proto_command_copy copy;
-    } u = {.copy = {.opcode = PROTO_COMMAND_COPY,
-                    .destination = destination,
-                    .source = source,
-                    .count = count}};
-    return stream_push_alone(stream, &u.descriptor, value);
+    gpushare_error error = stream_begin(stream);
+    if (error)
+        return error;
+    error = slice_push_copy(stream, destination, source, count);
+    if (value)
+        *value = stream->producer.value;
+    stream_end(stream);
+    return error;
 }
 
 static uint64_t chunk_address(const struct staging_chunk *chunk)
@@ -186,13 +187,10 @@ gpushare_error copy_submit_peer(struct gpushare_stream *stream,
 gpushare_error copy_fill(struct gpushare_stream *stream, uint64_t destination, uint32_t value,
                          uint32_t width, uint64_t count)
 {
-    union {
-        struct ring_descriptor descriptor;
-        struct proto_command_fill fill;
-    } u = {.fill = {.opcode = PROTO_COMMAND_FILL,
-                    .value = value,
-                    .destination = destination,
-                    .count = count,
-                    .width = width}};
-    return stream_push_alone(stream, &u.descriptor, NULL);
+    gpushare_error error = stream_begin(stream);
+    if (error)
+        return error;
+    error = slice_push_fill(stream, destination, value, width, count);
+    stream_end(stream);
+    return error;
 }

@@ -135,7 +135,7 @@ static inline gpushare_error queue_launch(gpushare_function *function, struct gp
         return submit_long(stream, &command, function, source);
     if (function->parameter_bytes)
         pack_parameters(function, source, command.launch.inline_parameters);
-    return stream_push_alone(stream, &command.descriptor, NULL);
+    return stream_push_alone(stream, &command.descriptor);
 }
 
 gpushare_error launch_kernel(gpushare_function *function, struct gpushare_dim grid,

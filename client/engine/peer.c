@@ -8,6 +8,7 @@
 
 #include "client/engine/connection.h"
 #include "client/engine/memory.h"
+#include "client/engine/slice.h"
 #include "client/engine/stream.h"
 #include "client/session/failure.h"
 #include "common/messages.h"
@@ -207,21 +208,14 @@ static gpushare_error push_copy(const struct leg *leg, uint32_t other_stream, ui
                                 uint64_t destination, uint64_t source, uint64_t count,
                                 uint64_t *done)
 {
-    union {
-        struct ring_descriptor descriptor;
-        struct proto_command_copy copy;
-    } u = {.copy = {.opcode = PROTO_COMMAND_COPY,
-                    .destination = destination,
-                    .source = source,
-                    .count = count}};
     struct proto_dependency wait = {.stream = other_stream, .link = leg->link, .value = value};
     gpushare_error error = stream_begin(leg->stream);
     if (error)
         return error;
     if (!stream_has_reached(leg->other, other_stream, value))
         error = stream_push_wait(leg->stream, wait);
-    if (!error && count)
-        error = stream_push(leg->stream, &u.descriptor);
+    if (!error)
+        error = slice_push_copy(leg->stream, destination, source, count);
     *done = leg->stream->producer.value;
     stream_end(leg->stream);
     return error;

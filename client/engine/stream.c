@@ -232,14 +232,12 @@ void stream_end(struct gpushare_stream *stream)
 }
 
 gpushare_error stream_push_alone(struct gpushare_stream *stream,
-                                 const struct ring_descriptor *descriptor, uint64_t *value)
+                                 const struct ring_descriptor *descriptor)
 {
     gpushare_error error = stream_begin(stream);
     if (error)
         return error;
     error = stream_push(stream, descriptor);
-    if (value)
-        *value = stream->producer.value;
     stream_end(stream);
     return error;
 }

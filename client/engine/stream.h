@@ -65,9 +65,9 @@ gpushare_error stream_arena(struct gpushare_stream *stream, uint32_t bytes, void
 /* Between begin and end: pushes a wait for one value. */
 gpushare_error stream_push_wait(struct gpushare_stream *stream, struct proto_dependency dependency);
 
-/* begin, one push, end. value may be NULL; gets the timeline value of the descriptor. */
+/* begin, one push, end. */
 gpushare_error stream_push_alone(struct gpushare_stream *stream,
-                                 const struct ring_descriptor *descriptor, uint64_t *value);
+                                 const struct ring_descriptor *descriptor);
 
 /* The last value pushed. */
 static inline uint64_t stream_last(const struct gpushare_stream *stream)

@@ -14,11 +14,9 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "common/ipc/shm.h"
+#include "common/util.h"
 
-/* Pinning takes about a millisecond for each megabyte of small pages, and drivers refuse very long
- * ranges: in steps, so that no single call is long. */
-#define REGISTER_STEP (UINT64_C(64) << 20)
-#define HOST_SEALS    (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define HOST_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* ---- the table ---- */
 
@@ -237,9 +235,17 @@ void client_memory_forget(struct client *client, uint64_t address, uint64_t coun
 
 /* ---- host buffers ---- */
 
+/* Pinning takes about a millisecond for each megabyte of small pages, and drivers refuse very long
+ * ranges: in steps, so that no single call is long. Steps end where commands end
+ * (PROTO_SLICE_BYTES): a copy over two registrations is refused by the driver. */
+static uint64_t registration_step(uint64_t address, uint64_t left)
+{
+    return min(PROTO_SLICE_BYTES - address % PROTO_SLICE_BYTES, left);
+}
+
 static void unregister_steps(const struct gpu *device, uint64_t address, uint64_t count)
 {
-    for (uint64_t done = 0; done < count; done += REGISTER_STEP)
+    for (uint64_t done = 0; done < count; done += registration_step(address + done, count - done))
         device->cuda->cuMemHostUnregister((void *)(uintptr_t)(address + done));
 }
 
@@ -248,7 +254,7 @@ static cuda_result register_steps(const struct gpu *device, uint64_t address, ui
     const struct cuda_driver *cuda = device->cuda;
     uint64_t done = 0;
     while (done < count) {
-        uint64_t step = count - done < REGISTER_STEP ? count - done : REGISTER_STEP;
+        uint64_t step = registration_step(address + done, count - done);
         void *start = (void *)(uintptr_t)(address + done);
         cuda_device_ptr there = 0;
         cuda_result result = cuda->cuMemHostRegister(

@@ -145,6 +145,20 @@ static bool range_alive(const struct client_stream *stream, uint64_t address, ui
     return range && is_alive(range->dying, stream);
 }
 
+/* A driver refuses a copy whose host side lies in two registrations, and that would be found on the
+ * stream, as a failure of the client's. The library's commands end at the edges of the steps. */
+static bool crosses_edge(uint64_t address, uint64_t count)
+{
+    return address / PROTO_SLICE_BYTES != (address + count - 1) / PROTO_SLICE_BYTES;
+}
+
+static int note_edge(struct client_stream *stream, const char *what, uint64_t address,
+                     uint64_t count)
+{
+    return note_violation(stream, MESSAGE(command_over_edge), what, (unsigned long long)address,
+                          (unsigned long long)count, PROTO_SLICE_BYTES);
+}
+
 static int run_copy(struct command *command, struct client_stream *stream,
                     const struct proto_command_copy *copy)
 {
@@ -157,6 +171,10 @@ static int run_copy(struct command *command, struct client_stream *stream,
     if (!range_alive(stream, copy->source, copy->count))
         return note_violation(stream, MESSAGE(command_copy_source),
                               (unsigned long long)copy->source, (unsigned long long)copy->count);
+    if (crosses_edge(copy->destination, copy->count))
+        return note_edge(stream, "copy.destination", copy->destination, copy->count);
+    if (crosses_edge(copy->source, copy->count))
+        return note_edge(stream, "copy.source", copy->source, copy->count);
     /* Both lie in memory, so neither sum overflows. */
     if (copy->source < copy->destination + copy->count &&
         copy->destination < copy->source + copy->count)
@@ -189,6 +207,8 @@ static int run_fill(struct command *command, struct client_stream *stream,
         return note_violation(stream, MESSAGE(command_fill_destination),
                               (unsigned long long)fill->destination,
                               (unsigned long long)fill->count, fill->width);
+    if (crosses_edge(fill->destination, bytes))
+        return note_edge(stream, "fill.destination", fill->destination, bytes);
     begin_work(command, stream);
     stream->client->usage.copies++;
     stream->client->usage.copied_bytes += bytes;

@@ -100,6 +100,60 @@ static void test_shared_buffers_are_copied_by_one_descriptor(void **state)
     fixture_stop(&f);
 }
 
+/* Takes the commands of the stream one after another, and carries each out. They are of one kind,
+ * follow one another from both starts (source: 0 for a fill), cover `bytes`, and cross no edge of a
+ * registration. */
+static unsigned expect_slices(const struct fixture *f, const char *kind, uint64_t destination,
+                              uint64_t source, uint64_t bytes)
+{
+    unsigned commands = 0;
+    for (uint64_t at = 0; at < bytes; commands++) {
+        struct ring_descriptor descriptor;
+        struct proto_command_copy copy;
+        struct proto_command_fill fill;
+        assert_string_equal(fixture_next(f, 0, &descriptor), kind);
+        memcpy(&copy, &descriptor, sizeof copy);
+        memcpy(&fill, &descriptor, sizeof fill);
+        uint64_t count = source ? copy.count : fill.count * fill.width;
+        assert_true(count > 0 && count <= bytes - at);
+        assert_true((source ? copy.destination : fill.destination) == destination + at);
+        assert_int_equal((destination + at) / (64 * MIB),
+                         (destination + at + count - 1) / (64 * MIB));
+        if (source) {
+            assert_true(copy.source == source + at);
+            assert_int_equal((source + at) / (64 * MIB), (source + at + count - 1) / (64 * MIB));
+        }
+        assert_int_equal(fake_run(f->server, 0, 0, 1), 1);
+        at += count;
+    }
+    return commands;
+}
+
+static void test_no_command_crosses_the_edge_of_a_registration(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_start(&f, &(struct fake_options){.manual = true});
+    gpushare_address device;
+    void *buffer;
+    const uint64_t bytes = 160 * MIB;
+    OK(gpushare_memory_alloc(f.gpu, bytes, &device));
+    OK(gpushare_host_alloc(f.gpu, bytes, &buffer));
+    uint64_t host = (uint64_t)(uintptr_t)buffer, count = 100 * MIB + 5;
+    uint8_t *there = (uint8_t *)(uintptr_t)device;
+    for (uint64_t at = 0; at < bytes; at += 4096)
+        ((uint8_t *)buffer)[at + 7] = (uint8_t)(at >> 12);
+    OK(gpushare_copy_async(f.gpu, device + 10 * MIB + 4, host + 3 * MIB, count, NULL));
+    assert_true(expect_slices(&f, "copy", device + 10 * MIB + 4, host + 3 * MIB, count) <= 5);
+    assert_memory_equal(there + 10 * MIB + 4, (uint8_t *)buffer + 3 * MIB, count);
+    OK(gpushare_fill_async(f.gpu, device + 2, 0x1234, 2, 70 * MIB, NULL));
+    assert_true(expect_slices(&f, "fill", device + 2, 0, 140 * MIB) <= 4);
+    for (uint64_t at = 2; at < 140 * MIB; at += MIB)
+        assert_memory_equal(there + at, "\x34\x12", 2);
+    assert_memory_equal(there + 2 + 140 * MIB - 2, "\x34\x12", 2);
+    fixture_stop(&f);
+}
+
 static void test_direction_is_found_from_addresses(void **state)
 {
     (void)state;
@@ -470,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_ordinary_memory_round_trips),
         cmocka_unit_test(test_source_can_be_reused_when_an_async_copy_returns),
         cmocka_unit_test(test_shared_buffers_are_copied_by_one_descriptor),
+        cmocka_unit_test(test_no_command_crosses_the_edge_of_a_registration),
         cmocka_unit_test(test_direction_is_found_from_addresses),
         cmocka_unit_test(test_copies_between_host_memories_wait_for_their_stream),
         cmocka_unit_test(test_bad_ranges_are_refused),

@@ -172,6 +172,37 @@ static void test_copy_to_the_worker_itself(void **state)
     assert_int_equal(precious, 42);
 }
 
+/* A piece of memory that lies on both sides of a multiple of PROTO_SLICE_BYTES. */
+static uint64_t map_over_edge(void)
+{
+    uint64_t edge = PROTO_SLICE_BYTES - bad->device_base % PROTO_SLICE_BYTES;
+    return peer_map(bad, edge - GRANULE, 2 * GRANULE);
+}
+
+static void test_copy_to_both_sides_of_an_edge(void **state)
+{
+    (void)state;
+    struct proto_command_copy copy = copy_of(map_over_edge() + GRANULE - 1, device, 2);
+    expect(&copy, PROTO_ERROR_PROTOCOL_VIOLATION, "copy.destination");
+}
+
+static void test_copy_from_both_sides_of_an_edge(void **state)
+{
+    (void)state;
+    struct proto_command_copy copy = copy_of(device, map_over_edge() + GRANULE - 4095, 4096);
+    expect(&copy, PROTO_ERROR_PROTOCOL_VIOLATION, "copy.source");
+}
+
+static void test_fill_of_both_sides_of_an_edge(void **state)
+{
+    (void)state;
+    struct proto_command_fill fill = {.opcode = PROTO_COMMAND_FILL,
+                                      .destination = map_over_edge() + GRANULE - 4,
+                                      .count = 2,
+                                      .width = 4};
+    expect(&fill, PROTO_ERROR_PROTOCOL_VIOLATION, "fill.destination");
+}
+
 static void test_overlapping_copy(void **state)
 {
     (void)state;
@@ -355,6 +386,9 @@ int main(void)
         T(test_copy_from_another_client),
         T(test_copy_to_the_worker_itself),
         T(test_overlapping_copy),
+        T(test_copy_to_both_sides_of_an_edge),
+        T(test_copy_from_both_sides_of_an_edge),
+        T(test_fill_of_both_sides_of_an_edge),
         T(test_fill_width),
         T(test_fill_alignment),
         T(test_fill_product_does_not_overflow),

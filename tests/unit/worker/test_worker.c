@@ -176,20 +176,29 @@ static void test_ordinary_error_stands_in_the_stream_status(void **state)
     peer_detach(peer);
 }
 
-/* A transfer can't be told to pause, so the control thread takes large buffers in pieces. */
+/* A copy over two registrations is refused, so steps end at the multiples that no command may
+ * cross. */
 static void test_host_buffers_are_registered_in_steps(void **state)
 {
     (void)state;
     struct peer *peer = peer_attach(1);
     const uint64_t step = UINT64_C(64) << 20;
     const uint32_t before = fake_count(FAKE_REGISTER);
-    uint64_t address = peer_host_map(peer, 0, 2 * step + 8192);
+    uint64_t address = peer_host_map(peer, 8192, 2 * step);
+    const uint64_t expected[][2] = {
+        {address, step - 8192}, {address + step - 8192, step}, {address + 2 * step - 8192, 8192}};
     assert_int_equal(fake_count(FAKE_REGISTER), before + 3);
     for (uint32_t i = 0; i < 3; i++) {
         struct fake_call call = fake_call(FAKE_REGISTER, before + i);
-        assert_int_equal(call.a, address + i * step);
-        assert_int_equal(call.b, i < 2 ? step : 8192);
+        assert_int_equal(call.a, expected[i][0]);
+        assert_int_equal(call.b, expected[i][1]);
     }
+    const uint32_t gone = fake_count(FAKE_UNREGISTER);
+    struct proto_worker_host_unmap unmap = {.address = address, .count = 2 * step};
+    harness_ask(PROTO_WORKER_HOST_UNMAP, 1, &unmap, PROTO_DONE);
+    assert_int_equal(fake_count(FAKE_UNREGISTER), gone + 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(fake_call(FAKE_UNREGISTER, gone + i).a, expected[i][0]);
     peer_detach(peer);
 }
 
