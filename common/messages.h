@@ -434,6 +434,8 @@
     X(trace_memory_unusable, SUCCESS, \
       "the memory for a trace can't be used: it is not sealed or too small, or can't be " \
       "mapped") \
+    X(partitions_refused, SUCCESS, \
+      "the driver failed %s with %s (%d)") \
     X(partitions_driver, SUCCESS, \
       "the driver has no green contexts (CUDA 12.5 and newer do)") \
     X(partitions_device, SUCCESS, \

@@ -149,6 +149,47 @@ int control_share_schedule(struct request *request)
 
 /* ---- partitions ---- */
 
+/* Rings keep their CUstream when their work is done, for the next time. */
+static void leave_old_partitions(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        pthread_mutex_lock(&client->lock);
+        stream_pool_leave(&worker->pool, client);
+        pthread_mutex_unlock(&client->lock);
+    }
+}
+
+/* Drops partitions that no client has until `keep` are left. Returns whether more are left, since
+ * their work is not done. */
+static bool drop_unused(struct worker *worker, uint32_t keep)
+{
+    struct partition *partition;
+    while ((partition = partition_take_unused(&worker->partitions, keep))) {
+        if (!stream_pool_drained(&worker->pool, partition))
+            leave_old_partitions(worker);
+        if (!stream_pool_drained(&worker->pool, partition)) {
+            partition_return(&worker->partitions, partition);
+            return true;
+        }
+        stream_pool_drop(&worker->pool, partition);
+        partition_destroy(&worker->partitions, partition);
+    }
+    return false;
+}
+
+/* What is kept for the next time costs the device sub-contexts and memory. If it has no more of
+ * these, the next time is less important than now. */
+static uint32_t get_partition(struct worker *worker, const struct share_set *sm_groups,
+                              struct partition **partition)
+{
+    uint32_t error = partition_get(&worker->partitions, sm_groups, partition);
+    if (!error)
+        return 0;
+    drop_unused(worker, 0);
+    return partition_get(&worker->partitions, sm_groups, partition);
+}
+
 uint32_t control_share_make_partitions(struct worker *worker)
 {
     struct share_set sm_groups;
@@ -156,7 +197,7 @@ uint32_t control_share_make_partitions(struct worker *worker)
     while ((place = placements_to_make(&worker->places, &sm_groups))) {
         struct client *client = container_of(place, struct client, place);
         struct partition *partition;
-        uint32_t error = partition_get(&worker->partitions, &sm_groups, &partition);
+        uint32_t error = get_partition(worker, &sm_groups, &partition);
         if (error) {
             placements_made(&worker->places, place, NULL);
             return error;
@@ -172,34 +213,6 @@ uint32_t control_share_make_partitions(struct worker *worker)
     return 0;
 }
 
-/* Rings keep their CUstream when their work is done, for the next time. */
-static void leave_old_partitions(struct worker *worker)
-{
-    for (uint32_t i = 0; i < worker->client_count; i++) {
-        struct client *client = worker->clients[i];
-        pthread_mutex_lock(&client->lock);
-        stream_pool_leave(&worker->pool, client);
-        pthread_mutex_unlock(&client->lock);
-    }
-}
-
-/* Returns whether there are more than should be kept. */
-static bool drop_unused(struct worker *worker)
-{
-    struct partition *partition;
-    while ((partition = partition_take_unused(&worker->partitions))) {
-        if (!stream_pool_drained(&worker->pool, partition))
-            leave_old_partitions(worker);
-        if (!stream_pool_drained(&worker->pool, partition)) {
-            partition_return(&worker->partitions, partition);
-            return true;
-        }
-        stream_pool_drop(&worker->pool, partition);
-        partition_destroy(&worker->partitions, partition);
-    }
-    return false;
-}
-
 bool control_share_finish(struct worker *worker)
 {
     uint32_t error = control_share_make_partitions(worker);
@@ -207,5 +220,5 @@ bool control_share_finish(struct worker *worker)
         log_warning(MESSAGE_TEXT(partition_later), worker->device.info.device,
                     error_sentence(error));
     worker->placement_error = error;
-    return drop_unused(worker) || error;
+    return drop_unused(worker, worker->partitions.kept_max) || error;
 }

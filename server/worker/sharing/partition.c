@@ -9,16 +9,22 @@
 #include "common/error.h"
 #include "common/messages.h"
 
-static uint32_t note_unsupported(struct partitions *partitions, const char *reason)
+/* The device stays whole. */
+static void note_unsupported(struct partitions *partitions, const char *reason, cuda_result result)
 {
-    partitions->unsupported = reason;
+    const char *name = cuda_error_name(result);
+    if (result == CUDA_OK)
+        snprintf(partitions->unsupported, sizeof partitions->unsupported, "%s", reason);
+    else
+        snprintf(partitions->unsupported, sizeof partitions->unsupported,
+                 MESSAGE_TEXT(partitions_refused), reason, name ? name : "an error without a name",
+                 (int)result);
     free(partitions->sm_groups);
     partitions->sm_groups = NULL;
     partitions->supported = false;
     partitions->count = 1;
     partitions->remainder = 0;
     partitions->sm_group_size = partitions->total = partitions->device->info.multiprocessors;
-    return 0;
 }
 
 /* Asks whether the remainder may stand in one description with SM groups of the split. */
@@ -65,60 +71,23 @@ static cuda_result split_device(struct partitions *partitions)
     return CUDA_OK;
 }
 
-uint32_t partitions_open(struct partitions *partitions, const struct gpu *device, struct error *why)
-{
-    *partitions = (struct partitions){.device = device, .kept_max = PARTITIONS_KEPT};
-    pthread_mutex_init(&partitions->lock, NULL);
-    if (!cuda_driver_has_green_contexts(device->cuda))
-        return note_unsupported(partitions, MESSAGE_TEXT(partitions_driver));
-    cuda_result result =
-        device->cuda->cuDeviceGetDevResource(device->handle, &partitions->whole, CUDA_RESOURCE_SM);
-    if (result == CUDA_ERR_NOT_SUPPORTED)
-        return note_unsupported(partitions, MESSAGE_TEXT(partitions_device));
-    if (result == CUDA_OK) {
-        partitions->total = partitions->whole.sm.sm_count;
-        result = split_device(partitions);
-    }
-    if (result != CUDA_OK) {
-        partitions_close(partitions);
-        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(sm_groups_driver),
-                         cuda_error_sentence(result));
-    }
-    partitions->supported = true;
-    return 0;
-}
-
-void partitions_close(struct partitions *partitions)
-{
-    if (!partitions->device)
-        return;
-    while (partitions->list) {
-        struct partition *gone = partitions->list;
-        partitions->list = gone->next;
-        partition_destroy(partitions, gone);
-    }
-    free(partitions->sm_groups);
-    partitions->sm_groups = NULL;
-    pthread_mutex_destroy(&partitions->lock);
-    partitions->device = NULL;
-}
-
-static uint32_t create_green(struct partitions *partitions, struct partition *partition)
+static cuda_result create_green(struct partitions *partitions, struct partition *partition)
 {
     const struct cuda_driver *cuda = partitions->device->cuda;
     cuda_dev_resource chosen[SHARE_SM_GROUPS_MAX];
     cuda_resource_desc description;
     unsigned count = 0;
-    if (partition->whole)
+    bool unsplit = partition->whole && !partitions->whole_refused;
+    if (unsplit)
         chosen[count++] = partitions->whole;
-    for (uint32_t i = 0; !partition->whole && i < partitions->count; i++)
+    for (uint32_t i = 0; !unsplit && i < partitions->count; i++)
         if (share_set_has(&partition->sm_groups, i))
             chosen[count++] = partitions->sm_groups[i];
     cuda_result result = cuda->cuDevResourceGenerateDesc(&description, chosen, count);
     if (result == CUDA_OK)
         result = cuda->cuGreenCtxCreate(&partition->green, description, partitions->device->handle,
                                         CUDA_GREEN_CTX_DEFAULT_STREAM);
-    return error_from_cuda((int)result);
+    return result;
 }
 
 static uint32_t multiprocessors_of(const struct partitions *partitions,
@@ -131,28 +100,29 @@ static uint32_t multiprocessors_of(const struct partitions *partitions,
 }
 
 /* No other thread adds to the list, so a set that was not there a moment ago is not there now. */
-static uint32_t make_partition(struct partitions *partitions, const struct share_set *sm_groups,
-                               struct partition **out)
+static cuda_result make_partition(struct partitions *partitions, const struct share_set *sm_groups,
+                                  struct partition **out)
 {
     struct partition *made = calloc(1, sizeof *made);
     if (!made)
-        return PROTO_ERROR_SERVER_RESOURCES;
+        return CUDA_ERR_OUT_OF_MEMORY;
     made->sm_groups = *sm_groups;
     made->whole = share_set_count(sm_groups) == partitions->count;
-    made->multiprocessors =
-        made->whole ? partitions->total : multiprocessors_of(partitions, sm_groups);
+    made->multiprocessors = made->whole && !partitions->whole_refused
+                                ? partitions->total
+                                : multiprocessors_of(partitions, sm_groups);
     made->clients = 1;
-    uint32_t error = partitions->supported ? create_green(partitions, made) : 0;
-    if (error) {
+    cuda_result result = partitions->supported ? create_green(partitions, made) : CUDA_OK;
+    if (result != CUDA_OK) {
         free(made);
-        return error;
+        return result;
     }
     pthread_mutex_lock(&partitions->lock);
     made->next = partitions->list;
     partitions->list = made;
     pthread_mutex_unlock(&partitions->lock);
     *out = made;
-    return 0;
+    return CUDA_OK;
 }
 
 struct partition *partition_find(struct partitions *partitions, const struct share_set *sm_groups)
@@ -171,7 +141,7 @@ uint32_t partition_get(struct partitions *partitions, const struct share_set *sm
                        struct partition **partition)
 {
     *partition = partition_find(partitions, sm_groups);
-    return *partition ? 0 : make_partition(partitions, sm_groups, partition);
+    return *partition ? 0 : error_from_cuda((int)make_partition(partitions, sm_groups, partition));
 }
 
 bool partition_put(struct partitions *partitions, struct partition *partition)
@@ -185,12 +155,12 @@ bool partition_put(struct partitions *partitions, struct partition *partition)
     return too_many;
 }
 
-struct partition *partition_take_unused(struct partitions *partitions)
+struct partition *partition_take_unused(struct partitions *partitions, uint32_t keep)
 {
     struct partition **oldest = NULL, *taken = NULL;
     pthread_mutex_lock(&partitions->lock);
-    for (struct partition **link = &partitions->list;
-         partitions->kept > partitions->kept_max && *link; link = &(*link)->next)
+    for (struct partition **link = &partitions->list; partitions->kept > keep && *link;
+         link = &(*link)->next)
         if ((*link)->clients == 0 && (!oldest || (*link)->put < (*oldest)->put))
             oldest = link;
     if (oldest) {
@@ -216,4 +186,72 @@ void partition_destroy(struct partitions *partitions, struct partition *partitio
     if (partition->green)
         partitions->device->cuda->cuGreenCtxDestroy(partition->green);
     free(partition);
+}
+
+/* ---- opening and closing ---- */
+
+/* The partition of all SM groups is the one that most clients have. Published is only that the
+ * results of a split may be described, so a driver may refuse the unsplit device, and take the
+ * union of its groups. */
+static cuda_result prove_whole(struct partitions *partitions)
+{
+    struct share_set all = {{0}};
+    struct partition *made;
+    for (uint32_t i = 0; i < partitions->count; i++)
+        share_set_add(&all, i);
+    cuda_result result = make_partition(partitions, &all, &made);
+    if (result != CUDA_OK && !cuda_error_is_sticky(result)) {
+        partitions->whole_refused = true;
+        result = make_partition(partitions, &all, &made);
+    }
+    if (result == CUDA_OK)
+        partition_put(partitions, made);
+    return result;
+}
+
+uint32_t partitions_open(struct partitions *partitions, const struct gpu *device, struct error *why)
+{
+    *partitions = (struct partitions){.device = device, .kept_max = PARTITIONS_KEPT};
+    pthread_mutex_init(&partitions->lock, NULL);
+    if (!cuda_driver_has_green_contexts(device->cuda)) {
+        note_unsupported(partitions, MESSAGE_TEXT(partitions_driver), CUDA_OK);
+        return 0;
+    }
+    const char *during = "dividing the multiprocessors";
+    cuda_result result =
+        device->cuda->cuDeviceGetDevResource(device->handle, &partitions->whole, CUDA_RESOURCE_SM);
+    if (result == CUDA_OK) {
+        partitions->total = partitions->whole.sm.sm_count;
+        result = split_device(partitions);
+    }
+    if (result == CUDA_OK) {
+        partitions->supported = true;
+        during = "making a green context";
+        result = prove_whole(partitions);
+    }
+    if (result != CUDA_OK && cuda_error_is_sticky(result)) {
+        partitions_close(partitions);
+        return error_set(why, error_from_cuda((int)result), MESSAGE_TEXT(sm_groups_driver),
+                         cuda_error_sentence(result));
+    }
+    if (result == CUDA_ERR_NOT_SUPPORTED)
+        note_unsupported(partitions, MESSAGE_TEXT(partitions_device), CUDA_OK);
+    else if (result != CUDA_OK)
+        note_unsupported(partitions, during, result);
+    return 0;
+}
+
+void partitions_close(struct partitions *partitions)
+{
+    if (!partitions->device)
+        return;
+    while (partitions->list) {
+        struct partition *gone = partitions->list;
+        partitions->list = gone->next;
+        partition_destroy(partitions, gone);
+    }
+    free(partitions->sm_groups);
+    partitions->sm_groups = NULL;
+    pthread_mutex_destroy(&partitions->lock);
+    partitions->device = NULL;
 }

@@ -14,8 +14,8 @@
  * back again and again cost no call of the driver; beyond PARTITIONS_KEPT of them the one
  * that was longest unused must be dropped.
  *
- * Where the driver lacks green contexts there is one SM group, the whole device, and
- * limits hold as duty cycles (gate.h); partitions.unsupported says why.
+ * Where the driver lacks green contexts, or refuses to make one, there is one SM group, the whole
+ * device, and limits hold as duty cycles (gate.h); partitions.unsupported says why.
  *
  * partition_find and partition_put: any thread, short. The others, which call the driver:
  * the control thread.
@@ -31,7 +31,9 @@
 #include "server/scheduler/share.h"
 #include "server/worker/gpu.h"
 
-enum { PARTITIONS_KEPT = 64 };
+/* A group of channels has 64 sub-contexts from Volta on, and each green context takes one, with
+ * memory of its own: what is kept must leave most of them to clients. */
+enum { PARTITIONS_KEPT = 16 };
 
 struct partition {
     struct partition *next;
@@ -46,8 +48,9 @@ struct partition {
 struct partitions {
     const struct gpu *device;
     bool supported;
-    const char *unsupported;      /* the reason, static; NULL if supported */
+    char unsupported[160];        /* the reason, a part of a sentence; "" if supported */
     cuda_dev_resource whole;      /* the unsplit device */
+    bool whole_refused;           /* as the description of a green context */
     cuda_dev_resource *sm_groups; /* count of them */
     uint32_t count;               /* SM groups, the remainder included */
     uint32_t sm_group_size;       /* multiprocessors of an SM group; of the remainder: fewer */
@@ -60,7 +63,11 @@ struct partitions {
     uint64_t puts;
 };
 
-/* Splits the device. Lack of support is no error; any other failure is: its number, and why. */
+/*
+ * Splits the device, and makes the partition of all SM groups to see that the driver does. A driver
+ * that refuses any step is no error: the device is then not divided. Only an error that ends the
+ * context is one: its number, and why.
+ */
 uint32_t partitions_open(struct partitions *partitions, const struct gpu *device,
                          struct error *why);
 /* Idempotent. */
@@ -73,15 +80,15 @@ struct partition *partition_find(struct partitions *partitions, const struct sha
 uint32_t partition_get(struct partitions *partitions, const struct share_set *sm_groups,
                        struct partition **partition);
 
-/* One client less has it. Returns whether partition_take_unused has something now. */
+/* One client less has it. Returns whether more than kept_max are kept now. */
 bool partition_put(struct partitions *partitions, struct partition *partition);
 
 /*
- * Takes the partition that was longest unused out of the pool if more are kept than should be;
- * else NULL. The caller drops it with its CUstreams once its work is done, with
- * partition_destroy; or gives it back with partition_return.
+ * Takes the partition that was longest unused out of the pool if more than `keep` are kept; else
+ * NULL. The caller drops it with its CUstreams once its work is done, with partition_destroy; or
+ * gives it back with partition_return.
  */
-struct partition *partition_take_unused(struct partitions *partitions);
+struct partition *partition_take_unused(struct partitions *partitions, uint32_t keep);
 void partition_return(struct partitions *partitions, struct partition *partition);
 void partition_destroy(struct partitions *partitions, struct partition *partition);
 

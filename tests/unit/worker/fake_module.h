@@ -148,6 +148,8 @@ static inline cuda_result fake_cuDevSmResourceSplitByCount(cuda_dev_resource *re
                                                            unsigned flags, unsigned least)
 {
     (void)flags;
+    if (fake.split != CUDA_OK)
+        return fake.split;
     unsigned fits = input->sm.sm_count / least;
     if (!result) {
         *groups = fits;
@@ -176,6 +178,8 @@ static inline cuda_result fake_cuDevResourceGenerateDesc(cuda_resource_desc *des
                                                          unsigned count)
 {
     static __thread struct cuda_resource_desc_object made;
+    if (fake.refuse_whole && count == 1 && resources[0].sm.sm_count == fake.multiprocessors)
+        return CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
     made.count = count;
     memcpy(made.resources, resources, count * sizeof *resources);
     *desc = &made;
@@ -187,6 +191,8 @@ static inline cuda_result fake_cuGreenCtxCreate(cuda_green_ctx *green, cuda_reso
 {
     (void)device;
     (void)flags;
+    if (fake.green_max && fake.live_green >= fake.green_max)
+        return CUDA_ERR_OUT_OF_MEMORY;
     *green = calloc(1, sizeof **green);
     (*green)->count = desc->count;
     memcpy((*green)->resources, desc->resources, desc->count * sizeof *desc->resources);

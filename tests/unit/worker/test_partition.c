@@ -10,15 +10,26 @@ static struct cuda_driver driver;
 static struct gpu device;
 static struct partitions partitions;
 
-static void start(unsigned multiprocessors, unsigned sm_group)
+static void open_partitions(unsigned multiprocessors, unsigned sm_group)
 {
     struct error why = {0};
-    fake_reset();
     fake.multiprocessors = multiprocessors;
     fake.sm_group = sm_group;
     driver = fake_driver();
     device = (struct gpu){.cuda = &driver, .info.multiprocessors = multiprocessors};
     assert_int_equal(partitions_open(&partitions, &device, &why), 0);
+}
+
+/* Without the partition by which opening has tried the driver. */
+static void start(unsigned multiprocessors, unsigned sm_group)
+{
+    fake_reset();
+    open_partitions(multiprocessors, sm_group);
+    struct partition *tried = partition_take_unused(&partitions, 0);
+    if (partitions.supported) {
+        assert_true(tried->whole);
+        partition_destroy(&partitions, tried);
+    }
 }
 
 static int stop(void **state)
@@ -97,7 +108,7 @@ static void test_one_that_nobody_has_is_kept_for_the_next(void **state)
     struct share_set set = sm_groups(0, 4), other = sm_groups(4, 4);
     partition_put(&partitions, a);
     assert_int_equal(partitions.kept, 1);
-    assert_null(partition_take_unused(&partitions));
+    assert_null(partition_take_unused(&partitions, partitions.kept_max));
     assert_null(partition_find(&partitions, &other));
     assert_ptr_equal(partition_find(&partitions, &set), a);
     assert_int_equal(partitions.kept, 0);
@@ -113,21 +124,33 @@ static void test_the_longest_unused_goes_first(void **state)
     struct partition *had[4];
     for (uint32_t i = 0; i < 4; i++)
         had[i] = get(i, 1);
-    assert_null(partition_take_unused(&partitions));
+    assert_null(partition_take_unused(&partitions, partitions.kept_max));
     partition_put(&partitions, had[2]);
     partition_put(&partitions, had[0]);
     partition_put(&partitions, had[1]);
     struct share_set two = sm_groups(2, 1);
     assert_ptr_equal(partition_find(&partitions, &two), had[2]); /* used again */
     partition_put(&partitions, had[2]);
-    struct partition *gone = partition_take_unused(&partitions);
+    struct partition *gone = partition_take_unused(&partitions, partitions.kept_max);
     assert_ptr_equal(gone, had[0]);
-    assert_null(partition_take_unused(&partitions));
+    assert_null(partition_take_unused(&partitions, partitions.kept_max));
     /* Its work is not done yet. */
     partition_return(&partitions, gone);
-    assert_ptr_equal(partition_take_unused(&partitions), gone);
+    assert_ptr_equal(partition_take_unused(&partitions, partitions.kept_max), gone);
     partition_destroy(&partitions, gone);
     assert_int_equal(fake.live_green, 3);
+}
+
+/* One SM group, without a green context. */
+static void expect_undivided(void)
+{
+    assert_int_equal(partitions.count, 1);
+    assert_int_equal(partitions.sm_group_size, 132);
+    struct partition *a = get(0, 1);
+    assert_null(a->green);
+    assert_true(a->whole);
+    assert_int_equal(a->multiprocessors, 132);
+    assert_int_equal(fake.live_green, 0);
 }
 
 static void test_without_green_contexts_nothing_is_enforced(void **state)
@@ -136,12 +159,56 @@ static void test_without_green_contexts_nothing_is_enforced(void **state)
     start(132, 0);
     assert_false(partitions.supported);
     assert_non_null(strstr(partitions.unsupported, "green contexts"));
-    assert_int_equal(partitions.count, 1);
-    assert_int_equal(partitions.sm_group_size, 132);
-    struct partition *a = get(0, 1);
-    assert_null(a->green);
-    assert_true(a->whole);
-    assert_int_equal(a->multiprocessors, 132);
+    expect_undivided();
+}
+
+static void test_a_driver_that_makes_no_green_context_leaves_the_device_whole(void **state)
+{
+    (void)state;
+    fake_reset();
+    fake.green_max = -1;
+    open_partitions(132, 8);
+    assert_false(partitions.supported);
+    assert_string_equal(partitions.unsupported, "the driver failed making a green context with "
+                                                "CUDA_ERROR_OUT_OF_MEMORY (2)");
+    expect_undivided();
+}
+
+static void test_a_driver_that_splits_nothing_leaves_the_device_whole(void **state)
+{
+    (void)state;
+    fake_reset();
+    fake.split = CUDA_ERR_INVALID_RESOURCE_CONFIGURATION;
+    open_partitions(132, 8);
+    assert_false(partitions.supported);
+    assert_non_null(strstr(partitions.unsupported, "dividing the multiprocessors"));
+    expect_undivided();
+}
+
+static void test_an_error_that_ends_the_context_is_no_lack_of_support(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    fake_reset();
+    fake.split = CUDA_ERR_ILLEGAL_ADDRESS;
+    driver = fake_driver();
+    device = (struct gpu){.cuda = &driver, .info.multiprocessors = 132};
+    assert_int_equal(partitions_open(&partitions, &device, &why), PROTO_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void test_the_whole_device_may_be_the_union_of_its_groups(void **state)
+{
+    (void)state;
+    fake_reset();
+    fake.refuse_whole = true;
+    open_partitions(132, 8);
+    assert_true(partitions.supported);
+    assert_string_equal(partitions.unsupported, "");
+    struct partition *all = get(0, 17);
+    assert_true(all->whole);
+    assert_int_equal(all->multiprocessors, 132);
+    assert_int_equal(all->green->count, 17);
+    assert_int_equal(all->green->multiprocessors, 132);
 }
 
 int main(void)
@@ -154,6 +221,10 @@ int main(void)
         T(test_one_that_nobody_has_is_kept_for_the_next),
         T(test_the_longest_unused_goes_first),
         T(test_without_green_contexts_nothing_is_enforced),
+        T(test_a_driver_that_makes_no_green_context_leaves_the_device_whole),
+        T(test_a_driver_that_splits_nothing_leaves_the_device_whole),
+        T(test_an_error_that_ends_the_context_is_no_lack_of_support),
+        T(test_the_whole_device_may_be_the_union_of_its_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,6 +179,28 @@ static void test_sets_are_kept_for_the_next_time(void **state)
     }
 }
 
+static void test_kept_sets_make_way_when_the_device_has_no_room_for_another(void **state)
+{
+    (void)state;
+    keep(PARTITIONS_KEPT);
+    fake_release();
+    assert_int_equal(peer_wait(peer, 0, peer_push_nop(peer, 0)), 0);
+    assert_int_equal(change(1, 5000, 0), 64);
+    assert_int_equal(peer_wait(peer, 0, peer_push_nop(peer, 0)), 0);
+    int max = green_contexts();
+    pthread_mutex_lock(&fake.lock);
+    fake.green_max = max;
+    pthread_mutex_unlock(&fake.lock);
+    assert_int_equal(change(1, 2500, 0), 32);
+    hold();
+    uint64_t value = launch(0, (struct carried){.number = 1});
+    peer_wait_head(peer, 0, value);
+    fake_release();
+    assert_int_equal(peer_wait(peer, 0, value), 0);
+    assert_int_equal(seen.multiprocessors, 32);
+    assert_true(green_contexts() <= max);
+}
+
 static void over_committed(uint32_t client, uint32_t request)
 {
     struct proto_worker_limits limits = {.allowance.threads.limit = PROTO_PERCENT_WHOLE,
@@ -364,6 +386,7 @@ int main(void)
         T(test_later_work_runs_on_the_new_set_after_what_is_in_flight),
         T(test_an_idle_client_moves_at_once),
         T(test_sets_are_kept_for_the_next_time),
+        T(test_kept_sets_make_way_when_the_device_has_no_room_for_another),
         T(test_over_committed_requests_are_refused_and_change_nothing),
         T(test_priority_changes_with_work_in_flight),
         T(test_own_load_does_not_count),
