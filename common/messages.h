@@ -446,6 +446,8 @@
       "device %u: a client can't be put on other multiprocessors yet: %s") \
     X(sm_groups_driver, SUCCESS, \
       "the driver could not divide the multiprocessors: %s") \
+    X(streams_driver, SUCCESS, \
+      "the driver could not make the first streams: %s") \
     X(timing_events, SUCCESS, \
       "the driver could not make timing events: %s") \
     X(driver_call, SUCCESS, \

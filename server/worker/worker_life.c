@@ -31,6 +31,23 @@ static void placement_to_make(void *context)
     wake_control(&worker->wake);
 }
 
+/* The first clients find CUstreams, whatever runs by then. */
+static uint32_t prepare_first_streams(struct worker *worker, struct error *why)
+{
+    struct share_set all = {{0}};
+    struct partition *whole;
+    for (uint32_t i = 0; i < worker->partitions.count; i++)
+        share_set_add(&all, i);
+    uint32_t error = partition_get(&worker->partitions, &all, &whole);
+    if (error)
+        return error_set(why, error, MESSAGE_TEXT(streams_driver), error_sentence(error));
+    cuda_result made = stream_pool_prepare(&worker->pool, whole, 0, STREAM_POOL_FIRST);
+    partition_put(&worker->partitions, whole);
+    return made == CUDA_OK ? 0
+                           : error_set(why, error_from_cuda((int)made),
+                                       MESSAGE_TEXT(streams_driver), cuda_error_sentence(made));
+}
+
 static uint32_t open_places(struct worker *worker, struct error *why)
 {
     const struct partitions *partitions = &worker->partitions;
@@ -74,6 +91,8 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
     }
     if (!error)
         error = open_places(worker, why);
+    if (!error)
+        error = prepare_first_streams(worker, why);
     if (!error) {
         cuda_result made = account_open(&worker->account, worker->device.cuda, &worker->partitions);
         if (made != CUDA_OK) {

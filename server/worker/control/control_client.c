@@ -14,7 +14,6 @@
 #include "common/ipc/timeline.h"
 #include "server/worker/control/control_share.h"
 #include "server/worker/control/control_stream.h"
-#include "server/worker/sharing/stream_priority.h"
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
 
@@ -22,13 +21,13 @@
 static int show_client(struct worker *worker, struct client *client)
 {
     int error = worker_add_client(worker, client);
-    stream_priority_assign(worker);
+    control_share_assign_priorities(worker);
     if (error == 0)
         error = submitter_add(&worker->submitter, client);
     if (error == 0)
         return 0;
     worker_remove_client(worker, client);
-    stream_priority_assign(worker);
+    control_share_assign_priorities(worker);
     return error;
 }
 
@@ -170,7 +169,7 @@ static void free_all_memory(struct client *client)
 void control_client_drop(struct worker *worker, struct client *client)
 {
     worker_remove_client(worker, client);
-    stream_priority_assign(worker);
+    control_share_assign_priorities(worker);
     for (uint32_t i = 0; i < client->stream_count; i++) {
         stream_pool_unbind(&worker->pool, &client->streams[i]);
         /* Nothing more will ever be reached: a client's ring on another device that waits for it

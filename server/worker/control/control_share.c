@@ -48,7 +48,10 @@ static uint32_t apply_placement(struct worker *worker, struct client *client)
     enum placement_answer said = placement_apply(&worker->places, &client->place, &to);
     if (said == PLACEMENT_MOVE)
         client_partition_move(worker, client, to);
+    struct partition *at = client->shared.partition;
     pthread_mutex_unlock(&client->lock);
+    if (!error && at)
+        error = control_share_prepare_streams(worker, at, client->streams[0].priority, 1);
     return said == PLACEMENT_HOLD && error ? error : 0;
 }
 
@@ -116,7 +119,7 @@ static uint32_t change_limits(struct worker *worker, struct client *client,
         return error;
     }
     client->control.priority = wanted->allowance.priority;
-    stream_priority_assign(worker);
+    control_share_assign_priorities(worker);
     return 0;
 }
 
@@ -190,6 +193,61 @@ static uint32_t get_partition(struct worker *worker, const struct share_set *sm_
     return partition_get(&worker->partitions, sm_groups, partition);
 }
 
+/* Open streams of a client that are to run on a partition, by the driver's number of their
+ * priority. */
+static uint32_t count_open(struct client *client, const struct partition *partition,
+                           int32_t priority)
+{
+    uint32_t open = 0;
+    pthread_mutex_lock(&client->lock);
+    for (uint32_t i = 0; client->shared.partition == partition && i < client->stream_count; i++)
+        open += client->streams[i].state == STREAM_OPEN && client->streams[i].priority == priority;
+    pthread_mutex_unlock(&client->lock);
+    return open;
+}
+
+uint32_t control_share_prepare_streams(struct worker *worker, struct partition *partition,
+                                       int32_t priority, uint32_t more)
+{
+    for (uint32_t i = 0; i < worker->client_count; i++)
+        more += count_open(worker->clients[i], partition, priority);
+    cuda_result made = stream_pool_prepare(&worker->pool, partition, priority, more);
+    if (cuda_error_is_sticky(made))
+        worker_fail(worker, made, "making a stream");
+    /* Fewer than wanted are shared; a partition without any is of no use. */
+    return made == CUDA_OK || stream_pool_has(&worker->pool, partition)
+               ? 0
+               : error_from_cuda((int)made);
+}
+
+void control_share_assign_priorities(struct worker *worker)
+{
+    stream_priority_assign(worker);
+    for (uint32_t i = 0; i < worker->client_count; i++) {
+        struct client *client = worker->clients[i];
+        pthread_mutex_lock(&client->lock);
+        struct partition *partition = client->shared.partition;
+        int32_t priority = client->streams[0].priority;
+        pthread_mutex_unlock(&client->lock);
+        cuda_result made =
+            partition ? stream_pool_prepare(&worker->pool, partition, priority, 1) : CUDA_OK;
+        /* Without one of its priority a stream runs at another's, until there is one. */
+        if (cuda_error_is_sticky(made))
+            worker_fail(worker, made, "making a stream");
+    }
+}
+
+/* Open streams of one client, of any priority. */
+static uint32_t count_streams(struct client *client)
+{
+    uint32_t open = 0;
+    pthread_mutex_lock(&client->lock);
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        open += client->streams[i].state == STREAM_OPEN;
+    pthread_mutex_unlock(&client->lock);
+    return open;
+}
+
 uint32_t control_share_make_partitions(struct worker *worker)
 {
     struct share_set sm_groups;
@@ -202,12 +260,13 @@ uint32_t control_share_make_partitions(struct worker *worker)
             placements_made(&worker->places, place, NULL);
             return error;
         }
-        /* Made here so that the submitter need not; if it can't be made the submitter shares one.
-         */
-        cuda_result made =
-            stream_pool_prepare(&worker->pool, partition, client->streams[0].priority);
-        if (cuda_error_is_sticky(made))
-            worker_fail(worker, made, "making a stream");
+        error = control_share_prepare_streams(worker, partition, client->streams[0].priority,
+                                              count_streams(client));
+        if (error) {
+            partition_put(&worker->partitions, partition);
+            placements_made(&worker->places, place, NULL);
+            return error;
+        }
         placements_made(&worker->places, place, partition);
     }
     return 0;
@@ -215,6 +274,9 @@ uint32_t control_share_make_partitions(struct worker *worker)
 
 bool control_share_finish(struct worker *worker)
 {
+    cuda_result granted = stream_pool_grant(&worker->pool);
+    if (cuda_error_is_sticky(granted))
+        worker_fail(worker, granted, "making a stream");
     uint32_t error = control_share_make_partitions(worker);
     if (error && error != worker->placement_error)
         log_warning(MESSAGE_TEXT(partition_later), worker->device.info.device,

@@ -6,6 +6,7 @@
 #include "common/error.h"
 #include "common/messages.h"
 #include "server/worker/control/control_retire.h"
+#include "server/worker/control/control_share.h"
 #include "server/worker/control/reply.h"
 
 int control_stream_create(struct request *request)
@@ -20,9 +21,13 @@ int control_stream_create(struct request *request)
         created.priority = stream->priority;
         created.value = stream->ring.value;
     }
+    struct partition *partition = client->shared.partition;
     pthread_mutex_unlock(&client->lock);
     if (!stream)
         return request_refuse(request, MESSAGE(stream_exists), wanted->stream);
+    /* Without one of its own the stream shares a CUstream. */
+    if (partition)
+        control_share_prepare_streams(request->worker, partition, created.priority, 0);
     return request_answer(request, PROTO_STREAM_CREATED, &created);
 }
 

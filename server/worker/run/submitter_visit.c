@@ -131,10 +131,12 @@ static int bind_stream(struct submitter *submitter, struct client_stream *stream
                             ? stream_pool_move(pool, stream, command_event(&submitter->command))
                             : stream_pool_bind(pool, stream);
     /* A ring that can't be moved yet goes on where it is, and tries again with its next batch. */
+    if (stream_pool_wished(pool))
+        wake_control(&submitter->worker->wake);
     if (bound == CUDA_OK || (in_flight && !cuda_error_is_sticky(bound)))
         return 0;
     submitter->command.fatal = bound;
-    submitter->command.during = "making a stream";
+    submitter->command.during = "looking for a stream of a partition that has none";
     return COMMAND_FATAL;
 }
 

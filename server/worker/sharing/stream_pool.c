@@ -40,30 +40,36 @@ static bool is_free(struct pool_stream *candidate)
     return candidate->user_count == 0 && prune_leavers(candidate, NULL);
 }
 
-static void destroy_at(struct stream_pool *pool, uint32_t i)
+/* Takes a CUstream out of the table. It is the caller's, to be destroyed without the lock:
+ * destroying may wait for the device, and the submitter takes the lock. */
+static struct pool_stream *take_out(struct stream_pool *pool, uint32_t i)
 {
     struct pool_stream *gone = pool->streams[i];
     assert(gone->user_count == 0 && gone->leavers == NULL);
+    pool->streams[i] = pool->streams[--pool->count];
+    return gone;
+}
+
+static void destroy_stream(struct stream_pool *pool, struct pool_stream *gone)
+{
     pool->device->cuda->cuStreamDestroy(gone->handle);
     free(gone);
-    pool->streams[i] = pool->streams[--pool->count];
 }
 
 void stream_pool_close(struct stream_pool *pool)
 {
     while (pool->count)
-        destroy_at(pool, pool->count - 1);
+        destroy_stream(pool, take_out(pool, pool->count - 1));
     free(pool->streams);
     pthread_mutex_destroy(&pool->lock);
     *pool = (struct stream_pool){.device = pool->device};
 }
 
+/* Without the lock, which is taken to put the new CUstream into the table. */
 static cuda_result create_stream(struct stream_pool *pool, struct partition *partition,
-                                 int32_t priority, struct pool_stream **out)
+                                 int32_t priority)
 {
     const struct cuda_driver *cuda = pool->device->cuda;
-    if (array_reserve(pool->streams, pool->room, (size_t)pool->count + 1) < 0)
-        return CUDA_ERR_OUT_OF_MEMORY;
     struct pool_stream *made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERR_OUT_OF_MEMORY;
@@ -78,9 +84,15 @@ static cuda_result create_stream(struct stream_pool *pool, struct partition *par
         free(made);
         return result;
     }
-    pool->streams[pool->count++] = made;
-    *out = made;
-    return CUDA_OK;
+    pthread_mutex_lock(&pool->lock);
+    bool room = array_reserve(pool->streams, pool->room, (size_t)pool->count + 1) == 0;
+    if (room)
+        pool->streams[pool->count++] = made;
+    pthread_mutex_unlock(&pool->lock);
+    if (room)
+        return CUDA_OK;
+    destroy_stream(pool, made);
+    return CUDA_ERR_OUT_OF_MEMORY;
 }
 
 static bool stream_fits(const struct pool_stream *candidate, const struct partition *partition,
@@ -131,16 +143,6 @@ static void reap_idle(struct stream_pool *pool)
     }
 }
 
-static bool destroy_one_free(struct stream_pool *pool)
-{
-    for (uint32_t i = 0; i < pool->count; i++)
-        if (is_free(pool->streams[i])) {
-            destroy_at(pool, i);
-            return true;
-        }
-    return false;
-}
-
 static bool only_of(const struct pool_stream *candidate, const struct client *client)
 {
     for (const struct client_stream *user = candidate->users; user; user = user->next_user)
@@ -149,79 +151,152 @@ static bool only_of(const struct pool_stream *candidate, const struct client *cl
     return true;
 }
 
-/* One's own CUstream before another client's, a less used one before a more used one. */
-static struct pool_stream *find_shared(struct stream_pool *pool, const struct client *client,
-                                       int32_t priority)
+/* How good it is to share this one; more is better. One's own before another client's, since a
+ * client that waits for itself waits for nobody else; then the right priority. */
+static unsigned sharing_rank(const struct pool_stream *candidate,
+                             const struct client_stream *stream)
+{
+    return (only_of(candidate, stream->client) ? 2 : 0) +
+           (candidate->priority == stream->priority ? 1 : 0);
+}
+
+/* Of those of one rank, the one that is used least. */
+static struct pool_stream *find_shared(struct stream_pool *pool, const struct client_stream *stream)
 {
     struct pool_stream *best = NULL;
-    bool best_own = false;
     for (uint32_t i = 0; i < pool->count; i++) {
         struct pool_stream *candidate = pool->streams[i];
-        if (!stream_fits(candidate, client->shared.partition, priority))
+        if (candidate->partition != stream->client->shared.partition)
             continue;
-        bool own = only_of(candidate, client);
-        if (!best || (own && !best_own) ||
-            (own == best_own && candidate->user_count < best->user_count)) {
+        unsigned rank = sharing_rank(candidate, stream);
+        unsigned best_rank = best ? sharing_rank(best, stream) : 0;
+        if (!best || rank > best_rank ||
+            (rank == best_rank && candidate->user_count < best->user_count))
             best = candidate;
-            best_own = own;
-        }
     }
     return best;
 }
 
-static cuda_result choose_stream(struct stream_pool *pool, struct client_stream *stream,
-                                 struct pool_stream **out)
+/* Notes what could not be had. One wish is kept: the ring that shares now wishes again when it is
+ * next bound. */
+static void note_wish(struct stream_pool *pool, const struct client_stream *stream)
 {
-    struct partition *partition = stream->client->shared.partition;
-    *out = find_free(pool, partition, stream->priority);
-    if (*out)
-        return CUDA_OK;
-    if (pool->count >= STREAM_POOL_QUEUES) {
+    pool->wish.partition = stream->client->shared.partition;
+    pool->wish.priority = stream->priority;
+    atomic_store(&pool->wished, true);
+}
+
+/* NULL: the partition has no CUstream, which stream_pool_prepare's caller does not let happen. */
+static struct pool_stream *choose_stream(struct stream_pool *pool,
+                                         const struct client_stream *stream)
+{
+    const struct partition *partition = stream->client->shared.partition;
+    struct pool_stream *found = find_free(pool, partition, stream->priority);
+    if (!found) {
         reap_idle(pool);
-        *out = find_free(pool, partition, stream->priority);
-        if (*out)
-            return CUDA_OK;
-        if (!destroy_one_free(pool)) {
-            *out = find_shared(pool, stream->client, stream->priority);
-            if (*out)
-                return CUDA_OK;
-            /* A partition without any CUstream must have one, whatever the number of queues. */
-        }
+        found = find_free(pool, partition, stream->priority);
     }
-    cuda_result result = create_stream(pool, partition, stream->priority, out);
-    if (result == CUDA_OK || cuda_error_is_sticky(result))
-        return result;
-    /* Without the means for another one, sharing is still better than not running at all. */
-    *out = find_shared(pool, stream->client, stream->priority);
-    return *out ? CUDA_OK : result;
+    if (found)
+        return found;
+    note_wish(pool, stream);
+    return find_shared(pool, stream);
+}
+
+/* ---- making CUstreams: the control thread ---- */
+
+static uint32_t count_fitting(const struct stream_pool *pool, const struct partition *partition,
+                              int32_t priority)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pool->count; i++)
+        count += stream_fits(pool->streams[i], partition, priority);
+    return count;
+}
+
+static uint32_t count_of_partition(const struct stream_pool *pool,
+                                   const struct partition *partition)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pool->count; i++)
+        count += pool->streams[i]->partition == partition;
+    return count;
+}
+
+/* A free CUstream that something else may take the place of. The last one of a partition stays: the
+ * submitter may come to the partition at any time, and makes none. */
+static struct pool_stream *take_victim(struct stream_pool *pool, const struct partition *partition,
+                                       int32_t priority)
+{
+    reap_idle(pool);
+    for (uint32_t i = 0; i < pool->count; i++) {
+        struct pool_stream *candidate = pool->streams[i];
+        if (!stream_fits(candidate, partition, priority) && is_free(candidate) &&
+            count_of_partition(pool, candidate->partition) > 1)
+            return take_out(pool, i);
+    }
+    return NULL;
 }
 
 cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,
-                                int32_t priority)
+                                int32_t priority, uint32_t count)
 {
     cuda_result result = CUDA_OK;
-    struct pool_stream *made;
-    pthread_mutex_lock(&pool->lock);
-    if (pool->count < STREAM_POOL_QUEUES && !find_free(pool, partition, priority))
-        result = create_stream(pool, partition, priority, &made);
-    pthread_mutex_unlock(&pool->lock);
+    while (result == CUDA_OK) {
+        struct pool_stream *victim = NULL;
+        pthread_mutex_lock(&pool->lock);
+        uint32_t there = count_fitting(pool, partition, priority);
+        bool enough = there >= count;
+        /* A partition without any CUstream gets one, whatever the number of queues. */
+        if (!enough && pool->count >= STREAM_POOL_QUEUES && count_of_partition(pool, partition)) {
+            victim = take_victim(pool, partition, priority);
+            enough = victim == NULL;
+        }
+        pthread_mutex_unlock(&pool->lock);
+        if (victim)
+            destroy_stream(pool, victim);
+        if (enough)
+            break;
+        result = create_stream(pool, partition, priority);
+    }
     return result;
 }
 
+bool stream_pool_has(struct stream_pool *pool, const struct partition *partition)
+{
+    pthread_mutex_lock(&pool->lock);
+    bool has = count_of_partition(pool, partition) > 0;
+    pthread_mutex_unlock(&pool->lock);
+    return has;
+}
+
+cuda_result stream_pool_grant(struct stream_pool *pool)
+{
+    if (!atomic_exchange(&pool->wished, false))
+        return CUDA_OK;
+    pthread_mutex_lock(&pool->lock);
+    struct stream_wish wish = pool->wish;
+    pool->wish = (struct stream_wish){0};
+    uint32_t there = wish.partition ? count_fitting(pool, wish.partition, wish.priority) : 0;
+    pthread_mutex_unlock(&pool->lock);
+    return wish.partition ? stream_pool_prepare(pool, wish.partition, wish.priority, there + 1)
+                          : CUDA_OK;
+}
+
+/* ---- binding rings: the submitter ---- */
+
 cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream)
 {
-    cuda_result result = CUDA_OK;
     pthread_mutex_lock(&pool->lock);
     if (stream->bound && (!only_of(stream->bound, stream->client) || !stream_pool_fits(stream)))
         unbind_ring(stream);
     if (!stream->bound) {
-        struct pool_stream *chosen;
-        result = choose_stream(pool, stream, &chosen);
-        if (result == CUDA_OK)
+        struct pool_stream *chosen = choose_stream(pool, stream);
+        if (chosen)
             bind_to(stream, chosen);
     }
+    bool bound = stream->bound != NULL;
     pthread_mutex_unlock(&pool->lock);
-    return result;
+    return bound ? CUDA_OK : CUDA_ERR_NOT_READY;
 }
 
 bool stream_pool_fits(const struct client_stream *stream)
@@ -229,23 +304,33 @@ bool stream_pool_fits(const struct client_stream *stream)
     return stream_fits(stream->bound, stream->client->shared.partition, stream->priority);
 }
 
+/* Has `to` wait for what is in `from`. */
+static cuda_result order_streams(const struct stream_pool *pool, const struct pool_stream *from,
+                                 const struct pool_stream *to, cuda_event event)
+{
+    cuda_result result = pool->device->cuda->cuEventRecord(event, from->handle);
+    return result == CUDA_OK ? pool->device->cuda->cuStreamWaitEvent(to->handle, event, 0) : result;
+}
+
 cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *stream,
                              cuda_event event)
 {
-    const struct cuda_driver *cuda = pool->device->cuda;
     struct pool_leaver *leaver = malloc(sizeof *leaver);
     if (!leaver)
         return CUDA_ERR_OUT_OF_MEMORY;
     pthread_mutex_lock(&pool->lock);
-    struct pool_stream *from = stream->bound, *to;
+    struct pool_stream *from = stream->bound;
     /* Its work may end just now: then choosing lets it go, and must not destroy where it was. */
     from->user_count++;
-    cuda_result result = choose_stream(pool, stream, &to);
+    struct pool_stream *to = choose_stream(pool, stream);
+    if (to)
+        to->user_count++;
+    pthread_mutex_unlock(&pool->lock);
+    cuda_result result = to ? order_streams(pool, from, to, event) : CUDA_ERR_NOT_READY;
+    pthread_mutex_lock(&pool->lock);
     from->user_count--;
-    if (result == CUDA_OK)
-        result = cuda->cuEventRecord(event, from->handle);
-    if (result == CUDA_OK)
-        result = cuda->cuStreamWaitEvent(to->handle, event, 0);
+    if (to)
+        to->user_count--;
     if (result == CUDA_OK) {
         prune_leavers(from, NULL);
         *leaver = (struct pool_leaver){from->leavers, stream, client_stream_written(stream)};
@@ -308,11 +393,19 @@ void stream_pool_unbind(struct stream_pool *pool, struct client_stream *stream)
 
 void stream_pool_drop(struct stream_pool *pool, const struct partition *partition)
 {
-    pthread_mutex_lock(&pool->lock);
-    for (uint32_t i = pool->count; i-- > 0;)
-        if (pool->streams[i]->partition == partition && is_free(pool->streams[i]))
-            destroy_at(pool, i);
-    pthread_mutex_unlock(&pool->lock);
+    struct pool_stream *gone;
+    do {
+        gone = NULL;
+        pthread_mutex_lock(&pool->lock);
+        for (uint32_t i = 0; i < pool->count && !gone; i++)
+            if (pool->streams[i]->partition == partition && is_free(pool->streams[i]))
+                gone = take_out(pool, i);
+        if (pool->wish.partition == partition)
+            pool->wish = (struct stream_wish){0};
+        pthread_mutex_unlock(&pool->lock);
+        if (gone)
+            destroy_stream(pool, gone);
+    } while (gone);
 }
 
 uint32_t stream_pool_shared(struct stream_pool *pool, const struct client *client)
@@ -332,23 +425,37 @@ uint32_t stream_pool_shared(struct stream_pool *pool, const struct client *clien
     return shared;
 }
 
-cuda_result stream_pool_query(struct stream_pool *pool)
+/* The next CUstream with work in flight, which can't be destroyed until it is let go. NULL: none
+ * has. */
+static struct pool_stream *pin_busy(struct stream_pool *pool)
 {
-    cuda_result result = CUDA_OK;
+    struct pool_stream *found = NULL;
     pthread_mutex_lock(&pool->lock);
-    /* One CUstream with work a call, in turn: any of them tells that the context is lost. */
-    for (uint32_t n = 0; n < pool->count; n++) {
+    /* In turn: any of them tells that the context is lost. */
+    for (uint32_t n = 0; n < pool->count && !found; n++) {
         struct pool_stream *candidate = pool->streams[pool->looked_at++ % pool->count];
         bool busy = false;
         for (const struct client_stream *user = candidate->users; user && !busy;
              user = user->next_user)
             busy = in_flight(user);
         busy |= !prune_leavers(candidate, NULL);
-        if (!busy)
-            continue;
-        result = pool->device->cuda->cuStreamQuery(candidate->handle);
-        break;
+        if (busy)
+            found = candidate;
     }
+    if (found)
+        found->user_count++;
+    pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
+cuda_result stream_pool_query(struct stream_pool *pool)
+{
+    struct pool_stream *busy = pin_busy(pool);
+    if (!busy)
+        return CUDA_OK;
+    cuda_result result = pool->device->cuda->cuStreamQuery(busy->handle);
+    pthread_mutex_lock(&pool->lock);
+    busy->user_count--;
     pthread_mutex_unlock(&pool->lock);
     return result;
 }

@@ -8,19 +8,29 @@
  * client's partition and its own priority only while work of it is in flight, and
  * different clients share one last.
  *
- * Any thread; the pool has a lock of its own, taken when a ring is bound or
- * unbound, not for each command.
+ * Making or destroying a CUstream may wait for the device, so the control thread alone does either,
+ * and beforehand: with a partition, and when a client opens a stream. The submitter takes what
+ * there is. It shares if there is none for it, and notes a wish that the control thread grants.
+ *
+ * The pool has a lock of its own, taken when a ring is bound or unbound, not for each command. No
+ * call of the driver is made under it.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_STREAM_POOL_H
 #define GPUSHARE_SERVER_WORKER_SHARING_STREAM_POOL_H
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "server/worker/client/client.h"
 
-enum { STREAM_POOL_QUEUES = 32 };
+enum {
+    STREAM_POOL_QUEUES = 32,
+    /* Made at start for the whole device: the streams of eight clients as the library opens them,
+     * so that connecting waits for no running kernel. The other queues are left to partitions. */
+    STREAM_POOL_FIRST = 16,
+};
 
 /* Work of a ring that was bound to another CUstream while this was in flight. */
 struct pool_leaver {
@@ -38,9 +48,17 @@ struct pool_stream {
     struct pool_leaver *leavers;
 };
 
+/* A CUstream that the submitter looked for and did not find. */
+struct stream_wish {
+    struct partition *partition; /* NULL: none, or gone meanwhile */
+    int32_t priority;
+};
+
 struct stream_pool {
     const struct gpu *device;
     pthread_mutex_t lock;
+    struct stream_wish wish; /* under the lock */
+    atomic_bool wished;
     struct pool_stream **streams;
     uint32_t count, room;
     uint32_t looked_at; /* by stream_pool_query */
@@ -50,14 +68,32 @@ void stream_pool_open(struct stream_pool *pool, const struct gpu *device);
 /* All streams must be unbound. */
 void stream_pool_close(struct stream_pool *pool);
 
-/* Makes sure that the partition has a CUstream of this priority, off the submitter's path. */
+/*
+ * Control thread: makes CUstreams of this priority until the partition has `count` of them, or the
+ * device has no more hardware queues; free CUstreams of other partitions and priorities make way. A
+ * partition that has none at all gets one in any case. Returns the driver's result; on failure
+ * those that were made stay.
+ */
 cuda_result stream_pool_prepare(struct stream_pool *pool, struct partition *partition,
-                                int32_t priority);
+                                int32_t priority, uint32_t count);
+
+/* Whether the partition has a CUstream. Any thread. */
+bool stream_pool_has(struct stream_pool *pool, const struct partition *partition);
+
+/* Whether the submitter has wished for a CUstream since stream_pool_grant was last called. Any
+ * thread. */
+static inline bool stream_pool_wished(struct stream_pool *pool)
+{
+    return atomic_load(&pool->wished);
+}
+
+/* Control thread: makes the CUstream that was wished for, if there is a queue for it. */
+cuda_result stream_pool_grant(struct stream_pool *pool);
 
 /*
  * Submitter: binds a ring that has no work in flight. A binding that is still there
  * is kept unless it shares with another client and need not, or the client's share
- * has changed. Afterwards stream->bound->handle is its CUstream.
+ * has changed. Afterwards stream->bound->handle is its CUstream. NOT_READY: the partition has none.
  */
 cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream);
 

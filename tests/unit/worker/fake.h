@@ -42,6 +42,7 @@ enum fake_kind {
     FAKE_FILL,
     FAKE_RECORD,
     FAKE_WAIT,
+    FAKE_WRITE,
     FAKE_MAP,
     FAKE_UNMAP,
     FAKE_REGISTER,
@@ -54,6 +55,7 @@ enum fake_kind {
 
 struct fake_call {
     enum fake_kind kind;
+    pid_t thread;
     uint64_t a, b, c;
     uint32_t numbers[7];
     const void *stream, *object;
@@ -135,6 +137,7 @@ static inline struct fake_call *fake_note(enum fake_kind kind)
     struct fake_call *call = &fake.log[fake.calls++ % FAKE_LOG];
     memset(call, 0, sizeof *call);
     call->kind = kind;
+    call->thread = gettid();
     return call;
 }
 
@@ -375,6 +378,7 @@ static inline cuda_result fake_cuStreamBatchMemOp(cuda_stream stream, unsigned c
 {
     (void)flags;
     pthread_mutex_lock(&fake.lock);
+    fake_note(FAKE_WRITE)->stream = stream;
     for (unsigned i = 0; i < count; i++)
         if (fake.hold)
             fake_hold_back(stream, (struct fake_entry){.kind = FAKE_ENTRY_WRITE, .op = ops[i]});

@@ -607,6 +607,16 @@ static void test_rings_of_one_client_take_turns(void **state)
 
 /* ---- CUstreams ---- */
 
+/* Making or destroying one may wait for whatever runs, and the submitter serves everybody. */
+static void expect_no_stream_made_by_the_submitter(void)
+{
+    const pid_t submitter = fake_call(FAKE_WRITE, 0).thread;
+    for (uint32_t i = 0; i < fake_count(FAKE_STREAM_CREATE); i++)
+        assert_int_not_equal(fake_call(FAKE_STREAM_CREATE, i).thread, submitter);
+    for (uint32_t i = 0; i < fake_count(FAKE_STREAM_DESTROY); i++)
+        assert_int_not_equal(fake_call(FAKE_STREAM_DESTROY, i).thread, submitter);
+}
+
 static void test_streams_of_one_client_share_before_others_must(void **state)
 {
     (void)state;
@@ -629,6 +639,30 @@ static void test_streams_of_one_client_share_before_others_must(void **state)
             assert_int_equal(peer_wait(peers[p], s, 1), 0);
     for (uint32_t p = 1; p < 6; p++)
         peer_detach(peers[p]);
+    expect_no_stream_made_by_the_submitter();
+}
+
+/* More partitions than there are hardware queues for streams of their own. */
+static void test_streams_of_partitions_make_way(void **state)
+{
+    (void)state;
+    struct peer *peers[12];
+    for (uint32_t p = 0; p < 12; p++) {
+        peers[p] = peer_attach_with(p + 2, 600 * (p + 1), 0);
+        for (uint32_t s = 1; s < STREAMS; s++)
+            peer_stream(peers[p], -(int32_t)(s % 4));
+    }
+    for (int round = 0; round < 3; round++)
+        for (uint32_t p = 0; p < 12; p++)
+            for (uint32_t s = 0; s < STREAMS; s++)
+                peer_push_nop(peers[p], s);
+    for (uint32_t p = 0; p < 12; p++)
+        for (uint32_t s = 0; s < STREAMS; s++)
+            assert_int_equal(peer_wait(peers[p], s, 3), 0);
+    for (uint32_t p = 0; p < 12; p++)
+        peer_detach(peers[p]);
+    assert_int_equal(fake.destroyed_busy, 0);
+    expect_no_stream_made_by_the_submitter();
 }
 
 static int priority_of_launch(uint32_t n)
@@ -771,6 +805,7 @@ int main(void)
         T(test_commands_in_flight_are_bounded),
         T(test_rings_of_one_client_take_turns),
         T(test_streams_of_one_client_share_before_others_must),
+        T(test_streams_of_partitions_make_way),
         T(test_priorities_reach_the_device),
         T(test_a_client_shares_with_itself_before_others),
         T(test_shared_queues_are_told),
