@@ -209,7 +209,7 @@ class Gpusharectl(Case):
             name = cells[0].strip("`")
             if not re.match("[a-z]", name):
                 continue
-            may = cells[-1].startswith(("whoever", "the same")) and "kill" not in cells[-1]
+            may = cells[-1].startswith(("every user who", "the same as `ping`"))
             (looks if may else rest).add(name.split()[0])
             command = [tool, "--socket", server.admin, *words.get(name, (name,))]
             done = run(*command, user=STRANGER, group=STRANGER, extra_groups=[])
@@ -221,7 +221,7 @@ class Gpusharectl(Case):
         self.assertEqual((looks, rest), ({"ping", "status", "clients", "get", "version"}, {"set", "kill", "reload", "trace"}))
         for command in (("set", number, "priority=1"), ("reload",), ("kill", number)):
             done = run(tool, "--socket", server.admin, *command, user=STRANGER + 1, group=STRANGER, extra_groups=[])
-            # No file has been given to it: that is said to who may ask.
+            # This server has no configuration file, and tells only a user who may reload.
             self.assertTrue(done.returncode == 0 or "no configuration file" in done.stderr, f"{command}: {done.stderr}")
 
     def on_a_terminal(self, server, columns, *words):
