@@ -24,14 +24,39 @@ struct options {
     uint64_t device_base, host_base, arena_bytes;
     uint64_t image_memory; /* 0: a part of the machine's */
     int channel;
-    bool list;
+    bool list, help;
 };
 
 static const char usage[] =
     "usage: gpushare-worker --driver PATH --device N --device-base ADDRESS --host-base ADDRESS\n"
     "                       --arena-bytes BYTES --channel-fd FD [--image-memory BYTES]\n"
     "       gpushare-worker --driver PATH --list\n"
-    "Started by gpushared; not meant to be started by hand.\n";
+    "       gpushare-worker --help\n";
+
+static const char help[] =
+    "\n"
+    "gpushare-worker owns the CUDA context of one GPU and runs the kernels of its clients.\n"
+    "gpushared starts it; only --list and --help are of use by hand. Numbers are decimal, or\n"
+    "hexadecimal after 0x. All options of the first form but --image-memory are required.\n"
+    "\n"
+    "options:\n"
+    "  --driver PATH  the CUDA driver's library, an absolute path\n"
+    "  --device N     the driver's number of the GPU, 0 to 1023\n"
+    "  --device-base ADDRESS\n"
+    "                 where the range of addresses for clients' device memory begins\n"
+    "  --host-base ADDRESS\n"
+    "                 where the range of addresses for clients' host memory begins\n"
+    "  --arena-bytes BYTES\n"
+    "                 the size of each of these two ranges\n"
+    "  --channel-fd FD\n"
+    "                 the file descriptor of the socket to gpushared\n"
+    "  --image-memory BYTES\n"
+    "                 the most memory for reading and keeping clients' modules; 0 is a quarter\n"
+    "                 of the machine's memory (default: 0)\n"
+    "  --list         print the number and the UUID of each GPU of the driver, and exit\n"
+    "  --help         print this text, and exit\n"
+    "\n"
+    "exit status: 0 done, 1 failed, 2 wrong usage\n";
 
 static bool parse_number(const char *text, uint64_t max, uint64_t *number)
 {
@@ -72,6 +97,9 @@ static bool parse_option(struct options *options, int option, const char *value)
     case 'l':
         options->list = true;
         return true;
+    case 'H':
+        options->help = true;
+        return true;
     default:
         return false;
     }
@@ -88,6 +116,7 @@ static bool parse_options(int argc, char *argv[], struct options *options)
         {"image-memory", required_argument, NULL, 'm'},
         {"channel-fd", required_argument, NULL, 'c'},
         {"list", no_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'H'},
         {NULL, 0, NULL, 0},
     };
     int option;
@@ -97,7 +126,7 @@ static bool parse_options(int argc, char *argv[], struct options *options)
             fputs(usage, stderr);
             return false;
         }
-    if (options->list && options->driver && optind == argc)
+    if (options->help || (options->list && options->driver && optind == argc))
         return true;
     if (!options->driver || options->device < 0 || !options->device_base || !options->host_base ||
         !options->arena_bytes || options->channel < 0 || optind != argc) {
@@ -148,6 +177,8 @@ int main(int argc, char *argv[])
     struct error why;
     if (!parse_options(argc, argv, &options))
         return 2;
+    if (options.help)
+        return fputs(usage, stdout) < 0 || fputs(help, stdout) < 0 || fflush(stdout) != 0;
     if (options.list)
         return device_list_print(options.driver, stdout);
     log_open("gpushare-worker", LOG_LEVEL_INFO, getenv("JOURNAL_STREAM") != NULL);
