@@ -123,19 +123,7 @@ static gpushare_error push_waits(struct gpushare_stream *stream,
         struct ring_descriptor descriptor;
         struct proto_command_wait wait;
     } u = {.wait = {.opcode = PROTO_COMMAND_WAIT, .count = count}};
-    u.wait.stream0 = waits[0].stream;
-    u.wait.link0 = waits[0].link;
-    u.wait.value0 = waits[0].value;
-    if (count > 1) {
-        u.wait.stream1 = waits[1].stream;
-        u.wait.link1 = waits[1].link;
-        u.wait.value1 = waits[1].value;
-    }
-    if (count > 2) {
-        u.wait.stream2 = waits[2].stream;
-        u.wait.link2 = waits[2].link;
-        u.wait.value2 = waits[2].value;
-    }
+    memcpy(u.wait.on, waits, count * sizeof *waits);
     return stream_push(stream, &u.descriptor);
 }
 

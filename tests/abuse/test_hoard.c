@@ -86,7 +86,7 @@ static void wait_for_ever(struct raw *raw)
         stream = ((const struct proto_stream_created *)raw->reply.body)->stream;
     }
     struct proto_command_wait wait = {
-        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = 0, .value0 = 1000};
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .on[0].stream = 0, .on[0].value = 1000};
     raw_push(raw, stream, &wait);
 }
 

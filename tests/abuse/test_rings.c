@@ -208,16 +208,16 @@ static void streams_that_wait_in_a_circle_are_told_so(void **state)
     assert_int_equal(raw_ask(&raw, PROTO_STREAM_CREATE, &create, NULL, 0, -1), 0);
     uint32_t other = ((const struct proto_stream_created *)raw.reply.body)->stream;
     struct proto_command_wait first = {
-        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = other, .value0 = 2};
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .on[0].stream = other, .on[0].value = 2};
     struct proto_command_wait second = {
-        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = 0, .value0 = 2};
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .on[0].stream = 0, .on[0].value = 2};
     raw_push(&raw, 0, &first);
     raw_push(&raw, other, &second);
     assert_int_equal(raw_wait_fault(&raw), PROTO_ERROR_DEPENDENCY_CIRCLE);
     raw_close(&raw);
     raw_attach(&raw, server, PROTO_UNSET);
     struct proto_command_wait self = {
-        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = 0, .value0 = 5};
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .on[0].stream = 0, .on[0].value = 5};
     raw_push(&raw, 0, &self);
     assert_int_equal(raw_wait_fault(&raw), PROTO_ERROR_DEPENDENCY_CIRCLE);
     raw_close(&raw);
@@ -227,10 +227,10 @@ static void waits_for_streams_and_links_that_are_not_there_end_the_culprit(void 
 {
     (void)state;
     struct proto_command_wait wait = {
-        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = 4095, .value0 = 1};
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .on[0].stream = 4095, .on[0].value = 1};
     expect_end(&wait, PROTO_ERROR_INVALID_HANDLE);
     wait = (struct proto_command_wait){
-        .opcode = PROTO_COMMAND_WAIT, .count = 1, .link0 = 3, .value0 = 1};
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .on[0].link = 3, .on[0].value = 1};
     expect_end(&wait, PROTO_ERROR_INVALID_HANDLE);
     wait = (struct proto_command_wait){.opcode = PROTO_COMMAND_WAIT, .count = 4};
     expect_end(&wait, PROTO_ERROR_PROTOCOL_VIOLATION);

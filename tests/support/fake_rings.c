@@ -35,9 +35,11 @@ static bool reached(struct fake_server *server, struct fake_client *client, uint
 static bool may_pass(struct fake_server *server, struct fake_client *client,
                      const struct proto_command_wait *wait)
 {
-    return reached(server, client, wait->link0, wait->stream0, wait->value0) &&
-           (wait->count < 2 || reached(server, client, wait->link1, wait->stream1, wait->value1)) &&
-           (wait->count < 3 || reached(server, client, wait->link2, wait->stream2, wait->value2));
+    return reached(server, client, wait->on[0].link, wait->on[0].stream, wait->on[0].value) &&
+           (wait->count < 2 ||
+            reached(server, client, wait->on[1].link, wait->on[1].stream, wait->on[1].value)) &&
+           (wait->count < 3 ||
+            reached(server, client, wait->on[2].link, wait->on[2].stream, wait->on[2].value));
 }
 
 /*

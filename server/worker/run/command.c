@@ -305,20 +305,13 @@ static cuda_result order_after(struct command *command, struct client_stream *st
     return result;
 }
 
-static void read_dependencies(struct stream_dependencies *hold,
-                              const struct proto_command_wait *wait)
-{
-    hold->count = wait->count;
-    hold->on[0] = (struct proto_dependency){wait->stream0, wait->link0, wait->value0};
-    hold->on[1] = (struct proto_dependency){wait->stream1, wait->link1, wait->value1};
-    hold->on[2] = (struct proto_dependency){wait->stream2, wait->link2, wait->value2};
-}
-
 static int run_wait(struct command *command, struct client_stream *stream,
                     const struct proto_command_wait *wait)
 {
     struct client *client = stream->client;
-    read_dependencies(&stream->blocked_on, wait);
+    _Static_assert(sizeof wait->on == sizeof stream->blocked_on.on, "copied whole");
+    stream->blocked_on.count = wait->count;
+    memcpy(stream->blocked_on.on, wait->on, sizeof wait->on);
     for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
         int checked = check_dependency(stream, i, &stream->blocked_on.on[i]);
         if (checked)

@@ -294,8 +294,8 @@ static void test_default_stream_waits_for_blocking_streams(void **state)
     fixture_launch(&f, NULL);
     struct proto_command_wait wait = must_wait(&f, 0);
     assert_int_equal(wait.count, 3);
-    uint32_t streams[3] = {wait.stream0, wait.stream1, wait.stream2};
-    uint64_t values[3] = {wait.value0, wait.value1, wait.value2};
+    uint32_t streams[3] = {wait.on[0].stream, wait.on[1].stream, wait.on[2].stream};
+    uint64_t values[3] = {wait.on[0].value, wait.on[1].value, wait.on[2].value};
     unsigned seen = 0;
     for (int i = 0; i < 3; i++) {
         assert_true(streams[i] == 1 || streams[i] == 3 || streams[i] == 4);
@@ -303,7 +303,7 @@ static void test_default_stream_waits_for_blocking_streams(void **state)
         seen |= 1u << streams[i];
     }
     assert_int_equal(seen, 1u << 1 | 1u << 3 | 1u << 4);
-    assert_int_equal(wait.link0 | wait.link1 | wait.link2, 0);
+    assert_int_equal(wait.on[0].link | wait.on[1].link | wait.on[2].link, 0);
     /* It does not go on before they are done. */
     assert_int_equal(fake_run(f.server, 0, 0, 2), 0);
     fake_run(f.server, 0, 1, 10);
@@ -331,8 +331,8 @@ static void test_blocking_stream_waits_for_the_default_stream_once(void **state)
     fixture_launch(&f, free_stream);
     struct proto_command_wait wait = must_wait(&f, 1);
     assert_int_equal(wait.count, 1);
-    assert_int_equal(wait.stream0, 0);
-    assert_int_equal(wait.value0, 2);
+    assert_int_equal(wait.on[0].stream, 0);
+    assert_int_equal(wait.on[0].value, 2);
     must_launch(&f, 2);
     assert_int_equal(fake_run(f.server, 0, 1, 1), 0);
     fake_run(f.server, 0, 0, 2);
@@ -347,8 +347,8 @@ static void test_blocking_stream_waits_for_the_default_stream_once(void **state)
     must_launch(&f, 1);
     fixture_launch(&f, NULL);
     wait = must_wait(&f, 0);
-    assert_int_equal(wait.stream0, 1);
-    assert_int_equal(wait.value0, 4);
+    assert_int_equal(wait.on[0].stream, 1);
+    assert_int_equal(wait.on[0].value, 4);
     fixture_stop(&f);
 }
 
@@ -363,7 +363,7 @@ static void test_destroyed_stream_still_holds_the_default_stream(void **state)
     OK(gpushare_stream_destroy(blocking));
     assert_int_equal(fake_count(f.server, PROTO_STREAM_DESTROY), 0);
     fixture_launch(&f, NULL);
-    assert_int_equal(must_wait(&f, 0).stream0, 1);
+    assert_int_equal(must_wait(&f, 0).on[0].stream, 1);
     fake_run(f.server, 0, 1, 1);
     /* Given back when the next stream is asked for. */
     OK(gpushare_stream_create(f.gpu, 0, 0, &blocking));
@@ -405,7 +405,7 @@ static void test_each_thread_has_a_stream_of_its_own(void **state)
     fixture_launch(&f, NULL);
     struct proto_command_wait wait = must_wait(&f, 0);
     assert_int_equal(wait.count, 1);
-    assert_int_equal(wait.stream0, 2);
+    assert_int_equal(wait.on[0].stream, 2);
     assert_int_equal(fake_run(f.server, 0, 2, 9), 2);
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < 2; i++)
@@ -521,8 +521,8 @@ static void test_event_orders_two_streams(void **state)
     OK(gpushare_stream_wait_event(f.gpu, a, event));
     OK(gpushare_stream_wait_event(f.gpu, b, event));
     struct proto_command_wait wait = must_wait(&f, 2);
-    assert_int_equal(wait.stream0, 1);
-    assert_int_equal(wait.value0, 1);
+    assert_int_equal(wait.on[0].stream, 1);
+    assert_int_equal(wait.on[0].value, 1);
     assert_int_equal(fake_run(f.server, 0, 1, 1), 1);
     OK(gpushare_event_query(event));
     OK(gpushare_event_synchronize(event));
@@ -548,7 +548,7 @@ static void test_event_of_the_default_stream_covers_blocking_streams(void **stat
     OK(gpushare_event_create(f.gpu, 0, &event));
     fixture_launch(&f, blocking);
     OK(gpushare_event_record(event, NULL));
-    assert_int_equal(must_wait(&f, 0).stream0, 1);
+    assert_int_equal(must_wait(&f, 0).on[0].stream, 1);
     assert_int_equal(gpushare_event_query(event), GPUSHARE_ERROR_NOT_READY);
     assert_int_equal(gpushare_stream_query(f.gpu, NULL), GPUSHARE_ERROR_NOT_READY);
     fake_run(f.server, 0, 1, 1);
@@ -667,9 +667,9 @@ static void test_event_of_another_connection_is_waited_for_by_link(void **state)
     OK(gpushare_stream_wait_event(f.gpu, NULL, event));
     assert_int_equal(fake_count(f.server, PROTO_LINK), 1);
     struct proto_command_wait wait = must_wait(&f, 0);
-    assert_int_equal(wait.stream0, 0);
-    assert_int_equal(wait.link0, 1);
-    assert_int_equal(wait.value0, 1);
+    assert_int_equal(wait.on[0].stream, 0);
+    assert_int_equal(wait.on[0].link, 1);
+    assert_int_equal(wait.on[0].value, 1);
     assert_int_equal(fake_run(f.server, 0, 0, 9), 0);
     assert_int_equal(fake_run(f.server, 1, 0, 9), 1);
     assert_int_equal(fake_run(f.server, 0, 0, 9), 2);

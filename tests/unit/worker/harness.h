@@ -299,7 +299,7 @@ static inline uint64_t peer_push_wait(struct peer *peer, uint32_t stream, uint32
                                       uint64_t value)
 {
     struct proto_command_wait wait = {
-        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = on, .value0 = value};
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .on[0].stream = on, .on[0].value = value};
     return peer_push(peer, stream, &wait);
 }
 

@@ -255,9 +255,9 @@ static struct proto_command_wait wait_on(uint32_t stream, uint32_t link, uint64_
 {
     return (struct proto_command_wait){.opcode = PROTO_COMMAND_WAIT,
                                        .count = 1,
-                                       .stream0 = stream,
-                                       .link0 = link,
-                                       .value0 = value};
+                                       .on[0].stream = stream,
+                                       .on[0].link = link,
+                                       .on[0].value = value};
 }
 
 static void test_wait_on_unknown_stream(void **state)

@@ -72,7 +72,7 @@ static void test_numbers_that_are_taken_are_refused(void **state)
     assert_int_equal(harness_error(), PROTO_ERROR_INVALID_VALUE);
     expect_words("link 2");
     struct proto_command_wait wait = {
-        .opcode = PROTO_COMMAND_WAIT, .count = 1, .link0 = 1, .value0 = 0};
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .on[0] = {.link = 1}};
     peer_push(peer, 0, &wait);
     assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
     shm_release(&shadows);

@@ -116,12 +116,12 @@ static void test_three_dependencies_at_once(void **state)
     uint32_t a = peer_stream(peer, 0), b = peer_stream(peer, 0), c = peer_stream(peer, 0);
     struct proto_command_wait wait = {.opcode = PROTO_COMMAND_WAIT,
                                       .count = 3,
-                                      .stream0 = a,
-                                      .value0 = 1,
-                                      .stream1 = b,
-                                      .value1 = 1,
-                                      .stream2 = c,
-                                      .value2 = 1};
+                                      .on[0].stream = a,
+                                      .on[0].value = 1,
+                                      .on[1].stream = b,
+                                      .on[1].value = 1,
+                                      .on[2].stream = c,
+                                      .on[2].value = 1};
     peer_push(peer, 0, &wait);
     peer_push_nop(peer, a);
     assert_int_equal(peer_wait(peer, a, 1), 0);
@@ -170,10 +170,10 @@ static void test_linked_wait_holds_until_completed_there(void **state)
     assert_int_equal(harness_receive(), PROTO_LINKED);
     struct proto_command_wait wait = {.opcode = PROTO_COMMAND_WAIT,
                                       .count = 1,
-                                      .stream0 = 3,
-                                      .link0 =
+                                      .on[0].stream = 3,
+                                      .on[0].link =
                                           ((const struct proto_linked *)harness.message.body)->link,
-                                      .value0 = 9};
+                                      .on[0].value = 9};
     uint64_t value = peer_push(peer, 0, &wait);
     uint64_t *word = (uint64_t *)shadows.base + 3;
     __atomic_store_n(word, 8, __ATOMIC_SEQ_CST);
@@ -193,10 +193,13 @@ static void test_wait_on_a_stream_that_the_link_lacks_is_refused(void **state)
     struct proto_worker_link link = {.streams = 3, .link = 1};
     harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &shadows.fd, 1);
     assert_int_equal(harness_receive(), PROTO_LINKED);
-    struct proto_command_wait wait = {
-        .opcode = PROTO_COMMAND_WAIT, .count = 1, .stream0 = 2, .link0 = 1, .value0 = 0};
+    struct proto_command_wait wait = {.opcode = PROTO_COMMAND_WAIT,
+                                      .count = 1,
+                                      .on[0].stream = 2,
+                                      .on[0].link = 1,
+                                      .on[0].value = 0};
     assert_int_equal(peer_wait(peer, 0, peer_push(peer, 0, &wait)), 0);
-    wait.stream0 = 3;
+    wait.on[0].stream = 3;
     peer_push(peer, 0, &wait);
     assert_int_equal(harness_receive(), PROTO_WORKER_MISBEHAVED);
     const struct proto_worker_misbehaved *said = harness.message.body;
@@ -212,7 +215,7 @@ static void test_a_client_that_leaves_releases_who_waits_for_it(void **state)
     harness_send(PROTO_WORKER_LINK, 1, &link, NULL, 0, &other->shadows.fd, 1);
     assert_int_equal(harness_receive(), PROTO_LINKED);
     struct proto_command_wait wait = {
-        .opcode = PROTO_COMMAND_WAIT, .count = 1, .link0 = 1, .value0 = 1};
+        .opcode = PROTO_COMMAND_WAIT, .count = 1, .on[0].link = 1, .on[0].value = 1};
     uint64_t value = peer_push(peer, 0, &wait);
     peer_detach(other);
     assert_int_equal(peer_wait(peer, 0, value), 0);
