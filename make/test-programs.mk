@@ -32,17 +32,14 @@ bench: all $(NULL_DRIVER) $(BUILD)/tests/programs/bench/bench ## measure beside 
 
 # ---- pictures
 # make sharing-pictures: docs/pictures/*.svg, from traces of the real server. `work` is a client
-# with modelled kernels, `picture` draws a trace.
+# with modelled kernels, picture.py draws a trace.
 
-PICTURE_PROGRAMS := $(BUILD)/tests/programs/pictures/work $(BUILD)/tests/programs/pictures/picture
+PICTURE_PROGRAMS := $(BUILD)/tests/programs/pictures/work
 $(call obj,tests/programs/pictures/work.c): tests/programs/pictures/kernels/work.ptx
 $(BUILD)/tests/programs/pictures/work: $(call obj,tests/programs/pictures/work.c) $(A)/libclient.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
-$(BUILD)/tests/programs/pictures/picture: $(call obj,tests/programs/pictures/picture.c)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(PROGRAM_LIBS)
-# tests/integration/test_trace.py traces the one, test_pictures.py runs the other.
+# tests/integration/test_trace.py traces it.
 CHECK_DEPS += $(PICTURE_PROGRAMS)
 
 .PHONY: sharing-pictures
@@ -105,3 +102,4 @@ CHECK_DEPS += $(SIMULATE)
 simulate: $(SIMULATE) ## a day of 1,000 clients on 64 GPUs in each mode: shares, waits, Jain's index
 	@mkdir -p $(BUILD)/simulate
 	$(SIMULATE) $(BUILD)/simulate
+	$(PYTHON) tests/programs/simulate/chart.py $(BUILD)/simulate

@@ -19,7 +19,7 @@ import sharing  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
 FOLDER = os.path.join(ROOT, "docs/pictures")
-PICTURE = os.path.join(private_server.BUILD, "tests/programs/pictures/picture")
+PICTURE = os.path.join(ROOT, "tests/programs/pictures/picture.py")
 COLOURS = ["#0072b2", "#e69f00", "#009e73"]
 
 
@@ -71,7 +71,7 @@ class Drawing(unittest.TestCase):
         path = os.path.join(self.folder.name, "trace.json")
         with open(path, "w", encoding="utf-8") as file:
             file.write(trace if isinstance(trace, str) else json.dumps({"traceEvents": trace}))
-        result = subprocess.run([PICTURE, path, self.out, "--title", "a <b> & c", "--command", "make it", *options],
+        result = subprocess.run([sys.executable, PICTURE, path, self.out, "--title", "a <b> & c", "--command", "make it", *options],
                                 capture_output=True, text=True, timeout=private_server.SECONDS, check=False)
         self.assertEqual(result.returncode, status, result.stderr)
         return ElementTree.parse(self.out).getroot() if status == 0 else result.stderr

@@ -5,11 +5,13 @@
 numbers; shares are as promised in the modes that promise them, and the same each time."""
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
 SIMULATE = os.path.join(os.environ["BUILD"], "tests/programs/simulate/simulate")
+CHART = os.path.join(os.path.dirname(__file__), "../programs/simulate/chart.py")
 SVG = "{http://www.w3.org/2000/svg}"
 COLUMNS = ("busy", "error_p50", "error_p99", "wait_p50", "wait_p99", "wait_most", "wait_request", "jain", "bursts")
 
@@ -64,6 +66,7 @@ class Simulate(unittest.TestCase):
         self.assertLess(self.rows["turns"]["jain"], 0.97)
 
     def test_the_picture_shows_the_tables_numbers(self):
+        subprocess.run([sys.executable, CHART, self.folder], check=True)
         svg = ElementTree.fromstring(self.read("table.svg"))
         self.assertEqual(svg.tag, SVG + "svg")
         texts = [node.text for node in svg.iter(SVG + "text")]

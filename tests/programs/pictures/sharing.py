@@ -8,12 +8,12 @@ A busy machine spoils a picture: kernels are asleep, but whoever submits them is
 import argparse
 import json
 import os
-import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import picture  # noqa: E402
 import private_server  # noqa: E402
 
 ATOMS = 17  # of the software GPU: sixteen of 8 multiprocessors and one of 4
@@ -72,7 +72,7 @@ def start_of(trace):
         return min(event["ts"] for event in json.load(file)["traceEvents"] if event.get("cat") == "batch") / 1e3
 
 
-def draw(name, folder, build, keep=None):
+def draw(name, folder, keep=None):
     scene = SCENES[name]
     seconds = (scene.get("skipped", 0) + scene["shown"]) / 1e3 + 0.4
     server = private_server.Server()
@@ -93,9 +93,8 @@ def draw(name, folder, build, keep=None):
             raise SystemExit(f"{name}: {out}{err}")
         start = start_of(trace) + scene.get("skipped", 0)
         command = f"make sharing-pictures: gpusharectl set gpu 0 {scene['gpu']}; gpusharectl trace -o {name}.json"
-        subprocess.run([os.path.join(build, "tests/programs/pictures/picture"), trace, os.path.join(folder, f"{name}.svg"),
-                        "--title", scene["title"], "--command", command, "--from", str(start),
-                        "--until", str(start + scene["shown"]), "--atoms", str(scene.get("atoms", 0))], check=True)
+        picture.draw(trace, os.path.join(folder, f"{name}.svg"), scene["title"], command, start, start + scene["shown"],
+                     scene.get("atoms", 0))
         if keep:
             os.replace(trace, os.path.join(keep, f"{name}.json"))
     finally:
@@ -110,7 +109,7 @@ def main():
     arguments = parser.parse_args()
     os.makedirs(arguments.folder, exist_ok=True)
     for name in arguments.scenes:
-        draw(name, arguments.folder, private_server.BUILD, arguments.keep)
+        draw(name, arguments.folder, arguments.keep)
         print(f"{arguments.folder}/{name}.svg")
 
 

@@ -13,7 +13,7 @@
  *             once: median, 99th percentile, most, and most of clients with a request (one
  *             without has what others leave, and may wait long)
  *   Jain      Jain's index of had / promised over these bursts; 1 is perfect
- * and writes the table and a picture of it into a folder. In concurrent mode nothing is
+ * and writes the table into a folder too, where chart.py draws it. In concurrent mode nothing is
  * promised: its row compares with equal parts. (There the simulated device takes
  * clients' kernels in turns; a real one runs small ones side by side.)
  */
@@ -22,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/programs/simulate/chart.h"
 #include "tests/programs/simulate/day.h"
 
 static void print_table(FILE *file, const struct day_result *results, double hours, uint32_t gpus)
@@ -41,19 +40,16 @@ static void print_table(FILE *file, const struct day_result *results, double hou
     }
 }
 
-static int write_file(const char *folder, const char *name, const struct day_result *results,
-                      double hours, uint32_t gpus)
+static int write_file(const char *folder, const struct day_result *results, double hours,
+                      uint32_t gpus)
 {
     char path[4096];
-    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+    if (snprintf(path, sizeof path, "%s/table.txt", folder) >= (int)sizeof path)
         return -ENAMETOOLONG;
     FILE *file = fopen(path, "w");
     if (!file)
         return -errno;
-    if (strstr(name, ".svg"))
-        chart_write(file, results, DAY_MODES);
-    else
-        print_table(file, results, hours, gpus);
+    print_table(file, results, hours, gpus);
     return fclose(file) ? -errno : 0;
 }
 
@@ -73,13 +69,8 @@ int main(int argc, char **argv)
     for (int mode = 0; mode < DAY_MODES; mode++)
         day_run(mode, (uint64_t)(hours * 3600e9), gpus, &results[mode]);
     print_table(stdout, results, hours, gpus);
-    const char *names[] = {"table.txt", "table.svg"};
-    for (int i = 0; i < 2; i++) {
-        int result = write_file(argv[1], names[i], results, hours, gpus);
-        if (result) {
-            fprintf(stderr, "simulate: %s/%s: %s\n", argv[1], names[i], strerror(-result));
-            return 1;
-        }
-    }
-    return 0;
+    int result = write_file(argv[1], results, hours, gpus);
+    if (result)
+        fprintf(stderr, "simulate: %s/table.txt: %s\n", argv[1], strerror(-result));
+    return result ? 1 : 0;
 }
