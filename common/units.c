@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* Why our own: strtod() skips blanks, takes signs, infinities and the locale's point, and rounds
+ * large amounts. */
 #include "common/units.h"
 
 #include <errno.h>

@@ -6,6 +6,9 @@
 A malformed schema ends with exit status 1 and one line: FILE:LINE: what is wrong.
 Only Python's standard library is used. The idea of one XML source with a small
 scanner is Wayland's.
+
+Why our own: Protocol Buffers, FlatBuffers and Cap'n Proto describe bytes that are sent. Half of this
+schema describes memory that two processes and a device write in place, with every offset asserted.
 """
 import argparse
 import re

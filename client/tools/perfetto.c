@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* Why our own: jansson writes each event; only the brackets and commas between events are written
+ * here. A trace has up to a million events, which as one JSON document would take a gigabyte
+ * before the first byte is written. */
 #include "client/tools/perfetto.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* Why our own: the C library aligns no columns, and ncurses draws screens, not lines for a pipe.
+ */
 #include "client/tools/table.h"
 
 #include <stdarg.h>

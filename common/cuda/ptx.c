@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* Why our own: no library reads PTX. NVIDIA's compiler returns a cubin, and LLVM only writes PTX.
+ */
 #include "common/cuda/ptx.h"
 
 #include <stdlib.h>

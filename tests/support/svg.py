@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""A drawing of boxes, lines and texts as an SVG file, by the standard library's XML writer. No
-plotting library: matplotlib would bring numpy and some twenty packages more for bars and labels."""
+"""A drawing of boxes, lines and texts as an SVG file.
+
+Why our own: the standard library's XML writer does the writing. matplotlib would bring numpy and some
+twenty packages more for bars and labels."""
 from xml.etree import ElementTree
 
 SPACE = "http://www.w3.org/2000/svg"

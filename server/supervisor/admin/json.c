@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* Why our own: jansson makes and writes every value. json_pack() would save the three functions at
+ * the top, but no compiler checks its format against its arguments, and an object whose members
+ * depend on a condition can't be packed in one call. */
 #include "server/supervisor/admin/json.h"
 
 struct admin_json admin_json_new(void)

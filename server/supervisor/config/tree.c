@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* Why our own: libyaml reads the text, and this file builds the tree. libyaml's document loader
+ * can't, without a loss: it forgets anchors and whether a tag was written, so neither could be
+ * refused, and it allocates the whole document before depth, size or a key that occurs twice can
+ * be checked. */
 #include "server/supervisor/config/tree.h"
 
 #include <errno.h>

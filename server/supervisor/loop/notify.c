@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* Why our own: libsystemd has both interfaces, and brings libgcrypt, liblzma, libcap and more
+ * into the server for a datagram and three variables. */
 #include "server/supervisor/loop/notify.h"
 
 #include <errno.h>

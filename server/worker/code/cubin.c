@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
+/* Why our own: libelf would find the sections but does not know .nv.info, whose checked offsets
+ * are most of this file. */
 #include "server/worker/code/cubin.h"
 
 #include <elf.h>
