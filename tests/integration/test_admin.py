@@ -167,7 +167,7 @@ class Commands(WithServer):
                     (("memory=8M",), "memory.request of 16M"), (("memory=8000001",), "memory.limit of 8000001B: set both"):
                 refused = self.json("set", number, *words, schema="admin-error", status=1)
                 self.assertIn(part, refused["text"])
-            # More than there is: the worker's arithmetic, and nothing has changed.
+            # The requests exceed the device: the worker's arithmetic says so, and nothing has changed.
             refused = self.json("set", str(other["client"]), "threads.request=90%", "priority=3", schema="admin-error", status=1)
             self.assertEqual(refused["error"], "invalid_value")
             self.assertRegex(refused["text"], "4 of the device's 16 .* 14 asked for .* makes 18")
@@ -186,7 +186,7 @@ class Commands(WithServer):
         with self.attached(name="a") as (_, a), self.attached(name="b") as (_, b), self.attached(name="c") as (_, c):
             self.json("set", str(a["client"]), "threads.request=75%")
             self.json("set", str(b["client"]), "threads.request=10%", "priority=2")
-            # One falls, two rise: it fits in the end, though not in every order.
+            # One request falls and two rise: together they fit, though not in every order of the three changes.
             user = ("user", str(os.getuid()))
             self.json("set", *user, "threads.request=30%")
             before = [self.limits(told["client"]) for told in (a, b, c)]
@@ -209,7 +209,7 @@ class Commands(WithServer):
             with self.attached(name="greedy", time_request=6000, time_limit=10000) as (client, told), \
                     self.attached(name="too", time_request=5000, time_limit=10000) as (_, other):
                 self.assertEqual((told["mode"], told["time_request"]), (0, 6000))
-                # In mode concurrent nothing was promised; a mode that would have to keep it is refused.
+                # Mode concurrent promises no time; a switch to a mode that would have to is refused.
                 refused = self.json("set", "gpu", "0", "mode=fair", schema="admin-error", status=1)
                 self.assertEqual(refused["error"], "invalid_value")
                 self.assertRegex(refused["text"], "110")
@@ -224,7 +224,7 @@ class Commands(WithServer):
                 self.assertEqual(table[1].split()[:5], ["0", "fair", "50ms", "10", "%"])
                 refused = self.json("set", str(other["client"]), "time.request=41%", schema="admin-error", status=1)
                 self.assertRegex(refused["text"], "101")
-                # Who comes now and asks for more than is left is told so at once.
+                # A client that attaches now and asks for more than is left is refused at once.
                 late = RawClient(self.server.client)
                 try:
                     with self.assertRaisesRegex(RuntimeError, "105"):
@@ -304,7 +304,7 @@ class Commands(WithServer):
         requests = [{"request": "ping"}, {"request": "clients"}, {"request": "ping", "client": 1}, {"request": "kill"},
                     {"request": "kill", "client": -1}, {"request": "kill", "client": 1.5}, {"request": "kill", "client": "1"},
                     {"request": "kill", "client": 2**32}, {"request": "reboot"}, {}, [], 7, {"request": None}]
-        # Nobody has these numbers, and no request stays in force but the totals, of nobody.
+        # No client and no user has these numbers; only totals can be set before anybody has them.
         limits = [{}, {"threads": {"limit": "25%"}}, {"time": {"request": "5%", "limit": "10%"}}, {"memory": {"request": "0"}},
                   {"host_memory": {"limit": "1M"}}, {"priority": 3}, {"priority": 1001}, {"threads": {}}, {"threads": "25%"},
                   {"threads": {"limit": "25%", "most": "30%"}}, {"mode": "fair"}, {"total": {"memory": {"limit": "1G"}}},
@@ -323,7 +323,7 @@ class Commands(WithServer):
             lines = peer.makefile(encoding="utf-8")
             for request in requests:
                 peer.sendall(json.dumps(request).encode() + b"\n")
-                # invalid_device: a trace of a GPU that there is not.
+                # invalid_device: a trace of a GPU that does not exist.
                 taken = json.loads(lines.readline()).get("error") not in ("invalid_value", "not_supported")
                 self.assertEqual(taken, json_check._fits(json_check.load("admin-request"), request, ""), request)
             lines.close()
@@ -348,7 +348,7 @@ class Commands(WithServer):
 class Usage(WithServer):
     @contextlib.contextmanager
     def busy(self):
-        """A program that launches without end, and its row once it has been served."""
+        """A program that launches until it is stopped, and its row of `clients` once it has launched."""
         command = [os.path.join(BUILD, "examples/vector-add"), "-n", "4096", "-r", "100000000"]
         env = {**ENV, "GPUSHARE_SOCKET": self.server.client, "GPUSHARE_CLIENT_NAME": "busy"}
         program = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
@@ -374,7 +374,7 @@ class Usage(WithServer):
             self.assertEqual(row["charged_seconds"], row["gpu_time_seconds"], "in mode concurrent")
             self.assertEqual(row["multiprocessors_now"], row["threads"]["multiprocessors"])
             self.assertEqual(row["throttled_seconds"]["lease"], 0)
-            # Each command that was handed to the device waited once; some are no launches or copies.
+            # Each command that was handed to the device waited once; some commands are neither launches nor copies.
             self.assertGreaterEqual(sum(row["waits"]), row["launches"])
             self.json("set", "gpu", "0", "mode=fair", "lease=5ms", "precision=50%")
             try:
@@ -414,7 +414,7 @@ class Permissions(WithServer):
         self.assertEqual(answer["error"], "not_permitted")
 
     def as_user(self, uid, *requests):
-        """The answers to these requests of a process with this uid; the kernel is the witness."""
+        """The answers to these requests, sent by a process with this uid, which the server learns from the kernel."""
         end, child_end = os.pipe()
         child = os.fork()
         if child == 0:

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 # timed: two clients must overlap more than in the control, and no row be far off
-# make bench's program writes what README says it does, and each row of shares, modes and limits gets through in its
-# short form. Numbers are judged by make bench alone, on a quiet machine; here only that two clients overlap more than in
-# the control, where nothing may overlap, that a launch row, in which the driver's count of launches is checked, gets
-# through, and that no row is as far off as it would be if what it measures were switched off.
+# make bench's program writes the file that README describes, and each row of shares, modes and limits runs to its end in
+# a short form. Only make bench judges numbers, on a quiet machine. This test judges three things: two clients overlap more
+# than in the control, where nothing may overlap; a launch row, which checks the driver's count of launches, passes; and no
+# row is as far off as it would be without the feature that it measures.
 set -eu
 if ldd "$BUILD/bin/gpushared" | grep -qE 'lib(a|t|ub)san'; then
     echo "sanitizers' times mean nothing"
@@ -30,7 +30,7 @@ for name, row in results.items():
     assert row["yardstick"] != 0 and row["spread"] >= 0, row
 # The row itself fails where a launch was lost or a change had no effect.
 assert results["overlap_two_clients"]["ratio"] < results["overlap_two_clients_serialized"]["ratio"], results
-# Where nothing is enforced, errors of shares are 76 to 90 points, and the others about 1; a busy machine makes less.
+# Without enforcement, errors of shares are 76 to 90 points, and the other errors about 1; a busy machine adds less.
 for name, most in {"strict_share_error_points": 60, "fair_idle_split_error_points": 60, "lease_5ms_loss": 0.9,
                    "threads_30_70_error": 0.7, "accounting_error": 0.9}.items():
     assert results[name]["value"] < most, results[name]

@@ -175,7 +175,8 @@ static void large_ordinary_copies_are_staged(void **state)
     gpushare_close(&client.gpu);
 }
 
-/* The server rounds up; who copies more than it asked for is wrong all the same. */
+/* The server rounds sizes up; a copy beyond the size that was asked for is an error all the same.
+ */
 static void copies_end_where_what_was_asked_for_ends(void **state)
 {
     (void)state;
@@ -219,7 +220,7 @@ static void memory_beyond_the_limit_is_refused_in_words(void **state)
     OK(gpushare_memory_free(gpu, address));
     OK(gpushare_memory_alloc(gpu, 32 * MIB, &address));
     assert_int_equal(gpushare_host_alloc(gpu, 9 * MIB, &buffer), GPUSHARE_ERROR_OUT_OF_MEMORY);
-    /* Staging makes do with what there is. */
+    /* Staging works with the pinned memory that is left. */
     char *plain = calloc(1, 20 * MIB);
     OK(gpushare_copy_to_device(gpu, address, plain, 20 * MIB));
     OK(gpushare_copy_from_device(gpu, plain, address, 20 * MIB));
@@ -357,7 +358,7 @@ static void variables_are_device_memory(void **state)
     assert_int_equal(read_word(&client, counter), 110);
     OK(gpushare_module_variable(client.module, "factors", &factors, &bytes));
     assert_int_equal(bytes, 16);
-    /* Constant memory too, wherever the driver has put it. */
+    /* Constant memory too, wherever the driver put it. */
     value = 1000;
     OK(gpushare_copy_to_device(client.gpu, factors + 4, &value, 4));
     OK(gpushare_launch(kernel(&client, "bump"), one, one, 0, NULL, NULL));
@@ -423,7 +424,7 @@ static void forgotten_parameters_and_sizes_are_refused(void **state)
     assert_int_equal(gpushare_launch(add, one, one, 0, NULL, parameters),
                      GPUSHARE_ERROR_INVALID_VALUE);
     assert_non_null(strstr(gpushare_error_text(), "number 2, from 0, is NULL"));
-    /* As memory that was never written has it, and one byte more than is accepted. */
+    /* A size that was never set, one that is too small, and sizes above the largest accepted. */
     struct gpushare_limits limits;
     struct gpushare_options options = {0};
     static const size_t sizes[] = {0, sizeof(size_t), 4097, SIZE_MAX / 2};
@@ -670,7 +671,7 @@ static void two_devices_and_copies_between_them(void **state)
     OK(gpushare_stream_synchronize(b.gpu, NULL));
     OK(gpushare_event_query(event));
     gpushare_close(&a.gpu);
-    /* What is left still works. */
+    /* The other connection still works. */
     assert_int_equal(read_word(&b, there), 143);
     gpushare_close(&b.gpu);
 }

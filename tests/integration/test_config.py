@@ -26,7 +26,7 @@ EXAMPLE = os.path.join(HERE, "../../docs/gpushared.yaml")
 
 
 def cgroup():
-    """This process's control group, read by rules of its own."""
+    """This process's control group, read here without the server's code."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         lines = [line.rstrip("\n").split(":", 2) for line in file]
     for number, kind, path in lines:
@@ -77,7 +77,7 @@ rules:
             self.assertEqual(it.granted(name="free")["memory_limit"], 64 * MIB)
             if own:
                 self.assertEqual(it.granted(name="in-group")["priority"], 9)
-            # A wish tightens, and frees of nothing.
+            # A client's wish tightens a limit, and never loosens one.
             told = it.granted(memory_limit=8 * MIB, thread_percentage=9000, priority=1)
             self.assertEqual((told["memory_limit"], told["thread_percentage"], told["priority"]), (8 * MIB, 7500, 1))
             told = it.granted(memory_limit=512 * MIB, profile="small")
@@ -94,7 +94,7 @@ rules:
                     client.ask("memory_alloc", count=4 * MIB)
                 with self.assertRaisesRegex(RuntimeError, "pinned host memory limit of this client"):
                     client.ask("host_alloc", count=2 * MIB)
-            # Who is limited by what it asked for can help itself, others must ask.
+            # A client that set its own limit can raise it; the others must ask the administrator.
             device, host = {"memory_limit": 2 * MIB}, {"host_memory_limit": 4096}
             for wish, kind, remedy in (({}, "memory_alloc", "ask the administrator for a higher limit"),
                                        (device, "memory_alloc", "GPUSHARE_PINNED_DEVICE_MEM_LIMIT, GPUSHARE_FRACTION"),
@@ -133,7 +133,7 @@ rules:
 
 
 class Requests(Case):
-    """What is reserved: each key arrives at the client, and what does not fit is refused with the sum."""
+    """Requests: each key reaches the client, and a request that does not fit is refused with the sum."""
 
     @CHANGES
     def test_every_key_arrives(self):
@@ -185,7 +185,7 @@ class Requests(Case):
                 seen = it.clients()[0]
                 self.assertEqual(seen["memory"]["request"], {"asked_bytes": most, "granted_bytes": most})
                 self.assertEqual(seen["host_memory"]["request"], {"asked_bytes": MIB, "granted_bytes": MIB})
-                # Nobody else can have it, neither as a guarantee nor by allocating.
+                # No other client gets the memory, neither by a request nor by allocating it.
                 with self.assertRaisesRegex(RuntimeError, "does not fit.*guaranteed to other clients"):
                     it.granted(memory_request=whole // 2)
                 other = RawClient(it.server.client)
@@ -195,7 +195,7 @@ class Requests(Case):
                         other.ask("memory_alloc", count=whole // 2)
                 told = it.granted(memory_request=most, host_memory_request=MIB, profile="none")
                 self.assertEqual((told["memory_request"], told["host_memory_request"]), (0, 0))
-                # Never more than its limit.
+                # A request is never above its limit.
                 self.assertEqual(it.granted(memory_request=2 * MIB, memory_limit=MIB)["memory_request"], MIB)
 
     @CHANGES
@@ -335,7 +335,7 @@ class Totals(Case):
                 two.ask("memory_alloc", count=4 * MIB)
                 with self.assertRaisesRegex(RuntimeError, "16 MiB of 16 MiB"):
                     two.ask("memory_alloc", count=1)
-                # Freeing and leaving return before the bytes are back.
+                # Freeing memory and disconnecting return before the charge is given back.
                 one.ask("memory_free", address=first)
                 self.come_back(two, 8 * MIB)
                 two.close()
@@ -374,7 +374,7 @@ class Totals(Case):
                 self.assertRegex(text, rf"user {UID} +memory of GPU 0 +16 MiB +administrator +16 MiB\n")
                 self.assertRegex(text, rf"user {UID} +pinned host memory +2 MiB +administrator +2 MiB\n")
                 self.assertIn("CLIENT", text)
-                # Its groups count it too; the strictest of both totals holds.
+                # The totals of its groups count the client too; the stricter total holds.
                 answer = ctl("set", f"group:{GIDS[-1]}", "total.memory.limit=50%", schema="admin-set")
                 self.assertNotIn("clients", answer)
                 self.assertEqual(answer["total"]["group"], GIDS[-1])
@@ -394,7 +394,7 @@ class Totals(Case):
                                                     "limited_by": "configuration"}])
                 self.assertIn(f"user {UID} may have in total by uid {UID} ", it.server.text())
             it.wait_until_alone()
-            # Nobody is there: the next one finds it.
+            # No client is attached: the next one gets the new limit.
             ctl("set", "group", str(GIDS[-1]), "total.memory=100%", schema="admin-set")
             ctl("set", *user, "total.memory=6M", schema="admin-set")
             self.assertIn("memory of GPU 0", it.server.ctl("get", *user).stdout)
@@ -403,7 +403,7 @@ class Totals(Case):
                 one.attach()
                 with self.assertRaisesRegex(RuntimeError, "0 B of 6 MiB"):
                     one.ask("memory_alloc", count=8 * MIB)
-                # The file speaks again.
+                # The file's value is in force again.
                 it.write("users:\n  - {memory: {limit: 20M}}\n")
                 self.assertEqual(it.reload().returncode, 0)
                 self.assertIn(f"user {UID}: its total device memory that was set by hand holds no longer", it.server.text())
@@ -452,7 +452,7 @@ class Reload(Case):
                 finally:
                     work.kill()
                     work.wait()
-                # Who was there is there, with what it had; there is no more of it to be had.
+                # The attached client keeps its memory, and can't allocate more.
                 told = client.ask("memory_query")
                 self.assertGreaterEqual(told["used"], 32 * MIB)
                 self.assertEqual(told["limit"], 24 * MIB)
@@ -506,7 +506,7 @@ rules:
                         before = [[client.ask("limits_query")[name] for name in shares] for client in (a, b)]
                         percent = [100 * int(value[:-1]) for value in good]
                         self.assertEqual(before, [[number, *percent[:2]], [number, *percent[2:]]])
-                        # Threads that don't fit; the mode and the rest would.
+                        # The requests of threads don't fit; the mode and the other values would.
                         it.write(text % ("concurrent", "60%", "1%", "60%", "1%"))
                         result = it.reload()
                         self.assertEqual(result.returncode, 1, result.stdout)
@@ -519,7 +519,7 @@ rules:
                     finally:
                         work.kill()
                         work.wait()
-                # In turns these are not looked at; strict can't have them.
+                # Mode turns does not look at requests of time; strict can't keep these.
                 it.write(text % ("turns", "10%", "60%", "10%", "60%"))
                 self.assertEqual(it.reload().returncode, 0)
                 it.write(text % ("strict", "10%", "60%", "10%", "60%"))
@@ -575,7 +575,7 @@ rules:
         self.assertTrue(checked.stdout.startswith(example + ": no mistake found"))
 
 
-# JSON is YAML: what the schema takes and what the server takes, held against each other.
+# JSON is YAML, so each document here is given to the JSON Schema and to the server: both must accept it, or both refuse it.
 FITS = [{}, {"clients": None}, {"clients": {"memory": {"limit": "1.5G"}}}, {"clients": {"memory": {"limit": 4096}}},
         {"clients": {"memory": {"limit": 0.25}, "threads": {"limit": "12.5%"}, "host_memory": {"limit": 0}}},
         {"clients": {"memory": {"request": "10%"}, "threads": {"request": 0, "limit": "50%"}, "time": {"request": "0%"}}},

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-# The demo does what README says of it: six clients and a seventh, two of them meant to fail, nothing left behind.
+# The demo does what README says: it runs six clients and a seventh, of which two fail on purpose, and leaves nothing.
 set -eu
 # The demo makes its folder where every user's demo does; count what is there before and after.
 export TMPDIR="$TMPDIR/demo"
@@ -12,7 +12,7 @@ for line in '^vector-add +[0-9]+ sums verified' '^sgemm .*verified' '^kmeans .*v
     '^greedy +refused: out of memory' '^doomed +killed after round' 'steps of .* days verified' '^Everything was verified'; do
     grep -qE "$line" "$TMPDIR.out" || { echo "the demo did not print: $line"; exit 1; }
 done
-# What each of the six asked for and was granted, and what was counted of it.
+# The limits of each of the six, asked and granted, and what it used.
 for row in '^vector-add .* 25 % / [0-9]+ SMs +[0-9]+ / 64 +[0-9.]+ +[1-9][0-9]*$' \
     '^sgemm .* 50 % / [0-9]+ SMs +[0-9]+ / 256 +[0-9.]+ +[1-9][0-9]*$' \
     '^kmeans .* 10 % / [0-9]+ SMs +[0-9]+ / 32 +[0-9.]+ +[1-9][0-9]*$' \
@@ -22,8 +22,8 @@ for row in '^vector-add .* 25 % / [0-9]+ SMs +[0-9]+ / 64 +[0-9.]+ +[1-9][0-9]*$
 done
 [ -z "$(ls -A "$TMPDIR")" ] || { echo "left behind:"; ls -A "$TMPDIR"; exit 1; }
 
-# One client that does not do as it should, and the demo fails and says so. Stand-ins, for speed: the
-# demo knows its clients by what they print and how they end.
+# If one client misbehaves, the demo fails and names it. Scripts stand in for the clients, for speed: the
+# demo judges clients by their output and exit status alone.
 mkdir "$TMPDIR.stand-in" "$TMPDIR.stand-in/examples"
 ln -s "$BUILD/bin" "$BUILD/lib" "$BUILD/libexec" "$TMPDIR.stand-in"
 cat >"$TMPDIR.stand-in/examples/any" <<'END'

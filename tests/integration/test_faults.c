@@ -54,7 +54,7 @@ struct client {
 
 static struct server *server;
 
-/* A new worker may still be starting: the server says so, and the client asks again, for ten
+/* A new worker may still be starting: the server says so, and this client tries again for ten
  * seconds at most. */
 static struct client open_client(void)
 {
@@ -97,7 +97,8 @@ static void *wait_for_slow(void *context)
     return (void *)(uintptr_t)gpushare_synchronize(client->gpu);
 }
 
-/* guilty faults while one innocent waits in a call and another is idle; all are told the error. */
+/* One client faults while another waits in a call and a third is idle; all three are told the
+ * error. */
 static void all_are_told(const char *kernel, gpushare_error expected)
 {
     struct client guilty = open_client(), waiting = open_client(), idle = open_client();

@@ -22,9 +22,9 @@ ENTRY = os.path.abspath("tests/gpu/results_entry.py")
 NOBODY = 65534
 # The software GPU has neither cubins nor graphs nor work queue resources.
 NOT_TO_BE_HAD = {"blocks-module-load-cubin", "queues-17-balanced", "queues-70-balanced", "graph-cost"}
-# The software GPU's cuMemFree waits, as NVIDIA documents of its own.
+# The software GPU's cuMemFree waits, as NVIDIA documents for its driver.
 FALSE = {"blocks-memory-free"}
-# What these say depends on the CPU time that they get; they must have a verdict.
+# The verdict of these steps depends on the CPU time that they get; they must have one.
 TIMED = {"gpushare-halves", "gpushare-strict-30-70"}
 TOO_SLOW = "this host is too slow to tell"
 
@@ -60,7 +60,7 @@ class Bundle(unittest.TestCase):
             os.chown(self.folder, self.user, self.user)
 
     def run_checks(self, *words, env=None, user=True, limit=170, folder=None):
-        """Exit status and output of run-checks.sh in a folder of its own, as nobody where that is possible."""
+        """Exit status and output of run-checks.sh in a folder of its own, run as the user nobody where that is possible."""
         as_user = {"user": self.user, "group": self.user, "extra_groups": []} if user and self.user else {}
         done = subprocess.run([os.path.join(self.bundle, "run-checks.sh"), *words], cwd=folder or self.folder, env=env or {},
                               capture_output=True, text=True, timeout=limit, check=False, **as_user)
@@ -80,7 +80,7 @@ class Bundle(unittest.TestCase):
         return status, output, self.results()
 
     def on_a_host_with_time(self, step, **options):
-        """One step that says itself when the host was too busy to tell: asked again then, five times at most."""
+        """Runs a step again, five times at most, while it reports that the host was too busy for a verdict."""
         for _ in range(5):
             _, output, results = self.only(step, **options)
             if TOO_SLOW not in results[step]["verdict"]:
@@ -125,7 +125,7 @@ class Bundle(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 170)
         results = self.results()
         self.check_first(results)
-        self.assertEqual(status, 1, output)  # something is false: never counted as passed
+        self.assertEqual(status, 1, output)  # an answer is wrong: the step never counts as passed
         with open(os.path.join(self.folder, "results/page.md"), encoding="utf-8") as file:
             page = file.read()
         assumptions = [row for result in results.values() for row in result["assumptions"]]
@@ -145,7 +145,7 @@ class Bundle(unittest.TestCase):
         self.assertIn(results["inventory"]["facts"]["device"], entry)
         size = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(self.bundle) for file in files)
         self.assertLess(size, 64 << 20)
-        # What a program of the bundle needs beside glibc lies in it: the machine may have nothing.
+        # The bundle has every library that its programs need beside glibc, since the machine may have none of them.
         for program in ("gpu/checks", "bin/gpushared", "libexec/gpushare-worker"):
             needed = subprocess.run(["readelf", "-d", os.path.join(self.bundle, program)], capture_output=True, text=True,
                                     check=True).stdout
@@ -228,7 +228,7 @@ class Bundle(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 26)
         self.assertEqual(status, 4, output)
         results = self.results()
-        # What the step could say before the call is kept, and the call has its name.
+        # The results before the call that crashed are kept, and the call is named.
         self.assertIn("kernel", results["inventory"]["facts"])
         self.assertIn("in or after cuInit", results["inventory"]["verdict"])
         self.assertEqual(results["inventory"]["outcome"], "not run")  # the budget cut it, not its limit
@@ -243,7 +243,7 @@ class Bundle(unittest.TestCase):
         self.assertEqual(results["inventory"]["outcome"], "held", output)
         self.assertEqual(results["completion-batch-memop"]["outcome"], "unknown")
         self.assertIn("signal 6", results["completion-batch-memop"]["verdict"])
-        # gpushare's own check fails, ends, and the server's log says what became of the worker.
+        # gpushare's own check fails and ends, and the server's log says how the worker ended.
         self.assertEqual(results["gpushare-vector-add"]["outcome"], "failed")
         self.assertEqual(status, 1)
         with open(os.path.join(self.folder, "results/gpushare-vector-add.log"), encoding="utf-8") as file:
@@ -256,12 +256,12 @@ class Bundle(unittest.TestCase):
         self.assertEqual(results["completion-memop"]["outcome"], "held", output)
         self.assertEqual(results["completion-batch-memop"]["outcome"], "unknown")
         self.assertIn("the driver has no cuStreamBatchMemOp", results["completion-batch-memop"]["verdict"])
-        # gpushare can't work without it: its own check has failed, and is not merely unknown.
+        # gpushare can't work without this call, so its own check has failed; the result is not just unknown.
         self.assertEqual(results["gpushare-vector-add"]["outcome"], "failed")
         with open(os.path.join(self.folder, "results/gpushare-vector-add.log"), encoding="utf-8") as file:
             self.assertIn("the driver has no cuStreamBatchMemOp", file.read())
         self.assertEqual(status, 1)
-        # The same way with a call that nobody makes: so it was the call.
+        # The same fault in a call that nothing makes changes nothing: so the failure above came from the call.
         env["BROKEN_CALL"] = "cuNothing"
         status, output, results = self.only("gpushare-vector-add", driver=driver, env=env)
         self.assertEqual(results["gpushare-vector-add"]["outcome"], "passed", output)
@@ -287,7 +287,7 @@ class Bundle(unittest.TestCase):
         self.assertIn("another run", output)
         first.terminate()
         first.communicate()
-        self.assertEqual(first.returncode, 4)  # stopped from outside is not run
+        self.assertEqual(first.returncode, 4)  # a step that was stopped from outside counts as not run
         self.assertEqual(self.results()["gpushare-strict-30-70"]["outcome"], "not run")
 
     @unittest.skipUnless(os.getuid() == 0, "a file system of its own is for root")

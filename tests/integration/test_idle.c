@@ -28,7 +28,7 @@
 #endif
 #endif
 
-/* Of a processor, all threads together: a thousand times less than one that spins would take. */
+/* CPU time of all threads together, within SECONDS; one thread that spins would take SECONDS. */
 #define SECONDS_MOST 0.02
 
 enum { CLIENTS = 16, THREADS_MAX = 256, WAKE_UPS_MOST = 10, SECONDS = 2, TRIES = 5 };
@@ -64,7 +64,7 @@ static unsigned long voluntary_switches(pid_t pid, const char *thread)
     return count;
 }
 
-/* What supervisor and worker have used so far, threads in the kernel's order. */
+/* The CPU time and sleeps of supervisor and worker so far, threads in the kernel's order. */
 static void look(const pid_t pids[2], struct use *use)
 {
     *use = (struct use){.threads = 0};
@@ -120,7 +120,8 @@ static void idle_clients_wake_nobody(void **state)
         assert_int_equal(gpushare_synchronize(clients[i]), 0);
         assert_int_equal(gpushare_memory_free(clients[i], memory), 0);
     }
-    /* What the last work brought about may still be on its way: some tries, each a fresh count. */
+    /* The server may still be busy with the end of the last work: some tries, each with a count of
+     * its own. */
     unsigned long most = 0;
     double seconds = 0;
     for (int i = 0; i < TRIES; i++) {

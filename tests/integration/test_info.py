@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """gpushare info against a private server: each limit, the variable that asked for it and what
-was granted; what is malformed is refused by name."""
+was granted; malformed values are refused by name."""
 import contextlib
 import json
 import os
@@ -144,7 +144,7 @@ class Info(WithServer):
                                   env={**ENV, "GPUSHARE_FRACTION": "0.5", "GPUSHARE_MEMROY_LIMIT": "1G"}, **how)
             self.assertEqual(done.returncode, 0, how)
             self.assertIn(b"GPUSHARE_FRACTION", done.stdout)
-        # What the library opens and is sent would else become standard error.
+        # Otherwise a file that the library opens, or a descriptor that it receives, would become standard error.
         connects(**closed(2))
         connects(**closed(0, 2))
         reading, broken = os.pipe()

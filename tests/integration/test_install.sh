@@ -9,7 +9,7 @@
 set -u
 shopt -s extglob
 cd "$(dirname "$0")/../.." || exit 1
-# As make was called, and relative: another spelling of the folder would be other flags.
+# The build folder as make was given it, relative: another spelling would change the flags, and build all again.
 build=$(realpath --relative-to=. "${BUILD:?}")
 root=${TMPDIR:?}/root
 failures=0
@@ -17,8 +17,7 @@ fail() {
     echo "FAILED: $*"
     failures=$((failures + 1))
 }
-# The tests' make is not waiting for jobs of ours.
-# Nor is what the caller says to clients and servers for ours.
+# Without the jobs of the make that runs this test, and without its caller's variables for clients and servers.
 # shellcheck disable=SC2046 # one word a variable
 unset $(env | sed -n "s/^\(\(GPUSHARE\|CUDA\|SOFTGPU\|LISTEN\|NOTIFY\)_[A-Z_]*\|RUNTIME_DIRECTORY\)=.*/\1/p")
 MAKEFLAGS=${MAKEFLAGS-}
@@ -35,7 +34,7 @@ readme() {
     awk -v fence="$1" '$0 == "## A client" { under = 1 } !under { next }
         /^```/ { if (inside) exit; open = !open; inside = open && $0 == fence; next } inside { print }' README.md
 }
-# What README prints, and no more than makes it a program that shows a sum.
+# The lines of README, and as many more as make them a program that prints a sum.
 client() {
     printf '#include <gpushare.h>\n#include <stdio.h>\nint main(void)\n{\n'
     readme '```c'
@@ -94,7 +93,7 @@ int main(void)
 }
 EOF
 cp program.c program.cc
-# Sanitizers of the tree would have to be linked in; the installed library is tried plain.
+# The program would have to link the tree's sanitizers, so the installed library is tried without.
 if [ -z "$(nm -D "root/usr/lib/libgpushare-client.so.0" | grep -E '__(asan|tsan|ubsan)_')" ]; then
     # shellcheck disable=SC2046
     {
@@ -128,11 +127,11 @@ install uninstall DESTDIR="$root" PREFIX=/usr
 left=$(find "$root" -not -type d)
 [ -z "$left" ] || fail "uninstall left: $left"
 
-# Elsewhere, by PREFIX alone, with the two variables that README names and its command.
+# Installed elsewhere by PREFIX alone, with README's command and the two variables that it names.
 prefix=$TMPDIR/opt
 unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR
 install install PREFIX="$prefix"
-# A file of somebody's own in a folder of ours is to stay.
+# A user's own file in one of the installed folders stays.
 echo "mine" >"$prefix/share/doc/gpushare/notes" || exit 1
 cd "$TMPDIR" || exit 1
 export XDG_RUNTIME_DIR=$TMPDIR/run

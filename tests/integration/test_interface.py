@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""What users have of gpushare, held against the record in tests/interface/.
+"""The interface that users rely on, compared with the record in tests/interface/.
 
 The record names what programs, scripts and configurations of users depend on: error numbers, exit
 codes, options, environment variables, configuration keys, the members of every JSON answer, the
@@ -58,7 +58,7 @@ def write_record(subject, found):
 
 
 def differences(recorded, found):
-    """In words, one for each name; none where both are the same."""
+    """A sentence for each name that differs; an empty list if none does."""
     said = [f"{name} has vanished (it was: {recorded[name]})" for name in sorted(recorded.keys() - found.keys())]
     said += [f"{name} was {recorded[name]} and is {found[name]}"
              for name in sorted(recorded.keys() & found.keys()) if recorded[name] != found[name]]
@@ -66,8 +66,8 @@ def differences(recorded, found):
     return said
 
 
-# ---- what programs are ------------------------------------------------------------------------
-# What a program does with exit status 0, whatever options it is given beside.
+# ---- programs ------------------------------------------------------------------------
+# Arguments with which a program exits with status 0, whatever valid options stand before them.
 DOES_WELL = {"gpushared": ["--help"], "gpushare": ["--help"], "gpusharectl": ["--help"], "gpushare-worker": ["--driver", SOFTGPU, "--list"]}
 
 
@@ -93,7 +93,7 @@ def flags():
                 found[key] = sample
             elif key in recorded or not any(option in named[other] for other in named.keys() - {program}):
                 found[key] = "not taken as recorded" if key in recorded else sample
-            # Else it is mentioned as an option of the other program.
+            # Otherwise the text mentions an option of another program.
         for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ":
             if f"-{letter}" not in named[program] and takes(program, "-" + letter):
                 found[f"{program} -{letter}"] = "alone"
@@ -108,8 +108,8 @@ VARIABLE = re.compile(rb"(?<![\x20-\x7e])((?:GPUSHARE|SOFTGPU|CUDA_MPS|CUDA_VISI
 
 
 def variables():
-    """Names of the environment that stand in a binary as strings of their own. Identifiers of the
-    public header are no variables; names that end in _ are beginnings of names."""
+    """Names of environment variables that a binary has as separate strings. Identifiers of the public
+    header are not variables; a name that ends in _ is a prefix of names."""
     with open(HEADER, encoding="utf-8") as file:
         identifiers = set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)))
     found = {}
@@ -122,7 +122,7 @@ def variables():
 
 
 def messages():
-    """The names of what users are told; the words beside them may change."""
+    """The names of the messages that users get; their words may change."""
     lists = [subprocess.run([BINARIES[name], "--list-messages"], capture_output=True, text=True, check=True).stdout
              for name in ("gpushare", "gpushared")]
     assert lists[0] == lists[1]
@@ -140,7 +140,7 @@ def split_invocation(name):
 
 
 def exits():
-    """The exit code of each invocation that is recorded. @words stand for what differs by machine and run."""
+    """The exit code of each invocation that is recorded. Words with @ stand for values that differ between machines and runs."""
     with tempfile.TemporaryDirectory(prefix="gpushare-test-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         files = {"@good.yaml": "clients: {memory: {limit: 64M}}\n", "@bad.yaml": "clients: {memory: {limit: much}}\n",
@@ -167,7 +167,7 @@ def exits():
 
 @contextlib.contextmanager
 def live_client(server, name):
-    """A client that is connected and has done nothing yet; gives its number."""
+    """A client that is attached and has done nothing yet. Yields its number."""
     with server.work(name, 100, 0.01) as client:
         rows = json.loads(server.ctl("--json", "clients").stdout)["clients"]
         yield next(row["client"] for row in rows if row["pid"] == client.pid)
@@ -217,7 +217,7 @@ def load_schema(name):
 
 
 def schemas():
-    """Every member of every JSON that is published, by schema; of a choice of requests, each apart."""
+    """Every member of every published JSON document, by schema. Alternatives of a request are listed separately."""
     found = {}
     for name in sorted(os.listdir(os.path.join(ROOT, "schemas"))):
         if not name.endswith(".schema.json"):
@@ -236,7 +236,7 @@ def schemas():
     return found
 
 
-# What must stand beside a key, by the word above both.
+# Keys that must stand beside a key, by the key above both.
 BESIDE = {"gpus[]": "gpu: 0", "users[]": "uid: 1", "groups[]": "gid: 1", "resources[]": "replicas: 2",
           "mps": "resources: [{replicas: 2}]", "timeSlicing": "resources: [{replicas: 2}]"}
 
@@ -273,7 +273,7 @@ def yaml():
             if sample is None:
                 found[path] = "write a sample of its value here"
             elif path not in keys:
-                continue  # gone from the schema: differences() says so
+                continue  # no longer in the schema: differences() reports that
             elif not taken(yaml_of(path, sample)):
                 found[path] = "REFUSED BY THE SERVER: " + yaml_of(path, sample).strip()
             elif taken(yaml_of(path.rsplit(".", 1)[0] + ".no-such-key", sample)):
@@ -297,7 +297,7 @@ def note_members(value, path, found):
 
 
 def live_answers():
-    """(label, answer) of everything that says something in JSON. The same label may come again."""
+    """(label, answer) of every command that prints JSON. A label may come more than once."""
     with tempfile.TemporaryDirectory(prefix="gpushare-test-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         config = os.path.join(folder, "gpushared.yaml")
@@ -385,7 +385,7 @@ def declarations():
             functions[re.findall(r"\w+", statement.split(")")[0])[-1]] = statement
         elif match:
             result, name, parameters = match.groups()
-            # A parameter's name is nothing that a program depends on.
+            # No program depends on the name of a parameter.
             bare = [re.sub(r"(?<=[\s*])\w+$", "", part).strip() if " " in part.strip() else part.strip() for part in parameters.split(",")]
             functions[name] = f"{result.strip()} ({', '.join(bare)})"
     return functions, constants, structs, enums
@@ -421,7 +421,7 @@ def header():
 
 
 def errors():
-    """Number, enumerator and the name that the library gives it, by a program that links it."""
+    """The number, the enumerator and the library's name of each error, from a program that links the library."""
     enumerators = re.findall(r"\b(GPUSHARE_\w+)\s*=", declarations()[3]["gpushare_error"])
     lines = "\n".join(f'printf("%d = {name} %s\\n", (int){name}, gpushare_error_name({name}));' for name in enumerators)
     with tempfile.TemporaryDirectory(prefix="gpushare-test-") as folder:

@@ -3,7 +3,7 @@
 /* timed: multiprocessors must be back within milliseconds, in all rounds but two */
 /*
  * Requested multiprocessors through the real server: their client's own while it has work,
- * lent while it has none. Who ran where, and when, is told by the blocks themselves.
+ * lent while it has none. Each block writes down where and when it ran.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,7 +99,7 @@ static unsigned ended(const struct actor *actor)
     return __atomic_load_n(actor->blocks, __ATOMIC_SEQ_CST) / actor->grid;
 }
 
-/* Nothing is lost: every block of every launch has told its span. */
+/* Nothing is lost: every block of every launch has written its span. */
 static void leave(struct actor *actor)
 {
     OK(gpushare_synchronize(actor->gpu));
@@ -204,7 +204,7 @@ static void own_multiprocessors_are_lent_while_idle_and_come_back_in_time(void *
             launch(&owner);
         OK(gpushare_synchronize(owner.gpu));
         assert_int_equal(mark_used(&owner, own), 64);
-        /* In between they are of use to somebody. */
+        /* Meanwhile the borrower runs on them. */
         wait_until_lent(&borrower, own, stretch_of(&owner, round * BURST, BURST).end);
     }
     __atomic_store_n(&borrower.stop, 1, __ATOMIC_SEQ_CST);
@@ -222,7 +222,7 @@ static void own_multiprocessors_are_lent_while_idle_and_come_back_in_time(void *
     }
     print_message("back after %lu us at worst, the running kernel of 1000 us included\n",
                   worst / 1000);
-    /* A machine that has no time for the server now and then is no fault of the server's. */
+    /* Two rounds may fail: the machine sometimes has no CPU time for the server. */
     assert_in_range(late_rounds, 0, 2);
     leave(&owner);
     leave(&borrower);

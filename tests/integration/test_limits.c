@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Limits as an operator sets them and a program meets them: environment of server and
- * client, through the real server. What is granted is what is enforced.
+ * Limits from the environment of server and client, through the real server: the granted value
+ * is the one that is enforced.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -206,12 +206,12 @@ static void device_memory_is_refused_beyond_the_limit_and_returned_by_free(void 
     assert_int_equal(gpushare_memory_alloc(gpu, 20 * MIB, &b), GPUSHARE_ERROR_OUT_OF_MEMORY);
     assert_non_null(strstr(gpushare_error_text(), "limit"));
     OK(gpushare_memory_free(gpu, a));
-    OK(gpushare_memory_alloc(gpu, 32 * MIB, &b)); /* waits for the free before it would say no */
+    OK(gpushare_memory_alloc(gpu, 32 * MIB, &b)); /* waits for the free instead of refusing */
     gpushare_close(&gpu);
     clear_environment();
 }
 
-/* Variables count, those that can be moved into the client's memory and those that stay with the
+/* Module variables are charged, whether they can be moved into the client's memory or stay with the
  * driver. */
 static void module_variables_are_charged_wherever_they_lie(void **state)
 {
@@ -270,7 +270,7 @@ static void pinned_host_memory_is_refused_beyond_the_limit(void **state)
     clear_environment();
 }
 
-/* Which multiprocessors a client's kernel really ran on, told by the kernel itself. */
+/* The multiprocessors on which a client's kernel ran, as the kernel itself read them. */
 static unsigned multiprocessors_used(gpushare_connection *gpu, unsigned char *used)
 {
     static unsigned counts[SMS_MAX];

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* timed: programs must launch enough for half of their shares, over 1.5 s */
 /*
- * Modes of a device, set by gpusharectl while programs run, through the real server: what
- * each program had is counted by words that its kernels write.
+ * Modes of a device, set by gpusharectl while programs run, through the real server. Each kernel
+ * counts in memory, so the test knows how much of the device each program had.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -156,14 +156,14 @@ static void strict_shares_hold_among_programs(void **state)
         pthread_join(programs[i].thread, NULL);
     clock_gettime(CLOCK_MONOTONIC, &to);
     double elapsed = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
-    /* What they launched is bounded by what was done: at most a ring's part is still on its way. */
+    /* A program is never further ahead of its finished work than a part of a ring. */
     double had[2];
     for (int i = 0; i < 2; i++) {
         had[i] = programs[i].launched * KERNEL_US / 1e6 / elapsed;
         OK(programs[i].error);
     }
     print_message("60 %%: %.1f %%, 30 %%: %.1f %%\n", 100 * had[0], 100 * had[1]);
-    /* On a busy machine they may launch too little for their shares; more they never have. */
+    /* On a busy machine a program may launch too little for its share; it never gets more. */
     assert_true(had[0] > 0.3 && had[0] < 0.67);
     assert_true(had[1] > 0.15 && had[1] < 0.37);
     for (int i = 0; i < 2; i++) {
@@ -203,7 +203,7 @@ static void requests_that_do_not_fit_are_refused_with_the_sum(void **state)
         fail_msg("the text has not the sum: %s", gpushare_error_text());
     OK(arrive(&programs[1], "40%"));
     gpushare_close(&programs[1].gpu);
-    /* Concurrent mode takes any; then strict is refused, and nothing is changed. */
+    /* Mode concurrent accepts any requests; then strict is refused, and nothing is changed. */
     assert_int_equal(control("set gpu 0 mode=concurrent"), 0);
     OK(arrive(&programs[1], "50%"));
     assert_int_not_equal(control("set gpu 0 mode=strict 2>/dev/null"), 0);
@@ -214,7 +214,8 @@ static void requests_that_do_not_fit_are_refused_with_the_sum(void **state)
     end(&programs[1]);
 }
 
-/* Who uses its share up, leaves and comes back as a new client has no more of it than who stays. */
+/* A client that uses its share up and reconnects as a new client gets no more than one that stays.
+ */
 static void leaving_and_coming_back_gains_no_time(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""gpusharectl and gpushare where nothing that they want answers, or their words are wrong: each
-says what is the matter and what helps."""
+"""gpusharectl and gpushare without a server, and with wrong arguments: each message names the cause
+and the remedy."""
 import json
 import os
 import shutil
@@ -38,7 +38,7 @@ class NoServer(unittest.TestCase):
     def test_a_closed_socket_says_to_whom_it_is_open(self):
         if os.getuid():
             self.skipTest("needs root to become another user")
-        # Where that user gets to, the tool too: neither $TMPDIR nor the build need be such a place.
+        # The other user must be able to reach the tool: $TMPDIR and the build folder may be closed to that user.
         with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as closed:
             inner, tool = os.path.join(folder, "inner"), shutil.copy(GPUSHARECTL, folder)
             path = os.path.join(inner, "admin.sock")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 # timed: clients side by side must launch kernels of 2 ms fast enough to be held
-"""README.md and the pages of docs/ do what they say, where no test of the thing itself shows
-it: commands and answers that a page prints are taken from the page."""
+"""Claims of README.md and the pages of docs/ that no other test shows. Commands and answers are read
+from the page, and tried."""
 import contextlib
 import fcntl
 import glob
@@ -39,7 +39,7 @@ def read(path):
 
 
 def section(page, heading):
-    """Until the next heading that is no deeper."""
+    """The text between this heading and the next one of the same level or above."""
     level = heading.split(" ", 1)[0]
     return re.split(rf"^#{{1,{len(level)}}} ", page.split(f"\n{heading}\n", 1)[1], maxsplit=1, flags=re.M)[0]
 
@@ -112,7 +112,7 @@ class Readme(Case):
             self.assertTrue(re.search(rf"`{name}\b", pages), f"{name} is on no page")
 
     def test_values_in_the_table_of_limits_are_taken(self):
-        """By the variable before them; MPS's way by MPS's."""
+        """Each value is tried with the variable of its row; a value in MPS's way with MPS's variable."""
         server, taken = self.served(SOFTGPU_DEVICES="2"), 0
         for row in re.findall(r"^\| `GPUSHARE_.*", section(self.PAGE, "## Limits"), re.M):
             names, what = row.strip("|").split("|")[:2]
@@ -159,7 +159,7 @@ class Readme(Case):
             self.assertEqual(threads["multiprocessors"], sms, asked)
 
     def test_numbers_are_of_the_rows_that_there_are(self):
-        """Units, yardsticks and reaches are make bench's, and what a row says of itself follows from its numbers."""
+        """Units, yardsticks and goals are those of make bench, and a row's ratio and verdict follow from its numbers."""
         rows = {row["name"]: row for row in json.loads(run(BENCH, "--list").stdout)}
         page = [[cell.strip() for cell in row.strip("|").split("|")]
                 for row in re.findall(r"^\| `\w+` .*", section(self.PAGE, "## Numbers"), re.M)]
@@ -266,7 +266,8 @@ class Gpusharectl(Case):
 
     def test_partitions_are_distinct_sets_of_multiprocessors(self):
         server = self.served()
-        for clients, sets in enumerate((1, 2, 3, 4, 4, 5), 1):  # the fifth quarter is one that there is; the last has all
+        # The fifth client's quarter is a set that exists already; the last client has all SM groups.
+        for clients, sets in enumerate((1, 2, 3, 4, 4, 5), 1):
             self.attached(server, thread_percentage=2500 if clients < 6 else 10000)
             device = self.json(server, "status")["devices"][0]
             self.assertEqual((device["clients"], device["partitions"]), (clients, sets))
@@ -319,7 +320,7 @@ class Gpusharectl(Case):
             self.assertEqual(done.returncode, 2, done.stderr)
 
     def test_the_tool_waits_longer_than_the_server(self):
-        """The page says how long the tool does; that it is longer stands in common/admin_times.h."""
+        """The page names the tool's time limit; common/admin_times.h asserts that it exceeds the server's."""
         said = re.search(r"within \d+ s \(.*\)", " ".join(run(GPUSHARECTL, "--help").stdout.split())).group()
         self.assertIn(said, self.PAGE.replace("`", ""))
 
@@ -342,7 +343,7 @@ class Gpusharectl(Case):
                 ("priority", {}, {"GPUSHARE_CLIENT_PRIORITY": "5"}, {}), ("threads", {"SOFTGPU_SMS": "128"}, {}, {"GPUSHARE_THREADS_REQUEST": "100%"}),
                 ("lease", {"GPUSHARE_MODE": "strict", "GPUSHARE_LEASE": "5ms"}, {"GPUSHARE_TIME_REQUEST": "20%"}, {}),
                 ("duty", {"SOFTGPU_NO_GREEN": "1"}, {"GPUSHARE_THREADS_LIMIT": "25%"}, {})):
-            # A busy machine or a sanitizer leaves time for few kernels, and who launches few is not held.
+            # A busy machine or a sanitizer leaves time for few kernels, and a client that launches few is not held back.
             for seconds in (0.15, 0.6, 2.4, 9.6):
                 server = self.served(**driver)
                 with server.work("owner", 2000, seconds, **owner) as first, server.work("guest", 2000, seconds, **guest) as second:
@@ -378,7 +379,7 @@ class Gpusharectl(Case):
             told = json.loads(self.info(server, "--device", str(number)).stdout)["device"]
             self.assertEqual(told["device"], number)
             uuids.append(told["uuid"])
-        # Each is ready now, though at the start one of them was enough.
+        # Both devices are ready now; the server started when one was.
         self.assertEqual([one["uuid"] for one in self.json(server, "status")["devices"]], uuids)
         self.assertEqual(self.info(server, "--device", "2").returncode, 1)
 
@@ -426,7 +427,7 @@ class Configuration(Case):
             self.assertIn(words, done.stdout + done.stderr)
 
     def test_the_admin_socket_is_the_groups(self):
-        """As docs/gpusharectl.md has it: where the system has one."""
+        """docs/gpusharectl.md says so for systems that have the group."""
         folder = self.folder()
         path = os.path.join(folder, "admin.sock")
         for group, gid in (("gpushare:x:54321:\n", 54321), ("other:x:54321:\n", 0)):
@@ -444,7 +445,7 @@ class Configuration(Case):
                 server.wait(SECONDS)
 
     def check(self, value):
-        """What --check-config says of this file; JSON is YAML."""
+        """The words of --check-config about this file. A dict is written as JSON, which is YAML."""
         path = os.path.join(self.folder(), "gpushared.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(value if isinstance(value, str) else json.dumps(value))

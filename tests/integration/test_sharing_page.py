@@ -59,7 +59,7 @@ class SharingPage(Case):
             environment[name] = value
             done = it.server.info("--json", **environment)
             self.assertEqual(done.returncode, 0, f"{line}: {done.stdout}{done.stderr}")
-            if name == "GPUSHARE_PROFILE":  # what it gives is told, not its name: so another one must be refused
+            if name == "GPUSHARE_PROFILE":  # info shows the profile's limits, not its name: so an unknown name must be refused
                 environment = {**environment, name: "no-such"}
                 done = it.server.info("--json", **environment)
                 self.assertNotEqual(done.returncode, 0, line)
@@ -148,13 +148,13 @@ def backticked(cell):
 
 ROWS = {there: here for there, here in (row.strip("|").rsplit("|", 1) for row in re.split(
     "\n\\|", PAGE.split("\n## Coming from another way\n", 1)[1].split("\n## ", 1)[0].rstrip())[3:])}
-# Of a server with two devices: the second one.
+# For a server with two devices; CUDA_VISIBLE_DEVICES names the second one.
 MPS = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=64M",
        "CUDA_MPS_CLIENT_PRIORITY": "1", "CUDA_VISIBLE_DEVICES": "1"}
 
 
 class ComingFromAnotherWay(Case):
-    """Each row of the table of that name, as it is written there: what it says is granted."""
+    """Each row of the section "Coming from another way" is tried as written: the server grants what it says."""
 
     def info(self, server, **variables):
         done = server.info("--json", **variables)
@@ -162,7 +162,7 @@ class ComingFromAnotherWay(Case):
         return json.loads(done.stdout)
 
     def file(self, text):
-        """What a client that asks for nothing is granted, and how GPU 0 is shared, under this file."""
+        """The grant of a client that asks for nothing, and the mode of GPU 0, under this file."""
         if not hasattr(self, "one"):
             self.one = Configured(self, "")
             self.addCleanup(self.one.server.stop_well)
@@ -174,7 +174,7 @@ class ComingFromAnotherWay(Case):
         return self.info(self.one.server)["limits"], json.loads(done.stdout)["gpus"][0]["schedule"]
 
     def variable(self, words):
-        """What is granted to a client that says this, by this variable."""
+        """The grant of a client that sets this variable to this value."""
         name, value = words.split("=", 1)
         limits = self.info(self.one.server, **{name: value})["limits"]
         self.assertIn(f'"{name}"', json.dumps(limits))

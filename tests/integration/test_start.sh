@@ -28,7 +28,7 @@ wait_for() {
     done
 }
 
-# What the caller's shell happens to say is no part of this test.
+# Without the caller's variables of gpushare.
 # shellcheck disable=SC2046 # one word a variable
 unset $(env | sed -n 's/^\(\(GPUSHARE\|CUDA\|SOFTGPU\|LISTEN\|NOTIFY\)_[A-Z_]*\)=.*/\1/p')
 
@@ -36,7 +36,7 @@ run() {
     "$BUILD/bin/gpushared" --socket "$folder/s" --admin-socket "$folder/a" "$@"
 }
 
-# refused STATUS WORDS OPTION...: it must end with this status and say this.
+# refused STATUS WORDS OPTION...: the server must exit with this status and print these words.
 refused() {
     expected=$1
     words=$2

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 """gpushared as systemd starts it: sockets through LISTEN_FDS, a NOTIFY_SOCKET of the test's own,
-and sockets that another server has."""
+and sockets on which another server listens."""
 import os
 import sys
 import unittest

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 #
-# The unit files as `make install` writes them: systemd finds nothing to say about
+# The unit files as `make install` writes them: systemd warns of nothing in
 # them, the service stays below an exposure threshold, and each socket has the
 # type, path, mode and name that the server relies on.
 set -u

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
 # timed: clients with kernels of milliseconds must run while they are traced, for one to four seconds
-"""gpusharectl trace against a private server: what it writes is read by Python's own JSON
-reader and held against what the clients did and what the server charged them."""
+"""gpusharectl trace against a private server: Python's JSON reader reads the trace, which is compared
+with the work of the clients and with the time that the server charged them."""
 import collections
 import json
 import os
@@ -59,7 +59,7 @@ class Trace:
 
 class Traces(unittest.TestCase):
     def check(self, trace):
-        """What holds of every trace."""
+        """Checks that every trace must pass."""
         self.assertEqual(trace.about["records_damaged"], 0)
         length = trace.about["seconds"] * 1e6
         for key, track in trace.tracks.items():
@@ -77,7 +77,7 @@ class Traces(unittest.TestCase):
         return trace
 
     def run_traced(self, server, seconds, *works):
-        """Traces while the works run; returns the trace, and what the server says of each of them."""
+        """Traces while the programs run. Returns the trace, and the server's row of each program."""
         path = server.file("trace.json")
         mark = len(server.text())
         tracer = server.start_ctl("trace", "-o", path, "--seconds", str(seconds))
@@ -109,8 +109,8 @@ class Concurrent(Traces):
         spans = trace.spans(row["client"])
         self.assertEqual(len(spans), 1, "one stream, one track")
         (track,) = spans.values()
-        # A span is cut where the device's clock turns out to be ahead of what was taken for it, as the
-        # software GPU's is for a moment on a busy machine. That none is missing, the commands show.
+        # A span is cut where the device's clock is ahead of the estimate of it, as the software GPU's is
+        # for a moment on a busy machine. The number of commands shows that no span is missing.
         spent = row["gpu_time_seconds"]
         self.assertAlmostEqual(sum(event["dur"] for event in track) / 1e6, spent, delta=spent / 100)
         self.assertGreaterEqual(row["gpu_time_seconds"], work.launches * 0.002 * 0.999)
@@ -197,7 +197,7 @@ class Concurrent(Traces):
             self.assertGreaterEqual(sum(event["args"]["commands"] for event in track), work.launches)
 
     def test_a_second_signal_ends_the_tool(self):
-        """Of a server that has heard the first and says nothing."""
+        """A server that reads the first request and never answers."""
         with socket.socket(socket.AF_UNIX) as silent, tempfile.TemporaryDirectory() as folder:
             silent.bind(os.path.join(folder, "a"))
             silent.listen()
