@@ -460,7 +460,7 @@ class Permissions(WithServer):
                     json_check.check("admin-error", killed)
                     self.assertEqual(killed["error"], "not_permitted")
                     self.assertIn(f"uid {uid}", killed["text"])
-                    self.assertEqual(client.ask("memory_query")["used"], 0, "it lives")
+                    self.assertEqual(client.ask("memory_query")["used"], 0, "the client is still served")
                 self.assertIn("was refused", self.server.text())
                 self.assertTrue(self.as_user(4711, kill)[0]["ok"])
                 self.assertEqual(client.receive()[0], "ended")

@@ -312,7 +312,7 @@ class Totals(Case):
                 client.ask("memory_alloc", count=count)
                 return
             except RuntimeError:
-                self.assertLess(time.monotonic(), end, "what the other had did not come back")
+                self.assertLess(time.monotonic(), end, "the memory of the client that left was not given back")
 
     @CHANGES
     def test_a_users_clients_share_one_limit_to_the_byte(self):

@@ -129,7 +129,7 @@ class Readme(Case):
         one = json.loads(self.info(server, "--device", "1", GPUSHARE_PINNED_DEVICE_MEM_LIMIT="0=1G,1=512MB").stdout)
         self.assertEqual(one["limits"]["memory"]["limit"]["granted_bytes"], 512 << 20)
         by_uuid = json.loads(self.info(server, GPUSHARE_PINNED_DEVICE_MEM_LIMIT=one["device"]["uuid"] + "=256M").stdout)
-        self.assertIsNone(by_uuid["limits"]["memory"]["limit"]["asked_bytes"], "it is the other device's")
+        self.assertIsNone(by_uuid["limits"]["memory"]["limit"]["asked_bytes"], "the limit is for the other device")
 
     def test_links_lead_somewhere(self):
         def anchors(text):
@@ -217,7 +217,7 @@ class Gpusharectl(Case):
             if not may:
                 self.assertIn("--admin-uid", done.stderr, name)
                 done = run(*command[:3], *("get", number), user=STRANGER + 1, group=STRANGER, extra_groups=[])
-                self.assertEqual(done.returncode, 0, "it is still there")
+                self.assertEqual(done.returncode, 0, "the client must still be attached")
         self.assertEqual((looks, rest), ({"ping", "status", "clients", "get", "version"}, {"set", "kill", "reload", "trace"}))
         for command in (("set", number, "priority=1"), ("reload",), ("kill", number)):
             done = run(tool, "--socket", server.admin, *command, user=STRANGER + 1, group=STRANGER, extra_groups=[])

@@ -93,7 +93,7 @@ class Drawing(unittest.TestCase):
         bars = [box for box in boxes(svg, COLOURS[0]) if box["y"] < 90]
         self.assertEqual([(round(box["x"]), round(box["width"])) for box in bars], [(130, 72), (130 + 360, 360)])
         self.assertIn("busy 60 %", texts(svg))
-        self.assertIn("busy 0 %", texts(svg), "what ended as the picture begins is not in it")
+        self.assertIn("busy 0 %", texts(svg), "a batch that ends where the picture begins is not in it")
 
     def test_overlapping_batches_count_once(self):
         svg = self.draw([self.client(2, "a"), self.batch(2, 0, 50), {**self.batch(2, 25, 75), "tid": 2}], "--from", "0", "--until", "100")

@@ -212,7 +212,7 @@ class Concurrent(Traces):
                     while not line.endswith(b"\n"):
                         line += peer.recv(4096)
                     tracer.send_signal(signal.SIGINT)
-                    self.assertEqual(peer.recv(1), b"", "it says that it has enough")
+                    self.assertEqual(peer.recv(1), b"", "the tool must close its sending side")
                     self.assertIsNone(tracer.poll())
                     tracer.send_signal(signal.SIGTERM)
                     self.assertEqual(tracer.wait(private_server.SECONDS), -signal.SIGTERM)
@@ -349,8 +349,8 @@ class Modes(Traces):
             trace, rows = self.run_traced(self.server, 4, owner, borrower)
         whole = max(value for _, value in trace.counters(rows[1]["client"] + 1, "multiprocessors"))
         had = [value for _, value in trace.counters(rows[1]["client"] + 1, "multiprocessors")]
-        self.assertTrue(any(value < whole for value in had), f"it made room: {had}")
-        self.assertEqual(had[-1], whole, "and had all when the owner was idle")
+        self.assertTrue(any(value < whole for value in had), f"the borrower never had fewer multiprocessors: {had}")
+        self.assertEqual(had[-1], whole, "the borrower must have all while the owner is idle")
         for track in trace.spans(rows[0]["client"]).values():
             self.assertTrue(all(event["args"]["multiprocessors"] <= whole // 2 for event in track))
 
