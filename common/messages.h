@@ -281,8 +281,12 @@
     X(image_unreadable, SUCCESS, \
       "the image can't be read: %s") \
     X(image_memory_used_up, SERVER_RESOURCES, \
-      "%s may take %s of the server's memory, %s of it are in use, and this one needs " \
-      "%s: %s, or give gpushared a larger --image-memory") \
+      "the modules of one client may take %s of the server's memory, %s of it are in use, " \
+      "and this one needs %s: unload modules, or give gpushared a larger --image-memory") \
+    X(image_memory_used_up_by_all, SERVER_RESOURCES, \
+      "the modules of all clients may take %s of the server's memory, %s of it are in use, " \
+      "and this one needs %s: wait until others unload theirs, or give gpushared a larger " \
+      "--image-memory") \
     X(loader_thread, SERVER_RESOURCES, \
       "the %s thread could not be started: %s") \
     X(ptx_too_large, SERVER_RESOURCES, \
@@ -460,6 +464,8 @@
       "the worker can't speak with its supervisor: %s") \
     X(supervisor_message, PROTOCOL_VIOLATION, \
       "the supervisor sent a message that breaks the protocol: %s") \
+    X(client_state_step, SUCCESS, \
+      "client %u: from %s to %s is not a step of a client's state: the worker is faulty and ends") \
     X(command_malformed, PROTOCOL_VIOLATION, \
       "%s") \
     X(command_launch_function, INVALID_HANDLE, \

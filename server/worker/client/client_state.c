@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
+#include "common/messages.h"
 #include "server/worker/client/client.h"
 
 #define TO(state) (1u << CLIENT_##state)
@@ -48,8 +49,8 @@ void client_state_set(struct client *client, enum client_state to)
     if (from == to)
         return;
     if (!client_state_follows(from, to)) {
-        log_error("client %u: from %s to %s, which is no step of its state", client->number,
-                  states[from].name, states[to].name);
+        log_error(MESSAGE_TEXT(client_state_step), client->number, states[from].name,
+                  states[to].name);
         abort();
     }
     /* Released, so that a thread which sees the state without the lock sees what led to it. */

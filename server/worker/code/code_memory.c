@@ -31,13 +31,14 @@ void code_memory_close(struct code_memory *code_memory)
     pthread_mutex_destroy(&code_memory->lock);
 }
 
-static uint32_t refuse_charge(struct error *why, const char *whose, uint64_t wanted, uint64_t used,
-                              uint64_t max, const char *remedy)
+/* The format takes three amounts: what may be used, what is, and what this module needs. */
+__attribute__((format(printf, 3, 0))) static uint32_t
+refuse_charge(struct error *why, uint32_t error, const char *format, uint64_t max, uint64_t used,
+              uint64_t wanted)
 {
     char texts[3][UNITS_TEXT];
-    return error_set(why, MESSAGE(image_memory_used_up), whose, units_format_bytes(max, texts[0]),
-                     units_format_bytes(used, texts[1]), units_format_bytes(wanted, texts[2]),
-                     remedy);
+    return error_set(why, error, format, units_format_bytes(max, texts[0]),
+                     units_format_bytes(used, texts[1]), units_format_bytes(wanted, texts[2]));
 }
 
 uint32_t code_memory_charge(struct code_memory *code_memory, uint64_t *client, uint64_t bytes,
@@ -53,11 +54,11 @@ uint32_t code_memory_charge(struct code_memory *code_memory, uint64_t *client, u
     }
     pthread_mutex_unlock(&code_memory->lock);
     if (!client_may)
-        return refuse_charge(why, "the modules of one client", bytes, own, code_memory->client_max,
-                             "unload modules");
+        return refuse_charge(why, MESSAGE(image_memory_used_up), code_memory->client_max, own,
+                             bytes);
     if (!all_may)
-        return refuse_charge(why, "the modules of all clients", bytes, kept, code_memory->max,
-                             "wait until others unload theirs");
+        return refuse_charge(why, MESSAGE(image_memory_used_up_by_all), code_memory->max, kept,
+                             bytes);
     return 0;
 }
 
