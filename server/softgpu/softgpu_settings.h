@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * softgpu_settings: what the environment asks of the software GPU. The only module of
- * it that reads the environment, once, in cuInit. docs/softgpu.md lists the variables
- * with their defaults.
+ * it that reads the environment, once, in cuInit. docs/softgpu.md says what each
+ * variable does, and on which source it stands.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_SOFTGPU_SETTINGS_H
 #define GPUSHARE_SERVER_SOFTGPU_SOFTGPU_SETTINGS_H
@@ -16,23 +16,37 @@
 
 enum { SETTINGS_MAX_DEVICES = 16, SETTINGS_MAX_SMS = 512, SETTINGS_MAX_THREADS = 128 };
 
+/*
+ * X(member, variable, least, most, usual, strict): the last two are the values without
+ * the variable, as SOFTGPU_STRICT is 0 or 1. Where they are the same, the variable
+ * chooses what is modelled or tested, and is no behaviour that strictness adds.
+ */
+#define SOFTGPU_SETTINGS(X)                                                                        \
+    X(devices, "SOFTGPU_DEVICES", 1, SETTINGS_MAX_DEVICES, 1, 1)                                   \
+    X(sms, "SOFTGPU_SMS", 1, SETTINGS_MAX_SMS, 132, 132)                                           \
+    X(memory, "SOFTGPU_MEMORY", 2 << 20, UINT64_C(1) << 44, UINT64_C(8) << 30, UINT64_C(8) << 30)  \
+    X(seed, "SOFTGPU_SEED", 0, UINT64_MAX, 1, 1)                                                   \
+    X(threads, "SOFTGPU_THREADS", 0, SETTINGS_MAX_THREADS, 0, 0) /* never 0 once read */           \
+    X(no_green, "SOFTGPU_NO_GREEN", 0, 1, 0, 0)                                                    \
+    X(serialize, "SOFTGPU_SERIALIZE", 0, 1, 0, 0)                                                  \
+    X(unmap_waits, "SOFTGPU_UNMAP_WAITS", 0, 1, 0, 0)                                              \
+    X(context_delay_us, "SOFTGPU_CONTEXT_DELAY_US", 0, 10000000, 0, 0)                             \
+    X(instruction_ps, "SOFTGPU_INSTRUCTION_PS", 0, 1000000000, 0, 0)                               \
+    X(connections, "CUDA_DEVICE_MAX_CONNECTIONS", 1, 32, 32, 32)                                   \
+    X(private_queues, "SOFTGPU_PRIVATE_QUEUES", 0, 1, 0, 0)                                        \
+    X(scatter, "SOFTGPU_SCATTER", 0, 1, 1, 1)                                                      \
+    X(arrival_ns, "SOFTGPU_ARRIVAL_NS", 0, 1000000000, 3000, 3000)                                 \
+    X(hint_refusal, "SOFTGPU_HINT_REFUSAL", 0, 100, 0, 10)                                         \
+    X(copy_bytes_per_second, "SOFTGPU_COPY_BYTES_PER_SECOND", 0, UINT64_C(1) << 50, 0,             \
+      UINT64_C(25000000000))
+
 struct softgpu_settings {
-    unsigned devices;
-    unsigned sms;
-    uint64_t memory; /* bytes of each device */
-    bool friendly;
-    uint64_t seed;
-    unsigned hint_refusal;          /* per cent of address hints */
-    uint64_t copy_bytes_per_second; /* 0: as fast as memcpy */
-    unsigned instruction_ps;        /* 0: the CPU time that it took */
-    unsigned threads;
-    unsigned context_delay_us;
-    bool no_green;
-    bool serialize;
-    bool unmap_waits;
+    bool strict;
+#define X(member, variable, least, most, usual, strict) uint64_t member;
+    SOFTGPU_SETTINGS(X)
+#undef X
     char state_path[256]; /* "" = none; see ledger.h */
     char stats_path[256]; /* "" = none; see stats.h */
-    unsigned connections; /* hardware queues */
 };
 
 /* Reads the environment. 0, or an error number that *why explains. */

@@ -84,7 +84,7 @@ static void load_settings(void)
 bool device_lacks_green_contexts(void)
 {
     pthread_once(&settings_once, load_settings);
-    return settings.no_green;
+    return settings.no_green != 0;
 }
 
 static cuda_result init_locked(device_complete *complete)
@@ -103,7 +103,8 @@ static cuda_result init_locked(device_complete *complete)
         report("%s", why.text);
         return CUDA_ERR_OPERATING_SYSTEM;
     }
-    stats = stats_open(settings.stats_path, settings.devices, settings.sms, &why);
+    stats =
+        stats_open(settings.stats_path, (unsigned)settings.devices, (unsigned)settings.sms, &why);
     if (!stats) {
         report("%s", why.text);
         ledger_close(ledger);
@@ -117,11 +118,13 @@ static cuda_result init_locked(device_complete *complete)
             return CUDA_ERR_OUT_OF_MEMORY;
     if (!devices)
         return CUDA_ERR_OUT_OF_MEMORY;
-    error = engine_start(settings.threads);
+    error = engine_start((unsigned)settings.threads);
     if (error < 0) {
         report("no engine thread could be started: %s", strerror(-error));
         return CUDA_ERR_OPERATING_SYSTEM;
     }
+    if (settings.strict)
+        report("strict; SOFTGPU_SEED=%llu repeats its choices", (unsigned long long)settings.seed);
     pthread_atfork(NULL, NULL, after_fork);
     atomic_store(&initialized, true);
     return CUDA_OK;

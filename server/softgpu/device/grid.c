@@ -69,7 +69,7 @@ struct grid *grid_create(const struct launch *launch)
         .dynamic_shared_bytes = launch->dynamic_shared_bytes,
         .params = grid->params,
         .grid_id = atomic_fetch_add(&last_grid_id, 1) + 1,
-        .sm_count = device_settings()->sms,
+        .sm_count = (uint32_t)device_settings()->sms,
     };
     grid->release = launch->release;
     grid->owner = launch->owner;
@@ -338,7 +338,7 @@ static void spread_blocks(struct grid *grid)
 {
     const unsigned count = grid->launch.sm_count;
     /* Nobody promises that blocks begin at multiprocessor 0. */
-    const unsigned first = device_settings()->friendly ? 0 : device_random() % count;
+    const unsigned first = device_settings()->scatter ? device_random() % count : 0;
     const struct sm_set set = unclaimed_sms(grid);
     struct room rooms[SETTINGS_MAX_SMS], best;
 
@@ -433,7 +433,7 @@ static void resident_happen(struct engine_event *event, uint64_t time)
 static enum block_state run_block(struct resident *resident, uint64_t *clock, uint64_t *wake,
                                   struct fault *fault)
 {
-    const uint32_t rate = device_settings()->instruction_ps;
+    const uint32_t rate = (uint32_t)device_settings()->instruction_ps;
     uint64_t before = rate ? 0 : engine_thread_ns();
     enum block_state state;
     uint64_t took;

@@ -370,7 +370,7 @@ struct stream *stream_create(struct device *device, const struct sm_set *sms, un
     stream->blocking = !(flags & CUDA_STREAM_NON_BLOCKING);
     stream->priority =
         min(max(priority, (int)DEVICE_PRIORITY_GREATEST), (int)DEVICE_PRIORITY_LEAST);
-    stream->queue = device_settings()->friendly
+    stream->queue = device_settings()->private_queues
                         ? &stream->own_queue
                         : &device->queues[device->next_queue++ % device_settings()->connections];
     list_prepend(&device->streams, &stream->link);
@@ -420,12 +420,13 @@ static int stream_order(struct stream *stream, struct operation *op)
 /* A little of what may happen between a call and its effect on hardware. */
 static uint64_t arrival_delay(void)
 {
+    const uint64_t most = device_settings()->arrival_ns;
     uint32_t random;
 
-    if (device_settings()->friendly)
+    if (most == 0)
         return 0;
     random = device_random();
-    return random % 8 == 0 ? (random >> 8) % 3000 : 0;
+    return random % 8 == 0 ? (random >> 8) % most : 0;
 }
 
 /* Undone by marking it as met: what it had joined will drop it without beginning it. */

@@ -37,7 +37,7 @@ void memory_change_begin(void)
 {
     pthread_mutex_lock(&memory.lock);
     if (memory.settings->context_delay_us > 0) {
-        struct timespec delay = {.tv_sec = memory.settings->context_delay_us / 1000000,
+        struct timespec delay = {.tv_sec = (time_t)(memory.settings->context_delay_us / 1000000),
                                  .tv_nsec =
                                      (long)(memory.settings->context_delay_us % 1000000) * 1000};
 

@@ -116,8 +116,9 @@ struct server *bench_server_null(const char *counters)
 struct server *bench_server_soft(const char *const env[])
 {
     /* Instructions cost next to nothing, so that modelled time is what the kernels sleep. */
-    const char *settings[16] = {"SOFTGPU_FRIENDLY=1", "SOFTGPU_INSTRUCTION_PS=1"};
-    size_t n = 2;
+    const char *settings[16] = {"SOFTGPU_PRIVATE_QUEUES=1", "SOFTGPU_SCATTER=0",
+                                "SOFTGPU_ARRIVAL_NS=0", "SOFTGPU_INSTRUCTION_PS=1"};
+    size_t n = 4;
     for (size_t i = 0; env && env[i] && n < 15; i++)
         settings[n++] = env[i];
     /* Rows set shares and modes: whoever runs the bench is this server's administrator. */

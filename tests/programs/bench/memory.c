@@ -57,7 +57,6 @@ static uint64_t used_now(const char *state)
     char path[512];
     struct error why = {0};
     setenv("SOFTGPU_STATE", state, 1);
-    setenv("SOFTGPU_FRIENDLY", "1", 1);
     const char *driver = server_driver();
     if (!strcmp(driver, "softgpu"))
         driver = server_build_path("lib/softgpu/libcuda.so.1", path, sizeof path);

@@ -44,6 +44,64 @@ static void sizes_are_read_or_refused(void **state)
     }
 }
 
+static void strictness_changes_what_no_variable_says(void **state)
+{
+    struct softgpu_settings usual, strict, chosen;
+    struct error why;
+
+    (void)state;
+    assert_int_equal(softgpu_settings_read(&usual, &why), 0);
+    setenv("SOFTGPU_STRICT", "1", 1);
+    assert_int_equal(softgpu_settings_read(&strict, &why), 0);
+    setenv("SOFTGPU_HINT_REFUSAL", "3", 1);
+    assert_int_equal(softgpu_settings_read(&chosen, &why), 0);
+    unsetenv("SOFTGPU_HINT_REFUSAL");
+    unsetenv("SOFTGPU_STRICT");
+    assert_int_equal(usual.hint_refusal, 0);
+    assert_int_equal(strict.hint_refusal, 10);
+    assert_int_equal(chosen.hint_refusal, 3);
+    assert_int_equal(usual.copy_bytes_per_second, 0);
+    assert_int_equal(strict.copy_bytes_per_second, 25000000000);
+    assert_int_equal(strict.sms, usual.sms);
+}
+
+/* What a process writes to standard error in cuInit. */
+static void read_greeting(char *text, size_t size)
+{
+    int ends[2], status;
+    ssize_t length;
+    pid_t child;
+
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        _exit(cuInit(0) == CUDA_OK ? 0 : 1);
+    }
+    close(ends[1]);
+    length = read(ends[0], text, size - 1);
+    text[length > 0 ? length : 0] = '\0';
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void a_strict_device_tells_its_seed(void **state)
+{
+    char text[200];
+
+    (void)state;
+    read_greeting(text, sizeof(text));
+    assert_string_equal(text, "");
+    setenv("SOFTGPU_STRICT", "1", 1);
+    setenv("SOFTGPU_SEED", "4711", 1);
+    read_greeting(text, sizeof(text));
+    unsetenv("SOFTGPU_SEED");
+    unsetenv("SOFTGPU_STRICT");
+    assert_non_null(strstr(text, "SOFTGPU_SEED=4711"));
+}
+
 static void body_shape(void)
 {
     size_t bytes;
@@ -114,13 +172,13 @@ static float two_kernels(void)
 
 static void body_concurrent(void)
 {
-    setenv("SOFTGPU_FRIENDLY", "1", 1);
+    setenv("SOFTGPU_ARRIVAL_NS", "0", 1);
     CHECK(two_kernels() < 11.0f);
 }
 
 static void body_serial(void)
 {
-    setenv("SOFTGPU_FRIENDLY", "1", 1);
+    setenv("SOFTGPU_ARRIVAL_NS", "0", 1);
     setenv("SOFTGPU_SERIALIZE", "1", 1);
     CHECK(two_kernels() > 19.0f);
 }
@@ -216,6 +274,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_are_read_or_refused),
+        cmocka_unit_test(strictness_changes_what_no_variable_says),
+        cmocka_unit_test(a_strict_device_tells_its_seed),
         cmocka_unit_test(devices_have_the_shape_asked_for),
         cmocka_unit_test(a_driver_without_green_contexts_can_be_had),
         cmocka_unit_test(kernels_can_be_made_to_take_turns),
