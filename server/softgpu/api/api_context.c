@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/softgpu/api/api.h"
+#include "server/softgpu/device/context_lock.h"
 
 static _Thread_local struct device *current;
 
@@ -299,6 +300,11 @@ cuda_result cuCtxSetLimit(cuda_limit limit, size_t value)
     API_TRY(api_current(&device));
     if ((unsigned)limit >= sizeof(device->limits) / sizeof(device->limits[0]))
         return CUDA_ERR_UNSUPPORTED_LIMIT;
+    if (limit == CUDA_LIMIT_STACK_SIZE) {
+        context_lock_drain(device);
+        atomic_store_explicit(&device->local_bytes, value, memory_order_relaxed);
+        context_unlock(device);
+    }
     atomic_store_explicit(&device->limits[limit], value, memory_order_relaxed);
     return CUDA_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "server/softgpu/api/api.h"
 #include "common/list.h"
+#include "server/softgpu/device/context_lock.h"
 #include "server/softgpu/report.h"
 
 /* Our content of the part of a resource that belongs to the driver. */
@@ -243,6 +244,7 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
     if (!green || !desc || desc->magic != DESC_MAGIC || desc->device != device->ordinal ||
         flags != CUDA_GREEN_CTX_DEFAULT_STREAM)
         return CUDA_ERR_INVALID_VALUE;
+    context_lock_change(device);
     memory_change_begin();
     engine_lock();
     made = unused_green();
@@ -254,6 +256,7 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
     }
     engine_unlock();
     memory_change_end();
+    context_unlock(device);
     *green = made;
     return made ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
 }
@@ -278,13 +281,18 @@ static cuda_result find_green(cuda_green_ctx green)
 
 cuda_result cuGreenCtxDestroy(cuda_green_ctx green)
 {
+    struct device *device;
+
     API_TRY(find_green(green));
+    device = green->device;
+    context_lock_change(device);
     memory_change_begin();
     engine_lock();
     atomic_store_explicit(&green->magic, 0, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&green->device->retained, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&device->retained, 1, memory_order_relaxed);
     engine_unlock();
     memory_change_end();
+    context_unlock(device);
     return CUDA_OK;
 }
 
@@ -296,6 +304,7 @@ cuda_result cuGreenCtxStreamCreate(cuda_stream *handle, cuda_green_ctx green, un
     API_TRY(find_green(green));
     if (!handle || flags != CUDA_STREAM_NON_BLOCKING)
         return CUDA_ERR_INVALID_VALUE;
+    context_lock_drain(green->device);
     engine_lock();
     stream = stream_create(green->device, &green->sms, flags, priority);
     if (stream) {
@@ -303,6 +312,7 @@ cuda_result cuGreenCtxStreamCreate(cuda_stream *handle, cuda_green_ctx green, un
         green->streams++;
     }
     engine_unlock();
+    context_unlock(green->device);
     if (!stream)
         return CUDA_ERR_OUT_OF_MEMORY;
     *handle = (cuda_stream)stream;

@@ -4,7 +4,9 @@
  * Memory: virtual memory management, plain and host allocations, copies, fills.
  */
 #include "server/softgpu/api/api.h"
+#include "server/softgpu/device/context_lock.h"
 #include "server/softgpu/device/engine.h"
+#include "server/softgpu/device/enqueue.h"
 #include "server/softgpu/memory/memory.h"
 
 /* ---- virtual memory management: needs no context ------------------------------------- */
@@ -49,8 +51,15 @@ cuda_result cuMemRelease(cuda_mem_handle handle)
 cuda_result cuMemMap(cuda_device_ptr ptr, size_t size, size_t offset, cuda_mem_handle handle,
                      unsigned long long flags)
 {
+    cuda_result result;
+
     API_TRY(device_check());
-    return flags == 0 ? memory_map(ptr, size, offset, handle) : CUDA_ERR_INVALID_VALUE;
+    if (flags != 0)
+        return CUDA_ERR_INVALID_VALUE;
+    context_lock_change_all();
+    result = memory_map(ptr, size, offset, handle);
+    context_unlock_all();
+    return result;
 }
 
 /* A mapping does not say whose kernels use it: all devices become idle. */
@@ -64,17 +73,27 @@ static void await_all_devices(void)
 
 cuda_result cuMemUnmap(cuda_device_ptr ptr, size_t size)
 {
+    cuda_result result;
+
     API_TRY(device_check());
+    context_lock_change_all();
     if (device_settings()->unmap_waits)
         await_all_devices();
-    return memory_unmap(ptr, size);
+    result = memory_unmap(ptr, size);
+    context_unlock_all();
+    return result;
 }
 
 cuda_result cuMemSetAccess(cuda_device_ptr ptr, size_t size, const cuda_mem_access_desc *desc,
                            size_t count)
 {
+    cuda_result result;
+
     API_TRY(device_check());
-    return memory_set_access(ptr, size, desc, count);
+    context_lock_change_all();
+    result = memory_set_access(ptr, size, desc, count);
+    context_unlock_all();
+    return result;
 }
 
 cuda_result cuMemExportToShareableHandle(void *shareable, cuda_mem_handle handle,
@@ -114,37 +133,56 @@ cuda_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 cuda_result cuMemAlloc_v2(cuda_device_ptr *ptr, size_t size)
 {
     struct device *device;
+    cuda_result result;
 
     API_TRY(api_current(&device));
-    return memory_alloc(device->ordinal, ptr, size);
+    context_lock_change(device);
+    result = memory_alloc(device->ordinal, ptr, size);
+    context_unlock(device);
+    return result;
 }
 
 cuda_result cuMemFree_v2(cuda_device_ptr ptr)
 {
     struct device *device;
+    cuda_result result;
 
     API_TRY(api_current(&device));
     if (ptr == 0)
         return CUDA_OK;
     /* Freeing is one of the calls that wait for the device. */
-    API_TRY(cuCtxSynchronize());
-    return memory_free(ptr);
+    if (!device_settings()->context_lock)
+        API_TRY(cuCtxSynchronize());
+    context_lock_drain(device);
+    result = device_check();
+    if (result == CUDA_OK)
+        result = memory_free(ptr);
+    context_unlock(device);
+    return result;
 }
 
 cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
 {
     struct device *device;
+    cuda_result result;
 
     API_TRY(api_current(&device));
-    return memory_host_register(ptr, size, flags);
+    context_lock_change(device);
+    result = memory_host_register(ptr, size, flags);
+    context_unlock(device);
+    return result;
 }
 
 cuda_result cuMemHostUnregister(void *ptr)
 {
     struct device *device;
+    cuda_result result;
 
     API_TRY(api_current(&device));
-    return memory_host_unregister(ptr);
+    context_lock_drain(device);
+    result = memory_host_unregister(ptr);
+    context_unlock(device);
+    return result;
 }
 
 cuda_result cuMemHostGetDevicePointer_v2(cuda_device_ptr *device_ptr, void *host, unsigned flags)
@@ -164,9 +202,15 @@ cuda_result cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
     const unsigned known =
         CUDA_HOST_ALLOC_PORTABLE | CUDA_HOST_ALLOC_DEVICEMAP | CUDA_HOST_ALLOC_WRITECOMBINED;
     struct device *device;
+    cuda_result result;
 
     API_TRY(api_current(&device));
-    return flags & ~known ? CUDA_ERR_INVALID_VALUE : memory_host_alloc(ptr, size);
+    if (flags & ~known)
+        return CUDA_ERR_INVALID_VALUE;
+    context_lock_change(device);
+    result = memory_host_alloc(ptr, size);
+    context_unlock(device);
+    return result;
 }
 
 cuda_result cuMemAllocHost_v2(void **ptr, size_t size)
@@ -177,9 +221,13 @@ cuda_result cuMemAllocHost_v2(void **ptr, size_t size)
 cuda_result cuMemFreeHost(void *ptr)
 {
     struct device *device;
+    cuda_result result;
 
     API_TRY(api_current(&device));
-    return memory_host_free(ptr);
+    context_lock_drain(device);
+    result = memory_host_free(ptr);
+    context_unlock(device);
+    return result;
 }
 
 cuda_result cuMemGetAddressRange_v2(cuda_device_ptr *base, size_t *size, cuda_device_ptr ptr)
@@ -269,7 +317,6 @@ static cuda_result submit_copy(struct stream *stream, const struct copy_request 
     bool to_host, from_host;
     struct device *device = stream->device;
     struct operation *op;
-    int error;
 
     API_TRY(find_side(request->to_kind, request->to, request->size, MEMORY_WRITE, &to, &to_host));
     API_TRY(find_side(request->from_kind, request->from, request->size, MEMORY_READ, &from,
@@ -287,10 +334,7 @@ static cuda_result submit_copy(struct stream *stream, const struct copy_request 
         op->copy.engine = &device->copy[direction];
         op->copy.stats = &device->stats->copy[direction];
     }
-    engine_lock();
-    error = stream_submit(stream, op);
-    engine_unlock();
-    return error < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
+    return enqueue_operation(stream, op);
 }
 
 static cuda_result await_stream(struct stream *stream)
@@ -372,7 +416,6 @@ static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst
     struct stream *stream;
     struct operation *op;
     size_t size;
-    int error;
 
     API_TRY(api_stream(handle, &stream));
     if (count == 0)
@@ -387,11 +430,7 @@ static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst
     op->fill.count = count;
     op->fill.value = value;
     op->fill.width = width;
-    engine_lock();
-    error = stream_submit(stream, op);
-    engine_unlock();
-    if (error < 0)
-        return CUDA_ERR_OUT_OF_MEMORY;
+    API_TRY(enqueue_operation(stream, op));
     return wait ? await_stream(stream) : CUDA_OK;
 }
 

@@ -11,6 +11,8 @@
 #include "common/list.h"
 #include "common/util.h"
 #include "server/softgpu/api/api.h"
+#include "server/softgpu/device/context_lock.h"
+#include "server/softgpu/device/enqueue.h"
 #include "server/softgpu/device/grid.h"
 #include "server/softgpu/decode/module_load.h"
 #include "server/softgpu/report.h"
@@ -263,7 +265,9 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
     object = module_new();
     if (!object)
         return CUDA_ERR_OUT_OF_MEMORY;
+    context_lock_drain(device);
     result = load_object(device, image, object, &why);
+    context_unlock(device);
     write_log(count, options, values, result == CUDA_OK ? "" : why.text);
     if (result != CUDA_OK) {
         report("module not loaded: %s", why.text);
@@ -289,8 +293,13 @@ static cuda_result find_module(cuda_module module)
 
 cuda_result cuModuleUnload(cuda_module module)
 {
+    struct device *device;
+
     API_TRY(find_module(module));
+    device = module->device;
+    context_lock_drain(device);
     module_unload(module);
+    context_unlock(device);
     return CUDA_OK;
 }
 
@@ -424,9 +433,9 @@ cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
     return CUDA_ERR_INVALID_VALUE;
 }
 
-cuda_result cuFuncSetAttribute(cuda_function function, cuda_function_attribute attribute, int value)
+static cuda_result set_attribute(struct cuda_function_object *function,
+                                 cuda_function_attribute attribute, int value)
 {
-    API_TRY(find_function(function));
     if (attribute == CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
         if (value < 0 ||
             (unsigned)value + function->info.static_shared_bytes > DEVICE_BLOCK_SHARED_OPTIN)
@@ -441,6 +450,19 @@ cuda_result cuFuncSetAttribute(cuda_function function, cuda_function_attribute a
         return CUDA_OK;
     }
     return CUDA_ERR_INVALID_VALUE;
+}
+
+cuda_result cuFuncSetAttribute(cuda_function function, cuda_function_attribute attribute, int value)
+{
+    struct device *device;
+    cuda_result result;
+
+    API_TRY(find_function(function));
+    device = function->module->device;
+    context_lock_change(device);
+    result = set_attribute(function, attribute, value);
+    context_unlock(device);
+    return result;
 }
 
 cuda_result cuFuncGetParamInfo(cuda_function function, size_t index, size_t *offset, size_t *size)
@@ -534,10 +556,21 @@ static cuda_result read_extra(void **extra, uint32_t wanted, const void **params
     return CUDA_OK;
 }
 
+/* The first kernel that needs more local memory than any before it makes the driver allocate it for
+ * all threads of the device. It is not given back. */
+static void grow_local_memory(struct device *device, size_t bytes)
+{
+    if (bytes <= atomic_load_explicit(&device->local_bytes, memory_order_relaxed))
+        return;
+    context_lock_drain(device);
+    if (bytes > atomic_load_explicit(&device->local_bytes, memory_order_relaxed))
+        atomic_store_explicit(&device->local_bytes, bytes, memory_order_relaxed);
+    context_unlock(device);
+}
+
 static cuda_result submit_kernel(struct stream *stream, const struct launch *launch)
 {
     struct operation *op = operation_create(OPERATION_KERNEL);
-    int error;
 
     if (op)
         op->grid = grid_create(launch);
@@ -546,10 +579,7 @@ static cuda_result submit_kernel(struct stream *stream, const struct launch *lau
         operation_drop(op);
         return CUDA_ERR_OUT_OF_MEMORY;
     }
-    engine_lock();
-    error = stream_submit(stream, op);
-    engine_unlock();
-    return error < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
+    return enqueue_operation(stream, op);
 }
 
 cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned grid_y,
@@ -585,5 +615,6 @@ cuda_result cuLaunchKernel(cuda_function function, unsigned grid_x, unsigned gri
     else if (launch.param_bytes > 0)
         return CUDA_ERR_INVALID_VALUE;
     atomic_fetch_add(&function->module->code->refs, 1);
+    grow_local_memory(stream->device, function->info.local_bytes);
     return submit_kernel(stream, &launch);
 }

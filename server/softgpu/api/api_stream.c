@@ -6,20 +6,31 @@
 #include <stdlib.h>
 
 #include "server/softgpu/api/api.h"
+#include "server/softgpu/device/context_lock.h"
+#include "server/softgpu/device/enqueue.h"
 #include "server/softgpu/report.h"
 
 /* A thread's own default stream on each device, made when first used. */
 static _Thread_local struct stream *per_thread[SETTINGS_MAX_DEVICES];
 
+static struct stream *make_stream(struct device *device, unsigned flags, int priority)
+{
+    struct stream *stream;
+
+    context_lock_drain(device);
+    engine_lock();
+    stream = stream_create(device, NULL, flags, priority);
+    engine_unlock();
+    context_unlock(device);
+    return stream;
+}
+
 static cuda_result per_thread_stream(struct device *device, struct stream **stream)
 {
     struct stream **mine = &per_thread[device->ordinal];
 
-    if (!*mine) {
-        engine_lock();
-        *mine = stream_create(device, NULL, CUDA_STREAM_DEFAULT, DEVICE_PRIORITY_LEAST);
-        engine_unlock();
-    }
+    if (!*mine)
+        *mine = make_stream(device, CUDA_STREAM_DEFAULT, DEVICE_PRIORITY_LEAST);
     *stream = *mine;
     return *mine ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
 }
@@ -58,9 +69,7 @@ cuda_result cuStreamCreateWithPriority(cuda_stream *handle, unsigned flags, int 
     API_TRY(api_current(&device));
     if (!handle || (flags & ~(unsigned)CUDA_STREAM_NON_BLOCKING))
         return CUDA_ERR_INVALID_VALUE;
-    engine_lock();
-    stream = stream_create(device, NULL, flags, priority);
-    engine_unlock();
+    stream = make_stream(device, flags, priority);
     *handle = (cuda_stream)stream;
     return stream ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
 }
@@ -72,16 +81,20 @@ cuda_result cuStreamCreate(cuda_stream *handle, unsigned flags)
 
 cuda_result cuStreamDestroy_v2(cuda_stream handle)
 {
+    struct device *device;
     struct stream *stream;
 
     API_TRY(api_stream(handle, &stream));
     if (!handle || handle == CUDA_STREAM_LEGACY || handle == CUDA_STREAM_PER_THREAD)
         return CUDA_ERR_INVALID_HANDLE;
+    device = stream->device;
+    context_lock_change(device);
     engine_lock();
     if (stream->green)
         api_green_stream_gone(stream->green);
     stream_destroy(stream);
     engine_unlock();
+    context_unlock(device);
     return CUDA_OK;
 }
 
@@ -121,41 +134,29 @@ cuda_result cuStreamGetPriority(cuda_stream handle, int *priority)
     return CUDA_OK;
 }
 
-/* Submits and forgets. */
-static cuda_result submit_operation(struct stream *stream, struct operation *op)
-{
-    int error;
-
-    engine_lock();
-    error = stream_submit(stream, op);
-    engine_unlock();
-    return error < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
-}
-
 cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsigned flags)
 {
+    struct operation *op = NULL;
     struct stream *stream;
     struct event *event;
-    struct operation *op;
-    cuda_result result = CUDA_OK;
+    bool needed;
 
     API_TRY(api_stream(handle, &stream));
     API_TRY(event_of(event_handle, &event));
     if (flags & ~1u)
         return CUDA_ERR_INVALID_VALUE;
     engine_lock();
-    if (event->op && !event->op->done) {
+    needed = event->op && !event->op->done;
+    if (needed)
         op = operation_create(OPERATION_MARK);
-        if (!op)
-            result = CUDA_ERR_OUT_OF_MEMORY;
-        else if (operation_after(op, event->op) < 0) {
-            operation_drop(op);
-            result = CUDA_ERR_OUT_OF_MEMORY;
-        } else if (stream_submit(stream, op) < 0)
-            result = CUDA_ERR_OUT_OF_MEMORY;
+    if (op && operation_after(op, event->op) < 0) {
+        operation_drop(op);
+        op = NULL;
     }
     engine_unlock();
-    return result;
+    if (!needed)
+        return CUDA_OK;
+    return op ? enqueue_operation(stream, op) : CUDA_ERR_OUT_OF_MEMORY;
 }
 
 /* ---- stream memory operations ------------------------------------------------------------- */
@@ -187,7 +188,7 @@ static cuda_result submit_writes(struct stream *stream, const struct operation_w
     for (unsigned i = 0; i < count; i++)
         op->write.writes[i] = writes[i];
     op->write.count = count;
-    return submit_operation(stream, op);
+    return enqueue_operation(stream, op);
 }
 
 static cuda_result write_value(cuda_stream handle, cuda_device_ptr address, uint64_t value,
@@ -262,7 +263,7 @@ cuda_result cuLaunchHostFunc(cuda_stream handle, cuda_host_fn fn, void *user)
         return CUDA_ERR_OUT_OF_MEMORY;
     op->host.fn = fn;
     op->host.user = user;
-    return submit_operation(stream, op);
+    return enqueue_operation(stream, op);
 }
 
 /* ---- events -----------------------------------------------------------------------------------
@@ -304,7 +305,7 @@ cuda_result cuEventRecord(cuda_event handle, cuda_stream stream_handle)
     struct stream *stream;
     struct event *event;
     struct operation *op;
-    int error;
+    cuda_result result;
 
     API_TRY(api_stream(stream_handle, &stream));
     API_TRY(event_of(handle, &event));
@@ -313,17 +314,17 @@ cuda_result cuEventRecord(cuda_event handle, cuda_stream stream_handle)
     op = operation_create(OPERATION_MARK);
     if (!op)
         return CUDA_ERR_OUT_OF_MEMORY;
-    engine_lock();
     operation_hold(op);
-    error = stream_submit(stream, op);
-    if (error < 0) {
+    result = enqueue_operation(stream, op);
+    engine_lock();
+    if (result != CUDA_OK) {
         operation_drop(op);
     } else {
         operation_drop(event->op);
         event->op = op;
     }
     engine_unlock();
-    return error < 0 ? CUDA_ERR_OUT_OF_MEMORY : CUDA_OK;
+    return result;
 }
 
 cuda_result cuEventQuery(cuda_event handle)

@@ -65,7 +65,10 @@ static int device_setup(struct device *device, unsigned ordinal, struct stats_fi
     device->ordinal = ordinal;
     device->context.magic = CONTEXT_MAGIC;
     device->context.device = device;
+    pthread_mutex_init(&device->context_lock.mutex, NULL);
+    pthread_cond_init(&device->context_lock.turn, NULL);
     device->limits[CUDA_LIMIT_STACK_SIZE] = 1024;
+    device->local_bytes = 1024;
     device->limits[CUDA_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
     device->limits[CUDA_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
     device->stats = &stats->device[ordinal];

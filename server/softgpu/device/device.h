@@ -7,6 +7,7 @@
 #ifndef GPUSHARE_SERVER_SOFTGPU_DEVICE_DEVICE_H
 #define GPUSHARE_SERVER_SOFTGPU_DEVICE_DEVICE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -99,6 +100,13 @@ struct copy_engine {
     uint64_t free_at;
 };
 
+/* See context_lock.h. Whose number is served holds it. */
+struct context_lock {
+    pthread_mutex_t mutex;
+    pthread_cond_t turn;
+    uint64_t next, serving;
+};
+
 struct cuda_context_object {
     unsigned magic;
     struct device *device;
@@ -112,6 +120,8 @@ struct device {
     atomic_uint retained;
     atomic_uint context_flags;
     atomic_size_t limits[3];
+    struct context_lock context_lock;
+    atomic_size_t local_bytes; /* of each thread, as large as any kernel needed yet */
     struct sm_set all;
     struct sm sm[SETTINGS_MAX_SMS];
     struct copy_engine copy[STATS_COPY_ENGINES];

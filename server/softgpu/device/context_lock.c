@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+#include "server/softgpu/device/context_lock.h"
+
+#include "server/softgpu/device/stream.h"
+
+/*
+ * Waiters are served in the order they came. A plain mutex would let a thread that
+ * submits in a loop keep a module load out for as long as it likes.
+ */
+static void take(struct device *device)
+{
+    struct context_lock *lock = &device->context_lock;
+    uint64_t mine;
+
+    if (!device_settings()->context_lock)
+        return;
+    pthread_mutex_lock(&lock->mutex);
+    mine = lock->next++;
+    while (lock->serving != mine)
+        pthread_cond_wait(&lock->turn, &lock->mutex);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+void context_unlock(struct device *device)
+{
+    struct context_lock *lock = &device->context_lock;
+
+    if (!device_settings()->context_lock)
+        return;
+    pthread_mutex_lock(&lock->mutex);
+    lock->serving++;
+    pthread_cond_broadcast(&lock->turn);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+/* Nothing can be submitted meanwhile, so what is submitted now is all. */
+static void drain(struct device *device)
+{
+    if (!device_settings()->context_lock)
+        return;
+    engine_lock();
+    if (device_random() % 100 < device_settings()->drain_percent)
+        device_await(device);
+    engine_unlock();
+}
+
+void context_lock_submit(struct device *device)
+{
+    take(device);
+}
+
+void context_lock_change(struct device *device)
+{
+    take(device);
+    if (device_settings()->locking_drains)
+        drain(device);
+}
+
+void context_lock_drain(struct device *device)
+{
+    take(device);
+    drain(device);
+}
+
+void context_lock_change_all(void)
+{
+    for (int i = 0; device_at(i); i++)
+        context_lock_change(device_at(i));
+}
+
+void context_unlock_all(void)
+{
+    for (int i = 0; device_at(i); i++)
+        context_unlock(device_at(i));
+}
