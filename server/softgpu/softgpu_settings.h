@@ -14,7 +14,12 @@
 
 #include "common/error.h"
 
-enum { SETTINGS_MAX_DEVICES = 16, SETTINGS_MAX_SMS = 512, SETTINGS_MAX_THREADS = 128 };
+enum {
+    SETTINGS_MAX_DEVICES = 16,
+    SETTINGS_MAX_SMS = 512,
+    SETTINGS_MAX_THREADS = 128,
+    SETTINGS_MAX_QUEUES = 32
+};
 
 /*
  * X(member, variable, least, most, usual, strict): the last two are the values without
@@ -32,11 +37,12 @@ enum { SETTINGS_MAX_DEVICES = 16, SETTINGS_MAX_SMS = 512, SETTINGS_MAX_THREADS =
     X(unmap_waits, "SOFTGPU_UNMAP_WAITS", 0, 1, 0, 0)                                              \
     X(context_delay_us, "SOFTGPU_CONTEXT_DELAY_US", 0, 10000000, 0, 0)                             \
     X(instruction_ps, "SOFTGPU_INSTRUCTION_PS", 0, 1000000000, 0, 0)                               \
-    X(connections, "CUDA_DEVICE_MAX_CONNECTIONS", 1, 32, 32, 32)                                   \
+    X(connections, "CUDA_DEVICE_MAX_CONNECTIONS", 1, SETTINGS_MAX_QUEUES, 32, 32)                  \
     X(context_lock, "SOFTGPU_CONTEXT_LOCK", 0, 1, 0, 1)                                            \
     X(drain_percent, "SOFTGPU_DRAIN_PERCENT", 0, 100, 80, 80)                                      \
     X(locking_drains, "SOFTGPU_LOCKING_DRAINS", 0, 1, 0, 0)                                        \
     X(private_queues, "SOFTGPU_PRIVATE_QUEUES", 0, 1, 0, 0)                                        \
+    X(queue_entries, "SOFTGPU_QUEUE_ENTRIES", 0, 1 << 20, 1024, 1024)                              \
     X(scatter, "SOFTGPU_SCATTER", 0, 1, 1, 1)                                                      \
     X(arrival_ns, "SOFTGPU_ARRIVAL_NS", 0, 1000000000, 3000, 3000)                                 \
     X(hint_refusal, "SOFTGPU_HINT_REFUSAL", 0, 100, 0, 10)                                         \

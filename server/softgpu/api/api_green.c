@@ -10,6 +10,7 @@
 #include "server/softgpu/api/api.h"
 #include "common/list.h"
 #include "server/softgpu/device/context_lock.h"
+#include "server/softgpu/device/hardware_queue.h"
 #include "server/softgpu/report.h"
 
 /* Our content of the part of a resource that belongs to the driver. */
@@ -252,6 +253,9 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
         atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
         made->magic = GREEN_MAGIC;
         made->device = device;
+        /* Nobody can use the default stream of a green context that is never current, but it is
+         * there, and has a queue. */
+        hardware_queue_assign(device, NULL);
         made->sms = desc->sms;
     }
     engine_unlock();

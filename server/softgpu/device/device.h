@@ -100,6 +100,12 @@ struct copy_engine {
     uint64_t free_at;
 };
 
+/* See hardware_queue.h. */
+struct hardware_queue {
+    struct queue waiting; /* operations that have not begun */
+    uint64_t entries;     /* that many */
+};
+
 /* See context_lock.h. Whose number is served holds it. */
 struct context_lock {
     pthread_mutex_t mutex;
@@ -125,7 +131,7 @@ struct device {
     struct sm_set all;
     struct sm sm[SETTINGS_MAX_SMS];
     struct copy_engine copy[STATS_COPY_ENGINES];
-    struct queue queues[32]; /* of hardware: operations not yet begun, as they were submitted */
+    struct hardware_queue queues[SETTINGS_MAX_QUEUES];
     unsigned next_queue;
     struct list pending; /* grids with blocks to place: by priority, then by age */
     struct queue serial; /* grids, if SOFTGPU_SERIALIZE: the one that may run, then the others */

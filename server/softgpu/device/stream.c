@@ -14,6 +14,7 @@
 #include "common/list.h"
 #include "common/util.h"
 #include "server/softgpu/device/grid.h"
+#include "server/softgpu/device/hardware_queue.h"
 
 /* ---- operations ------------------------------------------------------------------ */
 
@@ -83,13 +84,13 @@ static void operation_met(struct operation *op, uint64_t time)
 }
 
 /* Begins what stands first in the queue and is ready; a begun one makes room for the next. */
-static void queue_advance(struct queue *queue, uint64_t time)
+static void queue_advance(struct hardware_queue *queue, uint64_t time)
 {
     struct operation *op;
 
-    while ((op = QUEUE_FIRST(queue, struct operation, queue_link)) && op->ready &&
+    while ((op = QUEUE_FIRST(&queue->waiting, struct operation, queue_link)) && op->ready &&
            !engine_stopped()) {
-        queue_take(queue);
+        hardware_queue_take(queue);
         op->begun = true;
         time = max(time, op->ready_at);
         operation_begin(op, time);
@@ -370,9 +371,7 @@ struct stream *stream_create(struct device *device, const struct sm_set *sms, un
     stream->blocking = !(flags & CUDA_STREAM_NON_BLOCKING);
     stream->priority =
         min(max(priority, (int)DEVICE_PRIORITY_GREATEST), (int)DEVICE_PRIORITY_LEAST);
-    stream->queue = device_settings()->private_queues
-                        ? &stream->own_queue
-                        : &device->queues[device->next_queue++ % device_settings()->connections];
+    stream->queue = hardware_queue_assign(device, &stream->own_queue);
     list_prepend(&device->streams, &stream->link);
     return stream;
 }
@@ -438,8 +437,10 @@ static void operation_abandon(struct operation *op)
 
 int stream_submit(struct stream *stream, struct operation *op)
 {
-    uint64_t now = engine_now() + arrival_delay();
+    uint64_t now;
 
+    hardware_queue_await_room(stream->queue);
+    now = engine_now() + arrival_delay();
     if ((op->kind == OPERATION_HOST && host_start() < 0) || stream_order(stream, op) < 0) {
         operation_abandon(op);
         return -ENOMEM;
@@ -449,7 +450,7 @@ int stream_submit(struct stream *stream, struct operation *op)
     operation_hold(op); /* the stream's last, beside the one that completion drops */
     operation_drop(stream->last);
     stream->last = op;
-    queue_append(stream->queue, &op->queue_link);
+    hardware_queue_append(stream->queue, &op->queue_link);
     operation_met(op, now);
     return 0;
 }

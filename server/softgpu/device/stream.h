@@ -6,8 +6,8 @@
  * Order is a graph: an operation knows how many others it still waits for (its
  * stream's previous one, an event's record, the default stream's rules), and
  * each that completes tells those that wait for it, with the modelled time. In
- * between stand hardware queues: where streams share one, an operation also
- * waits until those submitted to the queue before it have begun.
+ * between stand hardware queues (hardware_queue.h): an operation also waits until
+ * those submitted to its queue before it have begun.
  */
 #ifndef GPUSHARE_SERVER_SOFTGPU_DEVICE_STREAM_H
 #define GPUSHARE_SERVER_SOFTGPU_DEVICE_STREAM_H
@@ -82,8 +82,8 @@ struct stream {
     struct operation *last; /* the last submitted; holds a reference */
     unsigned in_flight;     /* operations that have not completed */
     bool destroyed;
-    struct queue *queue;
-    struct queue own_queue;
+    struct hardware_queue *queue;
+    struct hardware_queue own_queue;
 };
 
 struct event {
@@ -108,7 +108,8 @@ struct operation *operation_create(enum operation_kind kind);
 
 /*
  * Hands the operation to the stream. It belongs to the stream from then on; the
- * caller may keep a reference by operation_hold() before. -ENOMEM: nothing was done, and
+ * caller may keep a reference by operation_hold() before. Waits while the stream's
+ * hardware queue is full, without the lock. -ENOMEM: nothing was done, and
  * the operation is gone.
  */
 int stream_submit(struct stream *stream, struct operation *op);

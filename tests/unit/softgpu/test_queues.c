@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* timed: a small kernel that nothing holds up ends within 100 ms */
+/*
+ * Hardware queues: who shares one, who waits there, and when one is full. Every case is
+ * a process, for settings are read once.
+ */
+#include "tests/unit/softgpu/kernels.h"
+
+#include <pthread.h>
+
+static uint32_t *flag;
+static cuda_device_ptr words;
+
+static void open_device(const char *queues)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", queues, 1);
+    CHECK(kernels_open() == 0);
+    CHECK(cuMemAllocHost_v2((void **)&flag, 4096) == CUDA_OK);
+    CHECK(cuMemAlloc_v2(&words, 65536) == CUDA_OK);
+}
+
+static cuda_stream new_stream(void)
+{
+    cuda_stream stream;
+
+    CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING) == CUDA_OK);
+    return stream;
+}
+
+static cuda_stream new_green_stream(void)
+{
+    cuda_dev_resource all, part;
+    cuda_resource_desc desc;
+    cuda_green_ctx green;
+    cuda_stream stream;
+    unsigned groups = 1;
+
+    CHECK(cuDeviceGetDevResource(0, &all, CUDA_RESOURCE_SM) == CUDA_OK);
+    CHECK(cuDevSmResourceSplitByCount(&part, &groups, &all, NULL, 0, 8) == CUDA_OK);
+    CHECK(cuDevResourceGenerateDesc(&desc, &part, 1) == CUDA_OK);
+    CHECK(cuGreenCtxCreate(&green, desc, 0, CUDA_GREEN_CTX_DEFAULT_STREAM) == CUDA_OK);
+    CHECK(cuGreenCtxStreamCreate(&stream, green, CUDA_STREAM_NON_BLOCKING, 0) == CUDA_OK);
+    return stream;
+}
+
+static void store(cuda_stream stream)
+{
+    CHECK(launch_store(words, 1, 1, 1, stream) == CUDA_OK);
+}
+
+/* An endless kernel, and one behind it that heads the queue. */
+static void block_queue(cuda_stream stream)
+{
+    *flag = 0;
+    CHECK(launch_spin((uintptr_t)flag, stream) == CUDA_OK);
+    store(stream);
+}
+
+static void release_queue(cuda_stream stream)
+{
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    CHECK(cuStreamSynchronize(stream) == CUDA_OK);
+}
+
+/* Whether the stream's work is held up by what the other one waits for. */
+static bool is_held_up(cuda_stream stream, cuda_stream by)
+{
+    bool held;
+
+    block_queue(by);
+    store(stream);
+    for (int i = 0; i < 100 && cuStreamQuery(stream) == CUDA_ERR_NOT_READY; i++)
+        usleep(1000);
+    held = cuStreamQuery(stream) == CUDA_ERR_NOT_READY;
+    release_queue(by);
+    CHECK(cuStreamSynchronize(stream) == CUDA_OK);
+    return held;
+}
+
+/* Four queues. The device's default stream has the first. */
+static void body_sharing(void)
+{
+    cuda_stream second, green, first, again;
+
+    open_device("4");
+    second = new_stream();
+    green = new_green_stream(); /* the third is its context's default stream's */
+    first = new_stream();
+    again = new_stream();
+    CHECK(!is_held_up(green, second));
+    CHECK(!is_held_up(first, second));
+    CHECK(is_held_up(again, second));
+    CHECK(is_held_up(CUDA_STREAM_LEGACY, first));
+    /* Nor does another stream's end give its place free. */
+    CHECK(cuStreamDestroy_v2(again) == CUDA_OK);
+    CHECK(!is_held_up(new_stream(), second));
+    CHECK(is_held_up(new_stream(), green));
+}
+
+static void queues_are_given_out_in_turn(void **state)
+{
+    (void)state;
+    in_child(body_sharing);
+}
+
+static void body_default_number(void)
+{
+    cuda_stream streams[33];
+
+    CHECK(unsetenv("CUDA_DEVICE_MAX_CONNECTIONS") == 0);
+    CHECK(kernels_open() == 0);
+    CHECK(cuMemAllocHost_v2((void **)&flag, 4096) == CUDA_OK);
+    CHECK(cuMemAlloc_v2(&words, 65536) == CUDA_OK);
+    for (int i = 0; i < 33; i++)
+        streams[i] = new_stream();
+    CHECK(!is_held_up(streams[31], streams[0]));
+    CHECK(is_held_up(streams[32], streams[0]));
+}
+
+static void there_are_32_queues(void **state)
+{
+    (void)state;
+    in_child(body_default_number);
+}
+
+static void body_private(void)
+{
+    cuda_stream first, second;
+
+    setenv("SOFTGPU_PRIVATE_QUEUES", "1", 1);
+    open_device("1");
+    first = new_stream();
+    second = new_stream();
+    CHECK(!is_held_up(second, first));
+    (void)new_green_stream();
+}
+
+static void each_stream_can_be_given_its_own(void **state)
+{
+    (void)state;
+    in_child(body_private);
+}
+
+enum { ENTRIES = 8 };
+
+static atomic_uint submitted;
+
+static void *submit_many(void *stream)
+{
+    CHECK(cuCtxSetCurrent(kernels.context) == CUDA_OK);
+    for (unsigned i = 0; i < 3 * ENTRIES; i++) {
+        store(stream);
+        atomic_fetch_add(&submitted, 1);
+    }
+    return NULL;
+}
+
+static void await_count(unsigned count)
+{
+    for (int i = 0; i < 10000 && atomic_load(&submitted) < count; i++)
+        usleep(1000);
+}
+
+/* Two queues; the second stream has the one that the endless kernel's stream has not. */
+static void fill_queue(unsigned wanted)
+{
+    cuda_stream endless, free_one;
+    pthread_t thread;
+
+    open_device("2");
+    endless = new_stream();
+    free_one = new_stream();
+    *flag = 0;
+    CHECK(launch_spin((uintptr_t)flag, endless) == CUDA_OK);
+    usleep(10000); /* the kernel has begun, and stands in no queue any more */
+    CHECK(pthread_create(&thread, NULL, submit_many, endless) == 0);
+    await_count(wanted);
+    usleep(20000);
+    CHECK(atomic_load(&submitted) == wanted);
+    /* The other queue has room. */
+    store(free_one);
+    CHECK(cuStreamSynchronize(free_one) == CUDA_OK);
+    release_queue(endless);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(atomic_load(&submitted) == 3 * ENTRIES);
+    CHECK(cuStreamSynchronize(endless) == CUDA_OK);
+}
+
+static void body_full(void)
+{
+    setenv("SOFTGPU_QUEUE_ENTRIES", "8", 1);
+    fill_queue(ENTRIES);
+}
+
+static void body_no_end(void)
+{
+    setenv("SOFTGPU_QUEUE_ENTRIES", "0", 1);
+    fill_queue(3 * ENTRIES);
+}
+
+static void a_full_queue_blocks_whoever_enqueues(void **state)
+{
+    (void)state;
+    in_child(body_full);
+    in_child(body_no_end);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queues_are_given_out_in_turn),
+        cmocka_unit_test(there_are_32_queues),
+        cmocka_unit_test(each_stream_can_be_given_its_own),
+        cmocka_unit_test(a_full_queue_blocks_whoever_enqueues),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
