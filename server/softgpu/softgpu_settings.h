@@ -43,6 +43,13 @@ enum {
     X(locking_drains, "SOFTGPU_LOCKING_DRAINS", 0, 1, 0, 0)                                        \
     X(private_queues, "SOFTGPU_PRIVATE_QUEUES", 0, 1, 0, 0)                                        \
     X(queue_entries, "SOFTGPU_QUEUE_ENTRIES", 0, 1 << 20, 1024, 1024)                              \
+    X(enqueue_ns, "SOFTGPU_ENQUEUE_NS", 0, 1000000000, 0, 3000)                                    \
+    X(launch_ns, "SOFTGPU_LAUNCH_NS", 0, 1000000000, 0, 5000)                                      \
+    X(completion_ns, "SOFTGPU_COMPLETION_NS", 0, 1000000000, 0, 2000)                              \
+    X(completion_tail, "SOFTGPU_COMPLETION_TAIL", 0, 1, 0, 1)                                      \
+    X(creation_us, "SOFTGPU_CREATION_US", 0, 10000000, 0, 2000)                                    \
+    X(register_us_per_mib, "SOFTGPU_REGISTER_US_PER_MIB", 0, 10000000, 0, 1000)                    \
+    X(globaltimer_ns, "SOFTGPU_GLOBALTIMER_NS", 1, 1000000000, 1, 1000)                            \
     X(scatter, "SOFTGPU_SCATTER", 0, 1, 1, 1)                                                      \
     X(arrival_ns, "SOFTGPU_ARRIVAL_NS", 0, 1000000000, 3000, 3000)                                 \
     X(hint_refusal, "SOFTGPU_HINT_REFUSAL", 0, 100, 0, 10)                                         \

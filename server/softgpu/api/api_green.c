@@ -10,6 +10,7 @@
 #include "server/softgpu/api/api.h"
 #include "common/list.h"
 #include "server/softgpu/device/context_lock.h"
+#include "server/softgpu/device/cost.h"
 #include "server/softgpu/device/hardware_queue.h"
 #include "server/softgpu/report.h"
 
@@ -246,6 +247,7 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
         flags != CUDA_GREEN_CTX_DEFAULT_STREAM)
         return CUDA_ERR_INVALID_VALUE;
     context_lock_change(device);
+    cost_pay_creation();
     memory_change_begin();
     engine_lock();
     made = unused_green();
@@ -309,6 +311,7 @@ cuda_result cuGreenCtxStreamCreate(cuda_stream *handle, cuda_green_ctx green, un
     if (!handle || flags != CUDA_STREAM_NON_BLOCKING)
         return CUDA_ERR_INVALID_VALUE;
     context_lock_drain(green->device);
+    cost_pay_creation();
     engine_lock();
     stream = stream_create(green->device, &green->sms, flags, priority);
     if (stream) {

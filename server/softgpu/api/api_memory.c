@@ -5,6 +5,7 @@
  */
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/device/context_lock.h"
+#include "server/softgpu/device/cost.h"
 #include "server/softgpu/device/engine.h"
 #include "server/softgpu/device/enqueue.h"
 #include "server/softgpu/memory/memory.h"
@@ -169,6 +170,8 @@ cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
     API_TRY(api_current(&device));
     context_lock_change(device);
     result = memory_host_register(ptr, size, flags);
+    if (result == CUDA_OK)
+        cost_pay_registration(size);
     context_unlock(device);
     return result;
 }
@@ -209,6 +212,8 @@ cuda_result cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
         return CUDA_ERR_INVALID_VALUE;
     context_lock_change(device);
     result = memory_host_alloc(ptr, size);
+    if (result == CUDA_OK)
+        cost_pay_registration(size);
     context_unlock(device);
     return result;
 }

@@ -7,6 +7,7 @@
 
 #include "server/softgpu/api/api.h"
 #include "server/softgpu/device/context_lock.h"
+#include "server/softgpu/device/cost.h"
 #include "server/softgpu/device/enqueue.h"
 #include "server/softgpu/report.h"
 
@@ -18,6 +19,7 @@ static struct stream *make_stream(struct device *device, unsigned flags, int pri
     struct stream *stream;
 
     context_lock_drain(device);
+    cost_pay_creation();
     engine_lock();
     stream = stream_create(device, NULL, flags, priority);
     engine_unlock();
@@ -146,7 +148,8 @@ cuda_result cuStreamWaitEvent(cuda_stream handle, cuda_event event_handle, unsig
     if (flags & ~1u)
         return CUDA_ERR_INVALID_VALUE;
     engine_lock();
-    needed = event->op && !event->op->done;
+    /* An end that no program can see yet is none. */
+    needed = event->op && !operation_seen(event->op);
     if (needed)
         op = operation_create(OPERATION_MARK);
     if (op && operation_after(op, event->op) < 0) {
@@ -334,7 +337,7 @@ cuda_result cuEventQuery(cuda_event handle)
 
     API_TRY(event_of(handle, &event));
     engine_lock();
-    done = !event->op || event->op->done;
+    done = !event->op || operation_seen(event->op);
     engine_unlock();
     API_TRY(device_check());
     return done ? CUDA_OK : CUDA_ERR_NOT_READY;
@@ -368,7 +371,7 @@ cuda_result cuEventElapsedTime(float *milliseconds, cuda_event start_handle, cud
     engine_lock();
     if (!start->op || !end->op)
         result = CUDA_ERR_INVALID_HANDLE;
-    else if (!start->op->done || !end->op->done)
+    else if (!operation_seen(start->op) || !operation_seen(end->op))
         result = CUDA_ERR_NOT_READY;
     else
         *milliseconds = (float)((double)((int64_t)(end->op->end - start->op->end)) / 1e6);

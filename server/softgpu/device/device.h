@@ -137,6 +137,7 @@ struct device {
     struct queue serial; /* grids, if SOFTGPU_SERIALIZE: the one that may run, then the others */
     struct list streams;
     struct stream *legacy;
+    uint64_t seen_at; /* modelled: by then a program can see all ends up to now */
     struct stats_device *stats;
 };
 

@@ -51,6 +51,23 @@ uint64_t engine_thread_ns(void)
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
+void engine_pass_time(uint64_t until)
+{
+    /* A thread's timer slack is 50 us, and waking takes some more. */
+    const uint64_t spin = 100000;
+    uint64_t now = engine_now();
+
+    if (until > now + spin) {
+        struct timespec wake = {.tv_sec = (time_t)((until - spin) / 1000000000u),
+                                .tv_nsec = (long)((until - spin) % 1000000000u)};
+
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL) == EINTR)
+            ;
+    }
+    while (engine_now() < until)
+        ;
+}
+
 void engine_lock(void)
 {
     pthread_mutex_lock(&engine.lock);

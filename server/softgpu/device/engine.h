@@ -65,6 +65,9 @@ uint64_t engine_now(void);
 /* CPU time of the calling thread, for work whose modelled time is what it took. */
 uint64_t engine_thread_ns(void);
 
+/* Returns when that time has come in truth; near it with the CPU, for a sleeper wakes too late. */
+void engine_pass_time(uint64_t until);
+
 /* All below: lock held. */
 /* -ENOMEM when the event could not be set. */
 int engine_at(struct engine_event *event, uint64_t time);

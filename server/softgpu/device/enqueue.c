@@ -3,6 +3,7 @@
 #include "server/softgpu/device/enqueue.h"
 
 #include "server/softgpu/device/context_lock.h"
+#include "server/softgpu/device/cost.h"
 
 cuda_result enqueue_operation(struct stream *stream, struct operation *op)
 {
@@ -10,6 +11,7 @@ cuda_result enqueue_operation(struct stream *stream, struct operation *op)
     int error;
 
     context_lock_submit(device);
+    cost_pay_enqueue();
     engine_lock();
     error = stream_submit(stream, op);
     engine_unlock();

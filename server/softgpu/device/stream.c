@@ -13,6 +13,7 @@
 #include "common/array.h"
 #include "common/list.h"
 #include "common/util.h"
+#include "server/softgpu/device/cost.h"
 #include "server/softgpu/device/grid.h"
 #include "server/softgpu/device/hardware_queue.h"
 
@@ -113,6 +114,10 @@ void operation_complete(struct operation *op, uint64_t time)
 
     op->done = true;
     op->end = time;
+    /* Ends of one stream are seen in their order. */
+    op->seen_at = max(stream->seen_at, time + cost_completion_ns());
+    stream->seen_at = op->seen_at;
+    stream->device->seen_at = max(stream->device->seen_at, op->seen_at);
     for (unsigned i = 0; i < op->dependent_count; i++) {
         operation_met(op->dependents[i], time);
         operation_drop(op->dependents[i]);
@@ -312,8 +317,10 @@ static void host_begin(struct operation *op, uint64_t time)
 /* ---- the beginning of an operation
  * --------------------------------------------------------------- */
 
-static void write_begin(struct operation *op, uint64_t time)
+static void write_happen(struct engine_event *event, uint64_t time)
 {
+    struct operation *op = container_of(event, struct operation, event);
+
     for (unsigned i = 0; i < op->write.count; i++)
         if (!memory_write_value(op->write.writes[i].address, op->write.writes[i].value,
                                 op->write.writes[i].width)) {
@@ -321,6 +328,18 @@ static void write_begin(struct operation *op, uint64_t time)
             return;
         }
     operation_complete(op, time);
+}
+
+/* What comes behind waits for the value: a kernel may read it. */
+static void write_begin(struct operation *op, uint64_t time)
+{
+    uint64_t delay = cost_completion_ns();
+
+    op->event.happen = write_happen;
+    if (delay == 0)
+        write_happen(&op->event, time);
+    else
+        set_event(&op->event, time + delay);
 }
 
 static void operation_begin(struct operation *op, uint64_t time)
@@ -416,18 +435,6 @@ static int stream_order(struct stream *stream, struct operation *op)
     return 0;
 }
 
-/* A little of what may happen between a call and its effect on hardware. */
-static uint64_t arrival_delay(void)
-{
-    const uint64_t most = device_settings()->arrival_ns;
-    uint32_t random;
-
-    if (most == 0)
-        return 0;
-    random = device_random();
-    return random % 8 == 0 ? (random >> 8) % most : 0;
-}
-
 /* Undone by marking it as met: what it had joined will drop it without beginning it. */
 static void operation_abandon(struct operation *op)
 {
@@ -440,7 +447,7 @@ int stream_submit(struct stream *stream, struct operation *op)
     uint64_t now;
 
     hardware_queue_await_room(stream->queue);
-    now = engine_now() + arrival_delay();
+    now = engine_now() + cost_arrival_ns();
     if ((op->kind == OPERATION_HOST && host_start() < 0) || stream_order(stream, op) < 0) {
         operation_abandon(op);
         return -ENOMEM;
@@ -455,21 +462,53 @@ int stream_submit(struct stream *stream, struct operation *op)
     return 0;
 }
 
+bool operation_seen(const struct operation *op)
+{
+    return op->done && engine_now() >= op->seen_at;
+}
+
+static void await_time(uint64_t time)
+{
+    if (engine_stopped() || engine_now() >= time)
+        return;
+    engine_unlock();
+    engine_pass_time(time);
+    engine_lock();
+}
+
 cuda_result operation_await(struct operation *op)
 {
     operation_hold(op);
     while (!op->done && !engine_stopped())
         engine_await();
+    await_time(op->seen_at);
     operation_drop(op);
     return device_check();
+}
+
+/* When a program can see the ends of all that has ended, by the default stream's rules. */
+static uint64_t stream_seen_at(const struct stream *stream)
+{
+    const struct stream *other;
+    uint64_t time = stream->seen_at;
+
+    if (stream == stream->device->legacy)
+        LIST_FOR_EACH (other, &stream->device->streams, link)
+            if (other->blocking)
+                time = max(time, other->seen_at);
+    return time;
 }
 
 cuda_result stream_await(struct stream *stream)
 {
     struct operation *mark;
 
-    if (stream != stream->device->legacy)
-        return stream->last ? operation_await(stream->last) : device_check();
+    if (stream != stream->device->legacy) {
+        if (stream->last)
+            return operation_await(stream->last);
+        await_time(stream->seen_at);
+        return device_check();
+    }
     mark = operation_create(OPERATION_MARK);
     if (!mark)
         return CUDA_ERR_OUT_OF_MEMORY;
@@ -477,16 +516,16 @@ cuda_result stream_await(struct stream *stream)
     if (stream_submit(stream, mark) == 0)
         operation_await(mark);
     operation_drop(mark);
+    await_time(stream_seen_at(stream));
     return device_check();
 }
 
-bool stream_idle(struct stream *stream)
+bool stream_idle(const struct stream *stream)
 {
-    struct device *device = stream->device;
-
+    const struct device *device = stream->device;
     const struct stream *other;
 
-    if (stream->in_flight > 0)
+    if (stream->in_flight > 0 || engine_now() < stream_seen_at(stream))
         return false;
     if (stream != device->legacy)
         return true;
@@ -517,6 +556,7 @@ cuda_result device_await(struct device *device)
         operation_drop(last[i]);
     }
     free(last);
+    await_time(device->seen_at);
     return device_check();
 }
 

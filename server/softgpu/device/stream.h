@@ -37,6 +37,7 @@ struct operation {
     bool ready, begun, done;
     uint64_t ready_at; /* modelled; grows until unmet is 0 */
     uint64_t start, end;
+    uint64_t seen_at;        /* modelled: when a program can see that it has ended */
     uint64_t progress, took; /* of a copy or fill: bytes or words done, CPU time spent */
     struct operation **dependents;
     unsigned dependent_count, dependent_capacity;
@@ -81,6 +82,7 @@ struct stream {
     bool blocking;          /* keeps the default stream's rules */
     struct operation *last; /* the last submitted; holds a reference */
     unsigned in_flight;     /* operations that have not completed */
+    uint64_t seen_at;       /* of the last that has */
     bool destroyed;
     struct hardware_queue *queue;
     struct hardware_queue own_queue;
@@ -121,12 +123,14 @@ int operation_after(struct operation *op, struct operation *before);
 void operation_hold(struct operation *op);
 void operation_drop(struct operation *op);
 
-/* Waits until it is done; the sticky error if there is one. */
+/* Whether a program can see by now that it is done. */
+bool operation_seen(const struct operation *op);
+/* Waits until that is so; the sticky error if there is one. */
 cuda_result operation_await(struct operation *op);
 /* The same for all submitted to the stream up to now. Takes the default stream's rules into
  * account. */
 cuda_result stream_await(struct stream *stream);
-bool stream_idle(struct stream *stream);
+bool stream_idle(const struct stream *stream);
 /* All submitted to the device up to now. */
 cuda_result device_await(struct device *device);
 

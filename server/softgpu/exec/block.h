@@ -20,9 +20,10 @@ struct block_launch {
     const struct function *function;
     uint32_t grid[3], threads[3];
     uint32_t dynamic_shared_bytes;
-    const uint8_t *params; /* function_info.param_bytes bytes */
-    uint64_t grid_id;      /* %gridid */
-    uint32_t sm_count;     /* %nsmid */
+    const uint8_t *params;  /* function_info.param_bytes bytes */
+    uint64_t grid_id;       /* %gridid */
+    uint32_t sm_count;      /* %nsmid */
+    uint32_t timer_step_ns; /* %globaltimer moves by so much; 0: by nanoseconds */
 };
 
 enum block_state {
@@ -45,7 +46,7 @@ void block_destroy(struct block *block);
  * (nanosleep of a warp moves only that warp's wake-up time; the rest of the block
  * goes on). `rate` converts instructions to modelled time: picoseconds per warp
  * instruction, 0 for "costs nothing". %globaltimer reads *clock_ns as it stands
- * at that instruction; %clock and %clock64 count modelled cycles at 1 GHz, and
+ * at that instruction, in its steps; %clock and %clock64 count modelled cycles at 1 GHz, and
  * still advance by one per instruction where rate is 0.
  * wake_ns: with BLOCK_ASLEEP, the modelled time at which to call again.
  * fault: with BLOCK_FAULTED, what happened.

@@ -12,6 +12,13 @@ static uint64_t clock_cycles(const struct block *b)
     return b->rate ? b->clock_ps / 1000 : b->cycles;
 }
 
+static uint64_t timer_ns(const struct block *b)
+{
+    uint64_t now = block_clock_ns(b);
+
+    return b->launch->timer_step_ns > 1 ? now - now % b->launch->timer_step_ns : now;
+}
+
 static uint64_t lane_special(const struct warp *w, uint32_t id, uint64_t axis, uint32_t lane)
 {
     switch (id) {
@@ -59,9 +66,9 @@ static uint64_t warp_special(const struct warp *w, uint32_t id, uint64_t axis)
         return clock_cycles(b) >> 32;
     case 't':
     case 'i':
-        return block_clock_ns(b);
+        return timer_ns(b);
     case 'j':
-        return block_clock_ns(b) >> 32;
+        return timer_ns(b) >> 32;
     case 'd':
         return b->launch->dynamic_shared_bytes;
     case 'D':

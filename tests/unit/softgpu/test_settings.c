@@ -62,6 +62,17 @@ static void strictness_changes_what_no_variable_says(void **state)
     assert_int_equal(chosen.hint_refusal, 3);
     assert_int_equal(usual.copy_bytes_per_second, 0);
     assert_int_equal(strict.copy_bytes_per_second, 25000000000);
+    assert_int_equal(strict.context_lock, 1);
+    assert_int_equal(strict.enqueue_ns, 3000);
+    assert_int_equal(strict.launch_ns, 5000);
+    assert_int_equal(strict.completion_ns, 2000);
+    assert_int_equal(strict.completion_tail, 1);
+    assert_int_equal(strict.creation_us, 2000);
+    assert_int_equal(strict.register_us_per_mib, 1000);
+    assert_int_equal(strict.globaltimer_ns, 1000);
+    assert_int_equal(usual.enqueue_ns + usual.launch_ns + usual.completion_ns + usual.creation_us +
+                         usual.register_us_per_mib + usual.context_lock + usual.completion_tail,
+                     0);
     assert_int_equal(strict.sms, usual.sms);
 }
 
