@@ -50,6 +50,8 @@ enum {
     X(creation_us, "SOFTGPU_CREATION_US", 0, 10000000, 0, 2000)                                    \
     X(register_us_per_mib, "SOFTGPU_REGISTER_US_PER_MIB", 0, 10000000, 0, 1000)                    \
     X(globaltimer_ns, "SOFTGPU_GLOBALTIMER_NS", 1, 1000000000, 1, 1000)                            \
+    X(contention_percent, "SOFTGPU_CONTENTION_PERCENT", 0, 1000, 0, 100)                           \
+    X(variation_percent, "SOFTGPU_VARIATION_PERCENT", 0, 90, 0, 33)                                \
     X(scatter, "SOFTGPU_SCATTER", 0, 1, 1, 1)                                                      \
     X(arrival_ns, "SOFTGPU_ARRIVAL_NS", 0, 1000000000, 3000, 3000)                                 \
     X(hint_refusal, "SOFTGPU_HINT_REFUSAL", 0, 100, 0, 10)                                         \

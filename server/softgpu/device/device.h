@@ -133,6 +133,8 @@ struct device {
     struct copy_engine copy[STATS_COPY_ENGINES];
     struct hardware_queue queues[SETTINGS_MAX_QUEUES];
     unsigned next_queue;
+    unsigned
+        spread; /* multiprocessors of all grids with blocks there, those of each grid counted */
     struct list pending; /* grids with blocks to place: by priority, then by age */
     struct queue serial; /* grids, if SOFTGPU_SERIALIZE: the one that may run, then the others */
     struct list streams;

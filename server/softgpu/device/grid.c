@@ -8,6 +8,7 @@
 
 #include "common/list.h"
 #include "common/util.h"
+#include "server/softgpu/device/slowdown.h"
 #include "server/softgpu/memory/memory.h"
 
 /*
@@ -24,6 +25,7 @@ struct grid {
     struct list_link link;         /* in device.pending */
     struct queue_link serial_link; /* in device.serial */
     struct engine_group turns;
+    struct slowdown slowdown;
     struct operation *op;
     grid_complete *complete;
     struct device *device;
@@ -46,6 +48,7 @@ struct resident {
     uint32_t index[3];
     uint64_t start, clock;
     bool slept, computes;
+    uint32_t slow_permille; /* in its next turn */
     struct block *block;
     struct queue_link link; /* in the store */
 };
@@ -216,6 +219,7 @@ static void set_event(struct engine_event *event, uint64_t time)
 /* A block that is known to compute for long is nobody's to wait for. */
 static void turn_queue(struct resident *resident)
 {
+    resident->slow_permille = slowdown_permille(&resident->grid->slowdown, resident->grid->device);
     if (resident->computes)
         engine_run(&resident->task);
     else if (engine_run_ordered(&resident->grid->turns, &resident->task, resident->clock) < 0)
@@ -255,6 +259,7 @@ static void place_block(struct grid *grid, unsigned index, uint64_t time)
     if (sm->blocks == 0)
         sm->busy_mark = time;
     resident->stay = sm_take(sm, grid, time);
+    slowdown_block_came(&grid->slowdown, device);
     turn_queue(resident);
 }
 
@@ -374,6 +379,7 @@ void grid_start(struct grid *grid, struct operation *op, grid_complete *complete
     grid->stream = op->stream;
     grid->device = op->stream->device;
     grid->ready_at = time;
+    slowdown_begin(&grid->slowdown, &grid->stream->sms);
     if (!device_settings()->serialize) {
         run_grid(grid, time);
         return;
@@ -414,6 +420,7 @@ static void resident_end(struct engine_event *event, uint64_t time)
     stats_add(&stats->thread_ns, (time - resident->start) * grid->block_threads);
     stats_add(&stats->blocks, 1);
     sm_release(&device->sm[index], resident->stay, time);
+    slowdown_block_went(&grid->slowdown, device);
     queue_prepend(&store, &resident->link);
     grid->end = max(grid->end, time);
     if (++grid->ended == grid->blocks)
@@ -434,11 +441,15 @@ static void resident_happen(struct engine_event *event, uint64_t time)
 static enum block_state run_block(struct resident *resident, uint64_t *clock, uint64_t *wake,
                                   struct fault *fault)
 {
-    const uint32_t rate = (uint32_t)device_settings()->instruction_ps;
+    const uint32_t slow = resident->slow_permille;
+    const uint64_t nominal = device_settings()->instruction_ps;
+    /* 0 would mean that instructions last as long as they take the CPU. */
+    const uint32_t rate = nominal > 0 ? (uint32_t)max(nominal * slow / 1000, (uint64_t)1) : 0;
     uint64_t before = rate ? 0 : engine_thread_ns();
     enum block_state state;
     uint64_t took;
 
+    block_set_pace(resident->block, slow);
     state = block_run(resident->block, TURN_INSTRUCTIONS, clock, rate, wake, fault);
     took = rate ? 0 : engine_thread_ns() - before;
     if (state == BLOCK_ASLEEP)
@@ -446,7 +457,7 @@ static enum block_state run_block(struct resident *resident, uint64_t *clock, ui
     /* A block that sleeps lasts as long as it sleeps: what the interpreter spends around that would
      * be an error of the model. A whole turn without sleep is work, though. */
     if (!resident->slept || state == BLOCK_READY)
-        *clock += took;
+        *clock += took * slow / 1000;
     return state;
 }
 

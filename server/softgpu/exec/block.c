@@ -31,6 +31,7 @@ struct block *block_create(const struct block_launch *launch, const uint32_t ind
     b->module = launch->function->module;
     memcpy(b->index, index, sizeof(b->index));
     b->sm = sm;
+    b->pace_permille = 1000;
     b->threads = b->live_threads = (uint32_t)threads;
     b->shared_bytes = (uint32_t)shared;
     b->warp_count = (b->threads + LANES - 1) / LANES;
@@ -186,6 +187,11 @@ static enum block_state run_warps(struct block *b, uint64_t budget, uint64_t *wa
         return next_wake(b, wake_ns) ? BLOCK_ASLEEP : report_deadlock(b);
     }
     return BLOCK_DONE;
+}
+
+void block_set_pace(struct block *b, uint32_t permille)
+{
+    b->pace_permille = permille;
 }
 
 enum block_state block_run(struct block *b, uint64_t budget, uint64_t *clock_ns, uint32_t rate,

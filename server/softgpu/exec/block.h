@@ -54,6 +54,10 @@ void block_destroy(struct block *block);
 enum block_state block_run(struct block *block, uint64_t budget, uint64_t *clock_ns, uint32_t rate,
                            uint64_t *wake_ns, struct fault *fault);
 
+/* nanosleep lasts so many thousandths of what it asks for: 1000 to begin with. `rate` is the
+ * caller's to scale. */
+void block_set_pace(struct block *block, uint32_t permille);
+
 /* Lane instructions executed so far (active lanes only). */
 uint64_t block_lane_instructions(const struct block *block);
 

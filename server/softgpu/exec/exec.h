@@ -176,6 +176,7 @@ struct block {
     struct fault fault;
     uint64_t clock_ps, instructions, lane_instructions, cycles;
     uint32_t rate;
+    uint32_t pace_permille; /* of nanosleep */
     uint32_t next_warp;
     enum block_state state;
 };

@@ -325,7 +325,7 @@ enum exec_result exec_sleep(struct warp *w, const struct op *op, uint32_t mask)
     struct split *s = &w->splits[w->current];
     s->pc++;
     s->state = SPLIT_ASLEEP;
-    s->wake_ns = block_clock_ns(w->block) + longest;
+    s->wake_ns = block_clock_ns(w->block) + (uint64_t)longest * w->block->pace_permille / 1000;
     return EXEC_MOVED;
 }
 
