@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/cuda/cuda_driver.h"
 #include "common/error.h"
 
 enum {
@@ -54,6 +55,11 @@ enum {
     X(variation_percent, "SOFTGPU_VARIATION_PERCENT", 0, 90, 0, 33)                                \
     X(scatter, "SOFTGPU_SCATTER", 0, 1, 1, 1)                                                      \
     X(arrival_ns, "SOFTGPU_ARRIVAL_NS", 0, 1000000000, 3000, 3000)                                 \
+    X(whole_registrations, "SOFTGPU_WHOLE_REGISTRATIONS", 0, 1, 1, 1)                              \
+    X(subcontexts, "SOFTGPU_SUBCONTEXTS", 0, 1 << 20, 64, 64)                                      \
+    X(driver_version, "SOFTGPU_DRIVER_VERSION", 12000, CUDA_API_VERSION, CUDA_API_VERSION,         \
+      CUDA_API_VERSION)                                                                            \
+    X(hint_error, "SOFTGPU_HINT_ERROR", 0, 100, 0, 10)                                             \
     X(hint_refusal, "SOFTGPU_HINT_REFUSAL", 0, 100, 0, 10)                                         \
     X(copy_bytes_per_second, "SOFTGPU_COPY_BYTES_PER_SECOND", 0, UINT64_C(1) << 50, 0,             \
       UINT64_C(25000000000))

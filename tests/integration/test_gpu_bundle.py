@@ -22,8 +22,11 @@ ENTRY = os.path.abspath("tests/gpu/results_entry.py")
 NOBODY = 65534
 # The software GPU has neither cubins nor graphs nor work queue resources.
 NOT_TO_BE_HAD = {"blocks-module-load-cubin", "queues-17-balanced", "queues-70-balanced", "graph-cost"}
-# The software GPU's cuMemFree waits, as NVIDIA documents for its driver.
-FALSE = {"blocks-memory-free"}
+# The software GPU's cuMemFree waits, as NVIDIA documents of its own; a copy ends with its registration, and there are
+# 64 sub-contexts, as is reported.
+FALSE = {"blocks-memory-free", "registration", "partition-sizes"}
+# As if one registration were as good as another.
+KIND = {"SOFTGPU_WHOLE_REGISTRATIONS": "0"}
 # The verdict of these steps depends on the CPU time that they get; they must have one.
 TIMED = {"gpushare-halves", "gpushare-strict-30-70"}
 TOO_SLOW = "this host is too slow to tell"
@@ -154,7 +157,7 @@ class Bundle(unittest.TestCase):
                     self.assertTrue(os.path.exists(os.path.join(self.bundle, "lib/needed", library)), library)
 
     def test_as_this_user_too(self):
-        status, output, results = self.only("inventory", "registration", "gpushare-vector-add", user=False)
+        status, output, results = self.only("inventory", "registration", "gpushare-vector-add", user=False, env=KIND)
         self.assertEqual(status, 0, output)
         self.assertEqual({r["outcome"] for r in results.values()}, {"held", "passed"})
         self.assertIn("softgpu", results["inventory"]["facts"]["library"])
@@ -298,7 +301,7 @@ class Bundle(unittest.TestCase):
             self.skipTest("no tmpfs can be mounted here")
         try:
             status, output = self.run_checks("--driver", "softgpu", "--results", "small/results", "--only", "inventory",
-                                             "--only", "jit", "--only", "arenas", "--only", "registration")
+                                             "--only", "jit", "--only", "arenas", "--only", "registration", env=KIND)
         finally:
             subprocess.run(["umount", "-l", small], check=True)
         self.assertEqual(status, 0, output)
@@ -324,7 +327,7 @@ class Bundle(unittest.TestCase):
         self.assertIn(status, (1, 3, 4), output)
         self.assertEqual(results["row-accounting_error"]["outcome"], "not run")
         self.assertIn("budget", results["row-accounting_error"]["verdict"])
-        self.assertIn(results["registration"]["outcome"], ("held", "unknown"))
+        self.assertIn(results["registration"]["outcome"], ("false", "unknown"))
         for name, stamp in stamps.items():
             self.assertEqual(os.stat(os.path.join(self.folder, f"results/{name}.json")).st_mtime_ns, stamp, name)
         self.assertRegex(output.splitlines()[-1], r"^\d+ steps: .*\d+ not run")

@@ -33,7 +33,7 @@ cuda_result cuDriverGetVersion(int *version)
 {
     if (!version)
         return CUDA_ERR_INVALID_VALUE;
-    *version = CUDA_API_VERSION;
+    *version = device_driver_version();
     return CUDA_OK;
 }
 

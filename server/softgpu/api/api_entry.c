@@ -58,7 +58,7 @@ cuda_result cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint
         return CUDA_ERR_INVALID_VALUE;
     *fn = NULL;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (strcmp(rows[i].name, symbol) == 0) {
+        if (strcmp(rows[i].name, symbol) == 0 && rows[i].version <= device_driver_version()) {
             known = true;
             if (rows[i].version <= version && (!best || rows[i].version > best->version))
                 best = &rows[i];

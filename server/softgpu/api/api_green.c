@@ -220,6 +220,24 @@ cuda_result cuDevResourceGenerateDesc(cuda_resource_desc *desc, cuda_dev_resourc
     return *desc ? CUDA_OK : CUDA_ERR_OUT_OF_MEMORY;
 }
 
+/* The primary context is one of them. A destroyed green context counts while it has streams. */
+static unsigned count_subcontexts(const struct device *device)
+{
+    const struct cuda_green_ctx_object *green;
+    unsigned count = 1;
+
+    QUEUE_FOR_EACH (green, &greens, link)
+        count += green->device == device && (green->magic != 0 || green->streams > 0);
+    return count;
+}
+
+static bool subcontexts_used_up(const struct device *device)
+{
+    const uint64_t most = device_settings()->subcontexts;
+
+    return most > 0 && count_subcontexts(device) >= most;
+}
+
 static struct cuda_green_ctx_object *unused_green(void)
 {
     struct cuda_green_ctx_object *green;
@@ -250,7 +268,7 @@ cuda_result cuGreenCtxCreate(cuda_green_ctx *green, cuda_resource_desc desc, cud
     cost_pay_creation();
     memory_change_begin();
     engine_lock();
-    made = unused_green();
+    made = subcontexts_used_up(device) ? NULL : unused_green();
     if (made) {
         atomic_fetch_add_explicit(&device->retained, 1, memory_order_relaxed);
         made->magic = GREEN_MAGIC;

@@ -288,6 +288,13 @@ cuda_result cuPointerGetAttribute(void *data, cuda_pointer_attribute attribute, 
 /* The kinds of memory on one side of a copy. */
 enum side { DEVICE_SIDE, HOST_SIDE, EITHER_SIDE };
 
+/* Host memory that was registered piece by piece is no one range to the driver: it looks up the
+ * registration that holds the first byte. */
+static bool leaves_registration(const struct memory_place *place, uint64_t address, size_t size)
+{
+    return place->host && device_settings()->whole_registrations && size > place->end - address;
+}
+
 static cuda_result find_side(enum side kind, uint64_t address, size_t size, uint32_t access,
                              struct memory_side *side, bool *host)
 {
@@ -298,7 +305,8 @@ static cuda_result find_side(enum side kind, uint64_t address, size_t size, uint
         return CUDA_ERR_INVALID_VALUE;
     /* Known memory must allow all of it; unknown memory is the caller's own, read and written as it
      * is. */
-    if (found && !memory_accessible(address, size, access))
+    if (found &&
+        (!memory_accessible(address, size, access) || leaves_registration(&place, address, size)))
         return CUDA_ERR_INVALID_VALUE;
     *side = (struct memory_side){.address = address, .checked = found};
     *host = !found || place.host;
@@ -418,6 +426,7 @@ cuda_result cuMemcpyDtoDAsync_v2(cuda_device_ptr dst, cuda_device_ptr src, size_
 static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst, uint32_t value,
                               unsigned width, size_t count)
 {
+    struct memory_place place;
     struct stream *stream;
     struct operation *op;
     size_t size;
@@ -426,7 +435,8 @@ static cuda_result queue_fill(cuda_stream handle, bool wait, cuda_device_ptr dst
     if (count == 0)
         return CUDA_OK;
     if (dst % width != 0 || __builtin_mul_overflow(count, width, &size) ||
-        !memory_accessible(dst, size, MEMORY_WRITE))
+        !memory_accessible(dst, size, MEMORY_WRITE) || !memory_locate(dst, &place) ||
+        leaves_registration(&place, dst, size))
         return CUDA_ERR_INVALID_VALUE;
     op = operation_create(OPERATION_FILL);
     if (!op)

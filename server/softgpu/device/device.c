@@ -90,6 +90,13 @@ bool device_lacks_green_contexts(void)
     return settings.no_green != 0;
 }
 
+int device_driver_version(void)
+{
+    pthread_once(&settings_once, load_settings);
+    /* Settings that do not hold are cuInit's to refuse. */
+    return settings_error.number ? CUDA_API_VERSION : (int)settings.driver_version;
+}
+
 static cuda_result init_locked(device_complete *complete)
 {
     struct ledger *ledger = NULL;

@@ -157,8 +157,10 @@ cuda_result device_check_initialized(void);
 
 /* After device_init(). */
 const struct softgpu_settings *device_settings(void);
-/* Whether the settings ask for a driver without them. At any time. */
+/* What driver the settings ask for: whether it lacks green contexts, and its version. At any time.
+ */
 bool device_lacks_green_contexts(void);
+int device_driver_version(void);
 struct device *device_at(cuda_device ordinal); /* NULL if there is none */
 
 /*

@@ -60,12 +60,13 @@ static void *reserve_anywhere(uint64_t size, uint64_t alignment)
     return pointer(aligned);
 }
 
-static bool hint_refused(void)
+/* True as often as the percentage says. */
+static bool happens(uint64_t percent)
 {
     if (random_state == 0)
         random_state = memory_settings()->seed * 2 + 1;
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (random_state >> 33) % 100 < memory_settings()->hint_refusal;
+    return (random_state >> 33) % 100 < percent;
 }
 
 cuda_result memory_reserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
@@ -79,8 +80,13 @@ cuda_result memory_reserve(cuda_device_ptr *ptr, size_t size, size_t alignment,
     if (alignment < MEMORY_GRANULARITY)
         alignment = MEMORY_GRANULARITY;
     memory_change_begin();
+    if (hint != 0 && happens(memory_settings()->hint_error)) {
+        memory_change_end();
+        return CUDA_ERR_INVALID_VALUE;
+    }
     deferred_flush(hint, size);
-    if (hint != 0 && hint % alignment == 0 && hint <= UINT64_MAX - size && !hint_refused()) {
+    if (hint != 0 && hint % alignment == 0 && hint <= UINT64_MAX - size &&
+        !happens(memory_settings()->hint_refusal)) {
         base = reserve_pages(hint, size, MAP_FIXED_NOREPLACE);
         if (base && address_of(base) != hint) { /* a kernel older than the flag */
             munmap(base, size);

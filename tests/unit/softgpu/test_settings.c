@@ -6,6 +6,7 @@
 #include "tests/unit/softgpu/kernels.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "common/error.h"
 #include "protocol.h"
@@ -59,6 +60,7 @@ static void strictness_changes_what_no_variable_says(void **state)
     unsetenv("SOFTGPU_STRICT");
     assert_int_equal(usual.hint_refusal, 0);
     assert_int_equal(strict.hint_refusal, 10);
+    assert_int_equal(strict.hint_error, 10);
     assert_int_equal(chosen.hint_refusal, 3);
     assert_int_equal(usual.copy_bytes_per_second, 0);
     assert_int_equal(strict.copy_bytes_per_second, 25000000000);
@@ -214,10 +216,163 @@ static void body_hints(void)
     CHECK(ptr != hint);
 }
 
+static void body_hint_errors(void)
+{
+    const cuda_device_ptr hint = 0x1100000000;
+    cuda_device_ptr ptr;
+
+    setenv("SOFTGPU_HINT_ERROR", "100", 1);
+    CHECK(cuInit(0) == CUDA_OK);
+    CHECK(cuMemAddressReserve(&ptr, 2 << 20, 0, hint, 0) == CUDA_ERR_INVALID_VALUE);
+    CHECK(cuMemAddressReserve(&ptr, 2 << 20, 0, 0, 0) == CUDA_OK);
+}
+
+/* A hundred hints: each of the three answers is met. */
+static void body_hints_by_seed(void)
+{
+    const cuda_device_ptr hint = 0x1100000000;
+    unsigned honoured = 0, elsewhere = 0, refused = 0;
+
+    setenv("SOFTGPU_HINT_ERROR", "30", 1);
+    setenv("SOFTGPU_HINT_REFUSAL", "30", 1);
+    CHECK(cuInit(0) == CUDA_OK);
+    for (int i = 0; i < 100; i++) {
+        cuda_device_ptr ptr;
+        cuda_result result = cuMemAddressReserve(&ptr, 2 << 20, 0, hint, 0);
+
+        refused += result != CUDA_OK;
+        honoured += result == CUDA_OK && ptr == hint;
+        elsewhere += result == CUDA_OK && ptr != hint;
+        CHECK(result != CUDA_OK || cuMemAddressFree(ptr, 2 << 20) == CUDA_OK);
+    }
+    CHECK(honoured > 10 && elsewhere > 5 && refused > 10);
+}
+
 static void hints_can_be_refused(void **state)
 {
     (void)state;
     in_child(body_hints);
+    in_child(body_hint_errors);
+    in_child(body_hints_by_seed);
+}
+
+static void body_old_driver(void)
+{
+    cuda_proc_address_status status;
+    void *fn;
+    int version;
+
+    setenv("SOFTGPU_DRIVER_VERSION", "12000", 1);
+    CHECK(cuDriverGetVersion(&version) == CUDA_OK && version == 12000);
+    /* 12.4 has green contexts and the parameters of functions, 12.3 their names. */
+    CHECK(cuGetProcAddress_v2("cuGreenCtxCreate", &fn, 13000, 0, &status) == CUDA_ERR_NOT_FOUND);
+    CHECK(status == CUDA_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    CHECK(cuGetProcAddress("cuFuncGetParamInfo", &fn, 13000, 0) == CUDA_ERR_NOT_FOUND);
+    CHECK(cuGetProcAddress("cuFuncGetName", &fn, 13000, 0) == CUDA_ERR_NOT_FOUND);
+    CHECK(cuGetProcAddress("cuMemCreate", &fn, 13000, 0) == CUDA_OK);
+    /* The newest form that this driver has: without a context. */
+    CHECK(cuGetProcAddress("cuCtxSynchronize", &fn, 13000, 0) == CUDA_OK);
+    CHECK((cuda_result(*)(void))fn == cuCtxSynchronize);
+    CHECK(kernels_open() == 0);
+}
+
+static void an_old_driver_lacks_what_came_later(void **state)
+{
+    (void)state;
+    in_child(body_old_driver);
+}
+
+/* Two halves of a buffer, registered one by one; and two mappings side by side. */
+static void try_spanning_copies(cuda_result wanted)
+{
+    enum { HALF = 2 << 20 };
+    static const cuda_mem_allocation_prop prop = {.type = CUDA_MEM_ALLOCATION_PINNED,
+                                                  .location = {CUDA_MEM_LOCATION_DEVICE, 0}};
+    static const cuda_mem_access_desc access = {{CUDA_MEM_LOCATION_DEVICE, 0},
+                                                CUDA_MEM_ACCESS_READWRITE};
+    char *host = mmap(NULL, 2 * HALF, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cuda_device_ptr device;
+
+    CHECK(host != MAP_FAILED && kernels_open() == 0);
+    CHECK(cuMemAddressReserve(&device, 2 * HALF, 0, 0, 0) == CUDA_OK);
+    for (int i = 0; i < 2; i++) {
+        cuda_mem_handle handle;
+
+        CHECK(cuMemHostRegister_v2(host + i * HALF, HALF, 0) == CUDA_OK);
+        CHECK(cuMemCreate(&handle, HALF, &prop, 0) == CUDA_OK);
+        CHECK(cuMemMap(device + (unsigned)i * HALF, HALF, 0, handle, 0) == CUDA_OK);
+    }
+    CHECK(cuMemSetAccess(device, 2 * HALF, &access, 1) == CUDA_OK);
+    CHECK(cuMemcpyHtoDAsync_v2(device, host, 2 * HALF, NULL) == wanted);
+    CHECK(cuMemcpyDtoHAsync_v2(host + 4096, device, HALF, NULL) == wanted);
+    CHECK(cuMemsetD32Async((uintptr_t)host + HALF - 4, 1, 2, NULL) == wanted);
+    /* What stays within one is copied, also to where two mappings meet. */
+    CHECK(cuMemcpyHtoDAsync_v2(device + 4096, host + HALF, HALF, NULL) == CUDA_OK);
+    CHECK(cuMemsetD32Async((uintptr_t)host + HALF - 4, 1, 1, NULL) == CUDA_OK);
+    CHECK(cuMemsetD8Async(device, 1, 2 * HALF, NULL) == CUDA_OK);
+    CHECK(cuCtxSynchronize() == CUDA_OK);
+}
+
+static void body_whole_registrations(void)
+{
+    try_spanning_copies(CUDA_ERR_INVALID_VALUE);
+}
+
+static void body_spanning_copies(void)
+{
+    setenv("SOFTGPU_WHOLE_REGISTRATIONS", "0", 1);
+    try_spanning_copies(CUDA_OK);
+}
+
+static void a_copy_stays_within_one_registration(void **state)
+{
+    (void)state;
+    in_child(body_whole_registrations);
+    in_child(body_spanning_copies);
+}
+
+static cuda_result make_green(cuda_green_ctx *green)
+{
+    cuda_dev_resource all;
+    cuda_resource_desc desc;
+
+    CHECK(cuDeviceGetDevResource(0, &all, CUDA_RESOURCE_SM) == CUDA_OK);
+    CHECK(cuDevResourceGenerateDesc(&desc, &all, 1) == CUDA_OK);
+    return cuGreenCtxCreate(green, desc, 0, CUDA_GREEN_CTX_DEFAULT_STREAM);
+}
+
+static void body_subcontexts(void)
+{
+    cuda_green_ctx greens[64];
+    cuda_stream stream;
+
+    CHECK(kernels_open() == 0);
+    for (int i = 0; i < 63; i++)
+        CHECK(make_green(&greens[i]) == CUDA_OK);
+    CHECK(make_green(&greens[63]) == CUDA_ERR_OUT_OF_MEMORY);
+    CHECK(cuGreenCtxDestroy(greens[5]) == CUDA_OK);
+    CHECK(make_green(&greens[5]) == CUDA_OK);
+    /* One that leaves a stream behind is not given back. */
+    CHECK(cuGreenCtxStreamCreate(&stream, greens[6], CUDA_STREAM_NON_BLOCKING, 0) == CUDA_OK);
+    CHECK(cuGreenCtxDestroy(greens[6]) == CUDA_OK);
+    CHECK(make_green(&greens[6]) == CUDA_ERR_OUT_OF_MEMORY);
+}
+
+static void body_many_subcontexts(void)
+{
+    cuda_green_ctx green;
+
+    setenv("SOFTGPU_SUBCONTEXTS", "0", 1);
+    CHECK(kernels_open() == 0);
+    for (int i = 0; i < 200; i++)
+        CHECK(make_green(&green) == CUDA_OK);
+}
+
+static void green_contexts_run_out(void **state)
+{
+    (void)state;
+    in_child(body_subcontexts);
+    in_child(body_many_subcontexts);
 }
 
 static void *create_memory(void *user)
@@ -293,6 +448,9 @@ int main(void)
         cmocka_unit_test(a_driver_without_green_contexts_can_be_had),
         cmocka_unit_test(kernels_can_be_made_to_take_turns),
         cmocka_unit_test(hints_can_be_refused),
+        cmocka_unit_test(a_copy_stays_within_one_registration),
+        cmocka_unit_test(green_contexts_run_out),
+        cmocka_unit_test(an_old_driver_lacks_what_came_later),
         cmocka_unit_test(launches_do_not_wait_for_context_changes),
         cmocka_unit_test(instructions_can_cost_a_stated_time),
     };
