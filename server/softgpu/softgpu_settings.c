@@ -47,6 +47,17 @@ static uint32_t read_path(const char *name, char *path, size_t size, struct erro
     return 0;
 }
 
+static uint32_t read_profile(const struct profile **profile, struct error *why)
+{
+    const char *name = getenv("SOFTGPU_PROFILE");
+
+    *profile = profile_find(name ? name : "");
+    if (*profile)
+        return 0;
+    return error_set(why, PROTO_ERROR_INVALID_VALUE,
+                     "SOFTGPU_PROFILE='%s': no such profile; there are %s", name, profile_names());
+}
+
 static uint64_t count_cores(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -82,10 +93,14 @@ uint32_t softgpu_settings_read(struct softgpu_settings *settings, struct error *
     if (read_number(&strictness, &strict, why))
         return why->number;
     settings->strict = strict != 0;
-    if (read_numbers(settings, why) ||
+    if (read_profile(&settings->profile, why) || read_numbers(settings, why) ||
         read_path("SOFTGPU_STATE", settings->state_path, sizeof(settings->state_path), why) ||
         read_path("SOFTGPU_STATS", settings->stats_path, sizeof(settings->stats_path), why))
         return why->number;
+    if (settings->sms == 0)
+        settings->sms = settings->profile->sms;
+    if (settings->memory == 0)
+        settings->memory = settings->profile->memory_bytes;
     if (settings->threads == 0)
         settings->threads = count_cores();
     return 0;

@@ -14,6 +14,7 @@
 
 #include "common/cuda/cuda_driver.h"
 #include "common/error.h"
+#include "server/softgpu/profile.h"
 
 enum {
     SETTINGS_MAX_DEVICES = 16,
@@ -25,14 +26,15 @@ enum {
 /*
  * X(member, variable, least, most, usual, strict): the last two are the values without
  * the variable, as SOFTGPU_STRICT is 0 or 1. Where they are the same, the variable
- * chooses what is modelled or tested, and is no behaviour that strictness adds.
+ * chooses what is modelled or tested, and is no behaviour that strictness adds. Once
+ * read, sms and memory are the profile's and threads the number of cores instead of 0.
  */
 #define SOFTGPU_SETTINGS(X)                                                                        \
     X(devices, "SOFTGPU_DEVICES", 1, SETTINGS_MAX_DEVICES, 1, 1)                                   \
-    X(sms, "SOFTGPU_SMS", 1, SETTINGS_MAX_SMS, 132, 132)                                           \
-    X(memory, "SOFTGPU_MEMORY", 2 << 20, UINT64_C(1) << 44, UINT64_C(8) << 30, UINT64_C(8) << 30)  \
+    X(sms, "SOFTGPU_SMS", 1, SETTINGS_MAX_SMS, 0, 0)                                               \
+    X(memory, "SOFTGPU_MEMORY", 2 << 20, UINT64_C(1) << 44, 0, 0)                                  \
     X(seed, "SOFTGPU_SEED", 0, UINT64_MAX, 1, 1)                                                   \
-    X(threads, "SOFTGPU_THREADS", 0, SETTINGS_MAX_THREADS, 0, 0) /* never 0 once read */           \
+    X(threads, "SOFTGPU_THREADS", 0, SETTINGS_MAX_THREADS, 0, 0)                                   \
     X(no_green, "SOFTGPU_NO_GREEN", 0, 1, 0, 0)                                                    \
     X(serialize, "SOFTGPU_SERIALIZE", 0, 1, 0, 0)                                                  \
     X(unmap_waits, "SOFTGPU_UNMAP_WAITS", 0, 1, 0, 0)                                              \
@@ -69,8 +71,9 @@ struct softgpu_settings {
 #define X(member, variable, least, most, usual, strict) uint64_t member;
     SOFTGPU_SETTINGS(X)
 #undef X
-    char state_path[256]; /* "" = none; see ledger.h */
-    char stats_path[256]; /* "" = none; see stats.h */
+    const struct profile *profile; /* never NULL */
+    char state_path[256];          /* "" = none; see ledger.h */
+    char stats_path[256];          /* "" = none; see stats.h */
 };
 
 /* Reads the environment. 0, or an error number that *why explains. */

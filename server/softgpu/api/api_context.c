@@ -82,7 +82,7 @@ cuda_result cuDeviceGetName(char *name, int size, cuda_device ordinal)
     API_TRY(find_device(ordinal, &device));
     if (!name || size <= 0)
         return CUDA_ERR_INVALID_VALUE;
-    snprintf(name, (size_t)size, "gpushare software GPU");
+    snprintf(name, (size_t)size, "%s", device_profile()->device_name);
     return CUDA_OK;
 }
 

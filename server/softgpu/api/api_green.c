@@ -114,7 +114,7 @@ cuda_result cuDeviceGetDevResource(cuda_device ordinal, cuda_dev_resource *resou
         return CUDA_ERR_INVALID_VALUE;
     if (type != CUDA_RESOURCE_SM)
         return CUDA_ERR_INVALID_RESOURCE_TYPE;
-    make_resource(resource, device, FROM_DEVICE, 0, &device->all, DEVICE_SM_ALIGNMENT);
+    make_resource(resource, device, FROM_DEVICE, 0, &device->all, device_profile()->sm_alignment);
     return CUDA_OK;
 }
 
@@ -141,8 +141,9 @@ cuda_result cuDevSmResourceSplitByCount(cuda_dev_resource *result, unsigned *gro
 {
     const unsigned known =
         CUDA_SM_SPLIT_IGNORE_SM_COSCHEDULING | CUDA_SM_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
-    unsigned alignment = flags & CUDA_SM_SPLIT_IGNORE_SM_COSCHEDULING ? DEVICE_SM_ALIGNMENT_LOOSE
-                                                                      : DEVICE_SM_ALIGNMENT;
+    unsigned alignment = flags & CUDA_SM_SPLIT_IGNORE_SM_COSCHEDULING
+                             ? device_profile()->sm_alignment_loose
+                             : device_profile()->sm_alignment;
     struct internal internal;
     struct device *device;
     unsigned size, count;
@@ -172,7 +173,7 @@ cuda_result cuDevSmResourceSplitByCount(cuda_dev_resource *result, unsigned *gro
     }
     if (remaining && sm_set_count(&internal.sms) > 0)
         make_resource(remaining, device, FROM_SPLIT, split, &internal.sms,
-                      DEVICE_SM_ALIGNMENT_LOOSE);
+                      device_profile()->sm_alignment_loose);
     else if (remaining)
         memset(remaining, 0, sizeof(*remaining));
     return CUDA_OK;
@@ -352,6 +353,7 @@ cuda_result cuGreenCtxGetDevResource(cuda_green_ctx green, cuda_dev_resource *re
         return CUDA_ERR_INVALID_VALUE;
     if (type != CUDA_RESOURCE_SM)
         return CUDA_ERR_INVALID_RESOURCE_TYPE;
-    make_resource(resource, green->device, FROM_CONTEXT, 0, &green->sms, DEVICE_SM_ALIGNMENT);
+    make_resource(resource, green->device, FROM_CONTEXT, 0, &green->sms,
+                  device_profile()->sm_alignment);
     return CUDA_OK;
 }

@@ -342,7 +342,7 @@ static cuda_result submit_copy(struct stream *stream, const struct copy_request 
     op->copy.from = from;
     op->copy.bytes = request->size;
     if (to_host || from_host) {
-        unsigned direction = to_host ? 1 : 0;
+        unsigned direction = to_host && device_profile()->copy_engines > 1 ? 1 : 0;
 
         op->copy.engine = &device->copy[direction];
         op->copy.stats = &device->stats->copy[direction];

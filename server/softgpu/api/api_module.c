@@ -70,8 +70,9 @@ static cuda_result load_fatbin(const void *image, struct module **module, struct
     char *text = NULL;
     size_t length = 0;
     cuda_result result;
-    int found = fatbin_select_ptx(image, fatbin_size(image), DEVICE_CC_MAJOR * 10 + DEVICE_CC_MINOR,
-                                  &entry);
+    int found = fatbin_select_ptx(
+        image, fatbin_size(image),
+        (int)(device_profile()->cc_major * 10 + device_profile()->cc_minor), &entry);
 
     if (found < 0)
         return error_set(why, CUDA_ERR_INVALID_IMAGE, "the fatbin is damaged");
@@ -418,7 +419,7 @@ cuda_result cuFuncGetAttribute(int *value, cuda_function_attribute attribute,
         *value = (int)info->target;
         return CUDA_OK;
     case CUDA_FUNC_BINARY_VERSION:
-        *value = DEVICE_CC_MAJOR * 10 + DEVICE_CC_MINOR;
+        *value = (int)(device_profile()->cc_major * 10 + device_profile()->cc_minor);
         return CUDA_OK;
     case CUDA_FUNC_CACHE_MODE_CA:
         *value = 0;
@@ -437,8 +438,8 @@ static cuda_result set_attribute(struct cuda_function_object *function,
                                  cuda_function_attribute attribute, int value)
 {
     if (attribute == CUDA_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-        if (value < 0 ||
-            (unsigned)value + function->info.static_shared_bytes > DEVICE_BLOCK_SHARED_OPTIN)
+        if (value < 0 || (unsigned)value + function->info.static_shared_bytes >
+                             device_profile()->block_shared_optin_bytes)
             return CUDA_ERR_INVALID_VALUE;
         atomic_store(&function->max_dynamic_shared, value);
         return CUDA_OK;
@@ -514,7 +515,8 @@ static cuda_result check_shape(const struct cuda_function_object *function,
     if (count > function->info.max_threads)
         return CUDA_ERR_LAUNCH_OUT_OF_RESOURCES;
     if (launch->dynamic_shared_bytes > dynamic_limit(function) ||
-        launch->dynamic_shared_bytes + launch->static_shared_bytes > DEVICE_BLOCK_SHARED_OPTIN)
+        launch->dynamic_shared_bytes + launch->static_shared_bytes >
+            device_profile()->block_shared_optin_bytes)
         return CUDA_ERR_INVALID_VALUE;
     if (launch->param_bytes > DEVICE_PARAM_BYTES)
         return CUDA_ERR_INVALID_VALUE;

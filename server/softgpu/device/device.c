@@ -36,6 +36,11 @@ const struct softgpu_settings *device_settings(void)
     return &settings;
 }
 
+const struct profile *device_profile(void)
+{
+    return settings.profile;
+}
+
 struct device *device_at(cuda_device ordinal)
 {
     return ordinal >= 0 && (unsigned)ordinal < settings.devices ? &devices[ordinal] : NULL;
@@ -187,7 +192,8 @@ void device_uuid(const struct device *device, cuda_uuid *uuid)
 cuda_result device_attribute(const struct device *device, cuda_device_attribute attribute,
                              int *value)
 {
-    static const struct {
+    const struct profile *profile = settings.profile;
+    const struct {
         int attribute, value;
     } rows[] = {
         {CUDA_ATTR_MAX_THREADS_PER_BLOCK, DEVICE_BLOCK_THREADS},
@@ -210,26 +216,26 @@ cuda_result device_attribute(const struct device *device, cuda_device_attribute 
         {CUDA_ATTR_CONCURRENT_KERNELS, 1},
         {CUDA_ATTR_MEMORY_CLOCK_RATE, 1000000},
         {CUDA_ATTR_GLOBAL_MEMORY_BUS_WIDTH, 512},
-        {CUDA_ATTR_L2_CACHE_SIZE, 32 << 20},
-        {CUDA_ATTR_MAX_THREADS_PER_MULTIPROCESSOR, DEVICE_SM_THREADS},
-        {CUDA_ATTR_ASYNC_ENGINE_COUNT, STATS_COPY_ENGINES},
+        {CUDA_ATTR_L2_CACHE_SIZE, (int)profile->l2_bytes},
+        {CUDA_ATTR_MAX_THREADS_PER_MULTIPROCESSOR, (int)profile->sm_threads},
+        {CUDA_ATTR_ASYNC_ENGINE_COUNT, (int)profile->copy_engines},
         {CUDA_ATTR_UNIFIED_ADDRESSING, 1},
         {CUDA_ATTR_TEXTURE_PITCH_ALIGNMENT, 32},
-        {CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR, DEVICE_CC_MAJOR},
-        {CUDA_ATTR_COMPUTE_CAPABILITY_MINOR, DEVICE_CC_MINOR},
+        {CUDA_ATTR_COMPUTE_CAPABILITY_MAJOR, (int)profile->cc_major},
+        {CUDA_ATTR_COMPUTE_CAPABILITY_MINOR, (int)profile->cc_minor},
         {CUDA_ATTR_STREAM_PRIORITIES_SUPPORTED, 1},
         {CUDA_ATTR_GLOBAL_L1_CACHE_SUPPORTED, 1},
         {CUDA_ATTR_LOCAL_L1_CACHE_SUPPORTED, 1},
-        {CUDA_ATTR_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, DEVICE_SM_SHARED},
+        {CUDA_ATTR_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, (int)profile->sm_shared_bytes},
         {CUDA_ATTR_MAX_REGISTERS_PER_MULTIPROCESSOR, DEVICE_REGISTERS},
         {CUDA_ATTR_COMPUTE_PREEMPTION_SUPPORTED, 1},
         {CUDA_ATTR_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
-        {CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, DEVICE_BLOCK_SHARED_OPTIN},
+        {CUDA_ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, (int)profile->block_shared_optin_bytes},
         {CUDA_ATTR_HOST_REGISTER_SUPPORTED, 1},
         {CUDA_ATTR_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
         {CUDA_ATTR_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
-        {CUDA_ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR, DEVICE_SM_BLOCKS},
-        {CUDA_ATTR_RESERVED_SHARED_MEMORY_PER_BLOCK, DEVICE_BLOCK_SHARED_RESERVED},
+        {CUDA_ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR, (int)profile->sm_blocks},
+        {CUDA_ATTR_RESERVED_SHARED_MEMORY_PER_BLOCK, (int)profile->block_shared_reserved_bytes},
         {CUDA_ATTR_READ_ONLY_HOST_REGISTER_SUPPORTED, 1},
         {CUDA_ATTR_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
     };

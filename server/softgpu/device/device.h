@@ -31,26 +31,18 @@ enum {
     DESC_MAGIC = 0x47445343,
 };
 
-/* The hardware that is modelled, cc 9.0. */
+/* What is the same in all hardware that is modelled; profile.h has what is not. */
 enum {
-    DEVICE_CC_MAJOR = 9,
-    DEVICE_CC_MINOR = 0,
     DEVICE_WARP = 32,
     DEVICE_BLOCK_THREADS = 1024,
     DEVICE_BLOCK_Z = 64,
     DEVICE_GRID_X = 2147483647,
     DEVICE_GRID_YZ = 65535,
-    DEVICE_SM_THREADS = 2048,
-    DEVICE_SM_BLOCKS = 32,
-    DEVICE_SM_SHARED = 228 << 10,
+    DEVICE_SM_BLOCKS = 32, /* the most of any profile */
     DEVICE_BLOCK_SHARED = 48 << 10,
-    DEVICE_BLOCK_SHARED_OPTIN = 227 << 10,
-    DEVICE_BLOCK_SHARED_RESERVED = 1 << 10,
     DEVICE_REGISTERS = 65536,
     DEVICE_CONSTANT = 64 << 10,
     DEVICE_PARAM_BYTES = 32764,
-    DEVICE_SM_ALIGNMENT = 8,       /* of partitions, by default */
-    DEVICE_SM_ALIGNMENT_LOOSE = 2, /* and without co-scheduling */
     DEVICE_PRIORITY_LEAST = 0,
     DEVICE_PRIORITY_GREATEST = -5,
 };
@@ -157,6 +149,7 @@ cuda_result device_check_initialized(void);
 
 /* After device_init(). */
 const struct softgpu_settings *device_settings(void);
+const struct profile *device_profile(void);
 /* What driver the settings ask for: whether it lacks green contexts, and its version. At any time.
  */
 bool device_lacks_green_contexts(void);

@@ -79,8 +79,8 @@ struct grid *grid_create(const struct launch *launch)
     grid->owner = launch->owner;
     grid->blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     grid->block_threads = (threads + DEVICE_WARP - 1) / DEVICE_WARP * DEVICE_WARP;
-    grid->block_shared =
-        launch->static_shared_bytes + launch->dynamic_shared_bytes + DEVICE_BLOCK_SHARED_RESERVED;
+    grid->block_shared = launch->static_shared_bytes + launch->dynamic_shared_bytes +
+                         device_profile()->block_shared_reserved_bytes;
     return grid;
 }
 
@@ -96,19 +96,23 @@ void grid_destroy(struct grid *grid)
 unsigned grid_blocks_per_sm(uint32_t threads, uint32_t shared_bytes)
 {
     uint32_t rounded = (threads + DEVICE_WARP - 1) / DEVICE_WARP * DEVICE_WARP;
-    uint32_t by_threads = DEVICE_SM_THREADS / rounded;
-    uint32_t by_shared = DEVICE_SM_SHARED / (shared_bytes + DEVICE_BLOCK_SHARED_RESERVED);
+    const struct profile *profile = device_profile();
+    uint32_t by_threads = profile->sm_threads / rounded;
+    uint32_t shared = shared_bytes + profile->block_shared_reserved_bytes;
+    uint32_t by_shared = shared > 0 ? profile->sm_shared_bytes / shared : UINT32_MAX;
 
-    return min(min(by_threads, by_shared), (uint32_t)DEVICE_SM_BLOCKS);
+    return min(min(by_threads, by_shared), profile->sm_blocks);
 }
 
 /* ---- occupancy of one multiprocessor ------------------------------------------------ */
 
 static bool sm_fits(const struct sm *sm, const struct grid *grid)
 {
-    return sm->blocks < DEVICE_SM_BLOCKS &&
-           sm->threads + grid->block_threads <= DEVICE_SM_THREADS &&
-           sm->shared + grid->block_shared <= DEVICE_SM_SHARED;
+    const struct profile *profile = device_profile();
+
+    return sm->blocks < profile->sm_blocks &&
+           sm->threads + grid->block_threads <= profile->sm_threads &&
+           sm->shared + grid->block_shared <= profile->sm_shared_bytes;
 }
 
 static void add_stay(struct sm *sum, const struct sm_stay *stay, uint64_t time)
