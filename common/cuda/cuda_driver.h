@@ -125,6 +125,7 @@ typedef uint64_t cuda_device_ptr;
 typedef struct cuda_context_object *cuda_context;
 typedef struct cuda_module_object *cuda_module;
 typedef struct cuda_function_object *cuda_function;
+typedef struct cuda_link_object *cuda_link;
 typedef struct cuda_stream_object *cuda_stream;
 typedef struct cuda_event_object *cuda_event;
 typedef struct cuda_green_ctx_object *cuda_green_ctx;
@@ -242,6 +243,14 @@ typedef enum cuda_jit_option {
     CUDA_JIT_ERROR_LOG_BUFFER = 5,
     CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 } cuda_jit_option;
+
+typedef enum cuda_jit_input {
+    CUDA_JIT_INPUT_CUBIN = 0,
+    CUDA_JIT_INPUT_PTX = 1,
+    CUDA_JIT_INPUT_FATBINARY = 2,
+    CUDA_JIT_INPUT_OBJECT = 3,
+    CUDA_JIT_INPUT_LIBRARY = 4,
+} cuda_jit_input;
 
 typedef enum cuda_pointer_attribute {
     CUDA_POINTER_MEMORY_TYPE = 2,
@@ -520,6 +529,13 @@ _Static_assert(offsetof(cuda_dev_resource, sm) == 96, "CUdevResource.sm");
     X(cuModuleLoadDataEx, cuModuleLoadDataEx, 2010, 1,                                             \
       (cuda_module * module, const void *image, unsigned count, cuda_jit_option *options,          \
        void **values))                                                                             \
+    X(cuLinkCreate, cuLinkCreate_v2, 6050, 0,                                                      \
+      (unsigned count, cuda_jit_option *options, void **values, cuda_link *link))                  \
+    X(cuLinkAddData, cuLinkAddData_v2, 6050, 0,                                                    \
+      (cuda_link link, cuda_jit_input type, void *data, size_t size, const char *name,             \
+       unsigned count, cuda_jit_option *options, void **values))                                   \
+    X(cuLinkComplete, cuLinkComplete, 5050, 0, (cuda_link link, void **image, size_t *size))       \
+    X(cuLinkDestroy, cuLinkDestroy, 5050, 0, (cuda_link link))                                     \
     X(cuModuleUnload, cuModuleUnload, 2000, 1, (cuda_module module))                               \
     X(cuModuleGetFunction, cuModuleGetFunction, 2000, 1,                                           \
       (cuda_function * function, cuda_module module, const char *name))                            \

@@ -36,6 +36,7 @@ enum {
     X(seed, "SOFTGPU_SEED", 0, UINT64_MAX, 1, 1)                                                   \
     X(threads, "SOFTGPU_THREADS", 0, SETTINGS_MAX_THREADS, 0, 0)                                   \
     X(no_green, "SOFTGPU_NO_GREEN", 0, 1, 0, 0)                                                    \
+    X(no_jit, "SOFTGPU_NO_JIT", 0, 1, 0, 0)                                                        \
     X(serialize, "SOFTGPU_SERIALIZE", 0, 1, 0, 0)                                                  \
     X(unmap_waits, "SOFTGPU_UNMAP_WAITS", 0, 1, 0, 0)                                              \
     X(context_delay_us, "SOFTGPU_CONTEXT_DELAY_US", 0, 10000000, 0, 0)                             \

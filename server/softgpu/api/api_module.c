@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cuda/fatbin.h"
 #include "common/list.h"
 #include "common/util.h"
 #include "server/softgpu/api/api.h"
+#include "server/softgpu/api/image.h"
+#include "server/softgpu/api/jit_log.h"
 #include "server/softgpu/device/context_lock.h"
 #include "server/softgpu/device/enqueue.h"
 #include "server/softgpu/device/grid.h"
-#include "server/softgpu/decode/module_load.h"
 #include "server/softgpu/report.h"
 
 /* Lives as long as the module is loaded or a launch of it is in flight. */
@@ -54,61 +54,6 @@ static void code_drop(void *owner)
         module_destroy(code->module);
         free(code);
     }
-}
-
-/* ---- images ------------------------------------------------------------------------- */
-
-static cuda_result load_ptx(const char *text, size_t length, struct module **module,
-                            struct error *why)
-{
-    return module_load(text, length, module, why);
-}
-
-static cuda_result load_fatbin(const void *image, struct module **module, struct error *why)
-{
-    struct fatbin_entry entry;
-    char *text = NULL;
-    size_t length = 0;
-    cuda_result result;
-    int found = fatbin_select_ptx(
-        image, fatbin_size(image),
-        (int)(device_profile()->cc_major * 10 + device_profile()->cc_minor), &entry);
-
-    if (found < 0)
-        return error_set(why, CUDA_ERR_INVALID_IMAGE, "the fatbin is damaged");
-    if (found == 0)
-        return error_set(
-            why, CUDA_ERR_NO_BINARY_FOR_GPU,
-            "the fatbin holds no PTX for compute capability 9.0 or lower: the software "
-            "GPU runs PTX only, compile with -gencode arch=compute_90,code=compute_90");
-    if (fatbin_payload(&entry, &text, &length) < 0)
-        return error_set(why, CUDA_ERR_INVALID_IMAGE, "the fatbin's PTX cannot be decompressed");
-    result = load_ptx(text, length, module, why);
-    free(text);
-    return result;
-}
-
-static cuda_result load_image(const void *image, struct module **module, struct error *why)
-{
-    uint32_t magic;
-
-    /* A text may be shorter than a word. */
-    if (memchr(image, '\0', sizeof(magic)))
-        magic = 0;
-    else
-        memcpy(&magic, image, sizeof(magic));
-    if (magic == FATBIN_WRAPPER_MAGIC) {
-        memcpy(&image, (const char *)image + 8, sizeof(image));
-        if (!image)
-            return error_set(why, CUDA_ERR_INVALID_IMAGE, "the fatbin wrapper holds no data");
-        memcpy(&magic, image, sizeof(magic));
-    }
-    if (magic == FATBIN_MAGIC)
-        return load_fatbin(image, module, why);
-    if (memcmp(&magic, "\177ELF", sizeof(magic)) == 0)
-        return error_set(why, CUDA_ERR_NO_BINARY_FOR_GPU,
-                         "the image is a cubin: the software GPU runs PTX only");
-    return load_ptx(image, strlen(image), module, why);
 }
 
 /* ---- modules --------------------------------------------------------------------------- */
@@ -198,6 +143,17 @@ static void module_unload(struct cuda_module_object *object)
     memory_change_end();
 }
 
+static cuda_result load_image(const void *bytes, struct module **module, struct error *error)
+{
+    struct image image;
+    cuda_result result = image_open(&image, bytes, error);
+
+    if (result == CUDA_OK)
+        result = image_module(&image, module, error);
+    image_close(&image);
+    return result;
+}
+
 static cuda_result load_object(struct device *device, const void *image,
                                struct cuda_module_object *object, struct error *why)
 {
@@ -220,38 +176,6 @@ static cuda_result load_object(struct device *device, const void *image,
     return result;
 }
 
-/* A value of an options array: a size is stored in the pointer itself. */
-static void **find_option(unsigned count, const cuda_jit_option *options, void **values,
-                          cuda_jit_option option)
-{
-    for (unsigned i = 0; i < count; i++)
-        if (options[i] == option)
-            return &values[i];
-    return NULL;
-}
-
-static void write_log(unsigned count, const cuda_jit_option *options, void **values,
-                      const char *text)
-{
-    void **buffer = find_option(count, options, values, CUDA_JIT_ERROR_LOG_BUFFER);
-    void **size = find_option(count, options, values, CUDA_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
-    void **info_size = find_option(count, options, values, CUDA_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
-    size_t room = size ? (size_t)(uintptr_t)*size : 0;
-
-    if (info_size)
-        *info_size = NULL;
-    if (!buffer || !*buffer || room == 0) {
-        if (size)
-            *size = NULL;
-        return;
-    }
-    if (room > strlen(text) + 1)
-        room = strlen(text) + 1;
-    memcpy(*buffer, text, room - 1);
-    ((char *)*buffer)[room - 1] = '\0';
-    *size = (void *)(uintptr_t)room;
-}
-
 cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned count,
                                cuda_jit_option *options, void **values)
 {
@@ -269,7 +193,7 @@ cuda_result cuModuleLoadDataEx(cuda_module *module, const void *image, unsigned 
     context_lock_drain(device);
     result = load_object(device, image, object, &why);
     context_unlock(device);
-    write_log(count, options, values, result == CUDA_OK ? "" : why.text);
+    jit_log_write(count, options, values, result == CUDA_OK ? "" : why.text);
     if (result != CUDA_OK) {
         report("module not loaded: %s", why.text);
         module_unload(object);

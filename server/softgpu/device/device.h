@@ -29,6 +29,7 @@ enum {
     FUNCTION_MAGIC = 0x4746554e,
     GREEN_MAGIC = 0x4747434e,
     DESC_MAGIC = 0x47445343,
+    LINK_MAGIC = 0x474c4e4b,
 };
 
 /* What is the same in all hardware that is modelled; profile.h has what is not. */
