@@ -35,6 +35,7 @@ enum {
     X(memory, "SOFTGPU_MEMORY", 2 << 20, UINT64_C(1) << 44, 0, 0)                                  \
     X(seed, "SOFTGPU_SEED", 0, UINT64_MAX, 1, 1)                                                   \
     X(threads, "SOFTGPU_THREADS", 0, SETTINGS_MAX_THREADS, 0, 0)                                   \
+    X(realtime, "SOFTGPU_REALTIME", 0, 1, 0, 0)                                                    \
     X(no_green, "SOFTGPU_NO_GREEN", 0, 1, 0, 0)                                                    \
     X(no_jit, "SOFTGPU_NO_JIT", 0, 1, 0, 0)                                                        \
     X(serialize, "SOFTGPU_SERIALIZE", 0, 1, 0, 0)                                                  \

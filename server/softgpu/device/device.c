@@ -133,7 +133,7 @@ static cuda_result init_locked(device_complete *complete)
             return CUDA_ERR_OUT_OF_MEMORY;
     if (!devices)
         return CUDA_ERR_OUT_OF_MEMORY;
-    error = engine_start((unsigned)settings.threads);
+    error = engine_start((unsigned)settings.threads, settings.realtime);
     if (error < 0) {
         report("no engine thread could be started: %s", strerror(-error));
         return CUDA_ERR_OPERATING_SYSTEM;

@@ -4,12 +4,15 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #include "common/array.h"
+#include "server/softgpu/report.h"
 
 /* An event waits for turns that are at most this far behind it, and no longer than this in truth.
  */
@@ -30,6 +33,7 @@ static struct {
     uint64_t watched;    /* the earliest time that an idle thread will wake for by itself */
     uint64_t held_since; /* real time since which the next event is held back, or 0 */
     uint64_t given_up;   /* turns up to this time hold nothing back any more */
+    bool realtime;
     bool stopped;
 } engine = {.lock = PTHREAD_MUTEX_INITIALIZER, .watched = UINT64_MAX};
 
@@ -282,6 +286,15 @@ static void thread_idle(uint64_t next)
     engine.idle--;
 }
 
+/* A program that a thread of ours might start inherits nothing of it. */
+static void become_realtime(void)
+{
+    const struct sched_param lowest = {.sched_priority = 1};
+
+    if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) < 0)
+        report("an engine thread gets no real-time priority: %s", strerror(errno));
+}
+
 static void *engine_main(void *number)
 {
     uint64_t *running = &engine.running[(uintptr_t)number];
@@ -290,6 +303,8 @@ static void *engine_main(void *number)
     /* The default slack of 50 us would be the error of every modelled wait. */
     prctl(PR_SET_TIMERSLACK, 1);
     prctl(PR_SET_NAME, "softgpu");
+    if (engine.realtime)
+        become_realtime();
     engine_lock();
     for (;;) {
         uint64_t next = happen_due();
@@ -311,7 +326,7 @@ static void *engine_main(void *number)
     return NULL;
 }
 
-int engine_start(unsigned threads)
+int engine_start(unsigned threads, bool realtime)
 {
     pthread_condattr_t monotonic;
     pthread_attr_t detached;
@@ -329,6 +344,7 @@ int engine_start(unsigned threads)
     for (unsigned i = 0; i < threads; i++)
         engine.running[i] = UINT64_MAX;
     engine.threads = threads;
+    engine.realtime = realtime;
 
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);

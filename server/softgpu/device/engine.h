@@ -53,8 +53,12 @@ struct engine_task {
     void (*run)(struct engine_task *task); /* without the lock */
 };
 
-/* Starts the threads. 0 or a negative errno. Called once, before anything below. */
-int engine_start(unsigned threads);
+/*
+ * Starts the threads. 0 or a negative errno. Called once, before anything below. realtime: the
+ * threads ask for the lowest real-time priority, for they are the hardware; where that is not
+ * allowed a line says so, and they go on without.
+ */
+int engine_start(unsigned threads, bool realtime);
 
 /* The one lock: everything that says "lock held" is between these two. Not recursive. */
 void engine_lock(void);

@@ -5,7 +5,9 @@
  */
 #include "tests/unit/softgpu/kernels.h"
 
+#include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include "common/error.h"
@@ -438,6 +440,70 @@ static void instructions_can_cost_a_stated_time(void **state)
     in_child(body_rate);
 }
 
+/* Of the threads of this process, those named so that run at real-time priority, and all others. */
+static void count_realtime(unsigned *engine, unsigned *others)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    struct dirent *task;
+
+    *engine = *others = 0;
+    CHECK(tasks != NULL);
+    while ((task = readdir(tasks)) != NULL) {
+        char path[300], name[32] = "";
+        FILE *file;
+
+        if (task->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task->d_name);
+        file = fopen(path, "r");
+        CHECK(file != NULL && fgets(name, sizeof(name), file) != NULL);
+        fclose(file);
+        if ((sched_getscheduler(atoi(task->d_name)) & ~SCHED_RESET_ON_FORK) != SCHED_FIFO)
+            continue;
+        *(strcmp(name, "softgpu\n") == 0 ? engine : others) += 1;
+    }
+    closedir(tasks);
+}
+
+static bool may_be_realtime(void)
+{
+    const struct sched_param lowest = {.sched_priority = 1}, none = {0};
+    bool may = sched_setscheduler(0, SCHED_FIFO, &lowest) == 0;
+
+    return may && sched_setscheduler(0, SCHED_OTHER, &none) == 0;
+}
+
+static void body_realtime(void)
+{
+    bool may = may_be_realtime();
+    unsigned engine, others;
+
+    setenv("SOFTGPU_REALTIME", "1", 1);
+    setenv("SOFTGPU_THREADS", "3", 1);
+    CHECK(kernels_open() == 0);
+    CHECK(launch_sleep(1, 32, 1000, 1, NULL) == CUDA_OK && cuCtxSynchronize() == CUDA_OK);
+    usleep(50000); /* each thread asks when it first runs */
+    count_realtime(&engine, &others);
+    CHECK(engine == (may ? 3 : 0) && others == 0);
+}
+
+static void body_no_realtime(void)
+{
+    unsigned engine, others;
+
+    setenv("SOFTGPU_STRICT", "1", 1);
+    CHECK(kernels_open() == 0);
+    count_realtime(&engine, &others);
+    CHECK(engine == 0 && others == 0);
+}
+
+static void engine_threads_alone_may_run_at_realtime_priority(void **state)
+{
+    (void)state;
+    in_child(body_realtime);
+    in_child(body_no_realtime);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +519,7 @@ int main(void)
         cmocka_unit_test(an_old_driver_lacks_what_came_later),
         cmocka_unit_test(launches_do_not_wait_for_context_changes),
         cmocka_unit_test(instructions_can_cost_a_stated_time),
+        cmocka_unit_test(engine_threads_alone_may_run_at_realtime_priority),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,6 +204,25 @@ static void the_more_urgent_stream_goes_first(void **state)
     assert_true(between(start, end_low) >= 5.9f && between(start, end_low) <= 6.7f);
 }
 
+/* As above, without a difference of priority: ten waves come first, then the two. */
+static void blocks_of_the_earlier_grid_come_first(void **state)
+{
+    cuda_stream early = new_stream(0), late = new_stream(0), first = new_stream(0);
+    cuda_event start = new_event(), end_early = new_event(), end_late = new_event();
+
+    (void)state;
+    gate(first);
+    OK(cuEventRecord(start, first));
+    OK(cuStreamWaitEvent(early, start, 0));
+    OK(cuStreamWaitEvent(late, start, 0));
+    OK(launch_sleep(20 * SMS, 1024, 500000, 1, early));
+    OK(launch_sleep(4 * SMS, 1024, 500000, 1, late));
+    OK(cuEventRecord(end_early, early));
+    OK(cuEventRecord(end_late, late));
+    assert_true(between(start, end_late) >= 5.4f);
+    assert_true(between(start, end_early) <= 5.7f);
+}
+
 static void an_event_orders_two_streams(void **state)
 {
     cuda_stream a = new_stream(0), b = new_stream(0);
@@ -308,6 +327,7 @@ int main(void)
         CASE(streams_overlap),
         CASE(a_full_device_makes_streams_take_turns),
         CASE(the_more_urgent_stream_goes_first),
+        CASE(blocks_of_the_earlier_grid_come_first),
         CASE(an_event_orders_two_streams),
         CASE(blocks_see_the_modelled_clock),
         CASE(copies_take_their_modelled_time),
