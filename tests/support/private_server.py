@@ -17,6 +17,8 @@ BUILD = os.environ.get("BUILD", os.path.abspath("build"))
 GPUSHARED, GPUSHARECTL, GPUSHARE = (os.path.join(BUILD, "bin", name) for name in ("gpushared", "gpusharectl", "gpushare"))
 PASSED = ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "LC_ALL")
 ENV = {key: os.environ[key] for key in PASSED if key in os.environ}
+# More settings for every server, "SOFTGPU_STRICT=1 SOFTGPU_SEED=7"; a test's own override them.
+SOFTGPU = dict(word.split("=", 1) for word in os.environ.get("TEST_SOFTGPU", "").split())
 SECONDS = float(os.environ.get("TEST_LIMIT", "180")) / 3
 
 # Runs a program with descriptors from 3 on, as systemd does.
@@ -92,7 +94,7 @@ class Server:
             os.chmod(self.folder, 0o755)
             self.log = self.held.enter_context(open(os.path.join(self.folder, "log"), "w", encoding="utf-8"))
             command = [GPUSHARED, "--driver", "softgpu", *(("--admin-uid", str(admin)) if admin else ()), *options]
-            self._start(command, passed, names, {**ENV, "NOTIFY_SOCKET": self._listen(abstract), **(env or {})})
+            self._start(command, passed, names, {**ENV, **SOFTGPU, "NOTIFY_SOCKET": self._listen(abstract), **(env or {})})
             self.hear("READY=1")
         except BaseException:
             self.give_up()

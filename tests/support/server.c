@@ -86,6 +86,20 @@ void server_limit_descriptors(unsigned most)
     descriptors = most;
 }
 
+/* The words of $TEST_SOFTGPU, up to so many. */
+static size_t read_softgpu(const char **words, size_t most)
+{
+    static char text[1024];
+    const char *given = getenv("TEST_SOFTGPU");
+    size_t count = 0;
+
+    snprintf(text, sizeof text, "%s", given ? given : "");
+    for (char *rest, *word = strtok_r(text, " ", &rest); word && count < most;
+         word = strtok_r(NULL, " ", &rest))
+        words[count++] = word;
+    return count;
+}
+
 static void spawn(struct server *server, const char *const args[], const char *const env[])
 {
     char program[512], notify[128], limited[64], uid[16];
@@ -133,6 +147,8 @@ static void spawn(struct server *server, const char *const args[], const char *c
     settings[m++] = notify;
     for (size_t i = 0; env && env[i] && m < WORDS_MAX - 1; i++)
         settings[m++] = env[i];
+    /* Behind the test's own: of two of one name the first counts. */
+    m += read_softgpu(&settings[m], WORDS_MAX - 1 - m);
     settings[m] = NULL;
 
     posix_spawn_file_actions_t actions;
