@@ -273,6 +273,18 @@ def c_struct(node, prefix):
     return out + [""]
 
 
+def unset_members(layout):
+    """The designated initialisers of everything in a layout that can be unset."""
+    found = []
+    for field in layout.of("field"):
+        if field.layout:
+            inner = unset_members(field.layout)
+            found += [f".{field['name']} = {{{', '.join(inner)}}}"] if inner else []
+        elif field.get("unset"):
+            found.append(f".{field['name']} = UINT64_MAX")
+    return found
+
+
 def header(root):
     out = [BANNER, "#ifndef GPUSHARE_GENERATED_PROTOCOL_H", "#define GPUSHARE_GENERATED_PROTOCOL_H", "",
            "#include <stddef.h>", "#include <stdint.h>", "",
@@ -299,6 +311,11 @@ def header(root):
                 f"const char *proto_{node['name']}_name(uint32_t number);", ""]
     for node in root.of("layout") + root.of("message"):
         out += c_struct(node, "proto_")
+        unset = unset_members(node) if node.kind == "layout" else []
+        if unset:
+            members = ", \\\n    ".join(unset)
+            out += ["/* Initialises it with everything unset that can be. */",
+                    f"#define PROTO_{node['name'].upper()}_UNSET {{ \\\n    {members}}}", ""]
     for node in root.of("command"):
         out += c_struct(node, "proto_command_")
     out.append("""enum proto_peer { PROTO_PEER_CLIENT = 1, PROTO_PEER_SUPERVISOR = 2, PROTO_PEER_WORKER = 4, PROTO_PEER_ANY = 7 };

@@ -94,6 +94,11 @@ static gpushare_error resolve_memory_request(const struct connect_state *state, 
     return GPUSHARE_SUCCESS;
 }
 
+static uint64_t asked_or_unset(uint64_t asked)
+{
+    return asked ? asked : PROTO_UNSET;
+}
+
 static gpushare_error send_attach(gpushare_connection *connection,
                                   const struct connect_state *state, int fds[3])
 {
@@ -102,33 +107,22 @@ static gpushare_error send_attach(gpushare_connection *connection,
     gpushare_error error = resolve_memory_request(state, &memory_request);
     if (error)
         return error;
-    struct proto_attach attach = {
-        .device = state->index,
-        .thread_percentage = wish->thread_percentage,
-        .memory_limit = resolve_memory_limit(state),
-        .host_memory_limit = wish->host_memory,
-        .priority = wish->priority,
-        .thread_request = wish->thread_request,
-        .time_request = wish->time_request,
-        .time_limit = wish->time_limit,
-        .memory_request = memory_request,
-        .host_memory_request = wish->host_request,
-    };
+    struct proto_attach attach = {.device = state->index, .allowance = PROTO_ALLOWANCE_UNSET};
+    struct proto_allowance *asked = &attach.allowance;
+    asked->threads.request = asked_or_unset(wish->thread_request);
+    asked->threads.limit = asked_or_unset(wish->thread_percentage);
+    asked->time.request = asked_or_unset(wish->time_request);
+    asked->time.limit = asked_or_unset(wish->time_limit);
+    asked->memory.request = asked_or_unset(memory_request);
+    asked->memory.limit = resolve_memory_limit(state);
+    asked->host_memory.request = asked_or_unset(wish->host_request);
+    asked->host_memory.limit = wish->host_memory;
+    asked->priority = wish->priority;
     _Static_assert(sizeof attach.name == LIMITS_NAME_MAX + 1, "client names");
     snprintf(attach.name, sizeof attach.name, "%s", wish->name);
     snprintf(attach.profile, sizeof attach.profile, "%s", wish->profile);
     choose_group(connection, attach.group);
-    connection->thread_percentage_asked = attach.thread_percentage;
-    connection->thread_request_asked = attach.thread_request;
-    connection->time_request_asked = attach.time_request;
-    connection->time_limit_asked = attach.time_limit;
-    connection->priority_asked = attach.priority;
-    connection->memory_request_asked = attach.memory_request;
-    connection->host_memory_request_asked = attach.host_memory_request;
-    if (attach.memory_limit != PROTO_UNSET)
-        connection->memory_limit_asked = attach.memory_limit;
-    if (attach.host_memory_limit != PROTO_UNSET)
-        connection->host_memory_limit_asked = attach.host_memory_limit;
+    connection->asked = attach.allowance;
     struct session_call call = {.request = PROTO_ATTACH,
                                 .body = &attach,
                                 .reply = PROTO_ATTACHED,
@@ -235,7 +229,7 @@ static gpushare_error establish_connection(gpushare_connection *connection,
         (error = reserve_window(connection)))
         return error;
     device_describe(&state->survey.info[state->index], environment->device, &connection->device);
-    atomic_init(&connection->multiprocessors, connection->attached.multiprocessors);
+    atomic_init(&connection->multiprocessors, connection->attached.grant.multiprocessors);
     connection->default_stream = stream_new(connection, 0, 0);
     if (!connection->default_stream)
         return failure(MESSAGE(process_no_memory));

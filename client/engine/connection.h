@@ -54,10 +54,7 @@ struct gpushare_connection {
     struct peers peers;
     struct proto_attached attached;
     _Atomic uint32_t multiprocessors; /* the most that it may have, as the server said last */
-    uint32_t thread_percentage_asked, priority_asked;
-    uint32_t thread_request_asked, time_request_asked, time_limit_asked;
-    uint64_t memory_limit_asked, host_memory_limit_asked;
-    uint64_t memory_request_asked, host_memory_request_asked;
+    struct proto_allowance asked;
     struct gpushare_connection *next; /* in the registry */
 };
 

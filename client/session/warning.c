@@ -55,13 +55,13 @@ void warning_limits(const struct environment *environment, const struct gpushare
     const struct limits_wish *wish = &environment->wish;
     /* A limit of 100 % limits nothing. */
     bool limits = wish->time_limit && wish->time_limit < WHOLE;
-    if ((wish->time_request || limits) && !enforces_time(granted->mode))
+    if ((wish->time_request || limits) && !enforces_time(granted->grant.mode))
         send_warning(
             environment,
             "%s asks for a share of time, which is not enforced: GPU %u is shared in mode %s; its "
             "administrator can change that (gpusharectl set gpu %u mode=fair)%s",
             name_asker(wish->time_request ? wish->time_request_from : wish->time_limit_from), index,
-            proto_mode_name(granted->mode), index,
+            proto_mode_name(granted->grant.mode), index,
             wish->fraction ? "; the fraction's limit of device memory is enforced" : "");
     if (wish->thread_request && !device->partition_multiprocessors)
         send_warning(

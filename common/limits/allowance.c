@@ -231,3 +231,11 @@ struct proto_allowance allowance_to_wire(const struct allowance *allowance)
     wire.priority = allowance->priority == ALLOWANCE_UNSET ? 0 : (uint32_t)allowance->priority;
     return wire;
 }
+
+struct allowance allowance_from_wire(const struct proto_allowance *wire)
+{
+    struct allowance allowance = allowance_none;
+    memcpy(allowance.of, wire, ALLOWANCE_WIRE_BYTES);
+    allowance.priority = wire->priority;
+    return allowance;
+}

@@ -107,6 +107,9 @@ bool allowance_equal(const struct allowance *a, const struct allowance *b);
 /* As it stands in a message. `part` has to be resolved before; a priority that is unset is 0. */
 struct proto_allowance allowance_to_wire(const struct allowance *allowance);
 
+/* The same back; wire: checked. */
+struct allowance allowance_from_wire(const struct proto_allowance *wire);
+
 /* So many hundredths of a per cent of bytes, rounded down; part at most ALLOWANCE_WHOLE. */
 uint64_t allowance_part(uint64_t bytes, uint64_t part);
 

@@ -72,7 +72,7 @@ static void a_thousand_clients_at_once_each_get_their_64_mib(void **state)
     size_t before = server_fd_count(server_pid(server)), worker_before = server_fd_count(worker);
     for (int i = 0; i < CROWD; i++) {
         raw_attach(&crowd[i], server, 64 * MIB);
-        assert_int_equal(crowd[i].attached.memory_limit, 64 * MIB);
+        assert_int_equal(crowd[i].attached.grant.allowance.memory.limit, 64 * MIB);
     }
     for (int i = 0; i < CROWD; i++) {
         uint64_t address = raw_alloc(&crowd[i], 64 * MIB);
@@ -114,8 +114,7 @@ static void a_server_out_of_descriptors_refuses_and_recovers(void **state)
     enum { MANY = 60 };
     struct raw raw[MANY];
     struct proto_hello hello = {PROTO_MAJOR, PROTO_MINOR, 0};
-    struct proto_attach attach = {
-        .memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET, .name = "one of many"};
+    struct proto_attach attach = {.allowance = PROTO_ALLOWANCE_UNSET, .name = "one of many"};
     unsigned attached = 0, refused = 0;
     for (int i = 0; i < MANY; i++) {
         raw_connect(&raw[i], server);

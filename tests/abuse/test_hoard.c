@@ -137,8 +137,8 @@ static void links_are_bounded_and_take_no_descriptors(void **state)
     raw_attach(&first, server, 64 << 20);
     raw_connect(&second, server);
     struct proto_hello hello = {PROTO_MAJOR, PROTO_MINOR, 0};
-    struct proto_attach attach = {
-        .memory_limit = 64 << 20, .host_memory_limit = PROTO_UNSET, .name = "second"};
+    struct proto_attach attach = {.allowance = PROTO_ALLOWANCE_UNSET, .name = "second"};
+    attach.allowance.memory.limit = 64 << 20;
     memcpy(attach.group, first.attached.group, sizeof attach.group);
     assert_int_equal(raw_ask(&second, PROTO_HELLO, &hello, NULL, 0, -1), 0);
     assert_int_equal(raw_ask(&second, PROTO_ATTACH, &attach, NULL, 0, -1), 0);

@@ -44,8 +44,7 @@ static int stop(void **state)
 static uint32_t attach_as(struct raw *raw, const uint8_t group[16], uint8_t granted[16])
 {
     struct proto_hello hello = {.major = PROTO_MAJOR, .minor = PROTO_MINOR};
-    struct proto_attach attach = {
-        .device = 1, .memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct proto_attach attach = {.device = 1, .allowance = PROTO_ALLOWANCE_UNSET};
     memcpy(attach.group, group, 16);
     raw_connect(raw, server);
     uint32_t error = raw_ask(raw, PROTO_HELLO, &hello, NULL, 0, -1);

@@ -208,7 +208,7 @@ static void the_limit_holds_to_the_granule(void **state)
     enum { MIB = 1 << 20 };
     struct raw raw;
     raw_attach(&raw, server, 64 * MIB);
-    assert_int_equal(raw.attached.memory_limit, 64 * MIB);
+    assert_int_equal(raw.attached.grant.allowance.memory.limit, 64 * MIB);
     assert_true(raw_alloc(&raw, 64 * MIB) != 0);
     assert_true(raw_alloc(&raw, 1) == 0);
     assert_int_equal(((const struct proto_failed *)raw.reply.body)->error,

@@ -53,7 +53,7 @@ class Commands(WithServer):
 
     def test_clients_show_what_the_client_was_told(self):
         with self.attached(name="asks for little", memory_limit=64 << 20, host_memory_limit=1 << 20,
-                           thread_percentage=1250, priority=1) as (client, told), \
+                           threads_limit=1250, priority=1) as (client, told), \
                 self.attached(name="asks for nothing") as (_, other):
             memory = client.ask("memory_alloc", count=5 << 20)
             self.assertGreaterEqual(memory["count"], 5 << 20)
@@ -110,7 +110,7 @@ class Commands(WithServer):
 
     @CHANGES
     def test_limits_of_a_running_client(self):
-        with self.attached(name="runs", memory_limit=64 << 20, thread_percentage=5000) as (client, told):
+        with self.attached(name="runs", memory_limit=64 << 20, threads_limit=5000) as (client, told):
             number = str(told["client"])
             before = self.json("get", number)["clients"][0]
             self.assertEqual((before["threads"]["limit"]["asked_percent"], before["threads"]["multiprocessors"]),
@@ -158,7 +158,7 @@ class Commands(WithServer):
             self.assertEqual((row["memory"]["request"]["granted_bytes"], row["memory"]["limit"]["granted_bytes"]),
                              (16 << 20, 64 << 20))
             seen = client.ask("limits_query")
-            self.assertEqual([seen[name] for name in ("thread_request", "thread_percentage", "time_request", "time_limit")],
+            self.assertEqual([seen[name] for name in ("threads_request", "threads_limit", "time_request", "time_limit")],
                              [2500, 5000, 2500, 6000])
             self.assertEqual(seen["multiprocessors"], row["threads"]["multiprocessors"])
             self.assertIn("25 to 50 %", self.ctl("get", "client", number).stdout)
@@ -244,7 +244,7 @@ class Commands(WithServer):
             self.assertEqual(self.ctl(*words).returncode, 2, words)
 
     def test_numbers_come_without_a_tail(self):
-        with self.attached(name="third", thread_percentage=3333) as (_, told):
+        with self.attached(name="third", threads_limit=3333) as (_, told):
             for words in (("status",), ("clients",), ("get", str(told["client"]))):
                 for number in re.findall(r"\d+\.\d+", self.ctl("--json", *words).stdout):
                     self.assertLessEqual(len(number.split(".")[1]), 9, number)
@@ -395,7 +395,7 @@ class WithoutPartitions(WithServer):
     def test_a_duty_cycle_is_called_so(self):
         device = self.json("status")["devices"][0]
         self.assertEqual((device["threads_enforced_by"], device["partition_multiprocessors"]), ("duty_cycle", 0))
-        with self.attached(thread_percentage=2500) as (_, told):
+        with self.attached(threads_limit=2500) as (_, told):
             self.assertEqual(told["partitioned"], 0)
             self.assertFalse(self.client_row(told["client"])["threads"]["partitioned"])
             self.assertIn(", duty cycle", self.ctl("get", str(told["client"])).stdout)

@@ -69,7 +69,7 @@ rules:
             told = it.granted(name="any")
             self.assertEqual(told["memory_limit"], 64 * MIB)
             self.assertEqual(told["host_memory_limit"], 32 * MIB)
-            self.assertEqual(told["thread_percentage"], 7500)
+            self.assertEqual(told["threads_limit"], 7500)
             self.assertEqual(told["priority"], 0)
             told = it.granted(name="nb-7")
             self.assertEqual((told["memory_limit"], told["priority"]), (16 * MIB, 5))
@@ -78,8 +78,8 @@ rules:
             if own:
                 self.assertEqual(it.granted(name="in-group")["priority"], 9)
             # A client's wish tightens a limit, and never loosens one.
-            told = it.granted(memory_limit=8 * MIB, thread_percentage=9000, priority=1)
-            self.assertEqual((told["memory_limit"], told["thread_percentage"], told["priority"]), (8 * MIB, 7500, 1))
+            told = it.granted(memory_limit=8 * MIB, threads_limit=9000, priority=1)
+            self.assertEqual((told["memory_limit"], told["threads_limit"], told["priority"]), (8 * MIB, 7500, 1))
             told = it.granted(memory_limit=512 * MIB, profile="small")
             self.assertEqual((told["memory_limit"], told["priority"]), (16 * MIB, 5))
 
@@ -137,15 +137,15 @@ class Requests(Case):
 
     @CHANGES
     def test_every_key_arrives(self):
-        shares = ("thread_request", "thread_percentage", "time_request", "time_limit", "memory_limit", "mode", "priority")
-        none = {"thread_request": 0, "thread_percentage": 10000, "time_request": 0, "time_limit": 10000, "mode": 0,
+        shares = ("threads_request", "threads_limit", "time_request", "time_limit", "memory_limit", "mode", "priority")
+        none = {"threads_request": 0, "threads_limit": 10000, "time_request": 0, "time_limit": 10000, "mode": 0,
                 "priority": 0}
-        keys = {"threads: {request: 12.5%}": {"thread_request": 1250},
-                "threads: {request: 0.1, limit: 30%}": {"thread_request": 1000, "thread_percentage": 3000},
+        keys = {"threads: {request: 12.5%}": {"threads_request": 1250},
+                "threads: {request: 0.1, limit: 30%}": {"threads_request": 1000, "threads_limit": 3000},
                 "time: {request: 20%}": {"time_request": 2000}, "time: {limit: 0.75}": {"time_limit": 7500},
                 "time: {request: 10%, limit: 20%}": {"time_request": 1000, "time_limit": 2000},
                 "fraction: 0.25": {"time_request": 2500, "memory_limit": 0.25},
-                "replicas: 4": {"thread_percentage": 2500, "memory_limit": 0.25}, "priority: 5": {"priority": 5},
+                "replicas: 4": {"threads_limit": 2500, "memory_limit": 0.25}, "priority: 5": {"priority": 5},
                 "memory: {limit: 12.5%}": {"memory_limit": 0.125}, "mode: fair": {"mode": 2}, "mode: strict": {"mode": 1},
                 "mode: turns": {"mode": 3}}
         with self.configured("") as it:
@@ -166,13 +166,13 @@ class Requests(Case):
     def test_what_is_given_lowers_what_is_asked_for(self):
         with self.configured("profiles: {none: {threads: {request: 0}, time: {request: 0}}}\n"
                              "rules: [{match: {name: given}, threads: {request: 20%}, time: {request: 30%}}]\n") as it:
-            for wishes, wanted in (({}, (0, 0)), ({"thread_request": 5000, "time_request": 4000}, (5000, 4000)),
+            for wishes, wanted in (({}, (0, 0)), ({"threads_request": 5000, "time_request": 4000}, (5000, 4000)),
                                    ({"name": "given"}, (2000, 3000)),
-                                   ({"name": "given", "thread_request": 5000, "time_request": 100}, (2000, 100)),
-                                   ({"name": "given", "thread_percentage": 1000}, (1000, 3000)),
-                                   ({"profile": "none", "thread_request": 5000, "time_request": 4000}, (0, 0))):
+                                   ({"name": "given", "threads_request": 5000, "time_request": 100}, (2000, 100)),
+                                   ({"name": "given", "threads_limit": 1000}, (1000, 3000)),
+                                   ({"profile": "none", "threads_request": 5000, "time_request": 4000}, (0, 0))):
                 told = it.granted(**wishes)
-                self.assertEqual((told["thread_request"], told["time_request"]), wanted, wishes)
+                self.assertEqual((told["threads_request"], told["time_request"]), wanted, wishes)
 
     def test_a_client_asks_for_guarantees_of_memory(self):
         with self.configured("gpus: [{gpu: 0}]\nprofiles: {none: {memory: {request: 0}, host_memory: {request: 0}}}\n") as it:
@@ -261,12 +261,12 @@ rules:
                      "GPUSHARE_MEMORY_REQUEST": "12.5%", "GPUSHARE_HOST_MEMORY_REQUEST": "3M"}
         with self.configured("", env=variables) as it:
             told = it.granted()
-            self.assertEqual((told["thread_request"], told["time_request"], told["time_limit"]), (2000, 5000, 8000))
+            self.assertEqual((told["threads_request"], told["time_request"], told["time_limit"]), (2000, 5000, 8000))
             self.assertEqual((told["memory_request"], told["host_memory_request"]), (told["memory_limit"] // 4, 3 * MIB))
             told = it.granted(memory_request=MIB)
             self.assertEqual((told["memory_request"], told["host_memory_request"]), (MIB, 3 * MIB))
-            told = it.granted(thread_request=3000, time_request=1000, time_limit=9000)
-            self.assertEqual((told["thread_request"], told["time_request"], told["time_limit"]), (2000, 1000, 8000))
+            told = it.granted(threads_request=3000, time_request=1000, time_limit=9000)
+            self.assertEqual((told["threads_request"], told["time_request"], told["time_limit"]), (2000, 1000, 8000))
 
     @CHANGES
     def test_the_servers_environment_says_how_gpus_are_shared_where_the_file_does_not(self):
@@ -287,18 +287,18 @@ rules:
             with self.configured("", env=variables) as it:
                 status = it.server.ctl("--json", "status").stdout
                 whole = json.loads(status)["devices"][0]["memory_bytes"]
-                for told in (it.granted(), it.granted(memory_limit=whole, thread_percentage=9000)):
-                    self.assertEqual((told["thread_percentage"], told["memory_limit"]), (5000, memory(whole)))
+                for told in (it.granted(), it.granted(memory_limit=whole, threads_limit=9000)):
+                    self.assertEqual((told["threads_limit"], told["memory_limit"]), (5000, memory(whole)))
 
     @CHANGES
     def test_nvidias_block(self):
         with self.configured("sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n") as it:
             quarter = it.granted()
-            self.assertEqual((quarter["thread_percentage"], quarter["mode"]), (2500, 0))
+            self.assertEqual((quarter["threads_limit"], quarter["mode"]), (2500, 0))
             it.write("sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n")
             self.assertEqual(it.reload().returncode, 0)
             told = it.granted()
-            self.assertEqual((told["thread_percentage"], told["mode"], told["time_request"]), (10000, 2, 0))
+            self.assertEqual((told["threads_limit"], told["mode"], told["time_request"]), (10000, 2, 0))
             self.assertEqual(told["memory_limit"], 4 * quarter["memory_limit"])
             it.write("sharing:\n  timeSlicing:\n    failRequestsGreaterThanOne: true\n")
             self.assertIn(":3: failRequestsGreaterThanOne: true can't be honoured", json.loads(it.reload().stdout)["text"])
@@ -467,13 +467,13 @@ class Reload(Case):
             with contextlib.closing(client):
                 number = client.attach()["client"]
                 before = client.ask("limits_query")
-                self.assertEqual((before["thread_percentage"], before["priority"]), (5000, 1))
+                self.assertEqual((before["threads_limit"], before["priority"]), (5000, 1))
                 result = it.server.ctl("set", str(number), "memory=8M")
                 self.assertEqual(result.returncode, 0, result.stderr)
                 it.write(text % ("100%", "64M", 2))
                 self.assertEqual(it.reload().returncode, 0)
                 end = time.monotonic() + SECONDS
-                while client.ask("limits_query")["thread_percentage"] != 10000:
+                while client.ask("limits_query")["threads_limit"] != 10000:
                     self.assertLess(time.monotonic(), end, "the threads stayed as they were")
                 after = client.ask("limits_query")
                 self.assertGreater(after["multiprocessors"], before["multiprocessors"])
@@ -490,7 +490,7 @@ rules:
         with self.configured(text % ("concurrent", "60%", "30%", "30%", "60%")) as it:
             env = {**ENV, "GPUSHARE_SOCKET": it.server.client}
             a, b = RawClient(it.server.client), RawClient(it.server.client)
-            shares = ("mode", "thread_request", "time_request")
+            shares = ("mode", "threads_request", "time_request")
             work = None
             with contextlib.closing(a), contextlib.closing(b):
                 a.attach(name="a")
@@ -634,7 +634,7 @@ class TheSchema(Case):
         with open(EXAMPLE, encoding="utf-8") as file:
             text = file.read()
         with self.configured(text) as it:
-            self.assertEqual(it.granted(profile="small", name="x")["thread_percentage"], 2500)
+            self.assertEqual(it.granted(profile="small", name="x")["threads_limit"], 2500)
             self.assertLessEqual(it.granted(name="notebook-1")["memory_limit"], 256 * MIB)
         with contextlib.suppress(ImportError):
             import yaml

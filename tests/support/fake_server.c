@@ -21,6 +21,7 @@
 #include "common/ipc/doorbell.h"
 #include "common/ipc/shm.h"
 #include "common/ipc/timeline.h"
+#include "common/util.h"
 
 void fake_die(const char *what)
 {
@@ -116,6 +117,17 @@ static void next_window(struct fake_server *server, uint64_t *device, uint64_t *
     *host = ARENA_HOST_BASE + offset;
 }
 
+static uint64_t asked_or(uint64_t asked, uint64_t otherwise)
+{
+    return asked == PROTO_UNSET ? otherwise : asked;
+}
+
+static struct proto_share_range range_granted(struct proto_share_range asked)
+{
+    return (struct proto_share_range){asked_or(asked.request, 0),
+                                      asked_or(asked.limit, PROTO_PERCENT_WHOLE)};
+}
+
 static void on_attach(struct fake_server *server, struct fake_client *client)
 {
     uint32_t streams = server->options.streams;
@@ -126,21 +138,17 @@ static void on_attach(struct fake_server *server, struct fake_client *client)
         .client = client->number,
         .streams = streams,
         .window_bytes = WINDOW,
-        .memory_limit = UINT64_C(1) << 30,
-        .host_memory_limit = server->options.host_limit,
-        .thread_percentage =
-            client->attach.thread_percentage ? client->attach.thread_percentage : 10000,
-        .multiprocessors = 132,
-        .priority = client->attach.priority,
-        .thread_request = client->attach.thread_request,
-        .time_request = client->attach.time_request,
-        .time_limit = client->attach.time_limit ? client->attach.time_limit : 10000,
-        .mode = server->options.mode,
-        .memory_request = client->attach.memory_request,
-        .host_memory_request = client->attach.host_memory_request,
+        .grant = {.allowance = client->attach.allowance,
+                  .multiprocessors = 132,
+                  .mode = server->options.mode},
     };
-    if (client->attach.memory_limit < granted->memory_limit)
-        granted->memory_limit = client->attach.memory_limit;
+    struct proto_allowance *allowance = &granted->grant.allowance;
+    allowance->threads = range_granted(allowance->threads);
+    allowance->time = range_granted(allowance->time);
+    allowance->memory.request = asked_or(allowance->memory.request, 0);
+    allowance->memory.limit = min(allowance->memory.limit, UINT64_C(1) << 30);
+    allowance->host_memory.request = asked_or(allowance->host_memory.request, 0);
+    allowance->host_memory.limit = server->options.host_limit;
     memset(granted->group, 7, sizeof granted->group);
     next_window(server, &granted->device_base, &granted->host_base);
     client->device_next = granted->device_base;
@@ -190,7 +198,7 @@ static void on_memory_alloc(struct fake_server *server, struct fake_client *clie
     const struct proto_memory_alloc *body = server->message.body;
     uint64_t bytes = pages(body->count);
     struct proto_memory_allocated answer = {.address = client->device_next, .count = bytes};
-    if (bytes > client->granted.memory_limit) {
+    if (bytes > client->granted.grant.allowance.memory.limit) {
         refuse(server, client, PROTO_ERROR_OUT_OF_MEMORY, "device memory limit of the fake");
         return;
     }
@@ -207,7 +215,7 @@ static void on_host_alloc(struct fake_server *server, struct fake_client *client
 {
     const struct proto_host_alloc *body = server->message.body;
     uint64_t bytes = pages(body->count);
-    if (bytes > client->granted.host_memory_limit - client->host_used) {
+    if (bytes > client->granted.grant.allowance.host_memory.limit - client->host_used) {
         refuse(server, client, PROTO_ERROR_OUT_OF_MEMORY, "pinned-host limit of the fake");
         return;
     }
@@ -240,28 +248,17 @@ static void on_host_free(struct fake_server *server, struct fake_client *client)
 
 static void on_memory_query(struct fake_server *server, struct fake_client *client)
 {
-    struct proto_memory_info info = {.limit = client->granted.memory_limit,
+    struct proto_memory_info info = {.limit = client->granted.grant.allowance.memory.limit,
                                      .used = client->device_next - client->granted.device_base,
-                                     .host_limit = client->granted.host_memory_limit,
+                                     .host_limit =
+                                         client->granted.grant.allowance.host_memory.limit,
                                      .host_used = client->host_used};
     reply(server, client, PROTO_MEMORY_INFO, &info, NULL, 0);
 }
 
 static void on_limits_query(struct fake_server *server, struct fake_client *client)
 {
-    const struct proto_attached *granted = &client->granted;
-    struct proto_limits limits = {.memory_limit = granted->memory_limit,
-                                  .host_memory_limit = granted->host_memory_limit,
-                                  .thread_percentage = granted->thread_percentage,
-                                  .multiprocessors = granted->multiprocessors,
-                                  .priority = granted->priority,
-                                  .partitioned = granted->partitioned,
-                                  .thread_request = granted->thread_request,
-                                  .time_request = granted->time_request,
-                                  .time_limit = granted->time_limit,
-                                  .mode = granted->mode,
-                                  .memory_request = granted->memory_request,
-                                  .host_memory_request = granted->host_memory_request};
+    struct proto_limits limits = {.grant = client->granted.grant};
     reply(server, client, PROTO_LIMITS, &limits, NULL, 0);
 }
 
@@ -623,7 +620,7 @@ struct proto_attached fake_attached(struct fake_server *server, unsigned n)
 void fake_regrant(struct fake_server *server, unsigned n, uint32_t multiprocessors)
 {
     pthread_mutex_lock(&server->lock);
-    fake_nth(server, n)->granted.multiprocessors = multiprocessors;
+    fake_nth(server, n)->granted.grant.multiprocessors = multiprocessors;
     pthread_mutex_unlock(&server->lock);
 }
 

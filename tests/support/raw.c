@@ -61,8 +61,8 @@ uint32_t raw_ask(struct raw *raw, uint16_t opcode, const void *body, const void 
 void raw_attach(struct raw *raw, const struct server *server, uint64_t memory_limit)
 {
     struct proto_hello hello = {.major = PROTO_MAJOR, .minor = PROTO_MINOR};
-    struct proto_attach attach = {
-        .memory_limit = memory_limit, .host_memory_limit = PROTO_UNSET, .name = "raw"};
+    struct proto_attach attach = {.allowance = PROTO_ALLOWANCE_UNSET, .name = "raw"};
+    attach.allowance.memory.limit = memory_limit;
     raw_connect(raw, server);
     if (raw_ask(raw, PROTO_HELLO, &hello, NULL, 0, -1) ||
         raw_ask(raw, PROTO_ATTACH, &attach, NULL, 0, -1)) {

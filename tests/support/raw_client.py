@@ -14,23 +14,34 @@ HEADER = "<IHHQII"
 
 class Schema:
     def __init__(self):
-        self.messages, self.names, self.constants, self.errors = {}, {}, {}, {}
+        self.messages, self.layouts, self.names, self.constants, self.errors = {}, {}, {}, {}, {}
         protocol = ElementTree.parse(os.path.join(ROOT, "schemas/protocol.xml")).getroot()
         self.major = int(protocol.get("major"))
         for node in protocol:
             if node.tag == "message":
                 self.messages[node.get("name")] = node
                 self.names[int(node.get("number"))] = node.get("name")
+            elif node.tag == "layout":
+                self.layouts[node.get("name")] = node
             elif node.tag == "constant":
                 self.constants[node.get("name")] = int(node.get("value"), 0)
             elif node.tag == "error":
                 self.errors[node.get("name")] = int(node.get("number"))
 
+    def fields(self, node, prefix=""):
+        """(name, count, code) of each, those of layouts within too: threads_request, memory_limit."""
+        for field in node.findall("field"):
+            kind, name = field.get("type"), field.get("name")
+            if kind in self.layouts:
+                inner = "" if name in ("allowance", "grant") else f"{prefix}{name}_"
+                yield from self.fields(self.layouts[kind], inner)
+            else:
+                yield prefix + name, int(field.get("count", "1")), CODES[kind]
+
     def pack(self, name, serial, values):
         node, body = self.messages[name], b""
-        for field in node.findall("field"):
-            count, code = int(field.get("count", "1")), CODES[field.get("type")]
-            value = values.get(field.get("name"), 0)
+        for field, count, code in self.fields(node):
+            value = values.get(field, 0)
             if code == "s":
                 body += struct.pack(f"<{count}s", value.encode() if value else b"")
             elif count > 1:
@@ -43,14 +54,13 @@ class Schema:
     def unpack(self, data):
         _, number, _, serial, _, _ = struct.unpack_from(HEADER, data)
         name, offset, values = self.names[number], struct.calcsize(HEADER), {}
-        for field in self.messages[name].findall("field"):
-            count, code = int(field.get("count", "1")), CODES[field.get("type")]
+        for field, count, code in self.fields(self.messages[name]):
             layout = f"<{count}{code}"
             found = struct.unpack_from(layout, data, offset)
             if code == "s":
-                values[field.get("name")] = found[0].split(b"\0")[0].decode()
+                values[field] = found[0].split(b"\0")[0].decode()
             else:
-                values[field.get("name")] = found[0] if count == 1 else list(found)
+                values[field] = found[0] if count == 1 else list(found)
             offset += struct.calcsize(layout)
         return name, serial, values
 
@@ -84,9 +94,10 @@ class RawClient:
         return answer[2]
 
     def attach(self, **wishes):
-        unset = self.schema.constants["unset"]
+        unset = dict.fromkeys((name for name, _, _ in self.schema.fields(self.schema.layouts["allowance"])
+                               if name.endswith(("_request", "_limit"))), self.schema.constants["unset"])
         self.ask("hello", major=self.schema.major)
-        return self.ask("attach", **{"memory_limit": unset, "host_memory_limit": unset, **wishes})
+        return self.ask("attach", **{**unset, **wishes})
 
     def close(self):
         for fd in self.fds:

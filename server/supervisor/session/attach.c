@@ -19,6 +19,7 @@
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
 #include "server/supervisor/session/host.h"
+#include "server/supervisor/session/limits.h"
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/session/module.h"
 #include "server/supervisor/session/quota.h"
@@ -142,25 +143,13 @@ static void send_attached(struct session *session)
         return;
     }
     const struct address_plan *plan = &session->server->plan;
-    const struct allowance *grant = &session->grant.allowance;
     struct proto_attached body = {
         .client = session->number,
         .streams = session->server->settings->streams,
         .device_base = address_plan_device(plan, &session->window),
         .host_base = address_plan_host(plan, &session->window),
         .window_bytes = session->window.bytes,
-        .memory_limit = grant->memory.limit,
-        .host_memory_limit = grant->host_memory.limit,
-        .thread_percentage = (uint32_t)grant->threads.limit,
-        .multiprocessors = session->worker.multiprocessors,
-        .priority = (uint32_t)grant->priority,
-        .partitioned = session->worker.partitioned,
-        .thread_request = (uint32_t)grant->threads.request,
-        .time_request = (uint32_t)grant->time.request,
-        .time_limit = (uint32_t)grant->time.limit,
-        .mode = session->device->schedule.mode,
-        .memory_request = grant->memory.request,
-        .host_memory_request = grant->host_memory.request,
+        .grant = session_limits_granted(session),
     };
     memcpy(body.group, session->group, sizeof body.group);
     int fds[3] = {session->ring.fd, status, session->doorbell};
@@ -169,9 +158,10 @@ static void send_attached(struct session *session)
     log_info("client %u '%s' (pid %d, uid %u) has device %u: %u multiprocessors%s, %llu bytes of "
              "device memory, %llu of pinned host memory",
              session->number, session->name, (int)session->pid, session->uid,
-             session->device->index, body.multiprocessors,
-             body.partitioned ? "" : " (by duty cycle)", (unsigned long long)body.memory_limit,
-             (unsigned long long)body.host_memory_limit);
+             session->device->index, body.grant.multiprocessors,
+             body.grant.partitioned ? "" : " (by duty cycle)",
+             (unsigned long long)body.grant.allowance.memory.limit,
+             (unsigned long long)body.grant.allowance.host_memory.limit);
 }
 
 static void attach_finish(struct session *session, const void *body)
@@ -245,33 +235,12 @@ static void no_room(struct session *session, uint64_t serial)
                    session->grant.window_bytes >> 20);
 }
 
-/* In the message, 0 says that nothing is asked for, but of a limit of memory. */
-static uint64_t asked_or_unset(uint64_t asked)
-{
-    return asked ? asked : ALLOWANCE_UNSET;
-}
-
-static struct allowance wish_read(const struct proto_attach *wish)
-{
-    struct allowance to = allowance_none;
-    to.threads.request = asked_or_unset(wish->thread_request);
-    to.threads.limit = asked_or_unset(wish->thread_percentage);
-    to.time.request = asked_or_unset(wish->time_request);
-    to.time.limit = asked_or_unset(wish->time_limit);
-    to.memory.request = asked_or_unset(wish->memory_request);
-    to.memory.limit = wish->memory_limit;
-    to.host_memory.request = asked_or_unset(wish->host_memory_request);
-    to.host_memory.limit = wish->host_memory_limit;
-    to.priority = wish->priority;
-    return to;
-}
-
 void session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish)
 {
     struct server *server = session->server;
     struct device *device = &server->devices[wish->device];
     session->asked = *wish;
-    session->wish = wish_read(wish);
+    session->wish = allowance_from_wire(&wish->allowance);
     memcpy(session->name, wish->name, sizeof session->name);
     limits_clean_name(session->name); /* it will stand in logs and on administrators' terminals */
     identity_free(&session->identity);

@@ -15,23 +15,19 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
 
+struct proto_grant session_limits_granted(const struct session *session)
+{
+    return (struct proto_grant){
+        .allowance = allowance_to_wire(&session->grant.allowance),
+        .multiprocessors = session->worker.multiprocessors,
+        .partitioned = session->worker.partitioned,
+        .mode = session->device->schedule.mode,
+    };
+}
+
 void session_limits_query(struct session *session, struct channel_message *message)
 {
-    const struct allowance *grant = &session->grant.allowance;
-    struct proto_limits body = {
-        .memory_limit = grant->memory.limit,
-        .host_memory_limit = grant->host_memory.limit,
-        .thread_percentage = (uint32_t)grant->threads.limit,
-        .multiprocessors = session->worker.multiprocessors,
-        .priority = (uint32_t)grant->priority,
-        .partitioned = session->worker.partitioned,
-        .thread_request = (uint32_t)grant->threads.request,
-        .time_request = (uint32_t)grant->time.request,
-        .time_limit = (uint32_t)grant->time.limit,
-        .mode = session->device->schedule.mode,
-        .memory_request = grant->memory.request,
-        .host_memory_request = grant->host_memory.request,
-    };
+    struct proto_limits body = {.grant = session_limits_granted(session)};
     session_answer(session, PROTO_LIMITS, message->header.serial, &body, NULL, 0);
 }
 

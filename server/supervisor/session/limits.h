@@ -16,6 +16,9 @@
 
 session_handler session_limits_query;
 
+/* What an attached client is granted now, as messages say it. */
+struct proto_grant session_limits_granted(const struct session *session);
+
 /* Whether it changes nothing. */
 bool session_limits_change_empty(const struct allowance *change);
 

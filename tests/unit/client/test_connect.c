@@ -78,10 +78,10 @@ static void test_nothing_wished_asks_for_nothing(void **state)
     struct fake_server *server = start(1);
     gpushare_connection *gpu = must_connect(NULL);
     struct proto_attach asked = fake_attach(server, 0);
-    assert_int_equal(asked.thread_percentage, 0);
-    assert_true(asked.memory_limit == PROTO_UNSET);
-    assert_true(asked.host_memory_limit == PROTO_UNSET);
-    assert_int_equal(asked.priority, 0);
+    assert_true(asked.allowance.threads.limit == PROTO_UNSET);
+    assert_true(asked.allowance.memory.limit == PROTO_UNSET);
+    assert_true(asked.allowance.host_memory.limit == PROTO_UNSET);
+    assert_int_equal(asked.allowance.priority, 0);
     assert_string_equal(asked.name, "test_connect");
     gpushare_close(&gpu);
     assert_null(gpu);
@@ -101,10 +101,10 @@ static void test_environment_reaches_the_server_and_limits(void **state)
     setenv("GPUSHARE_CLIENT_NAME", "renamed", 1);
     gpushare_connection *gpu = must_connect(NULL);
     struct proto_attach asked = fake_attach(server, 0);
-    assert_int_equal(asked.thread_percentage, 3750);
-    assert_int_equal(asked.memory_limit, 512 << 20);
-    assert_int_equal(asked.host_memory_limit, 32 << 20);
-    assert_int_equal(asked.priority, 1);
+    assert_int_equal(asked.allowance.threads.limit, 3750);
+    assert_int_equal(asked.allowance.memory.limit, 512 << 20);
+    assert_int_equal(asked.allowance.host_memory.limit, 32 << 20);
+    assert_int_equal(asked.allowance.priority, 1);
     assert_string_equal(asked.name, "renamed");
 
     struct gpushare_limits limits = {.size = sizeof limits};
@@ -129,9 +129,9 @@ static void test_namesakes_count_where_ours_are_unset(void **state)
     setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 1);
     gpushare_connection *gpu = must_connect(NULL);
     struct proto_attach asked = fake_attach(server, 0);
-    assert_int_equal(asked.thread_percentage, 5000);
-    assert_int_equal(asked.memory_limit, 1 << 30);
-    assert_int_equal(asked.priority, 1);
+    assert_int_equal(asked.allowance.threads.limit, 5000);
+    assert_int_equal(asked.allowance.memory.limit, 1 << 30);
+    assert_int_equal(asked.allowance.priority, 1);
     gpushare_close(&gpu);
     fake_stop(server);
 }
@@ -152,10 +152,10 @@ static void test_options_and_environment_the_stricter_holds(void **state)
     options.name = "from options";
     gpushare_connection *gpu = must_connect(&options);
     struct proto_attach asked = fake_attach(server, 0);
-    assert_int_equal(asked.thread_percentage, 4000);
-    assert_int_equal(asked.memory_limit, 256 << 20);
-    assert_int_equal(asked.host_memory_limit, 32 << 20);
-    assert_int_equal(asked.priority, 2);
+    assert_int_equal(asked.allowance.threads.limit, 4000);
+    assert_int_equal(asked.allowance.memory.limit, 256 << 20);
+    assert_int_equal(asked.allowance.host_memory.limit, 32 << 20);
+    assert_int_equal(asked.allowance.priority, 2);
     assert_string_equal(asked.name, "from options");
     gpushare_close(&gpu);
     fake_stop(server);
@@ -183,9 +183,9 @@ static void test_requests_and_shares_of_time_are_asked_and_told(void **state)
                                        .time_limit = 70};
     gpushare_connection *gpu = must_connect(&options);
     struct proto_attach asked = fake_attach(server, 0);
-    assert_int_equal(asked.thread_request, 3000);
-    assert_int_equal(asked.time_request, 2550);
-    assert_int_equal(asked.time_limit, 6000);
+    assert_int_equal(asked.allowance.threads.request, 3000);
+    assert_int_equal(asked.allowance.time.request, 2550);
+    assert_int_equal(asked.allowance.time.limit, 6000);
     struct gpushare_limits limits = limits_of(gpu);
     assert_true(limits.thread_request_asked == 30 && limits.thread_request == 30);
     assert_true(limits.time_request_asked == 25.5 && limits.time_request == 25.5);
@@ -223,14 +223,14 @@ static void test_a_fraction_is_of_memory_and_of_time(void **state)
     struct gpushare_device device = {.size = sizeof device};
     assert_int_equal(gpushare_device(gpu, &device), GPUSHARE_SUCCESS);
     struct proto_attach asked = fake_attach(server, 0);
-    assert_true(asked.memory_limit == device.memory / 4);
-    assert_int_equal(asked.time_request, 2500);
+    assert_true(asked.allowance.memory.limit == device.memory / 4);
+    assert_int_equal(asked.allowance.time.request, 2500);
     gpushare_close(&gpu);
     setenv("GPUSHARE_FRACTION", "0.125", 1);
     gpu = must_connect(&options);
     asked = fake_attach(server, 1);
-    assert_true(asked.memory_limit == device.memory / 8);
-    assert_int_equal(asked.time_request, 1250);
+    assert_true(asked.allowance.memory.limit == device.memory / 8);
+    assert_int_equal(asked.allowance.time.request, 1250);
     gpushare_close(&gpu);
     fake_stop(server);
 }
@@ -243,8 +243,8 @@ static void test_requests_of_memory_are_asked_and_told(void **state)
         .size = sizeof options, .memory_request = 3 << 20, .host_memory_request = 2 << 20};
     gpushare_connection *gpu = must_connect(&options);
     struct proto_attach asked = fake_attach(server, 0);
-    assert_int_equal(asked.memory_request, 3 << 20);
-    assert_int_equal(asked.host_memory_request, 2 << 20);
+    assert_int_equal(asked.allowance.memory.request, 3 << 20);
+    assert_int_equal(asked.allowance.host_memory.request, 2 << 20);
     struct gpushare_limits limits = limits_of(gpu);
     assert_int_equal(limits.memory_request_asked, 3 << 20);
     assert_int_equal(limits.memory_request, 3 << 20);
@@ -259,8 +259,8 @@ static void test_requests_of_memory_are_asked_and_told(void **state)
     setenv("GPUSHARE_HOST_MEMORY_REQUEST", "4M", 1);
     gpu = must_connect(&options);
     asked = fake_attach(server, 1);
-    assert_true(asked.memory_request == device.memory / 8);
-    assert_int_equal(asked.host_memory_request, 2 << 20);
+    assert_true(asked.allowance.memory.request == device.memory / 8);
+    assert_int_equal(asked.allowance.host_memory.request, 2 << 20);
     gpushare_close(&gpu);
     setenv("GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=1M", 1);
     assert_int_equal(gpushare_connect(&options, &gpu), GPUSHARE_ERROR_INVALID_ENVIRONMENT);
@@ -305,7 +305,7 @@ static void test_an_earlier_headers_limits_are_filled_as_far_as_they_go(void **s
     struct gpushare_options options = {.size = offsetof(struct gpushare_options, thread_request),
                                        .thread_request = 7000};
     gpu = must_connect(&options);
-    assert_int_equal(fake_attach(server, 1).thread_request, 0);
+    assert_true(fake_attach(server, 1).allowance.threads.request == PROTO_UNSET);
     gpushare_close(&gpu);
     fake_stop(server);
 }
@@ -556,7 +556,7 @@ static void test_visible_devices_choose_and_order(void **state)
     struct gpushare_options second = {.size = sizeof second, .device = 1};
     gpushare_connection *gpu = must_connect(&second);
     assert_int_equal(fake_attach(server, 0).device, 0);
-    assert_int_equal(fake_attach(server, 0).memory_limit, 32 << 20);
+    assert_int_equal(fake_attach(server, 0).allowance.memory.limit, 32 << 20);
     device.size = sizeof device;
     assert_int_equal(gpushare_device(gpu, &device), GPUSHARE_SUCCESS);
     assert_int_equal(device.ordinal, 1);

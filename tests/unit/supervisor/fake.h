@@ -583,10 +583,10 @@ static inline int fake_attach(struct fake *fake, uint32_t device, uint64_t limit
                               const uint8_t *group, struct proto_attached *attached)
 {
     int fd = fake_greet(fake);
-    struct proto_attach body = {.device = device,
-                                .memory_limit = limit ? limit : PROTO_UNSET,
-                                .host_memory_limit = PROTO_UNSET,
-                                .name = "test"};
+    struct proto_attach body = {
+        .device = device, .allowance = PROTO_ALLOWANCE_UNSET, .name = "test"};
+    if (limit)
+        body.allowance.memory.limit = limit;
     if (group)
         memcpy(body.group, group, sizeof body.group);
     fake_send(fake, fd, PROTO_ATTACH, &body);

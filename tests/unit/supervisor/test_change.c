@@ -57,7 +57,7 @@ static void a_memory_limit_rises_and_falls(void **state)
     fake_alloc_refused(&fake, fd, 1, PROTO_ERROR_OUT_OF_MEMORY, "limit");
     change.memory.limit = attached.window_bytes;
     assert_int_equal(set(client, change), 1);
-    assert_int_equal(limits_of(fd).memory_limit, attached.window_bytes);
+    assert_int_equal(limits_of(fd).grant.allowance.memory.limit, attached.window_bytes);
     /* Lowered below what is in use: that stays, nothing is added. */
     change.memory.limit = 8 * MIB;
     assert_int_equal(set(client, change), 1);
@@ -71,8 +71,9 @@ static void a_memory_limit_rises_and_falls(void **state)
     change = nothing;
     change.part[RESOURCE_MEMORY].limit = 625;
     assert_int_equal(set(client, change), 1);
-    assert_int_equal(limits_of(fd).memory_limit, 16 * MIB);
-    assert_int_equal(limits_of(fd).host_memory_limit, attached.host_memory_limit);
+    assert_int_equal(limits_of(fd).grant.allowance.memory.limit, 16 * MIB);
+    assert_int_equal(limits_of(fd).grant.allowance.host_memory.limit,
+                     attached.grant.allowance.host_memory.limit);
     assert_int_equal(told.calls, 0);
     close(fd);
     fake_expect_nothing_left(&fake);
@@ -156,10 +157,10 @@ static void changes_on_their_way_leave_each_other_alone(void **state)
     assert_int_equal(asked[1].allowance.threads.limit, 2500);
     assert_int_equal(asked[1].allowance.priority, 7);
     struct proto_limits limits = limits_of(fd);
-    assert_int_equal(limits.thread_percentage, 2500);
-    assert_int_equal(limits.priority, 7);
-    assert_int_equal(limits.multiprocessors, 11);
-    assert_int_equal(limits.memory_limit, 4 * MIB);
+    assert_int_equal(limits.grant.allowance.threads.limit, 2500);
+    assert_int_equal(limits.grant.allowance.priority, 7);
+    assert_int_equal(limits.grant.multiprocessors, 11);
+    assert_int_equal(limits.grant.allowance.memory.limit, 4 * MIB);
     fake.worker[0].automatic = true;
     close(fd);
     fake_expect_nothing_left(&fake);
@@ -183,8 +184,9 @@ static void what_the_worker_refuses_changes_nothing(void **state)
     FAKE_WAIT(&fake, told.calls == 1);
     assert_int_equal(told.error, PROTO_ERROR_OUT_OF_MEMORY);
     assert_string_equal(told.text, "no partition");
-    assert_int_equal(limits_of(fd).memory_limit, 16 * MIB);
-    assert_int_equal(limits_of(fd).thread_percentage, attached.thread_percentage);
+    assert_int_equal(limits_of(fd).grant.allowance.memory.limit, 16 * MIB);
+    assert_int_equal(limits_of(fd).grant.allowance.threads.limit,
+                     attached.grant.allowance.threads.limit);
     fake.worker[0].automatic = true;
     close(fd);
     fake_expect_nothing_left(&fake);
@@ -225,9 +227,9 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     FAKE_WAIT(&fake, told.calls == 1);
     fake.worker[0].automatic = true;
     struct proto_limits limits = limits_of(fd);
-    assert_int_equal(limits.thread_request, 3000);
-    assert_int_equal(limits.time_request, 2500);
-    assert_int_equal(limits.time_limit, 6000);
+    assert_int_equal(limits.grant.allowance.threads.request, 3000);
+    assert_int_equal(limits.grant.allowance.time.request, 2500);
+    assert_int_equal(limits.grant.allowance.time.limit, 6000);
     change = nothing;
     change.time.request = 6001;
     refused(client, change, PROTO_ERROR_INVALID_VALUE, "time.request of 60.01%");
@@ -239,9 +241,9 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     assert_int_equal(set(client, change), 0);
     FAKE_WAIT(&fake, told.calls == 2);
     limits = limits_of(fd);
-    assert_int_equal(limits.time_request, 0);
-    assert_int_equal(limits.time_limit, 6000);
-    assert_int_equal(limits.thread_request, 3000);
+    assert_int_equal(limits.grant.allowance.time.request, 0);
+    assert_int_equal(limits.grant.allowance.time.limit, 6000);
+    assert_int_equal(limits.grant.allowance.threads.request, 3000);
     close(fd);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
@@ -340,7 +342,7 @@ static void changes_are_undone_before_a_reload_goes_on(void **state)
     FAKE_WAIT(&fake, over);
     assert_int_equal(told.calls, 2);
     fake.worker[0].automatic = true;
-    assert_int_equal(limits_of(fd).priority, 0);
+    assert_int_equal(limits_of(fd).grant.allowance.priority, 0);
     close(fd);
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
@@ -364,7 +366,7 @@ static void a_refusals_arithmetic_comes_through_whole(void **state)
     fake_reply(&fake.worker[0], &fake.worker[0].message, PROTO_FAILED, &failed, NULL, 0);
     FAKE_WAIT(&fake, told.calls == 1);
     assert_string_equal(told.text, failed.text);
-    assert_int_equal(limits_of(fd).thread_request, 0);
+    assert_int_equal(limits_of(fd).grant.allowance.threads.request, 0);
     fake.worker[0].automatic = true;
     close(fd);
     fake_expect_nothing_left(&fake);

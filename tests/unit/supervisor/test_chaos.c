@@ -83,8 +83,8 @@ static void ask(struct client *client, uint16_t opcode, const void *body, const 
 static void come(struct client *client)
 {
     struct proto_hello hello = {.major = PROTO_MAJOR};
-    struct proto_attach attach = {
-        .device = dice(2), .memory_limit = (4 + dice(60)) * MIB, .host_memory_limit = PROTO_UNSET};
+    struct proto_attach attach = {.device = dice(2), .allowance = PROTO_ALLOWANCE_UNSET};
+    attach.allowance.memory.limit = (4 + dice(60)) * MIB;
     const struct client *friend = &clients[dice(CLIENTS)];
     if (friend->fd >= 0 && friend->number && dice(5))
         memcpy(attach.group, friend->group, 16);

@@ -58,7 +58,7 @@ static void a_worker_is_told_before_any_client(void **state)
     FAKE_WAIT(&fake, fake.supervisor->server.devices[0].state != DEVICE_READY);
     uv_timer_stop(&fake.supervisor->server.devices[0].timer);
     int fd = fake_greet(&fake);
-    struct proto_attach attach = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct proto_attach attach = {.allowance = PROTO_ALLOWANCE_UNSET};
     fake_send(&fake, fd, PROTO_ATTACH, &attach);
     for (int i = 0; i < 20; i++)
         fake_turn(&fake);
@@ -83,7 +83,7 @@ static void a_change_is_told_the_worker_and_its_clients(void **state)
     struct proto_attached attached;
     begin(2);
     int fd = fake_attach(&fake, 1, 16 * MIB, NULL, &attached);
-    assert_int_equal(attached.mode, PROTO_MODE_CONCURRENT);
+    assert_int_equal(attached.grant.mode, PROTO_MODE_CONCURRENT);
     assert_int_equal(set(1, SCHEDULE_WHOLE), 0);
     assert_int_equal(told.calls, 0);
     expect_in_force(1, schedule_default());
@@ -99,9 +99,9 @@ static void a_change_is_told_the_worker_and_its_clients(void **state)
     assert_int_equal(fake.worker[1].schedule.quantum, 2000000000);
     fake_send(&fake, fd, PROTO_LIMITS_QUERY, NULL);
     const struct proto_limits *limits = fake_expect(&fake, fd, PROTO_LIMITS);
-    assert_int_equal(limits->mode, PROTO_MODE_FAIR);
+    assert_int_equal(limits->grant.mode, PROTO_MODE_FAIR);
     int other = fake_attach(&fake, 1, 16 * MIB, NULL, &attached);
-    assert_int_equal(attached.mode, PROTO_MODE_FAIR);
+    assert_int_equal(attached.grant.mode, PROTO_MODE_FAIR);
     assert_int_equal(set(2, SCHEDULE_WHOLE), -ENOENT);
     close(fd);
     close(other);

@@ -720,7 +720,7 @@ static void a_full_arena_refuses_by_name(void **state)
     for (unsigned i = 0; i < 4; i++)
         fds[i] = fake_attach(&fake, 0, 0, NULL, NULL);
     int fd = fake_greet(&fake);
-    struct proto_attach body = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct proto_attach body = {.allowance = PROTO_ALLOWANCE_UNSET};
     fake_send(&fake, fd, PROTO_ATTACH, &body);
     fake_expect_failed(&fake, fd, PROTO_ERROR_ADDRESS_SPACE_FULL, "256 MiB");
     close(fds[2]);

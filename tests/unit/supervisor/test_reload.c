@@ -38,7 +38,7 @@ static void end(void)
 
 static int attach(const char *name)
 {
-    struct proto_attach body = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct proto_attach body = {.allowance = PROTO_ALLOWANCE_UNSET};
     snprintf(body.name, sizeof body.name, "%s", name);
     int fd = fake_greet(&fake);
     fake_send(&fake, fd, PROTO_ATTACH, &body);
@@ -73,9 +73,9 @@ static void requests_change_places_though_both_together_would_not_fit(void **sta
     int a = attach("a"), b = attach("b");
     uint32_t number = attached(a).client;
     struct proto_attached told = attached(b);
-    assert_int_equal(told.thread_request, 4000);
-    assert_int_equal(told.time_request, 7000);
-    assert_int_equal(told.mode, PROTO_MODE_FAIR);
+    assert_int_equal(told.grant.allowance.threads.request, 4000);
+    assert_int_equal(told.grant.allowance.time.request, 7000);
+    assert_int_equal(told.grant.mode, PROTO_MODE_FAIR);
     configure(AB(
         "threads: {request: 30%}, time: {request: 80%}, memory: {request: 10M}",
         "threads: {request: 70%}, time: {request: 20%}, memory: {request: 54M}") "gpus: [{gpu: 0, "
@@ -86,9 +86,9 @@ static void requests_change_places_though_both_together_would_not_fit(void **sta
     assert_int_equal(fake.worker[0].schedule.mode, PROTO_MODE_STRICT);
     assert_int_equal(fake.worker[0].schedule.lease, 50000000);
     struct proto_limits limits = limits_of(b);
-    assert_int_equal(limits.thread_request, 7000);
-    assert_int_equal(limits.time_request, 2000);
-    assert_int_equal(limits.mode, PROTO_MODE_STRICT);
+    assert_int_equal(limits.grant.allowance.threads.request, 7000);
+    assert_int_equal(limits.grant.allowance.time.request, 2000);
+    assert_int_equal(limits.grant.mode, PROTO_MODE_STRICT);
     fake_alloc(&fake, a, 10 * MIB);
     fake_alloc_refused(&fake, a, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "guaranteed");
     fake_alloc(&fake, b, 54 * MIB);
@@ -135,7 +135,7 @@ static struct picture picture(int a, int b)
     for (unsigned i = 0; i < 2; i++)
         picture.guaranteed[i] = fake_session(&fake, i)->memory.guarantee;
     int fd = attach("fresh");
-    picture.fresh = attached(fd).thread_percentage;
+    picture.fresh = attached(fd).grant.allowance.threads.limit;
     uint32_t before = fake.worker[0].detached;
     close(fd);
     FAKE_WAIT(&fake, fake.worker[0].detached == before + 1);
@@ -191,14 +191,14 @@ static void what_is_set_by_hand_stays_where_the_files_agree(void **state)
     uint32_t number = attached(a).client;
     set_request(number, 3000);
     configure("clients: {threads: {request: 10%, limit: 40%}, priority: 2}\n");
-    assert_int_equal(limits_of(a).thread_request, 3000);
-    assert_int_equal(limits_of(a).thread_percentage, 4000);
-    assert_int_equal(limits_of(a).priority, 2);
+    assert_int_equal(limits_of(a).grant.allowance.threads.request, 3000);
+    assert_int_equal(limits_of(a).grant.allowance.threads.limit, 4000);
+    assert_int_equal(limits_of(a).grant.allowance.priority, 2);
     /* A limit of the file goes before. */
     configure("clients: {threads: {request: 10%, limit: 20%}, priority: 2}\n");
-    assert_int_equal(limits_of(a).thread_request, 2000);
+    assert_int_equal(limits_of(a).grant.allowance.threads.request, 2000);
     configure("clients: {threads: {request: 15%, limit: 20%}, priority: 2}\n");
-    assert_int_equal(limits_of(a).thread_request, 1500);
+    assert_int_equal(limits_of(a).grant.allowance.threads.request, 1500);
     uint32_t asked = fake.worker[0].limits;
     configure("clients: {threads: {request: 15%, limit: 20%}, priority: 2}\n");
     assert_int_equal(fake.worker[0].limits, asked);
@@ -230,12 +230,12 @@ static void who_is_attaching_meanwhile_has_the_new_grant(void **state)
     worker->automatic = true;
     FAKE_WAIT(&fake, reload.over);
     assert_int_equal(reload.error, 0);
-    assert_int_equal(limits_of(early).thread_percentage, 2000);
-    assert_int_equal(limits_of(early).memory_limit, 4 * MIB);
+    assert_int_equal(limits_of(early).grant.allowance.threads.limit, 2000);
+    assert_int_equal(limits_of(early).grant.allowance.memory.limit, 4 * MIB);
     fake_alloc_refused(&fake, early, 6 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "limit of this client");
     struct proto_attached fresh = attached(late);
-    assert_int_equal(fresh.thread_percentage, 2000);
-    assert_int_equal(fresh.memory_limit, 4 * MIB);
+    assert_int_equal(fresh.grant.allowance.threads.limit, 2000);
+    assert_int_equal(fresh.grant.allowance.memory.limit, 4 * MIB);
     close(early);
     close(late);
     end();
@@ -277,10 +277,10 @@ static void who_attaches_after_a_refusal_has_the_old_grant(void **state)
     FAKE_WAIT(&fake, reload.over);
     assert_int_equal(reload.error, PROTO_ERROR_OUT_OF_MEMORY);
     assert_non_null(strstr(reload.text, "no partition"));
-    assert_int_equal(attached(late).thread_percentage, 5000);
-    assert_int_equal(limits_of(a).thread_percentage, 5000);
-    assert_int_equal(limits_of(a).priority, 0);
-    assert_int_equal(limits_of(b).priority, 0);
+    assert_int_equal(attached(late).grant.allowance.threads.limit, 5000);
+    assert_int_equal(limits_of(a).grant.allowance.threads.limit, 5000);
+    assert_int_equal(limits_of(a).grant.allowance.priority, 0);
+    assert_int_equal(limits_of(b).grant.allowance.priority, 0);
     close(a);
     close(b);
     close(late);
@@ -307,7 +307,7 @@ static void who_leaves_meanwhile_stops_nothing(void **state)
     worker->automatic = true;
     FAKE_WAIT(&fake, reload.over);
     assert_int_equal(reload.error, 0);
-    assert_int_equal(limits_of(b).thread_percentage, 3000);
+    assert_int_equal(limits_of(b).grant.allowance.threads.limit, 3000);
     close(b);
     end();
 }
@@ -352,15 +352,14 @@ static void a_profile_that_has_gone_leaves_its_client_as_it_is(void **state)
 {
     (void)state;
     begin(1, "profiles: {p: {threads: {limit: 30%}}}\n");
-    struct proto_attach body = {
-        .memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET, .profile = "p"};
+    struct proto_attach body = {.allowance = PROTO_ALLOWANCE_UNSET, .profile = "p"};
     int fd = fake_greet(&fake);
     fake_send(&fake, fd, PROTO_ATTACH, &body);
     attached(fd);
     configure("clients: {threads: {limit: 10%}}\n");
-    assert_int_equal(limits_of(fd).thread_percentage, 3000);
+    assert_int_equal(limits_of(fd).grant.allowance.threads.limit, 3000);
     configure("clients: {threads: {limit: 10%}}\nprofiles: {p: {threads: {limit: 20%}}}\n");
-    assert_int_equal(limits_of(fd).thread_percentage, 1000);
+    assert_int_equal(limits_of(fd).grant.allowance.threads.limit, 1000);
     close(fd);
     end();
 }

@@ -12,24 +12,25 @@ static void an_attached_client_is_told_what_it_was_granted(void **state)
     struct proto_attached got;
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_greet(&fake);
-    struct proto_attach body = {.memory_limit = 64 * MIB,
-                                .host_memory_limit = PROTO_UNSET,
-                                .thread_percentage = 2500,
-                                .priority = 1};
+    struct proto_attach body = {.allowance = PROTO_ALLOWANCE_UNSET};
+    body.allowance.memory.limit = 64 * MIB;
+    body.allowance.threads.limit = 2500;
+    body.allowance.priority = 1;
     fake_send(&fake, fd, PROTO_ATTACH, &body);
     memcpy(&got, fake_expect(&fake, fd, PROTO_ATTACHED), sizeof got);
     assert_int_equal(fake.message.fd_count, 3);
     assert_int_equal(fcntl(fake.message.fds[1], F_GETFL) & O_ACCMODE, O_RDONLY);
     channel_close_fds(&fake.message);
-    assert_int_equal(got.memory_limit, 64 * MIB);
-    assert_int_equal(got.host_memory_limit, 16 * MIB);
+    const struct proto_allowance *granted = &got.grant.allowance;
+    assert_int_equal(granted->memory.limit, 64 * MIB);
+    assert_int_equal(granted->host_memory.limit, 16 * MIB);
     assert_int_equal(got.window_bytes, 128 * MIB);
     assert_int_equal(got.device_base % got.window_bytes, 0);
     assert_int_equal(got.device_base - fake.settings.device_base,
                      got.host_base - fake.settings.host_base);
-    assert_int_equal(got.thread_percentage, 2500);
-    assert_int_equal(got.multiprocessors, 64);
-    assert_int_equal(got.priority, 1);
+    assert_int_equal(granted->threads.limit, 2500);
+    assert_int_equal(got.grant.multiprocessors, 64);
+    assert_int_equal(granted->priority, 1);
     assert_int_equal(got.streams, 4);
     close(fd);
     fake_expect_nothing_left(&fake);
@@ -41,6 +42,8 @@ static void an_attached_client_is_told_what_it_was_granted(void **state)
 static void fill(const struct proto_message *type, uint8_t *body)
 {
     memset(body, 0, type->bytes);
+    if (type->opcode == PROTO_ATTACH)
+        ((struct proto_attach *)body)->allowance = (struct proto_allowance)PROTO_ALLOWANCE_UNSET;
     for (size_t words = 0; type->check(body); words++) {
         assert_true(words < 3);
         memset(body, 0, type->bytes);
@@ -88,7 +91,7 @@ static void a_second_hello_or_attach_ends_the_connection(void **state)
     (void)state;
     fake_open(&fake, 1, 256 * MIB);
     struct proto_hello hello = {.major = PROTO_MAJOR};
-    struct proto_attach attach = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct proto_attach attach = {.allowance = PROTO_ALLOWANCE_UNSET};
     int fd = fake_greet(&fake);
     fake_send(&fake, fd, PROTO_HELLO, &hello);
     fake_expect_ended(&fake, fd, PROTO_ERROR_PROTOCOL_VIOLATION, "'greeted'");
@@ -197,7 +200,7 @@ static void a_device_that_is_not_there_costs_nothing(void **state)
     fake_open(&fake, 1, 256 * MIB);
     int fd = fake_greet(&fake);
     struct proto_device_query query = {.device = 1};
-    struct proto_attach attach = {.device = UINT32_MAX};
+    struct proto_attach attach = {.device = UINT32_MAX, .allowance = PROTO_ALLOWANCE_UNSET};
     fake_send(&fake, fd, PROTO_DEVICE_QUERY, &query);
     fake_expect_failed(&fake, fd, PROTO_ERROR_INVALID_DEVICE, "device 1");
     fake_send(&fake, fd, PROTO_ATTACH, &attach);
@@ -254,7 +257,7 @@ static void an_early_client_waits_for_the_device(void **state)
     fake_kill_worker(&fake, 0);
     FAKE_WAIT(&fake, fake.supervisor->server.devices[0].state == DEVICE_WAITING);
     int fd = fake_greet(&fake);
-    struct proto_attach attach = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct proto_attach attach = {.allowance = PROTO_ALLOWANCE_UNSET};
     fake_send(&fake, fd, PROTO_ATTACH, &attach);
     fake_settle(&fake);
     assert_int_equal(fake_take(&fake, fd), CHANNEL_EMPTY);
@@ -278,7 +281,7 @@ static void a_client_that_vanishes_while_it_attaches_leaves_nothing(void **state
     fake_open(&fake, 1, 256 * MIB);
     fake.worker[0].automatic = false;
     int fd = fake_greet(&fake);
-    struct proto_attach attach = {.memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct proto_attach attach = {.allowance = PROTO_ALLOWANCE_UNSET};
     fake_send(&fake, fd, PROTO_ATTACH, &attach);
     struct channel_message *message = fake_worker_expect(&fake, 0, PROTO_WORKER_ATTACH);
     channel_close_fds(message);

@@ -25,8 +25,7 @@ static void end(void)
 /* Attaches by a name that rules know. Returns the connection. */
 static int attach(uint32_t device, const char *name)
 {
-    struct proto_attach body = {
-        .device = device, .memory_limit = PROTO_UNSET, .host_memory_limit = PROTO_UNSET};
+    struct proto_attach body = {.device = device, .allowance = PROTO_ALLOWANCE_UNSET};
     snprintf(body.name, sizeof body.name, "%s", name);
     int fd = fake_greet(&fake);
     fake_send(&fake, fd, PROTO_ATTACH, &body);
