@@ -650,12 +650,24 @@
       "GPUSHARE_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES") \
     X(device_ordinal, INVALID_DEVICE, \
       "there is no device %u: this process sees %u, counted from 0") \
+    X(variable_form, INVALID_ENVIRONMENT, \
+      "%s=\"%s\" is not %s") \
+    X(variable_list, INVALID_ENVIRONMENT, \
+      "%s=\"%s\": at most %d devices may be listed") \
+    X(variable_request, INVALID_ENVIRONMENT, \
+      "%s requests %s, and %s limits it to %s") \
+    X(variable_device_twice, INVALID_ENVIRONMENT, \
+      "%s names device %d twice: name each device once") \
+    X(variable_no_device, INVALID_ENVIRONMENT, \
+      "%s limits device %s, which %s: the server has %u device%s, numbered from 0") \
+    X(variable_limit_twice, INVALID_ENVIRONMENT, \
+      "%s limits device %d twice: name each device once") \
     X(options_share, INVALID_VALUE, \
       "options: %s is %g; it must be from 0.01 to 100, or 0 to ask for nothing") \
     X(options_share_request, INVALID_VALUE, \
-      "options: %s_request is %g, above its limit of %g: lower the one or raise the other") \
+      "options: %s is %g, above its limit of %g: lower the one or raise the other") \
     X(options_memory_request, INVALID_VALUE, \
-      "options: %s_request is %s, above its limit of %s: lower the one or raise the other") \
+      "options: %s is %s, above its limit of %s: lower the one or raise the other") \
     X(options_fraction, INVALID_VALUE, \
       "options: fraction is %g; it must be above 0 and at most 1, or 0 to ask for nothing") \
     X(options_thread_percentage, INVALID_VALUE, \

@@ -60,64 +60,48 @@ static void choose_group(const gpushare_connection *connection, uint8_t group[16
     connection_registry_unlock();
 }
 
-/* The strictest limit of device memory that the environment, the fraction and the options ask for,
- * in bytes. */
-static uint64_t resolve_memory_limit(const struct connect_state *state)
+/* A request of device memory above the limit that the environment asks for with it. A fraction is
+ * no limit in this sense: it also says how much time is wanted. */
+static gpushare_error check_memory_request(const struct allowance *asked, uint32_t device)
 {
-    const struct environment *environment = &state->environment;
-    uint64_t memory =
-        limits_tighter(state->survey.memory[environment->device], environment->memory_limit);
-    uint64_t device = state->survey.info[state->index].memory;
-    if (environment->wish.fraction)
-        memory = limits_tighter(memory, allowance_part(device, environment->wish.fraction));
-    return limits_tighter_amount(memory, environment->wish.memory_limit, device);
+    char text[UNITS_TEXT], limit_text[UNITS_TEXT];
+    const char *limit = allowance_variable_of(asked, RESOURCE_MEMORY, ALLOWANCE_LIMIT);
+    if (asked->memory.request == ALLOWANCE_UNSET || asked->memory.request <= asked->memory.limit ||
+        !limit || strcmp(limit, ALLOWANCE_FRACTION_VARIABLE) == 0)
+        return GPUSHARE_SUCCESS;
+    return failure(MESSAGE(request_over_limit),
+                   allowance_variable_of(asked, RESOURCE_MEMORY, ALLOWANCE_REQUEST),
+                   units_format_size(asked->memory.request, text), device, limit,
+                   units_format_size(asked->memory.limit, limit_text));
 }
 
-/* The device memory that the client asks to have guaranteed, in bytes; the lower one of environment
- * and options. */
-static gpushare_error resolve_memory_request(const struct connect_state *state, uint64_t *bytes)
+/* What the client asks for of its device: of environment and options the stricter. */
+static gpushare_error choose_allowance(const struct connect_state *state, struct allowance *asked)
 {
     const struct environment *environment = &state->environment;
-    const struct limits_wish *wish = &environment->wish;
     uint64_t device = state->survey.info[state->index].memory;
-    uint64_t listed = state->survey.memory[environment->device];
-    uint64_t limit = limits_tighter_amount(listed, wish->memory_limit, device);
-    uint64_t request = limits_amount(wish->memory_request, device);
-    if (request > limit) {
-        char asked[UNITS_TEXT], limit_text[UNITS_TEXT];
-        return failure(MESSAGE(request_over_limit), wish->memory_request_from,
-                       units_format_size(request, asked), environment->device,
-                       limit < listed ? wish->memory_limit_from : wish->memory_from,
-                       units_format_size(limit, limit_text));
-    }
-    *bytes = limits_lower_request(request, environment->memory_request);
+    struct allowance program = environment->program;
+    *asked =
+        limits_on_device(&environment->wish, device, state->survey.memory[environment->device]);
+    gpushare_error error = check_memory_request(asked, environment->device);
+    if (error)
+        return error;
+    allowance_resolve(&program, RESOURCE_MEMORY, device);
+    allowance_tighten(asked, &program);
     return GPUSHARE_SUCCESS;
-}
-
-static uint64_t asked_or_unset(uint64_t asked)
-{
-    return asked ? asked : PROTO_UNSET;
 }
 
 static gpushare_error send_attach(gpushare_connection *connection,
                                   const struct connect_state *state, int fds[3])
 {
     const struct limits_wish *wish = &state->environment.wish;
-    uint64_t memory_request = 0;
-    gpushare_error error = resolve_memory_request(state, &memory_request);
+    struct allowance asked;
+    gpushare_error error = choose_allowance(state, &asked);
     if (error)
         return error;
-    struct proto_attach attach = {.device = state->index, .allowance = PROTO_ALLOWANCE_UNSET};
-    struct proto_allowance *asked = &attach.allowance;
-    asked->threads.request = asked_or_unset(wish->thread_request);
-    asked->threads.limit = asked_or_unset(wish->thread_percentage);
-    asked->time.request = asked_or_unset(wish->time_request);
-    asked->time.limit = asked_or_unset(wish->time_limit);
-    asked->memory.request = asked_or_unset(memory_request);
-    asked->memory.limit = resolve_memory_limit(state);
-    asked->host_memory.request = asked_or_unset(wish->host_request);
-    asked->host_memory.limit = wish->host_memory;
-    asked->priority = wish->priority;
+    struct proto_attach attach = {.device = state->index,
+                                  .allowance = allowance_to_wire(&asked),
+                                  .sources = allowance_sources_to_wire(&asked)};
     _Static_assert(sizeof attach.name == LIMITS_NAME_MAX + 1, "client names");
     snprintf(attach.name, sizeof attach.name, "%s", wish->name);
     snprintf(attach.profile, sizeof attach.profile, "%s", wish->profile);

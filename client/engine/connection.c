@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "client/limit_members.h"
 #include "client/session/failure.h"
 #include "common/messages.h"
 
@@ -153,17 +154,6 @@ void connection_device(const gpushare_connection *connection, struct gpushare_de
         atomic_load_explicit(&connection->multiprocessors, memory_order_relaxed);
 }
 
-/* What was not asked for is 0 in the public form. */
-static uint64_t asked_bytes(uint64_t bytes)
-{
-    return bytes == PROTO_UNSET ? 0 : bytes;
-}
-
-static double asked_percentage(uint64_t hundredths)
-{
-    return (double)asked_bytes(hundredths) / 100;
-}
-
 gpushare_error connection_limits(gpushare_connection *connection, struct gpushare_limits *limits)
 {
     struct proto_limits answer;
@@ -175,34 +165,16 @@ gpushare_error connection_limits(gpushare_connection *connection, struct gpushar
     if (error)
         return error;
     const struct proto_grant *grant = &answer.grant;
-    const struct proto_allowance *asked = &connection->asked, *granted = &grant->allowance;
     *limits = (struct gpushare_limits){
         .size = sizeof *limits,
         .client = connection->attached.client,
         .streams = connection->attached.streams,
-        .thread_percentage_asked = asked_percentage(asked->threads.limit),
-        .thread_percentage = (double)granted->threads.limit / 100,
         .multiprocessors = grant->multiprocessors,
         .partitioned = grant->partitioned,
-        .memory_limit_asked = asked_bytes(asked->memory.limit),
-        .memory_limit = granted->memory.limit,
-        .host_memory_limit_asked = asked_bytes(asked->host_memory.limit),
-        .host_memory_limit = granted->host_memory.limit,
-        .priority_asked = asked->priority,
-        .priority = granted->priority,
-        .thread_request_asked = asked_percentage(asked->threads.request),
-        .thread_request = (double)granted->threads.request / 100,
-        .time_request_asked = asked_percentage(asked->time.request),
-        .time_request = (double)granted->time.request / 100,
-        .time_limit_asked = asked_percentage(asked->time.limit),
-        .time_limit = (double)granted->time.limit / 100,
         .mode = grant->mode,
         .time_enforced = grant->mode == GPUSHARE_MODE_STRICT || grant->mode == GPUSHARE_MODE_FAIR,
-        .memory_request_asked = asked_bytes(asked->memory.request),
-        .memory_request = granted->memory.request,
-        .host_memory_request_asked = asked_bytes(asked->host_memory.request),
-        .host_memory_request = granted->host_memory.request,
     };
+    limit_members_write(limits, &connection->asked, &grant->allowance);
     atomic_store_explicit(&connection->multiprocessors, grant->multiprocessors,
                           memory_order_relaxed);
     return GPUSHARE_SUCCESS;

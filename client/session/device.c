@@ -38,14 +38,13 @@ gpushare_error device_survey(struct session *session, const struct proto_welcome
     if (error)
         return error;
     struct error why;
-    int visible = limits_visible_resolve(&environment->wish, uuids, count, survey->indices,
-                                         why.text, sizeof why.text);
-    if (visible < 0)
-        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why.text);
-    survey->visible = (unsigned)visible;
-    if (limits_memory_resolve(&environment->wish, uuids, count, survey->indices, survey->visible,
-                              survey->memory, why.text, sizeof why.text) < 0)
-        return failure_text(GPUSHARE_ERROR_INVALID_ENVIRONMENT, why.text);
+    uint32_t refused = limits_visible_resolve(&environment->wish, uuids, count, survey->indices,
+                                              &survey->visible, &why);
+    if (!refused)
+        refused = limits_memory_resolve(&environment->wish, uuids, count, survey->indices,
+                                        survey->visible, survey->memory, &why);
+    if (refused)
+        return failure_text(refused, why.text);
     return GPUSHARE_SUCCESS;
 }
 

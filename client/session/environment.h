@@ -13,11 +13,10 @@
 
 /* The options and the environment together: of each limit the stricter one. */
 struct environment {
-    struct limits_wish wish; /* as merged; for the socket see below */
-    uint32_t device;         /* ordinal among the visible ones */
-    uint64_t memory_limit;   /* of the options alone, in bytes; PROTO_UNSET: not asked for */
-    uint64_t memory_request; /* of the options alone, in bytes; 0: not asked for */
-    gpushare_warn warn;      /* NULL: nobody is warned */
+    struct limits_wish wish;  /* of the environment; name and profile as the options say */
+    struct allowance program; /* of the options; it holds beside the environment's */
+    uint32_t device;          /* ordinal among the visible ones */
+    gpushare_warn warn;       /* NULL: nobody is warned */
     void *warn_context;
     char sockets[2][LIMITS_SOCKET_MAX + 1]; /* where the server may be, in this order; "" ends */
 };

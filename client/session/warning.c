@@ -5,13 +5,13 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include "common/limits/variables.h"
 
 enum { WARNING_TEXT = 512 }; /* longer than any sentence here */
-enum { WHOLE = 10000 };      /* hundredths of a per cent */
 
 __attribute__((format(printf, 2, 3))) static void
 send_warning(const struct environment *environment, const char *format, ...)
@@ -44,29 +44,41 @@ static bool enforces_time(uint32_t mode)
     return mode == GPUSHARE_MODE_STRICT || mode == GPUSHARE_MODE_FAIR;
 }
 
-static const char *name_asker(const char *variable)
+static const char *name_asker(const struct allowance *asked, enum resource resource,
+                              enum allowance_bound bound)
 {
+    const char *variable = allowance_variable_of(asked, resource, bound);
     return variable ? variable : "the program";
+}
+
+static void warn_time(const struct environment *environment, const struct allowance *asked,
+                      uint32_t mode, uint32_t index)
+{
+    bool request = asked->time.request != ALLOWANCE_UNSET;
+    /* A limit of 100 % limits nothing. */
+    if (enforces_time(mode) || (!request && asked->time.limit >= ALLOWANCE_WHOLE))
+        return;
+    const char *asker =
+        name_asker(asked, RESOURCE_TIME, request ? ALLOWANCE_REQUEST : ALLOWANCE_LIMIT);
+    bool fraction = strcmp(asker, ALLOWANCE_FRACTION_VARIABLE) == 0;
+    send_warning(
+        environment,
+        "%s asks for a share of time, which is not enforced: GPU %u is shared in mode %s; its "
+        "administrator can change that (gpusharectl set gpu %u mode=fair)%s",
+        asker, index, proto_mode_name(mode), index,
+        fraction ? "; the fraction's limit of device memory is enforced" : "");
 }
 
 void warning_limits(const struct environment *environment, const struct gpushare_device *device,
                     const struct proto_attached *granted, uint32_t index)
 {
-    const struct limits_wish *wish = &environment->wish;
-    /* A limit of 100 % limits nothing. */
-    bool limits = wish->time_limit && wish->time_limit < WHOLE;
-    if ((wish->time_request || limits) && !enforces_time(granted->grant.mode))
-        send_warning(
-            environment,
-            "%s asks for a share of time, which is not enforced: GPU %u is shared in mode %s; its "
-            "administrator can change that (gpusharectl set gpu %u mode=fair)%s",
-            name_asker(wish->time_request ? wish->time_request_from : wish->time_limit_from), index,
-            proto_mode_name(granted->grant.mode), index,
-            wish->fraction ? "; the fraction's limit of device memory is enforced" : "");
-    if (wish->thread_request && !device->partition_multiprocessors)
+    struct allowance asked = environment->wish.allowance;
+    allowance_tighten(&asked, &environment->program);
+    warn_time(environment, &asked, granted->grant.mode, index);
+    if (asked.threads.request != ALLOWANCE_UNSET && !device->partition_multiprocessors)
         send_warning(
             environment,
             "%s asks for multiprocessors of its own, and GPU %u can't give any: its driver has no "
             "green contexts (CUDA 12.5 and later have them)",
-            name_asker(wish->thread_request_from), index);
+            name_asker(&asked, RESOURCE_THREADS, ALLOWANCE_REQUEST), index);
 }

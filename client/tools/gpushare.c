@@ -150,9 +150,10 @@ static int run_info(const struct options *options)
 {
     struct info info;
     struct error why;
-    if (limits_wish_read(&info.wish, read_variable, NULL, why.text, sizeof why.text) != 0)
-        return report_failure(options, GPUSHARE_ERROR_INVALID_ENVIRONMENT, why.text);
-    gpushare_error error = info_collect(&info, options->socket, options->device, print_warning);
+    gpushare_error error = (gpushare_error)limits_wish_read(&info.wish, read_variable, NULL, &why);
+    if (error != GPUSHARE_SUCCESS)
+        return report_failure(options, error, why.text);
+    error = info_collect(&info, options->socket, options->device, print_warning);
     if (error != GPUSHARE_SUCCESS)
         return report_failure(options, error, gpushare_error_text());
     if (!options->json) {

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "client/limit_members.h"
 #include "client/tools/table.h"
 #include "common/units.h"
 
@@ -34,50 +35,57 @@ static void add_asked(struct table *table, bool asked, const char *what, const c
     table_add(table, "%s", asked && from ? from : "-");
 }
 
-static uint32_t to_hundredths(double percentage)
-{
-    return percentage > 0 && percentage <= 100 ? (uint32_t)(percentage * 100 + 0.5) : 0;
-}
-
 static const char *mode_name(uint32_t mode)
 {
     const char *name = proto_mode_name(mode);
     return name ? name : "unknown to this version";
 }
 
-/* The variable whose limit of memory is the one that was asked for: the strictest. */
-static const char *memory_from(const struct info *info)
+/* What a client of this environment asked for and got, with the variables that asked. */
+struct outcome {
+    struct allowance asked, granted, wish;
+};
+
+static struct outcome outcome_of(const struct info *info)
 {
     const struct limits_wish *wish = &info->wish;
-    uint64_t asked = info->limits.memory_limit_asked, device = info->device.memory;
-    if (wish->memory_limit_from && limits_amount(wish->memory_limit, device) == asked)
-        return wish->memory_limit_from;
-    if (wish->fraction_from && allowance_part(device, wish->fraction) == asked)
-        return wish->fraction_from;
-    return wish->memory_from;
+    struct outcome outcome;
+    limit_members_read(&info->limits, &outcome.asked, &outcome.granted);
+    /* The list has an entry for this device if no other variable asks for as little. */
+    uint64_t listed = wish->memory.count ? outcome.asked.memory.limit : ALLOWANCE_UNSET;
+    outcome.wish = limits_on_device(wish, info->device.memory, listed);
+    return outcome;
 }
 
-static void add_memory(struct table *table, const char *name, uint64_t asked, const char *from,
-                       uint64_t granted)
+static uint64_t value_of(const struct allowance *allowance, enum resource resource,
+                         enum allowance_bound bound)
 {
-    char text[UNITS_TEXT];
-    table_add(table, "%s", name);
-    add_asked(table, asked != 0, units_format_bytes(asked, text), from);
-    table_add(table, "%s", units_format_bytes(granted, text));
+    const struct allowance_range *range = &allowance->of[resource];
+    return bound == ALLOWANCE_REQUEST ? range->request : range->limit;
 }
 
-/* One row. granted: text for its last column; NULL for the share in per cent. */
-static void add_share(struct table *table, const char *name, double asked, const char *from,
-                      double share, const char *granted)
+static const char *format_value(enum resource resource, uint64_t value, char text[UNITS_TEXT + 3])
 {
-    char text[UNITS_TEXT], percent[UNITS_TEXT + 3];
-    snprintf(percent, sizeof percent, "%s %%", units_format_percentage(to_hundredths(asked), text));
-    table_add(table, "%s", name);
-    add_asked(table, asked > 0, percent, from);
-    if (granted)
-        table_add(table, "%s", granted);
-    else
-        table_add(table, "%s %%", units_format_percentage(to_hundredths(share), text));
+    char number[UNITS_TEXT];
+    if (allowance_resource(resource)->unit == DIALECT_BYTES)
+        return units_format_bytes(value, text);
+    snprintf(text, UNITS_TEXT + 3, "%s %%", units_format_percentage((uint32_t)value, number));
+    return text;
+}
+
+/* One row. granted: text for its last column; NULL for the value that is granted. */
+static void add_value(struct table *table, const struct outcome *outcome, enum resource resource,
+                      enum allowance_bound bound, const char *granted)
+{
+    char text[UNITS_TEXT + 3];
+    uint64_t asked = value_of(&outcome->asked, resource, bound);
+    table_add(table, "%s.%s", allowance_resource(resource)->name,
+              bound == ALLOWANCE_REQUEST ? "request" : "limit");
+    add_asked(table, asked != ALLOWANCE_UNSET, format_value(resource, asked, text),
+              allowance_variable_of(&outcome->wish, resource, bound));
+    if (!granted)
+        granted = format_value(resource, value_of(&outcome->granted, resource, bound), text);
+    table_add(table, "%s", granted);
 }
 
 static void show_device(const struct info *info, FILE *out)
@@ -104,25 +112,14 @@ static void add_limits(struct table *table, const struct info *info)
 {
     const struct limits_wish *wish = &info->wish;
     const struct gpushare_limits *limits = &info->limits;
+    const struct outcome outcome = outcome_of(info);
     char granted[64], priority[16];
     snprintf(granted, sizeof granted, "%u of %u SMs%s", limits->multiprocessors,
              info->device.multiprocessors, limits->partitioned ? "" : ", duty cycle");
-    add_share(table, "threads.request", limits->thread_request_asked, wish->thread_request_from,
-              limits->thread_request, NULL);
-    add_share(table, "threads.limit", limits->thread_percentage_asked, wish->thread_percentage_from,
-              0, granted);
-    add_share(table, "time.request", limits->time_request_asked, wish->time_request_from,
-              limits->time_request, NULL);
-    add_share(table, "time.limit", limits->time_limit_asked, wish->time_limit_from,
-              limits->time_limit, NULL);
-    add_memory(table, "memory.request", limits->memory_request_asked, wish->memory_request_from,
-               limits->memory_request);
-    add_memory(table, "memory.limit", limits->memory_limit_asked, memory_from(info),
-               limits->memory_limit);
-    add_memory(table, "host_memory.request", limits->host_memory_request_asked,
-               wish->host_request_from, limits->host_memory_request);
-    add_memory(table, "host_memory.limit", limits->host_memory_limit_asked, wish->host_memory_from,
-               limits->host_memory_limit);
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        add_value(table, &outcome, i, ALLOWANCE_REQUEST, NULL);
+        add_value(table, &outcome, i, ALLOWANCE_LIMIT, i == RESOURCE_THREADS ? granted : NULL);
+    }
     snprintf(priority, sizeof priority, "%u", limits->priority_asked);
     table_add(table, "priority");
     add_asked(table, wish->priority_from != NULL, priority, wish->priority_from);
@@ -155,56 +152,53 @@ static json_t *text_or_null(bool there, const char *text)
     return json ? json : json_null();
 }
 
-static json_t *bytes_json(uint64_t asked, const char *from, uint64_t granted)
+static json_t *number_json(enum resource resource, uint64_t value)
 {
-    return json_pack("{s:o, s:o, s:I}", "asked_bytes",
-                     asked ? json_integer((json_int_t)asked) : json_null(), "asked_by",
-                     text_or_null(asked != 0, from), "granted_bytes", (json_int_t)granted);
+    if (value == ALLOWANCE_UNSET)
+        return json_null();
+    return allowance_resource(resource)->unit == DIALECT_BYTES ? json_integer((json_int_t)value)
+                                                               : json_real((double)value / 100);
 }
 
-static json_t *share_json(double asked, const char *from, double granted)
+static json_t *value_json(const struct outcome *outcome, enum resource resource,
+                          enum allowance_bound bound)
 {
-    return json_pack("{s:o, s:o, s:f}", "asked_percent", asked > 0 ? json_real(asked) : json_null(),
-                     "asked_by", text_or_null(asked > 0, from), "granted_percent", granted);
+    bool bytes = allowance_resource(resource)->unit == DIALECT_BYTES;
+    uint64_t asked = value_of(&outcome->asked, resource, bound);
+    const char *from = allowance_variable_of(&outcome->wish, resource, bound);
+    return json_pack("{s:o, s:o, s:o}", bytes ? "asked_bytes" : "asked_percent",
+                     number_json(resource, asked), "asked_by",
+                     text_or_null(asked != ALLOWANCE_UNSET, from),
+                     bytes ? "granted_bytes" : "granted_percent",
+                     number_json(resource, value_of(&outcome->granted, resource, bound)));
 }
 
 static json_t *limits_json(const struct info *info)
 {
     const struct limits_wish *wish = &info->wish;
     const struct gpushare_limits *limits = &info->limits;
+    const struct outcome outcome = outcome_of(info);
     bool priority = wish->priority_from != NULL;
-    json_t *threads = json_pack(
-        "{s:o, s:o, s:I, s:b}", "request",
-        share_json(limits->thread_request_asked, wish->thread_request_from, limits->thread_request),
-        "limit",
-        share_json(limits->thread_percentage_asked, wish->thread_percentage_from,
-                   limits->thread_percentage),
-        "multiprocessors", (json_int_t)limits->multiprocessors, "partitioned",
-        (int)limits->partitioned);
-    json_t *time = json_pack(
-        "{s:o, s:o, s:s, s:b}", "request",
-        share_json(limits->time_request_asked, wish->time_request_from, limits->time_request),
-        "limit", share_json(limits->time_limit_asked, wish->time_limit_from, limits->time_limit),
-        "mode", mode_name(limits->mode), "enforced", (int)limits->time_enforced);
-    json_t *priority_json = json_pack("{s:o, s:o, s:I}", "asked",
-                                      priority ? json_integer(limits->priority_asked) : json_null(),
-                                      "asked_by", text_or_null(priority, wish->priority_from),
-                                      "granted", (json_int_t)limits->priority);
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:I}", "threads", threads, "time", time, "memory",
-        json_pack("{s:o, s:o}", "request",
-                  bytes_json(limits->memory_request_asked, wish->memory_request_from,
-                             limits->memory_request),
-                  "limit",
-                  bytes_json(limits->memory_limit_asked, memory_from(info), limits->memory_limit)),
-        "host_memory",
-        json_pack("{s:o, s:o}", "request",
-                  bytes_json(limits->host_memory_request_asked, wish->host_request_from,
-                             limits->host_memory_request),
-                  "limit",
-                  bytes_json(limits->host_memory_limit_asked, wish->host_memory_from,
-                             limits->host_memory_limit)),
-        "priority", priority_json, "streams", (json_int_t)limits->streams);
+    json_t *json = json_object();
+    for (enum resource i = 0; i < RESOURCES; i++)
+        json_object_set_new(json, allowance_resource(i)->name,
+                            json_pack("{s:o, s:o}", "request",
+                                      value_json(&outcome, i, ALLOWANCE_REQUEST), "limit",
+                                      value_json(&outcome, i, ALLOWANCE_LIMIT)));
+    json_t *threads = json_object_get(json, allowance_resource(RESOURCE_THREADS)->name);
+    json_t *time = json_object_get(json, allowance_resource(RESOURCE_TIME)->name);
+    json_object_set_new(threads, "multiprocessors",
+                        json_integer((json_int_t)limits->multiprocessors));
+    json_object_set_new(threads, "partitioned", json_boolean(limits->partitioned));
+    json_object_set_new(time, "mode", json_string(mode_name(limits->mode)));
+    json_object_set_new(time, "enforced", json_boolean(limits->time_enforced));
+    json_object_set_new(json, "priority",
+                        json_pack("{s:o, s:o, s:I}", "asked",
+                                  priority ? json_integer(limits->priority_asked) : json_null(),
+                                  "asked_by", text_or_null(priority, wish->priority_from),
+                                  "granted", (json_int_t)limits->priority));
+    json_object_set_new(json, "streams", json_integer((json_int_t)limits->streams));
+    return json;
 }
 
 static json_t *device_json(const struct gpushare_device *device)

@@ -11,6 +11,10 @@ static const struct allowance_resource resources[RESOURCES] = {
     [RESOURCE_THREADS] = {.name = "threads",
                           .request_variable = "GPUSHARE_THREADS_REQUEST",
                           .limit_variable = "GPUSHARE_THREADS_LIMIT",
+                          .limit_alias = "GPUSHARE_ACTIVE_THREAD_PERCENTAGE",
+                          .limit_namesake = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                          .alias_form = DIALECT_FORM_PERCENTAGE,
+                          .parse_alias = dialect_parse_percentage,
                           .form = DIALECT_FORM_SHARE,
                           .phrase = "threads",
                           .unit = DIALECT_SHARE,
@@ -28,6 +32,8 @@ static const struct allowance_resource resources[RESOURCES] = {
     [RESOURCE_MEMORY] = {.name = "memory",
                          .request_variable = "GPUSHARE_MEMORY_REQUEST",
                          .limit_variable = "GPUSHARE_MEMORY_LIMIT",
+                         .limit_alias = "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
+                         .limit_namesake = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
                          .form = DIALECT_FORM_AMOUNT,
                          .phrase = "device memory",
                          .unit = DIALECT_BYTES,
@@ -37,6 +43,9 @@ static const struct allowance_resource resources[RESOURCES] = {
     [RESOURCE_HOST_MEMORY] = {.name = "host_memory",
                               .request_variable = "GPUSHARE_HOST_MEMORY_REQUEST",
                               .limit_variable = "GPUSHARE_HOST_MEMORY_LIMIT",
+                              .limit_alias = "GPUSHARE_PINNED_HOST_MEM_LIMIT",
+                              .alias_form = DIALECT_FORM_SIZE,
+                              .parse_alias = dialect_parse_size,
                               .form = DIALECT_FORM_SIZE,
                               .phrase = "pinned host memory",
                               .unit = DIALECT_BYTES,
@@ -106,14 +115,28 @@ static uint64_t bound_of(const struct allowance_range *range, enum allowance_bou
     return bound == ALLOWANCE_REQUEST ? range->request : range->limit;
 }
 
+static struct allowance_source *source_in(struct allowance_range_source *from,
+                                          enum allowance_bound bound)
+{
+    return bound == ALLOWANCE_REQUEST ? &from->request : &from->limit;
+}
+
+static struct allowance_source source_of(const struct allowance_range_source *from,
+                                         enum allowance_bound bound)
+{
+    return bound == ALLOWANCE_REQUEST ? from->request : from->limit;
+}
+
 void allowance_put(struct allowance *allowance, enum resource resource, enum allowance_bound bound,
                    struct dialect_amount amount)
 {
     if (amount.unit == DIALECT_UNSET)
         return;
-    struct allowance_range *range =
-        amount.unit == resources[resource].unit ? allowance->of : allowance->part;
+    bool own = amount.unit == resources[resource].unit;
+    struct allowance_range *range = own ? allowance->of : allowance->part;
+    struct allowance_range_source *from = own ? allowance->of_from : allowance->part_from;
     *bound_in(&range[resource], bound) = amount.value;
+    *source_in(&from[resource], bound) = (struct allowance_source){0};
 }
 
 bool allowance_has(const struct allowance *allowance, enum resource resource,
@@ -128,20 +151,90 @@ const char *allowance_format(enum resource resource, uint64_t value, char *text)
     return dialect_format((struct dialect_amount){resources[resource].unit, value}, text);
 }
 
+/* ---- sources ---- */
+
+static void range_attribute(const struct allowance_range *range,
+                            struct allowance_range_source *from, struct allowance_source source)
+{
+    for (enum allowance_bound bound = ALLOWANCE_REQUEST; bound <= ALLOWANCE_LIMIT; bound++)
+        if (bound_of(range, bound) != ALLOWANCE_UNSET)
+            *source_in(from, bound) = source;
+}
+
+void allowance_attribute(struct allowance *allowance, struct allowance_source source)
+{
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        range_attribute(&allowance->of[i], &allowance->of_from[i], source);
+        range_attribute(&allowance->part[i], &allowance->part_from[i], source);
+    }
+}
+
+void allowance_explain(struct allowance *to, const struct allowance *by)
+{
+    for (enum resource i = 0; i < RESOURCES; i++)
+        for (enum allowance_bound bound = ALLOWANCE_REQUEST; bound <= ALLOWANCE_LIMIT; bound++) {
+            bool alike = bound_of(&to->of[i], bound) == bound_of(&by->of[i], bound);
+            if (alike)
+                *source_in(&to->of_from[i], bound) = source_of(&by->of_from[i], bound);
+        }
+}
+
+struct allowance_source allowance_source(const struct allowance *allowance, enum resource resource,
+                                         enum allowance_bound bound)
+{
+    return source_of(&allowance->of_from[resource], bound);
+}
+
+const char *allowance_variable(enum resource resource, enum allowance_bound bound,
+                               enum proto_source source)
+{
+    const struct allowance_resource *row = &resources[resource];
+    bool request = bound == ALLOWANCE_REQUEST;
+    switch (source) {
+    case PROTO_SOURCE_VARIABLE:
+        return request ? row->request_variable : row->limit_variable;
+    case PROTO_SOURCE_ALIAS:
+        return request ? NULL : row->limit_alias;
+    case PROTO_SOURCE_NAMESAKE:
+        return request ? NULL : row->limit_namesake;
+    case PROTO_SOURCE_FRACTION:
+        return ALLOWANCE_FRACTION_VARIABLE;
+    case PROTO_SOURCE_NONE:
+    case PROTO_SOURCE_OPTIONS:
+        return NULL;
+    }
+    return NULL;
+}
+
+const char *allowance_variable_of(const struct allowance *allowance, enum resource resource,
+                                  enum allowance_bound bound)
+{
+    struct allowance_source source = source_of(&allowance->of_from[resource], bound);
+    if (source.origin != ALLOWANCE_BY_SELF)
+        return NULL;
+    return allowance_variable(resource, bound, (enum proto_source)source.detail);
+}
+
 /* ---- tighten, change ---- */
 
 /* ALLOWANCE_UNSET is the largest value, so it never wins against one that is set. */
-static void range_tighten(struct allowance_range *to, const struct allowance_range *by)
+static void range_tighten(struct allowance_range *to, struct allowance_range_source *to_from,
+                          const struct allowance_range *by,
+                          const struct allowance_range_source *by_from)
 {
-    to->request = min(to->request, by->request);
-    to->limit = min(to->limit, by->limit);
+    for (enum allowance_bound bound = ALLOWANCE_REQUEST; bound <= ALLOWANCE_LIMIT; bound++) {
+        if (bound_of(by, bound) >= bound_of(to, bound))
+            continue;
+        *bound_in(to, bound) = bound_of(by, bound);
+        *source_in(to_from, bound) = source_of(by_from, bound);
+    }
 }
 
 void allowance_tighten(struct allowance *to, const struct allowance *by)
 {
     for (enum resource i = 0; i < RESOURCES; i++) {
-        range_tighten(&to->of[i], &by->of[i]);
-        range_tighten(&to->part[i], &by->part[i]);
+        range_tighten(&to->of[i], &to->of_from[i], &by->of[i], &by->of_from[i]);
+        range_tighten(&to->part[i], &to->part_from[i], &by->part[i], &by->part_from[i]);
     }
     if (to->priority == ALLOWANCE_UNSET)
         to->priority = by->priority;
@@ -157,6 +250,8 @@ void allowance_change(struct allowance *to, const struct allowance *by)
                 continue;
             *bound_in(&to->of[i], bound) = bound_of(&by->of[i], bound);
             *bound_in(&to->part[i], bound) = bound_of(&by->part[i], bound);
+            *source_in(&to->of_from[i], bound) = source_of(&by->of_from[i], bound);
+            *source_in(&to->part_from[i], bound) = source_of(&by->part_from[i], bound);
         }
     if (by->priority != ALLOWANCE_UNSET)
         to->priority = by->priority;
@@ -166,17 +261,20 @@ void allowance_change(struct allowance *to, const struct allowance *by)
 
 bool allowance_equal(const struct allowance *a, const struct allowance *b)
 {
-    /* Nothing but 64-bit words, so there are no bytes between them. */
-    return memcmp(a, b, sizeof *a) == 0;
+    /* The values stand first, and are nothing but 64-bit words: there are no bytes between them. */
+    return memcmp(a, b, offsetof(struct allowance, of_from)) == 0;
 }
 
-static bool range_exceeds(const struct allowance_range *range, enum dialect_unit unit,
+static bool range_exceeds(const struct allowance_range *range,
+                          const struct allowance_range_source *from, enum dialect_unit unit,
                           struct allowance_excess *excess)
 {
     if (range->request == ALLOWANCE_UNSET || range->request <= range->limit)
         return false;
     excess->request = (struct dialect_amount){unit, range->request};
     excess->limit = (struct dialect_amount){unit, range->limit};
+    excess->request_from = from->request;
+    excess->limit_from = from->limit;
     return true;
 }
 
@@ -184,8 +282,8 @@ bool allowance_exceeds(const struct allowance *allowance, struct allowance_exces
 {
     for (enum resource i = 0; i < RESOURCES; i++) {
         excess->resource = i;
-        if (range_exceeds(&allowance->part[i], DIALECT_SHARE, excess) ||
-            range_exceeds(&allowance->of[i], resources[i].unit, excess))
+        if (range_exceeds(&allowance->part[i], &allowance->part_from[i], DIALECT_SHARE, excess) ||
+            range_exceeds(&allowance->of[i], &allowance->of_from[i], resources[i].unit, excess))
             return true;
     }
     return false;
@@ -207,8 +305,10 @@ void allowance_resolve(struct allowance *allowance, enum resource resource, uint
         bytes.request = allowance_part(whole, part->request);
     if (part->limit != ALLOWANCE_UNSET)
         bytes.limit = allowance_part(whole, part->limit);
-    range_tighten(&allowance->of[resource], &bytes);
+    range_tighten(&allowance->of[resource], &allowance->of_from[resource], &bytes,
+                  &allowance->part_from[resource]);
     *part = (struct allowance_range)RANGE_NONE;
+    allowance->part_from[resource] = (struct allowance_range_source){0};
 }
 
 /* ---- in messages ---- */
@@ -232,10 +332,41 @@ struct proto_allowance allowance_to_wire(const struct allowance *allowance)
     return wire;
 }
 
-struct allowance allowance_from_wire(const struct proto_allowance *wire)
+_Static_assert(sizeof(struct proto_allowance_sources) ==
+                       RESOURCES * sizeof(struct proto_range_source) &&
+                   offsetof(struct proto_allowance_sources, host_memory) ==
+                       RESOURCE_HOST_MEMORY * sizeof(struct proto_range_source),
+               "the sources have the resources' order");
+
+/* Of a value that this process said itself; another's word is not passed on as ours. */
+static uint32_t source_to_wire(struct allowance_source source)
 {
+    return source.origin == ALLOWANCE_BY_SELF ? source.detail : PROTO_SOURCE_NONE;
+}
+
+struct proto_allowance_sources allowance_sources_to_wire(const struct allowance *allowance)
+{
+    struct proto_range_source rows[RESOURCES];
+    struct proto_allowance_sources wire;
+    for (enum resource i = 0; i < RESOURCES; i++)
+        rows[i] = (struct proto_range_source){source_to_wire(allowance->of_from[i].request),
+                                              source_to_wire(allowance->of_from[i].limit)};
+    memcpy(&wire, rows, sizeof wire);
+    return wire;
+}
+
+struct allowance allowance_from_wire(const struct proto_allowance *wire,
+                                     const struct proto_allowance_sources *sources)
+{
+    struct proto_range_source rows[RESOURCES];
     struct allowance allowance = allowance_none;
     memcpy(allowance.of, wire, ALLOWANCE_WIRE_BYTES);
     allowance.priority = wire->priority;
+    memcpy(rows, sources, sizeof rows);
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        struct allowance_range_source *from = &allowance.of_from[i];
+        from->request = (struct allowance_source){ALLOWANCE_BY_CLIENT, rows[i].request};
+        from->limit = (struct allowance_source){ALLOWANCE_BY_CLIENT, rows[i].limit};
+    }
     return allowance;
 }

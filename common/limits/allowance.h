@@ -11,7 +11,10 @@
  * `of` is in the resource's own unit: hundredths of a per cent for threads and time,
  * bytes for memory. `part` is the same amount as hundredths of a per cent of what there
  * is, for as long as the bytes are not known; allowance_resolve turns it into bytes.
- * Both may be set: then the lower holds. Pure functions; any thread.
+ * Both may be set: then the lower holds.
+ *
+ * Each value remembers what said so, for sentences alone: two allowances are equal if
+ * their values are. Pure functions; any thread.
  */
 #ifndef GPUSHARE_COMMON_ALLOWANCE_H
 #define GPUSHARE_COMMON_ALLOWANCE_H
@@ -43,6 +46,24 @@ struct allowance_range {
     uint64_t request, limit;
 };
 
+/* Who said a value, and how. */
+enum allowance_origin {
+    ALLOWANCE_BY_NOBODY, /* it is unset, or what there is at most */
+    ALLOWANCE_BY_SELF,   /* this process's environment or options; detail: enum proto_source */
+    ALLOWANCE_BY_CLIENT, /* a client's, as its message says; detail: enum proto_source */
+    ALLOWANCE_BY_FILE,   /* the configuration; detail: the line */
+    ALLOWANCE_BY_ADMIN,  /* gpusharectl set */
+};
+
+struct allowance_source {
+    enum allowance_origin origin;
+    uint32_t detail;
+};
+
+struct allowance_range_source {
+    struct allowance_source request, limit;
+};
+
 struct allowance {
     union {
         struct allowance_range of[RESOURCES]; /* the same, by enum resource */
@@ -52,18 +73,23 @@ struct allowance {
     };
     struct allowance_range part[RESOURCES];
     uint64_t priority; /* 0 normal, 1 and above lower */
+    struct allowance_range_source of_from[RESOURCES], part_from[RESOURCES];
 };
 
 struct allowance_resource {
     const char *name;                              /* key in YAML, JSON and options */
     const char *request_variable, *limit_variable; /* of the environment */
+    const char *limit_alias, *limit_namesake;      /* as MPS names the limit: ours and its own */
     const char *form;                              /* of a value, for a sentence */
+    const char *alias_form;                        /* of the alias's and the namesake's */
     const char *phrase;                            /* what people call it */
     enum dialect_unit unit;                        /* of `of` */
     bool by_worker; /* the worker enforces it; of the others the supervisor keeps account */
     bool has_total; /* users and groups have a limit of it in total */
     bool divided;   /* `replicas: n` gives each replica one n-th of it */
     int (*parse)(const char *text, size_t length, struct dialect_amount *amount);
+    /* Of the alias and the namesake; NULL: they hold a list (common/limits/limits.h). */
+    int (*parse_alias)(const char *text, size_t length, struct dialect_amount *amount);
 };
 
 /* resource < RESOURCES. Static. */
@@ -87,6 +113,24 @@ int allowance_parse(enum resource resource, enum allowance_bound bound, const ch
 void allowance_put(struct allowance *allowance, enum resource resource, enum allowance_bound bound,
                    struct dialect_amount amount);
 
+/* Notes this source for every value that is set. */
+void allowance_attribute(struct allowance *allowance, struct allowance_source source);
+
+/* Takes over the sources of those values that `by` has alike, and drops the other ones. */
+void allowance_explain(struct allowance *to, const struct allowance *by);
+
+/* What said a value of `of`: the resource's own, without its part. */
+struct allowance_source allowance_source(const struct allowance *allowance, enum resource resource,
+                                         enum allowance_bound bound);
+
+/* The variable that a source is for this value; NULL: none is. Static. */
+const char *allowance_variable(enum resource resource, enum allowance_bound bound,
+                               enum proto_source source);
+
+/* The same of a value of `of` that this process's environment said; NULL otherwise. */
+const char *allowance_variable_of(const struct allowance *allowance, enum resource resource,
+                                  enum allowance_bound bound);
+
 /* Whether a value was given, in either form. */
 bool allowance_has(const struct allowance *allowance, enum resource resource,
                    enum allowance_bound bound);
@@ -96,7 +140,7 @@ bool allowance_has(const struct allowance *allowance, enum resource resource,
 const char *allowance_format(enum resource resource, uint64_t value, char *text);
 
 /* Keeps the stricter of the two in each respect: the lower request, the lower limit, the lower
- * priority (which is the greater number). */
+ * priority (which is the greater number). Of two that are alike `to` keeps its source. */
 void allowance_tighten(struct allowance *to, const struct allowance *by);
 
 /* Takes over what `by` says; the rest stays. A value of either form replaces both. */
@@ -107,8 +151,12 @@ bool allowance_equal(const struct allowance *a, const struct allowance *b);
 /* As it stands in a message. `part` has to be resolved before; a priority that is unset is 0. */
 struct proto_allowance allowance_to_wire(const struct allowance *allowance);
 
-/* The same back; wire: checked. */
-struct allowance allowance_from_wire(const struct proto_allowance *wire);
+/* What said its values, as it stands in a client's message. */
+struct proto_allowance_sources allowance_sources_to_wire(const struct allowance *allowance);
+
+/* Both back, as a client's wish. wire and sources: checked. */
+struct allowance allowance_from_wire(const struct proto_allowance *wire,
+                                     const struct proto_allowance_sources *sources);
 
 /* So many hundredths of a per cent of bytes, rounded down; part at most ALLOWANCE_WHOLE. */
 uint64_t allowance_part(uint64_t bytes, uint64_t part);
@@ -116,10 +164,14 @@ uint64_t allowance_part(uint64_t bytes, uint64_t part);
 /* The part of a resource of which there are `whole` bytes becomes bytes; the lower holds. */
 void allowance_resolve(struct allowance *allowance, enum resource resource, uint64_t whole);
 
+/* The variable that limits memory and gives time: a part of the device. */
+#define ALLOWANCE_FRACTION_VARIABLE "GPUSHARE_FRACTION"
+
 /* A request above its limit. Bytes and parts are not compared with each other. */
 struct allowance_excess {
     enum resource resource;
     struct dialect_amount request, limit;
+    struct allowance_source request_from, limit_from;
 };
 
 /* Finds the first, in the order of the resources; false if there is none. */

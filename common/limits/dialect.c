@@ -48,6 +48,15 @@ int dialect_parse_share(const char *text, size_t length, struct dialect_amount *
     return result;
 }
 
+int dialect_parse_percentage(const char *text, size_t length, struct dialect_amount *amount)
+{
+    uint32_t hundredths;
+    int result = units_parse_percentage(text, length, &hundredths);
+    if (result == 0)
+        *amount = (struct dialect_amount){DIALECT_SHARE, hundredths};
+    return result;
+}
+
 int dialect_parse_size(const char *text, size_t length, struct dialect_amount *amount)
 {
     uint64_t bytes;

@@ -21,7 +21,9 @@
 #define DIALECT_BYTES_LEAST 101
 
 /* The form of each, as messages describe it. */
-#define DIALECT_FORM_SHARE  "a share above 0, like 25% or 0.25, up to 100% or 1.0"
+#define DIALECT_FORM_SHARE "a share above 0, like 25% or 0.25, up to 100% or 1.0"
+#define DIALECT_FORM_PERCENTAGE                                                                    \
+    "a number above 0 and up to 100 with at most two digits after the point, without a % sign"
 #define DIALECT_FORM_SIZE   "a size, like 512M or 4G"
 #define DIALECT_FORM_AMOUNT "a size above 100 bytes, like 512M or 4G, or a share, like 25% or 0.25"
 
@@ -34,6 +36,9 @@ struct dialect_amount {
 
 /* A share, into hundredths of a per cent. 0; -EINVAL not a share; -ERANGE outside. */
 int dialect_parse_share(const char *text, size_t length, struct dialect_amount *amount);
+
+/* A per cent value without its sign, as MPS takes it, into a share. 0, -EINVAL or -ERANGE. */
+int dialect_parse_percentage(const char *text, size_t length, struct dialect_amount *amount);
 
 /* A size. 0, -EINVAL or -ERANGE. */
 int dialect_parse_size(const char *text, size_t length, struct dialect_amount *amount);

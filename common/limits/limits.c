@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "common/limits/limits.h"
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
 
@@ -20,9 +19,6 @@
     "a comma-separated list of device indices from 0 and GPU- or MIG- UUIDs, each device once, "   \
     "or "                                                                                          \
     "nothing for no device"
-#define FORM_PERCENTAGE                                                                            \
-    "a number above 0 and up to 100 with at most two digits after the point, without a % sign"
-#define FORM_SIZE     "a number of bytes, or one with K, M, G or T (powers of 1024), such as \"512M\""
 #define FORM_PRIORITY "a whole number from 0 (normal) to 1000 (lowest)"
 #define FORM_PROFILE  "the name of a profile, 1 to 63 bytes of UTF-8 without control characters"
 #define FORM_NAME     "at most 63 bytes of UTF-8 without control characters"
@@ -44,30 +40,18 @@ static void quote(char to[80], const char *value, size_t length)
     strcpy(to + shown, length > shown ? "..." : "");
 }
 
-static int refuse(const char *variable, const char *value, const char *form, char *why,
-                  size_t why_size)
+static uint32_t refuse(const char *variable, const char *value, const char *form, struct error *why)
 {
     char shown[80];
     quote(shown, value, strlen(value));
-    if (why_size)
-        snprintf(why, why_size, "%s=\"%s\" is not %s", variable, shown, form);
-    return -EINVAL;
+    return error_set(why, MESSAGE(variable_form), variable, shown, form);
 }
 
-__attribute__((format(printf, 5, 6))) static int refuse_because(const char *variable,
-                                                                const char *value, char *why,
-                                                                size_t why_size, const char *format,
-                                                                ...)
+static uint32_t refuse_long_list(const char *variable, const char *value, struct error *why)
 {
-    char shown[80], reason[200];
-    va_list arguments;
+    char shown[80];
     quote(shown, value, strlen(value));
-    va_start(arguments, format);
-    vsnprintf(reason, sizeof reason, format, arguments);
-    va_end(arguments);
-    if (why_size)
-        snprintf(why, why_size, "%s=\"%s\": %s", variable, shown, reason);
-    return -EINVAL;
+    return error_set(why, MESSAGE(variable_list), variable, shown, LIMITS_DEVICES_MAX);
 }
 
 /* ---- items of lists ---- */
@@ -147,8 +131,8 @@ static bool item_ends_list(struct item item)
            word_is(item, "NoDevFiles");
 }
 
-int limits_parse_visible(struct limits_visible *visible, const char *variable, const char *value,
-                         char *why, size_t why_size)
+uint32_t limits_parse_visible(struct limits_visible *visible, const char *variable,
+                              const char *value, struct error *why)
 {
     const char *rest = value;
     struct item item;
@@ -164,22 +148,21 @@ int limits_parse_visible(struct limits_visible *visible, const char *variable, c
         }
         /* Later devices are not visible, but a typing error among them is refused all the same. */
         if (!selector_read(&selector, item))
-            return refuse(variable, value, FORM_VISIBLE, why, why_size);
+            return refuse(variable, value, FORM_VISIBLE, why);
         if (ended)
             continue;
         for (unsigned i = 0; i < visible->count; i++)
             if (selector_equal(&visible->devices[i], &selector))
-                return refuse(variable, value, FORM_VISIBLE, why, why_size);
+                return refuse(variable, value, FORM_VISIBLE, why);
         if (visible->count == LIMITS_DEVICES_MAX)
-            return refuse_because(variable, value, why, why_size,
-                                  "at most %d devices may be listed", LIMITS_DEVICES_MAX);
+            return refuse_long_list(variable, value, why);
         visible->devices[visible->count++] = selector;
     }
     return 0;
 }
 
-int limits_parse_memory(struct limits_memory *memory, const char *variable, const char *value,
-                        char *why, size_t why_size)
+uint32_t limits_parse_memory(struct limits_memory *memory, const char *variable, const char *value,
+                             struct error *why)
 {
     const char *rest = value;
     struct item item;
@@ -189,19 +172,18 @@ int limits_parse_memory(struct limits_memory *memory, const char *variable, cons
         uint64_t bytes;
         const char *equals = memchr(item.text, '=', item.length);
         if (!equals)
-            return refuse(variable, value, FORM_MEMORY, why, why_size);
+            return refuse(variable, value, FORM_MEMORY, why);
         struct item left = {item.text, (size_t)(equals - item.text)};
         struct item right = {equals + 1, item.length - left.length - 1};
         /* PROTO_UNSET would read as no limit at all. */
         if (!selector_read(&selector, left) ||
             units_parse_size(right.text, right.length, &bytes) != 0 || bytes == PROTO_UNSET)
-            return refuse(variable, value, FORM_MEMORY, why, why_size);
+            return refuse(variable, value, FORM_MEMORY, why);
         for (unsigned i = 0; i < memory->count; i++)
             if (selector_equal(&memory->entries[i].device, &selector))
-                return refuse(variable, value, FORM_MEMORY, why, why_size);
+                return refuse(variable, value, FORM_MEMORY, why);
         if (memory->count == LIMITS_DEVICES_MAX)
-            return refuse_because(variable, value, why, why_size,
-                                  "at most %d devices may be listed", LIMITS_DEVICES_MAX);
+            return refuse_long_list(variable, value, why);
         memory->entries[memory->count].device = selector;
         memory->entries[memory->count++].bytes = bytes;
     }
@@ -259,8 +241,7 @@ void limits_clean_name(char *name)
 struct reader {
     limits_get *get;
     void *context;
-    char *why;
-    size_t why_size;
+    struct error *why;
     const char *from; /* the variable that was found */
 };
 
@@ -273,172 +254,147 @@ static const char *look_up(struct reader *reader, const char *ours, const char *
     return value;
 }
 
-static int refuse_read(struct reader *reader, const char *value, const char *form)
+static uint32_t refuse_read(struct reader *reader, const char *value, const char *form)
 {
-    return refuse(reader->from, value, form, reader->why, reader->why_size);
+    return refuse(reader->from, value, form, reader->why);
 }
 
-/* The limits by the names that they have everywhere else, beside those that MPS gave them; of both
- * the tighter one, and MPS's own variable gives way to ours. */
-static int read_limits(struct limits_wish *wish, struct reader *reader)
+static struct allowance_source by_self(enum proto_source source)
 {
+    return (struct allowance_source){ALLOWANCE_BY_SELF, source};
+}
+
+/* Adds a value that holds beside those that were read before. */
+static void wish_tighten(struct limits_wish *wish, struct allowance *by, enum proto_source source)
+{
+    allowance_attribute(by, by_self(source));
+    allowance_tighten(&wish->allowance, by);
+}
+
+/* The variable that is named like the value. */
+static uint32_t read_own(struct limits_wish *wish, struct reader *reader, enum resource resource,
+                         enum allowance_bound bound)
+{
+    const struct allowance_resource *row = allowance_resource(resource);
     struct dialect_amount amount;
-    const char *value = look_up(reader, allowance_resource(RESOURCE_THREADS)->limit_variable, NULL);
-    if (value && dialect_parse_share(value, strlen(value), &amount) != 0)
-        return refuse_read(reader, value, DIALECT_FORM_SHARE);
-    bool gives_way =
-        !wish->thread_percentage_from || strncmp(wish->thread_percentage_from, "CUDA_", 5) == 0;
-    if (value && (gives_way || amount.value < wish->thread_percentage)) {
-        wish->thread_percentage = (uint32_t)amount.value;
-        wish->thread_percentage_from = reader->from;
-    }
-
-    value = look_up(reader, allowance_resource(RESOURCE_HOST_MEMORY)->limit_variable, NULL);
-    if (value && dialect_parse_size(value, strlen(value), &amount) != 0)
-        return refuse_read(reader, value, FORM_SIZE);
-    if (value && amount.value < wish->host_memory) {
-        wish->host_memory = amount.value;
-        wish->host_memory_from = reader->from;
-    }
-
-    value = look_up(reader, allowance_resource(RESOURCE_MEMORY)->limit_variable, NULL);
-    wish->memory_limit_from = reader->from;
-    if (value && dialect_parse_amount(value, strlen(value), &wish->memory_limit) != 0)
-        return refuse_read(reader, value, DIALECT_FORM_AMOUNT);
-    return 0;
-}
-
-static int read_amounts(struct limits_wish *wish, struct reader *reader)
-{
-    uint64_t number;
-    const char *value =
-        look_up(reader, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
-    wish->thread_percentage_from = reader->from;
-    if (value && units_parse_percentage(value, strlen(value), &wish->thread_percentage) != 0)
-        return refuse_read(reader, value, FORM_PERCENTAGE);
-
-    value = look_up(reader, "GPUSHARE_PINNED_HOST_MEM_LIMIT", NULL);
-    wish->host_memory_from = reader->from;
-    if (value && (units_parse_size(value, strlen(value), &wish->host_memory) != 0 ||
-                  wish->host_memory == PROTO_UNSET))
-        return refuse_read(reader, value, FORM_SIZE);
-    int result = read_limits(wish, reader);
-    if (result < 0)
-        return result;
-
-    value = look_up(reader, "GPUSHARE_CLIENT_PRIORITY", "CUDA_MPS_CLIENT_PRIORITY");
-    wish->priority_from = reader->from;
-    if (value) {
-        if (units_parse_number(value, strlen(value), LIMITS_PRIORITY_MAX, &number) != 0)
-            return refuse_read(reader, value, FORM_PRIORITY);
-        wish->priority = (uint32_t)number;
-    }
-    return 0;
-}
-
-static int read_memory_requests(struct limits_wish *wish, struct reader *reader)
-{
-    const char *value =
-        look_up(reader, allowance_resource(RESOURCE_MEMORY)->request_variable, NULL);
-    wish->memory_request_from = reader->from;
-    if (value && dialect_parse_amount(value, strlen(value), &wish->memory_request) != 0)
-        return refuse_read(reader, value, DIALECT_FORM_AMOUNT);
-
-    value = look_up(reader, allowance_resource(RESOURCE_HOST_MEMORY)->request_variable, NULL);
-    wish->host_request_from = reader->from;
-    struct dialect_amount host = {DIALECT_BYTES, 0};
-    if (value && dialect_parse_size(value, strlen(value), &host) != 0)
-        return refuse_read(reader, value, FORM_SIZE);
-    wish->host_request = host.value;
-    if (wish->host_request <= wish->host_memory)
-        return 0;
-    char limit[UNITS_TEXT];
-    return refuse_because(wish->host_request_from, value, reader->why, reader->why_size,
-                          "%s limits it to %s", wish->host_memory_from,
-                          units_format_size(wish->host_memory, limit));
-}
-
-static int read_share(struct reader *reader, const char *variable, uint32_t *share,
-                      const char **from)
-{
-    struct dialect_amount amount;
-    const char *value = look_up(reader, variable, NULL);
-    *from = reader->from;
+    struct allowance by = allowance_none;
+    const char *value = look_up(
+        reader, bound == ALLOWANCE_REQUEST ? row->request_variable : row->limit_variable, NULL);
     if (!value)
         return 0;
-    if (dialect_parse_share(value, strlen(value), &amount) != 0)
-        return refuse_read(reader, value, DIALECT_FORM_SHARE);
-    *share = (uint32_t)amount.value;
+    if (row->parse(value, strlen(value), &amount) != 0)
+        return refuse_read(reader, value, row->form);
+    /* Who asks for nothing has not asked: what an administrator guarantees stays. */
+    if (bound == ALLOWANCE_REQUEST && !amount.value)
+        return 0;
+    allowance_put(&by, resource, bound, amount);
+    wish_tighten(wish, &by, PROTO_SOURCE_VARIABLE);
     return 0;
 }
 
-/* Nobody can be guaranteed more than it wants to have at most. */
-static int check_request(uint32_t request, const char *from, uint32_t limit, const char *limit_from,
-                         struct reader *reader)
+/* The limit as MPS names it. MPS's own variable counts where no other names the limit. */
+static uint32_t read_alias(struct limits_wish *wish, struct reader *reader, enum resource resource)
 {
-    char asked[UNITS_TEXT], most[UNITS_TEXT];
-    if (!request || !limit || request <= limit)
+    const struct allowance_resource *row = allowance_resource(resource);
+    struct dialect_amount amount;
+    struct allowance by = allowance_none;
+    bool named = allowance_has(&wish->allowance, resource, ALLOWANCE_LIMIT);
+    if (!row->parse_alias)
         return 0;
-    if (reader->why_size)
-        snprintf(reader->why, reader->why_size, "%s requests %s %%, and %s limits it to %s %%",
-                 from, units_format_percentage(request, asked), limit_from,
-                 units_format_percentage(limit, most));
-    return -EINVAL;
+    const char *value = look_up(reader, row->limit_alias, named ? NULL : row->limit_namesake);
+    if (!value)
+        return 0;
+    if (row->parse_alias(value, strlen(value), &amount) != 0)
+        return refuse_read(reader, value, row->alias_form);
+    allowance_put(&by, resource, ALLOWANCE_LIMIT, amount);
+    wish_tighten(wish, &by,
+                 reader->from == row->limit_alias ? PROTO_SOURCE_ALIAS : PROTO_SOURCE_NAMESAKE);
+    return 0;
 }
 
-static int read_shares(struct limits_wish *wish, struct reader *reader)
+static uint32_t read_fraction(struct limits_wish *wish, struct reader *reader)
 {
-    int result = read_share(reader, allowance_resource(RESOURCE_THREADS)->request_variable,
-                            &wish->thread_request, &wish->thread_request_from);
-    if (result == 0)
-        result = read_share(reader, allowance_resource(RESOURCE_TIME)->request_variable,
-                            &wish->time_request, &wish->time_request_from);
-    if (result == 0)
-        result = read_share(reader, allowance_resource(RESOURCE_TIME)->limit_variable,
-                            &wish->time_limit, &wish->time_limit_from);
-    if (result == 0)
-        result = read_share(reader, "GPUSHARE_FRACTION", &wish->fraction, &wish->fraction_from);
-    if (result == 0 && wish->fraction &&
-        (!wish->time_request || wish->fraction < wish->time_request)) {
-        wish->time_request = wish->fraction;
-        wish->time_request_from = wish->fraction_from;
+    struct dialect_amount share;
+    struct allowance by = allowance_none;
+    const char *value = look_up(reader, ALLOWANCE_FRACTION_VARIABLE, NULL);
+    if (!value)
+        return 0;
+    if (dialect_parse_share(value, strlen(value), &share) != 0)
+        return refuse_read(reader, value, DIALECT_FORM_SHARE);
+    by.part[RESOURCE_MEMORY].limit = by.time.request = share.value;
+    wish_tighten(wish, &by, PROTO_SOURCE_FRACTION);
+    return 0;
+}
+
+static uint32_t read_priority(struct limits_wish *wish, struct reader *reader)
+{
+    uint64_t number;
+    const char *value = look_up(reader, "GPUSHARE_CLIENT_PRIORITY", "CUDA_MPS_CLIENT_PRIORITY");
+    wish->priority_from = reader->from;
+    if (!value)
+        return 0;
+    if (units_parse_number(value, strlen(value), LIMITS_PRIORITY_MAX, &number) != 0)
+        return refuse_read(reader, value, FORM_PRIORITY);
+    wish->allowance.priority = number;
+    return 0;
+}
+
+/* Nobody can be guaranteed more than it wants to have at most. Of device memory only shares are
+ * compared here: a size's limit may stand in the list, whose devices are not known yet. */
+static uint32_t check_requests(const struct limits_wish *wish, struct error *why)
+{
+    struct allowance known = wish->allowance;
+    struct allowance_excess excess;
+    char asked[UNITS_TEXT], most[UNITS_TEXT];
+    known.memory = allowance_none.memory;
+    if (!allowance_exceeds(&known, &excess))
+        return 0;
+    return error_set(why, MESSAGE(variable_request),
+                     allowance_variable(excess.resource, ALLOWANCE_REQUEST,
+                                        (enum proto_source)excess.request_from.detail),
+                     dialect_format(excess.request, asked),
+                     allowance_variable(excess.resource, ALLOWANCE_LIMIT,
+                                        (enum proto_source)excess.limit_from.detail),
+                     dialect_format(excess.limit, most));
+}
+
+static uint32_t read_allowance(struct limits_wish *wish, struct reader *reader)
+{
+    uint32_t error = 0;
+    for (enum resource i = 0; !error && i < RESOURCES; i++) {
+        error = read_own(wish, reader, i, ALLOWANCE_REQUEST);
+        if (!error)
+            error = read_own(wish, reader, i, ALLOWANCE_LIMIT);
+        if (!error)
+            error = read_alias(wish, reader, i);
     }
-    if (result == 0)
-        result = check_request(wish->thread_request, wish->thread_request_from,
-                               wish->thread_percentage, wish->thread_percentage_from, reader);
-    if (result == 0)
-        result = check_request(wish->time_request, wish->time_request_from, wish->time_limit,
-                               wish->time_limit_from, reader);
-    if (result == 0 && wish->memory_request.unit == DIALECT_SHARE)
-        result = check_request((uint32_t)wish->memory_request.value, wish->memory_request_from,
-                               wish->fraction, wish->fraction_from, reader);
-    if (result == 0 && wish->memory_request.unit == DIALECT_SHARE &&
-        wish->memory_limit.unit == DIALECT_SHARE)
-        result = check_request((uint32_t)wish->memory_request.value, wish->memory_request_from,
-                               (uint32_t)wish->memory_limit.value, wish->memory_limit_from, reader);
-    return result;
+    if (!error)
+        error = read_fraction(wish, reader);
+    if (!error)
+        error = read_priority(wish, reader);
+    return error ? error : check_requests(wish, reader->why);
 }
 
-static int read_lists(struct limits_wish *wish, struct reader *reader)
+static uint32_t read_lists(struct limits_wish *wish, struct reader *reader)
 {
-    int result = 0;
-    const char *value =
-        look_up(reader, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+    const struct allowance_resource *memory = allowance_resource(RESOURCE_MEMORY);
+    uint32_t error = 0;
+    const char *value = look_up(reader, memory->limit_alias, memory->limit_namesake);
     wish->memory_from = reader->from;
+    wish->memory_source =
+        reader->from == memory->limit_alias ? PROTO_SOURCE_ALIAS : PROTO_SOURCE_NAMESAKE;
     if (value)
-        result =
-            limits_parse_memory(&wish->memory, reader->from, value, reader->why, reader->why_size);
-    if (result < 0)
-        return result;
+        error = limits_parse_memory(&wish->memory, reader->from, value, reader->why);
+    if (error)
+        return error;
     value = look_up(reader, "GPUSHARE_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES");
     wish->visible_from = reader->from;
     if (value)
-        result = limits_parse_visible(&wish->visible, reader->from, value, reader->why,
-                                      reader->why_size);
-    return result;
+        error = limits_parse_visible(&wish->visible, reader->from, value, reader->why);
+    return error;
 }
 
-static int read_texts(struct limits_wish *wish, struct reader *reader)
+static uint32_t read_texts(struct limits_wish *wish, struct reader *reader)
 {
     const char *value = look_up(reader, "GPUSHARE_CLIENT_NAME", NULL);
     wish->name_from = reader->from;
@@ -463,22 +419,18 @@ static int read_texts(struct limits_wish *wish, struct reader *reader)
     return 0;
 }
 
-int limits_wish_read(struct limits_wish *wish, limits_get *get, void *context, char *why,
-                     size_t why_size)
+uint32_t limits_wish_read(struct limits_wish *wish, limits_get *get, void *context,
+                          struct error *why)
 {
-    struct reader reader = {.get = get, .context = context, .why = why, .why_size = why_size};
+    struct reader reader = {.get = get, .context = context, .why = why};
     memset(wish, 0, sizeof *wish);
-    wish->host_memory = PROTO_UNSET;
-    int result = read_amounts(wish, &reader);
-    if (result == 0)
-        result = read_memory_requests(wish, &reader);
-    if (result == 0)
-        result = read_shares(wish, &reader);
-    if (result == 0)
-        result = read_lists(wish, &reader);
-    if (result == 0)
-        result = read_texts(wish, &reader);
-    return result;
+    wish->allowance = allowance_none;
+    uint32_t error = read_allowance(wish, &reader);
+    if (!error)
+        error = read_lists(wish, &reader);
+    if (!error)
+        error = read_texts(wish, &reader);
+    return error;
 }
 
 /* ---- resolution ---- */
@@ -519,17 +471,19 @@ static int uuid_find(const char *beginning, const uint8_t (*uuids)[LIMITS_UUID_B
     return found;
 }
 
-int limits_visible_resolve(const struct limits_wish *wish,
-                           const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
-                           unsigned indices[LIMITS_DEVICES_MAX], char *why, size_t why_size)
+uint32_t limits_visible_resolve(const struct limits_wish *wish,
+                                const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
+                                unsigned indices[LIMITS_DEVICES_MAX], unsigned *visible,
+                                struct error *why)
 {
-    unsigned visible = 0;
+    unsigned found = 0;
     if (count > LIMITS_DEVICES_MAX)
         count = LIMITS_DEVICES_MAX;
     if (!wish->visible.listed) {
-        for (; visible < count; visible++)
-            indices[visible] = visible;
-        return (int)visible;
+        for (; found < count; found++)
+            indices[found] = found;
+        *visible = found;
+        return 0;
     }
     for (unsigned i = 0; i < wish->visible.count; i++) {
         const struct limits_selector *selector = &wish->visible.devices[i];
@@ -538,17 +492,17 @@ int limits_visible_resolve(const struct limits_wish *wish,
                                                 : FOUND_NONE;
         if (index < 0)
             break;
-        for (unsigned j = 0; j < visible; j++) {
+        for (unsigned j = 0; j < found; j++) {
             if (indices[j] != (unsigned)index)
                 continue;
-            if (why_size)
-                snprintf(why, why_size, "%s names device %d twice: name each device once",
-                         wish->visible_from ? wish->visible_from : "the list of devices", index);
-            return -EINVAL;
+            return error_set(why, MESSAGE(variable_device_twice),
+                             wish->visible_from ? wish->visible_from : "the list of devices",
+                             index);
         }
-        indices[visible++] = (unsigned)index;
+        indices[found++] = (unsigned)index;
     }
-    return (int)visible;
+    *visible = found;
+    return 0;
 }
 
 /* The visible device that an entry means: its number, `visible` for one that is not visible, or a
@@ -571,9 +525,10 @@ static int memory_find(const struct limits_selector *selector,
     return (int)visible;
 }
 
-int limits_memory_resolve(const struct limits_wish *wish, const uint8_t (*uuids)[LIMITS_UUID_BYTES],
-                          unsigned count, const unsigned *indices, unsigned visible,
-                          uint64_t bytes[LIMITS_DEVICES_MAX], char *why, size_t why_size)
+uint32_t limits_memory_resolve(const struct limits_wish *wish,
+                               const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
+                               const unsigned *indices, unsigned visible,
+                               uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why)
 {
     const char *from = wish->memory_from ? wish->memory_from : "the device memory limit";
     for (unsigned i = 0; i < LIMITS_DEVICES_MAX; i++)
@@ -586,65 +541,31 @@ int limits_memory_resolve(const struct limits_wish *wish, const uint8_t (*uuids)
             snprintf(shown, sizeof shown, "UUID %s", selector->uuid);
         else
             snprintf(shown, sizeof shown, "%u", selector->ordinal);
-        if (device < 0) {
-            if (why_size)
-                snprintf(why, why_size,
-                         "%s limits device %s, which %s: the server has %u device%s, numbered "
-                         "from 0",
-                         from, shown,
-                         device == FOUND_SEVERAL ? "could be one of several" : "does not exist",
-                         count, count == 1 ? "" : "s");
-            return -EINVAL;
-        }
+        if (device < 0)
+            return error_set(why, MESSAGE(variable_no_device), from, shown,
+                             device == FOUND_SEVERAL ? "could be one of several" : "does not exist",
+                             count, count == 1 ? "" : "s");
         if ((unsigned)device >= visible)
             continue;
-        if (bytes[device] != PROTO_UNSET) {
-            if (why_size)
-                snprintf(why, why_size, "%s limits device %d twice: name each device once", from,
-                         device);
-            return -EINVAL;
-        }
+        if (bytes[device] != PROTO_UNSET)
+            return error_set(why, MESSAGE(variable_limit_twice), from, device);
         bytes[device] = wish->memory.entries[i].bytes;
     }
     return 0;
 }
 
-/* ---- tightening ---- */
-
-uint64_t limits_tighter(uint64_t granted, uint64_t asked)
+struct allowance limits_listed(const struct limits_wish *wish, uint64_t listed)
 {
-    /* PROTO_UNSET is the largest value, so it never wins against a limit. */
-    return min(granted, asked);
+    struct allowance to = wish->allowance, by = allowance_none;
+    by.memory.limit = listed;
+    allowance_attribute(&by, by_self(wish->memory_source));
+    allowance_tighten(&to, &by);
+    return to;
 }
 
-uint32_t limits_tighter_percentage(uint32_t granted, uint32_t asked)
+struct allowance limits_on_device(const struct limits_wish *wish, uint64_t memory, uint64_t listed)
 {
-    if (granted == 0 || asked == 0)
-        return granted + asked;
-    return min(granted, asked);
-}
-
-uint32_t limits_tighter_priority(uint32_t granted, uint32_t asked)
-{
-    return max(granted, asked);
-}
-
-uint64_t limits_lower_request(uint64_t a, uint64_t b)
-{
-    if (!a || !b)
-        return a ? a : b;
-    return min(a, b);
-}
-
-uint64_t limits_tighter_amount(uint64_t granted, struct dialect_amount amount, uint64_t bytes)
-{
-    return amount.unit == DIALECT_UNSET ? granted
-                                        : limits_tighter(granted, limits_amount(amount, bytes));
-}
-
-uint64_t limits_amount(struct dialect_amount amount, uint64_t bytes)
-{
-    if (amount.unit == DIALECT_SHARE)
-        return allowance_part(bytes, (uint32_t)amount.value);
-    return amount.unit == DIALECT_BYTES ? amount.value : 0;
+    struct allowance to = limits_listed(wish, listed);
+    allowance_resolve(&to, RESOURCE_MEMORY, memory);
+    return to;
 }

@@ -19,15 +19,15 @@
  *   GPUSHARE_HOST_MEMORY_REQUEST (none)
  *
  * Of two names of one limit (GPUSHARE_THREADS_LIMIT and GPUSHARE_ACTIVE_THREAD_PERCENTAGE)
- * the tighter value holds; a namesake with CUDA_ counts where neither is set.
+ * the tighter value holds; a namesake with CUDA_ is read where neither is set. The names of a
+ * resource's variables stand in its row (common/limits/allowance.h).
  *
  * A fraction is a limit of the device's memory and a request of its time. A request
  * above the limit that is asked for with it is refused.
  *
  * An empty value is malformed, except for the devices (none is visible) and the
- * name (there is none). Every failure is -EINVAL and one sentence in `why` (of
- * why_size bytes; NULL with 0 allowed): variable, value, accepted form.
- * Any thread.
+ * name (there is none). Every failure is INVALID_ENVIRONMENT with a sentence that names
+ * variable, value and accepted form. Any thread.
  */
 #ifndef GPUSHARE_COMMON_LIMITS_H
 #define GPUSHARE_COMMON_LIMITS_H
@@ -36,6 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "common/limits/allowance.h"
 #include "common/limits/dialect.h"
 #include "protocol.h"
@@ -72,84 +73,64 @@ struct limits_memory {
 /* Everything that the environment asks for. The `_from` members name the variable that said so, or
  * are NULL; static. */
 struct limits_wish {
-    uint32_t thread_percentage;           /* hundredths of a per cent; 0: not asked */
-    uint32_t thread_request;              /* hundredths of a per cent; 0: not asked */
-    uint32_t time_request;                /* as above; the fraction's included */
-    uint32_t time_limit;                  /* as above */
-    uint32_t fraction;                    /* as above; of the device's memory */
-    uint32_t priority;                    /* 0 normal, 1 and above lower */
-    uint64_t host_memory;                 /* bytes; PROTO_UNSET: not asked */
-    uint64_t host_request;                /* bytes of pinned host memory; 0: not asked */
-    struct dialect_amount memory_request; /* DIALECT_UNSET: not asked */
-    struct dialect_amount memory_limit;   /* as above, of each device */
-    struct limits_memory memory;          /* of some */
+    struct allowance allowance;  /* of each device; its sources are ALLOWANCE_BY_SELF */
+    struct limits_memory memory; /* limits of some devices' memory */
     struct limits_visible visible;
     char name[LIMITS_NAME_MAX + 1];     /* "": none */
     char socket[LIMITS_SOCKET_MAX + 1]; /* "": not asked */
     char profile[LIMITS_NAME_MAX + 1];  /* "": none; a client's */
-    const char *thread_percentage_from, *thread_request_from, *time_request_from, *time_limit_from,
-        *fraction_from, *priority_from, *host_memory_from, *host_request_from, *memory_from,
-        *memory_request_from, *memory_limit_from, *visible_from, *name_from, *socket_from,
-        *profile_from;
+    enum proto_source memory_source;    /* which variable has the list */
+    const char *priority_from, *memory_from, *visible_from, *name_from, *socket_from, *profile_from;
 };
 
 /* getenv's contract, with a context: the value, or NULL where the variable is unset. */
 typedef const char *limits_get(const char *name, void *context);
 
-/* Fills *wish from the variables that get knows. 0 or -EINVAL. */
-int limits_wish_read(struct limits_wish *wish, limits_get *get, void *context, char *why,
-                     size_t why_size);
+/* Fills *wish from the variables that get knows. 0 or INVALID_ENVIRONMENT. */
+uint32_t limits_wish_read(struct limits_wish *wish, limits_get *get, void *context,
+                          struct error *why);
 
 /*
  * Finds the visible devices of a table: indices[i] is the table's index of the device
- * that the client calls i. As with CUDA_VISIBLE_DEVICES the list ends before the first
- * device that does not exist, or whose UUID fits more than one. uuids: count of them,
- * at most LIMITS_DEVICES_MAX. Returns how many, or -EINVAL (a device named twice).
+ * that the client calls i, and *visible says how many there are. As with CUDA_VISIBLE_DEVICES
+ * the list ends before the first device that does not exist, or whose UUID fits more than
+ * one. uuids: count of them, at most LIMITS_DEVICES_MAX. 0, or INVALID_ENVIRONMENT (a device
+ * named twice).
  */
-int limits_visible_resolve(const struct limits_wish *wish,
-                           const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
-                           unsigned indices[LIMITS_DEVICES_MAX], char *why, size_t why_size);
+uint32_t limits_visible_resolve(const struct limits_wish *wish,
+                                const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
+                                unsigned indices[LIMITS_DEVICES_MAX], unsigned *visible,
+                                struct error *why);
 
 /*
- * The device memory limit of each visible device: bytes[i], PROTO_UNSET where none was
+ * The device memory limit of each visible device in the list: bytes[i], PROTO_UNSET where none was
  * asked. indices and visible: from limits_visible_resolve. A limit for a device of the
  * table that is not visible has no effect; one for a device that the table lacks, and
- * two for one device, are refused. 0 or -EINVAL.
+ * two for one device, are refused. 0 or INVALID_ENVIRONMENT.
  */
-int limits_memory_resolve(const struct limits_wish *wish, const uint8_t (*uuids)[LIMITS_UUID_BYTES],
-                          unsigned count, const unsigned *indices, unsigned visible,
-                          uint64_t bytes[LIMITS_DEVICES_MAX], char *why, size_t why_size);
+uint32_t limits_memory_resolve(const struct limits_wish *wish,
+                               const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
+                               const unsigned *indices, unsigned visible,
+                               uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why);
+
+/* The wish for a device whose limit in the list is `listed` (PROTO_UNSET: none). */
+struct allowance limits_listed(const struct limits_wish *wish, uint64_t listed);
+
+/* The same on a device of so many bytes of memory: in bytes, without parts of memory. */
+struct allowance limits_on_device(const struct limits_wish *wish, uint64_t memory, uint64_t listed);
 
 /* The parts of limits_wish_read, for values that come from elsewhere (a command line). `variable`
- * stands in the sentence. 0 or -EINVAL. */
-int limits_parse_visible(struct limits_visible *visible, const char *variable, const char *value,
-                         char *why, size_t why_size);
-int limits_parse_memory(struct limits_memory *memory, const char *variable, const char *value,
-                        char *why, size_t why_size);
+ * stands in the sentence. 0 or INVALID_ENVIRONMENT. */
+uint32_t limits_parse_visible(struct limits_visible *visible, const char *variable,
+                              const char *value, struct error *why);
+uint32_t limits_parse_memory(struct limits_memory *memory, const char *variable, const char *value,
+                             struct error *why);
 
 /* A client's name: at most LIMITS_NAME_MAX bytes of UTF-8 without control characters. */
 bool limits_name_is_valid(const char *name);
 /* Makes a NUL-terminated text one, but for its length: '?' for each byte that is no part of a
  * character that may be there. */
 void limits_clean_name(char *name);
-
-/* The tighter of a limit granted and a wish, where PROTO_UNSET means none. */
-uint64_t limits_tighter(uint64_t granted, uint64_t asked);
-
-/* The same for percentages in hundredths, where 0 means none. */
-uint32_t limits_tighter_percentage(uint32_t granted, uint32_t asked);
-
-/* The same for priorities: the lower one, which is the greater number. */
-uint32_t limits_tighter_priority(uint32_t granted, uint32_t asked);
-
-/* The lower of two requests of memory, where 0 means none. */
-uint64_t limits_lower_request(uint64_t a, uint64_t b);
-
-/* An amount of so many bytes, as bytes; 0 where nothing is said. */
-uint64_t limits_amount(struct dialect_amount amount, uint64_t bytes);
-
-/* limits_tighter with such an amount. */
-uint64_t limits_tighter_amount(uint64_t granted, struct dialect_amount amount, uint64_t bytes);
 
 /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" and its NUL. Returns text. */
 #define LIMITS_UUID_TEXT 41

@@ -142,7 +142,7 @@ void settings_default(struct settings *settings)
                                   .hello_timeout_ms = HELLO_TIMEOUT_MS,
                                   .log_level = LOG_LEVEL_INFO,
                                   .schedule = schedule_default()};
-    settings->limits.host_memory = PROTO_UNSET;
+    settings->limits.allowance = allowance_none;
 }
 
 static uint32_t option_refuse(struct error *why, const char *name, const char *value,
@@ -453,12 +453,9 @@ static uint32_t read_schedule(struct settings *settings, struct error *why)
 static uint32_t read_environment(struct settings *settings, struct error *why)
 {
     struct notify_sockets sockets = {.client = -1, .admin = -1};
-    if (limits_wish_read(&settings->limits, from_environment, NULL, why->text, sizeof why->text) <
-        0) {
-        why->number = PROTO_ERROR_INVALID_ENVIRONMENT;
-        return why->number;
-    }
-    uint32_t error = read_schedule(settings, why);
+    uint32_t error = limits_wish_read(&settings->limits, from_environment, NULL, why);
+    if (!error)
+        error = read_schedule(settings, why);
     if (!error)
         error = notify_take_sockets(&sockets, getenv("LISTEN_PID"), getenv("LISTEN_FDS"),
                                     getenv("LISTEN_FDNAMES"), getpid(), why);
@@ -494,8 +491,8 @@ static uint32_t check_together(struct settings *settings, struct error *why)
                          "--max-window: must be a power of two from %llu MiB to the arena's size",
                          (unsigned long long)(ADDRESS_PLAN_SMALLEST >> 20));
     }
-    if (settings->limits.host_memory_from)
-        settings->host_client = settings->limits.host_memory;
+    if (settings->limits.allowance.host_memory.limit != ALLOWANCE_UNSET)
+        settings->host_client = settings->limits.allowance.host_memory.limit;
     if (settings->host_client > settings->host_total)
         settings->host_client = settings->host_total;
     return 0;

@@ -45,6 +45,6 @@ void settings_list_variables(char *text, size_t text_bytes)
     struct limits_wish wish;
     struct error unused;
     /* Asked of the reader itself, so the table can't differ from what is read. */
-    limits_wish_read(&wish, note_limit, &listing, unused.text, sizeof unused.text);
+    limits_wish_read(&wish, note_limit, &listing, &unused);
     variables_known(note_other, &listing);
 }

@@ -229,53 +229,27 @@ static void device_stopped(void *context, struct device *device)
     stop_advance(context);
 }
 
-/* The environment's words on every client, in the configuration's. */
-static void wish_limits(const struct limits_wish *wish, struct allowance *limits)
-{
-    if (wish->thread_percentage)
-        limits->threads.limit = wish->thread_percentage;
-    if (wish->time_limit)
-        limits->time.limit = wish->time_limit;
-    if (wish->fraction)
-        limits->part[RESOURCE_MEMORY].limit = wish->fraction;
-    if (wish->memory_limit.unit == DIALECT_SHARE)
-        limits->part[RESOURCE_MEMORY].limit =
-            min(limits->part[RESOURCE_MEMORY].limit, wish->memory_limit.value);
-    limits->priority = wish->priority;
-    if (wish->thread_request)
-        limits->threads.request = wish->thread_request;
-    if (wish->time_request)
-        limits->time.request = wish->time_request;
-    allowance_put(limits, RESOURCE_MEMORY, ALLOWANCE_REQUEST, wish->memory_request);
-    if (wish->host_request)
-        limits->host_memory.request = wish->host_request;
-}
-
 static uint32_t set_limits(struct supervisor *supervisor, const struct discovery *discovery,
                            struct error *why)
 {
     const struct settings *settings = supervisor->server.settings;
-    const struct dialect_amount most = settings->limits.memory_limit;
+    struct allowance host = allowance_none;
     unsigned indices[LIMITS_DEVICES_MAX];
     uint64_t bytes[LIMITS_DEVICES_MAX];
     for (uint32_t i = 0; i < discovery->count; i++) {
         memcpy(supervisor->uuids[i], discovery->devices[i].uuid, LIMITS_UUID_BYTES);
         indices[i] = i;
     }
-    if (limits_memory_resolve(&settings->limits, supervisor->uuids, discovery->count, indices,
-                              discovery->count, bytes, why->text, sizeof why->text) < 0) {
-        why->number = PROTO_ERROR_INVALID_ENVIRONMENT;
-        return why->number;
-    }
+    uint32_t error = limits_memory_resolve(&settings->limits, supervisor->uuids, discovery->count,
+                                           indices, discovery->count, bytes, why);
+    if (error)
+        return error;
+    host.host_memory.limit = settings->host_client;
     for (uint32_t i = 0; i < discovery->count; i++) {
         struct admission *admission = &supervisor->server.devices[i].admission;
-        *admission =
-            (struct admission){.limits = allowance_none, .max_window = settings->max_window};
-        wish_limits(&settings->limits, &admission->limits);
-        admission->limits.memory.limit = bytes[i];
-        if (most.unit == DIALECT_BYTES)
-            admission->limits.memory.limit = min(bytes[i], most.value);
-        admission->limits.host_memory.limit = settings->host_client;
+        *admission = (struct admission){.limits = limits_listed(&settings->limits, bytes[i]),
+                                        .max_window = settings->max_window};
+        allowance_tighten(&admission->limits, &host);
     }
     return 0;
 }

@@ -254,7 +254,7 @@ rules:
             told = limits(GPUSHARE_FRACTION="0.5")
             self.assertEqual((told["time"]["mode"], told["time"]["enforced"]), ("strict", True))
             result = run(GPUSHARE, "info", **{**env, "GPUSHARE_FRACTION": "0.5", "GPUSHARE_TIME_LIMIT": "40%"})
-            self.assertIn("GPUSHARE_FRACTION requests 50 %, and GPUSHARE_TIME_LIMIT limits it to 40 %", result.stderr)
+            self.assertIn("GPUSHARE_FRACTION requests 50%, and GPUSHARE_TIME_LIMIT limits it to 40%", result.stderr)
 
     def test_the_servers_own_environment_is_default_and_ceiling(self):
         variables = {"GPUSHARE_FRACTION": "0.5", "GPUSHARE_THREADS_REQUEST": "20%", "GPUSHARE_TIME_LIMIT": "80%",

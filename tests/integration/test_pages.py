@@ -254,7 +254,7 @@ class Gpusharectl(Case):
 
     def test_requests_and_limits_in_words(self):
         server = self.served()
-        _, told = self.attached(server, thread_request=3000)
+        _, told = self.attached(server, threads_request=3000)
         number = str(told["client"])
         for words, shown in ((("threads.limit=60%",), "30 % to any"),  # as it asked
                              (("threads.limit=50%",), "30 to 50 %"), (("threads.request=0",), "50 %"),
@@ -268,7 +268,7 @@ class Gpusharectl(Case):
         server = self.served()
         # The fifth client's quarter is a set that exists already; the last client has all SM groups.
         for clients, sets in enumerate((1, 2, 3, 4, 4, 5), 1):
-            self.attached(server, thread_percentage=2500 if clients < 6 else 10000)
+            self.attached(server, threads_limit=2500 if clients < 6 else 10000)
             device = self.json(server, "status")["devices"][0]
             self.assertEqual((device["clients"], device["partitions"]), (clients, sets))
 

@@ -40,7 +40,11 @@ class Schema:
 
     def pack(self, name, serial, values):
         node, body = self.messages[name], b""
-        for field, count, code in self.fields(node):
+        fields = list(self.fields(node))
+        unknown = set(values) - {field for field, _, _ in fields}
+        if unknown:
+            raise KeyError(f"{name} has no {', '.join(sorted(unknown))}")
+        for field, count, code in fields:
             value = values.get(field, 0)
             if code == "s":
                 body += struct.pack(f"<{count}s", value.encode() if value else b"")

@@ -33,7 +33,8 @@ static int read_gpu_device(struct config_reader *reader, const struct config_nod
     int result = config_reader_need_text(reader, value, "gpu", "a number or a UUID (GPU-...)");
     if (result < 0)
         return result;
-    if (limits_parse_visible(&list, "gpu", value->text, NULL, 0) < 0 || list.count != 1)
+    struct error unused;
+    if (limits_parse_visible(&list, "gpu", value->text, &unused) || list.count != 1)
         return config_refuse(reader, value->line,
                              "gpu \"%.64s\" must be the number of a GPU, from 0, or its "
                              "UUID (GPU-...)",
@@ -533,7 +534,9 @@ int config_resolve(struct config *config, const struct schedule *unsaid,
         const struct config_gpu *gpu = &config->gpus[i];
         struct limits_wish wish = {.visible = {.listed = true, .count = 1}};
         wish.visible.devices[0] = gpu->device;
-        if (limits_visible_resolve(&wish, uuids, count, index, NULL, 0) != 1) {
+        struct error unused;
+        unsigned found;
+        if (limits_visible_resolve(&wish, uuids, count, index, &found, &unused) || found != 1) {
             snprintf(why, why_size,
                      "%s:%u: there is no such GPU, or the UUID fits several: \"%s\"; this "
                      "server has %u, numbered from 0",

@@ -90,13 +90,12 @@ uint32_t discovery_restrict(struct discovery *discovery, const struct limits_wis
     struct discovery chosen = {.count = 0};
     for (uint32_t i = 0; i < discovery->count; i++)
         memcpy(uuids[i], discovery->devices[i].uuid, sizeof uuids[i]);
-    int count = limits_visible_resolve(limits, (const uint8_t(*)[LIMITS_UUID_BYTES])uuids,
-                                       discovery->count, indices, why->text, sizeof why->text);
-    if (count < 0) {
-        why->number = PROTO_ERROR_INVALID_ENVIRONMENT;
-        return why->number;
-    }
-    for (int i = 0; i < count; i++)
+    unsigned count;
+    uint32_t error = limits_visible_resolve(limits, (const uint8_t(*)[LIMITS_UUID_BYTES])uuids,
+                                            discovery->count, indices, &count, why);
+    if (error)
+        return error;
+    for (unsigned i = 0; i < count; i++)
         chosen.devices[chosen.count++] = discovery->devices[indices[i]];
     if (!chosen.count) {
         return error_set(why, MESSAGE(devices_none_visible),

@@ -240,7 +240,7 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
     struct server *server = session->server;
     struct device *device = &server->devices[wish->device];
     session->asked = *wish;
-    session->wish = allowance_from_wire(&wish->allowance);
+    session->wish = allowance_from_wire(&wish->allowance, &wish->sources);
     memcpy(session->name, wish->name, sizeof session->name);
     limits_clean_name(session->name); /* it will stand in logs and on administrators' terminals */
     identity_free(&session->identity);

@@ -54,15 +54,95 @@ static void must(int holds, const char *what)
 
 static void check_wish(const struct limits_wish *wish)
 {
-    must(wish->thread_percentage <= 10000, "percentage above 100");
-    must(wish->thread_request <= 10000 && wish->time_request <= 10000, "request above 100");
-    must(!wish->thread_percentage || wish->thread_request <= wish->thread_percentage,
-         "threads requested above their limit");
-    must(!wish->time_limit || wish->time_request <= wish->time_limit,
-         "time requested above its limit");
-    must(!wish->fraction || (wish->time_request && wish->time_request <= wish->fraction),
-         "a fraction that requests no time");
-    must(wish->priority <= LIMITS_PRIORITY_MAX, "priority above its most");
+    const struct allowance *asked = &wish->allowance;
+    const struct allowance_range *memory = &asked->part[RESOURCE_MEMORY];
+    struct allowance known = *asked;
+    struct allowance_excess excess;
+    must(asked->threads.limit == ALLOWANCE_UNSET || asked->threads.limit <= ALLOWANCE_WHOLE,
+         "a share above the whole");
+    known.memory = allowance_none.memory;
+    must(!allowance_exceeds(&known, &excess), "a request above its limit");
+    if (memory->limit != ALLOWANCE_UNSET)
+        must(memory->limit >= 1 && memory->limit <= ALLOWANCE_WHOLE, "a part above the whole");
+    must(asked->priority == ALLOWANCE_UNSET || asked->priority <= LIMITS_PRIORITY_MAX,
+         "priority above its most");
+    must(limits_name_is_valid(wish->name), "a name that is not clean");
+}
+
+static void check_resolution(const struct limits_wish *wish)
+{
+    static const uint8_t uuids[4][LIMITS_UUID_BYTES] = {{0}, {0xab}, {0xab, 0xcd}, {1, 2, 3}};
+    unsigned indices[LIMITS_DEVICES_MAX];
+    uint64_t bytes[LIMITS_DEVICES_MAX];
+    unsigned visible = 0;
+    struct error why = {0};
+    uint32_t error = limits_visible_resolve(wish, uuids, 4, indices, &visible, &why);
+    must(!error || why.text[0], "refused without a word");
+    if (error)
+        return;
+    must(visible <= 4, "more visible devices than there are");
+    for (unsigned i = 0; i < visible; i++) {
+        must(indices[i] < 4, "a device that is not in the table");
+        for (unsigned j = 0; j < i; j++)
+            must(indices[i] != indices[j], "a device twice");
+    }
+    error = limits_memory_resolve(wish, uuids, 4, indices, visible, bytes, &why);
+    must(!error || why.text[0], "refused without a word");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const names[] = {
+    "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
+    "GPUSHARE_VISIBLE_DEVICES",
+    "GPUSHARE_ACTIVE_THREAD_PERCENTAGE",
+    "GPUSHARE_PINNED_HOST_MEM_LIMIT",
+    "CUDA_MPS_CLIENT_PRIORITY",
+    "GPUSHARE_CLIENT_NAME",
+    "GPUSHARE_SOCKET",
+    "GPUSHARE_THREADS_REQUEST",
+    "GPUSHARE_TIME_REQUEST",
+    "GPUSHARE_TIME_LIMIT",
+    "GPUSHARE_FRACTION",
+    "GPUSHARE_MEMORY_REQUEST",
+    "GPUSHARE_HOST_MEMORY_REQUEST",
+    "GPUSHARE_THREADS_LIMIT",
+    "GPUSHARE_MEMORY_LIMIT",
+    "GPUSHARE_HOST_MEMORY_LIMIT",
+};
+#define VARIABLES (sizeof names / sizeof names[0])
+
+static const char *get(const char *name, void *context)
+{
+    char **values = context;
+    for (size_t i = 0; i < VARIABLES; i++)
+        if (strcmp(names[i], name) == 0)
+            return values[i];
+    return NULL;
+}
+
+static void must(int holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "fuzz_limits: %s\n", what);
+    abort();
+}
+
+static void check_wish(const struct limits_wish *wish)
+{
+    const struct allowance *asked = &wish->allowance;
+    const struct allowance_range *memory = &asked->part[RESOURCE_MEMORY];
+    struct allowance known = *asked;
+    struct allowance_excess excess;
+    must(asked->threads.limit == ALLOWANCE_UNSET || asked->threads.limit <= ALLOWANCE_WHOLE,
+         "a share above the whole");
+    known.memory = allowance_none.memory;
+    must(!allowance_exceeds(&known, &excess), "a request above its limit");
+    if (memory->limit != ALLOWANCE_UNSET)
+        must(memory->limit >= 1 && memory->limit <= ALLOWANCE_WHOLE, "a part above the whole");
+    must(asked->priority == ALLOWANCE_UNSET || asked->priority <= LIMITS_PRIORITY_MAX,
+         "priority above its most");
     must(limits_name_is_valid(wish->name), "a name that is not clean");
 }
 
@@ -101,10 +181,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         at += length + 1;
     }
     struct limits_wish wish;
-    char why[400] = "";
-    int result = limits_wish_read(&wish, get, values, why, sizeof why);
-    must(result == 0 || (result == -EINVAL && why[0]), "refused without a word");
-    if (result == 0) {
+    struct error why = {0};
+    uint32_t error = limits_wish_read(&wish, get, values, &why);
+    must(!error || (error == PROTO_ERROR_INVALID_ENVIRONMENT && why.text[0]),
+         "refused without a word");
+    if (!error) {
         check_wish(&wish);
         check_resolution(&wish);
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* limits: the environment's dialect, read and resolved against a table of devices. */
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +22,20 @@ static const char *get(const char *name, void *context)
 }
 
 #define READ(wish, why, ...)                                                                       \
-    limits_wish_read(wish, get, (void *)(const char *[]){__VA_ARGS__, NULL}, why, sizeof why)
+    limits_wish_read(wish, get, (void *)(const char *[]){__VA_ARGS__, NULL}, why)
+
+/* The variable that said a value; NULL if none did. */
+static const char *from(const struct limits_wish *wish, enum resource resource,
+                        enum allowance_bound bound)
+{
+    return allowance_variable_of(&wish->allowance, resource, bound);
+}
+
+static const char *from_on_device(const struct limits_wish *wish, enum allowance_bound bound)
+{
+    struct allowance on_device = limits_on_device(wish, 1 << 30, PROTO_UNSET);
+    return allowance_variable_of(&on_device, RESOURCE_MEMORY, bound);
+}
 
 /* Three devices; the first two begin alike. */
 static const uint8_t uuids[3][LIMITS_UUID_BYTES] = {
@@ -38,41 +50,38 @@ static void nothing_set_asks_for_nothing(void **state)
 {
     (void)state;
     struct limits_wish wish;
-    char why[400] = "";
-    assert_int_equal(READ(&wish, why, NULL), 0);
-    assert_int_equal(wish.thread_percentage, 0);
-    assert_int_equal(wish.priority, 0);
-    assert_true(wish.host_memory == PROTO_UNSET);
+    struct error why = {0};
+    assert_int_equal(READ(&wish, &why, NULL), 0);
+    assert_true(allowance_equal(&wish.allowance, &allowance_none));
     assert_int_equal(wish.memory.count, 0);
     assert_false(wish.visible.listed);
     assert_string_equal(wish.name, "");
     assert_string_equal(wish.socket, "");
     assert_null(wish.memory_from);
-    assert_null(wish.thread_percentage_from);
-    assert_true(!wish.thread_request && !wish.time_request && !wish.time_limit && !wish.fraction);
-    assert_string_equal(why, "");
+    assert_null(from(&wish, RESOURCE_THREADS, ALLOWANCE_LIMIT));
+    assert_string_equal(why.text, "");
 }
 
 static void every_variable_is_read(void **state)
 {
     (void)state;
     struct limits_wish wish;
-    char why[400];
-    assert_int_equal(READ(&wish, why, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "12.5",
+    struct error why = {0};
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "12.5",
                           "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=1G, GPU-" UUID2 "=512MB",
                           "GPUSHARE_PINNED_HOST_MEM_LIMIT", "64K", "GPUSHARE_CLIENT_PRIORITY", "1",
                           "GPUSHARE_CLIENT_NAME", "train \xc3\xa9t\xc3\xa9",
                           "GPUSHARE_VISIBLE_DEVICES", "1,GPU-abcdef01", "GPUSHARE_SOCKET", "/s"),
                      0);
-    assert_int_equal(wish.thread_percentage, 1250);
+    assert_int_equal(wish.allowance.threads.limit, 1250);
     assert_int_equal(wish.memory.count, 2);
     assert_int_equal(wish.memory.entries[0].device.ordinal, 0);
     assert_int_equal(wish.memory.entries[0].bytes, 1073741824);
     assert_true(wish.memory.entries[1].device.by_uuid);
     assert_string_equal(wish.memory.entries[1].device.uuid, UUID2);
     assert_int_equal(wish.memory.entries[1].bytes, 536870912);
-    assert_int_equal(wish.host_memory, 65536);
-    assert_int_equal(wish.priority, 1);
+    assert_int_equal(wish.allowance.host_memory.limit, 65536);
+    assert_int_equal(wish.allowance.priority, 1);
     assert_string_equal(wish.name, "train \xc3\xa9t\xc3\xa9");
     assert_true(wish.visible.listed);
     assert_int_equal(wish.visible.count, 2);
@@ -85,29 +94,29 @@ static void shares_are_read_and_a_fraction_is_memory_and_time(void **state)
 {
     (void)state;
     struct limits_wish wish;
-    char why[400];
-    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_REQUEST", "12.5%", "GPUSHARE_TIME_REQUEST",
+    struct error why = {0};
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_THREADS_REQUEST", "12.5%", "GPUSHARE_TIME_REQUEST",
                           "0.2", "GPUSHARE_TIME_LIMIT", "60%"),
                      0);
-    assert_int_equal(wish.thread_request, 1250);
-    assert_int_equal(wish.time_request, 2000);
-    assert_int_equal(wish.time_limit, 6000);
-    assert_int_equal(wish.fraction, 0);
-    assert_string_equal(wish.time_request_from, "GPUSHARE_TIME_REQUEST");
-    assert_int_equal(READ(&wish, why, "GPUSHARE_FRACTION", "0.5"), 0);
-    assert_int_equal(wish.fraction, 5000);
-    assert_int_equal(wish.time_request, 5000);
-    assert_int_equal(wish.time_limit, 0);
-    assert_string_equal(wish.time_request_from, "GPUSHARE_FRACTION");
+    assert_int_equal(wish.allowance.threads.request, 1250);
+    assert_int_equal(wish.allowance.time.request, 2000);
+    assert_int_equal(wish.allowance.time.limit, 6000);
+    assert_true(wish.allowance.part[RESOURCE_MEMORY].limit == ALLOWANCE_UNSET);
+    assert_string_equal(from(&wish, RESOURCE_TIME, ALLOWANCE_REQUEST), "GPUSHARE_TIME_REQUEST");
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_FRACTION", "0.5"), 0);
+    assert_int_equal(wish.allowance.part[RESOURCE_MEMORY].limit, 5000);
+    assert_int_equal(wish.allowance.time.request, 5000);
+    assert_true(wish.allowance.time.limit == ALLOWANCE_UNSET);
+    assert_string_equal(from(&wish, RESOURCE_TIME, ALLOWANCE_REQUEST), "GPUSHARE_FRACTION");
     /* The least, as of everything. */
-    assert_int_equal(READ(&wish, why, "GPUSHARE_FRACTION", "50%", "GPUSHARE_TIME_REQUEST", "30%"),
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_FRACTION", "50%", "GPUSHARE_TIME_REQUEST", "30%"),
                      0);
-    assert_int_equal(wish.fraction, 5000);
-    assert_int_equal(wish.time_request, 3000);
-    assert_int_equal(READ(&wish, why, "GPUSHARE_FRACTION", "0.2", "GPUSHARE_TIME_REQUEST", "30%"),
+    assert_int_equal(wish.allowance.part[RESOURCE_MEMORY].limit, 5000);
+    assert_int_equal(wish.allowance.time.request, 3000);
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_FRACTION", "0.2", "GPUSHARE_TIME_REQUEST", "30%"),
                      0);
-    assert_int_equal(wish.time_request, 2000);
-    assert_int_equal(READ(&wish, why, "GPUSHARE_FRACTION", "1.0", "GPUSHARE_TIME_LIMIT", "100%"),
+    assert_int_equal(wish.allowance.time.request, 2000);
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_FRACTION", "1.0", "GPUSHARE_TIME_LIMIT", "100%"),
                      0);
 }
 
@@ -115,135 +124,141 @@ static void a_request_above_its_limit_names_both(void **state)
 {
     (void)state;
     struct limits_wish wish;
-    char why[400];
-    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_REQUEST", "50%",
+    struct error why = {0};
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_THREADS_REQUEST", "50%",
                           "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "49.99"),
-                     -EINVAL);
-    assert_string_equal(why, "GPUSHARE_THREADS_REQUEST requests 50 %, and "
-                             "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE limits it to 49.99 %");
-    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_REQUEST", "50%",
+                     PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_string_equal(why.text, "GPUSHARE_THREADS_REQUEST requests 50%, and "
+                                  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE limits it to 49.99%");
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_THREADS_REQUEST", "50%",
                           "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "50"),
                      0);
-    assert_int_equal(READ(&wish, why, "GPUSHARE_TIME_REQUEST", "0.5", "GPUSHARE_TIME_LIMIT", "20%"),
-                     -EINVAL);
-    assert_non_null(strstr(why, "GPUSHARE_TIME_REQUEST requests 50 %, and GPUSHARE_TIME_LIMIT"));
-    assert_int_equal(READ(&wish, why, "GPUSHARE_FRACTION", "0.5", "GPUSHARE_TIME_LIMIT", "20%"),
-                     -EINVAL);
-    assert_non_null(strstr(why, "GPUSHARE_FRACTION requests 50 %"));
+    assert_int_equal(
+        READ(&wish, &why, "GPUSHARE_TIME_REQUEST", "0.5", "GPUSHARE_TIME_LIMIT", "20%"),
+        PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(
+        strstr(why.text, "GPUSHARE_TIME_REQUEST requests 50%, and GPUSHARE_TIME_LIMIT"));
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_FRACTION", "0.5", "GPUSHARE_TIME_LIMIT", "20%"),
+                     PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "GPUSHARE_FRACTION requests 50%"));
 }
 
 static void limits_have_the_names_of_the_dialect_too(void **state)
 {
     (void)state;
     struct limits_wish wish;
-    char why[400];
-    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_LIMIT", "12.5%", "GPUSHARE_MEMORY_LIMIT",
+    struct error why = {0};
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_THREADS_LIMIT", "12.5%", "GPUSHARE_MEMORY_LIMIT",
                           "0.25", "GPUSHARE_HOST_MEMORY_LIMIT", "2M"),
                      0);
-    assert_int_equal(wish.thread_percentage, 1250);
-    assert_string_equal(wish.thread_percentage_from, "GPUSHARE_THREADS_LIMIT");
-    assert_int_equal(limits_tighter_amount(PROTO_UNSET, wish.memory_limit, 1000), 250);
-    assert_int_equal(limits_tighter_amount(100, wish.memory_limit, 1000), 100);
-    assert_string_equal(wish.memory_limit_from, "GPUSHARE_MEMORY_LIMIT");
-    assert_int_equal(wish.host_memory, 2 << 20);
-    assert_string_equal(wish.host_memory_from, "GPUSHARE_HOST_MEMORY_LIMIT");
+    assert_int_equal(wish.allowance.threads.limit, 1250);
+    assert_string_equal(from(&wish, RESOURCE_THREADS, ALLOWANCE_LIMIT), "GPUSHARE_THREADS_LIMIT");
+    assert_int_equal(limits_on_device(&wish, 1000, PROTO_UNSET).memory.limit, 250);
+    assert_int_equal(limits_on_device(&wish, 1000, 100).memory.limit, 100);
+    assert_string_equal(from_on_device(&wish, ALLOWANCE_LIMIT), "GPUSHARE_MEMORY_LIMIT");
+    assert_int_equal(wish.allowance.host_memory.limit, 2 << 20);
+    assert_string_equal(from(&wish, RESOURCE_HOST_MEMORY, ALLOWANCE_LIMIT),
+                        "GPUSHARE_HOST_MEMORY_LIMIT");
     /* The tighter one of both; MPS's own gives way. */
-    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_LIMIT", "50%",
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_THREADS_LIMIT", "50%",
                           "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "40", "GPUSHARE_HOST_MEMORY_LIMIT",
                           "2M", "GPUSHARE_PINNED_HOST_MEM_LIMIT", "1M"),
                      0);
-    assert_int_equal(wish.thread_percentage, 4000);
-    assert_string_equal(wish.thread_percentage_from, "GPUSHARE_ACTIVE_THREAD_PERCENTAGE");
-    assert_int_equal(wish.host_memory, 1 << 20);
-    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_LIMIT", "50%",
+    assert_int_equal(wish.allowance.threads.limit, 4000);
+    assert_string_equal(from(&wish, RESOURCE_THREADS, ALLOWANCE_LIMIT),
+                        "GPUSHARE_ACTIVE_THREAD_PERCENTAGE");
+    assert_int_equal(wish.allowance.host_memory.limit, 1 << 20);
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_THREADS_LIMIT", "50%",
                           "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "40"),
                      0);
-    assert_int_equal(wish.thread_percentage, 5000);
-    assert_int_equal(READ(&wish, why, "GPUSHARE_CLIENT_NAME", "a"), 0);
-    assert_int_equal(limits_tighter_amount(PROTO_UNSET, wish.memory_limit, 1000), PROTO_UNSET);
-    assert_int_equal(READ(&wish, why, "GPUSHARE_THREADS_LIMIT", "25"), -EINVAL);
-    assert_string_equal(why,
+    assert_int_equal(wish.allowance.threads.limit, 5000);
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_CLIENT_NAME", "a"), 0);
+    assert_true(limits_on_device(&wish, 1000, PROTO_UNSET).memory.limit == PROTO_UNSET);
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_THREADS_LIMIT", "25"),
+                     PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_string_equal(why.text,
                         "GPUSHARE_THREADS_LIMIT=\"25\" is not a share above 0, like 25% or 0.25, "
                         "up to 100% or 1.0");
-    assert_int_equal(READ(&wish, why, "GPUSHARE_MEMORY_LIMIT", "4"), -EINVAL);
-    assert_int_equal(READ(&wish, why, "GPUSHARE_HOST_MEMORY_LIMIT", "5%"), -EINVAL);
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_MEMORY_LIMIT", "4"),
+                     PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_HOST_MEMORY_LIMIT", "5%"),
+                     PROTO_ERROR_INVALID_ENVIRONMENT);
     assert_int_equal(
-        READ(&wish, why, "GPUSHARE_THREADS_REQUEST", "50%", "GPUSHARE_THREADS_LIMIT", "30%"),
-        -EINVAL);
-    assert_non_null(strstr(why, "GPUSHARE_THREADS_LIMIT limits it to 30 %"));
+        READ(&wish, &why, "GPUSHARE_THREADS_REQUEST", "50%", "GPUSHARE_THREADS_LIMIT", "30%"),
+        PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "GPUSHARE_THREADS_LIMIT limits it to 30%"));
     assert_int_equal(
-        READ(&wish, why, "GPUSHARE_MEMORY_REQUEST", "50%", "GPUSHARE_MEMORY_LIMIT", "30%"),
-        -EINVAL);
-    assert_non_null(strstr(why, "GPUSHARE_MEMORY_LIMIT limits it to 30 %"));
+        READ(&wish, &why, "GPUSHARE_MEMORY_REQUEST", "50%", "GPUSHARE_MEMORY_LIMIT", "30%"),
+        PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "GPUSHARE_MEMORY_LIMIT limits it to 30%"));
 }
 
 static void a_request_of_memory_is_a_size_or_a_share(void **state)
 {
     (void)state;
     struct limits_wish wish;
-    char why[400];
-    assert_int_equal(READ(&wish, why, "GPUSHARE_CLIENT_NAME", "a"), 0);
-    assert_true(limits_amount(wish.memory_request, 1000) == 0 && wish.host_request == 0);
+    struct error why = {0};
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_CLIENT_NAME", "a"), 0);
+    assert_true(allowance_equal(&wish.allowance, &allowance_none));
     assert_int_equal(
-        READ(&wish, why, "GPUSHARE_MEMORY_REQUEST", "12.5%", "GPUSHARE_HOST_MEMORY_REQUEST", "2M"),
+        READ(&wish, &why, "GPUSHARE_MEMORY_REQUEST", "12.5%", "GPUSHARE_HOST_MEMORY_REQUEST", "2M"),
         0);
-    assert_int_equal(limits_amount(wish.memory_request, 1000), 125);
-    assert_int_equal(wish.host_request, 2 << 20);
-    assert_string_equal(wish.memory_request_from, "GPUSHARE_MEMORY_REQUEST");
-    assert_string_equal(wish.host_request_from, "GPUSHARE_HOST_MEMORY_REQUEST");
-    assert_int_equal(READ(&wish, why, "GPUSHARE_MEMORY_REQUEST", "3K"), 0);
-    assert_int_equal(limits_amount(wish.memory_request, 1000), 3072);
-    assert_int_equal(READ(&wish, why, "GPUSHARE_MEMORY_REQUEST", "51%", "GPUSHARE_FRACTION", "0.5"),
-                     -EINVAL);
+    assert_int_equal(limits_on_device(&wish, 1000, PROTO_UNSET).memory.request, 125);
+    assert_int_equal(wish.allowance.host_memory.request, 2 << 20);
+    assert_string_equal(from_on_device(&wish, ALLOWANCE_REQUEST), "GPUSHARE_MEMORY_REQUEST");
+    assert_string_equal(from(&wish, RESOURCE_HOST_MEMORY, ALLOWANCE_REQUEST),
+                        "GPUSHARE_HOST_MEMORY_REQUEST");
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_MEMORY_REQUEST", "3K"), 0);
+    assert_int_equal(limits_on_device(&wish, 1000, PROTO_UNSET).memory.request, 3072);
+    assert_int_equal(
+        READ(&wish, &why, "GPUSHARE_MEMORY_REQUEST", "51%", "GPUSHARE_FRACTION", "0.5"),
+        PROTO_ERROR_INVALID_ENVIRONMENT);
     assert_string_equal(
-        why, "GPUSHARE_MEMORY_REQUEST requests 51 %, and GPUSHARE_FRACTION limits it to 50 %");
-    assert_int_equal(READ(&wish, why, "GPUSHARE_HOST_MEMORY_REQUEST", "3M",
+        why.text, "GPUSHARE_MEMORY_REQUEST requests 51%, and GPUSHARE_FRACTION limits it to 50%");
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_HOST_MEMORY_REQUEST", "3M",
                           "GPUSHARE_PINNED_HOST_MEM_LIMIT", "2M"),
-                     -EINVAL);
-    assert_non_null(strstr(why, "GPUSHARE_HOST_MEMORY_REQUEST"));
-    assert_non_null(strstr(why, "GPUSHARE_PINNED_HOST_MEM_LIMIT limits it to 2M"));
-    assert_int_equal(limits_lower_request(0, 5), 5);
-    assert_int_equal(limits_lower_request(5, 0), 5);
-    assert_int_equal(limits_lower_request(5, 4), 4);
+                     PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "GPUSHARE_HOST_MEMORY_REQUEST"));
+    assert_non_null(strstr(why.text, "GPUSHARE_PINNED_HOST_MEM_LIMIT limits it to 2M"));
 }
 
 static void a_namesake_counts_where_ours_is_unset(void **state)
 {
     (void)state;
     struct limits_wish wish;
-    char why[400];
-    assert_int_equal(READ(&wish, why, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "40",
+    struct error why = {0};
+    assert_int_equal(READ(&wish, &why, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "40",
                           "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=2G", "CUDA_MPS_CLIENT_PRIORITY",
                           "1", "CUDA_VISIBLE_DEVICES", "2"),
                      0);
-    assert_int_equal(wish.thread_percentage, 4000);
-    assert_string_equal(wish.thread_percentage_from, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    assert_int_equal(wish.allowance.threads.limit, 4000);
+    assert_string_equal(from(&wish, RESOURCE_THREADS, ALLOWANCE_LIMIT),
+                        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
     assert_int_equal(wish.memory.count, 1);
-    assert_int_equal(wish.priority, 1);
+    assert_int_equal(wish.allowance.priority, 1);
     assert_int_equal(wish.visible.devices[0].ordinal, 2);
     /* Ours wins even where it is looser; a malformed namesake is then not looked at. */
-    assert_int_equal(READ(&wish, why, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "banana",
+    assert_int_equal(READ(&wish, &why, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "banana",
                           "GPUSHARE_ACTIVE_THREAD_PERCENTAGE", "100", "GPUSHARE_VISIBLE_DEVICES",
                           "0", "CUDA_VISIBLE_DEVICES", "2"),
                      0);
-    assert_int_equal(wish.thread_percentage, 10000);
+    assert_int_equal(wish.allowance.threads.limit, 10000);
     assert_int_equal(wish.visible.devices[0].ordinal, 0);
     /* MPS has no namesake for host memory, and names of ours have none. */
-    assert_int_equal(READ(&wish, why, "CUDA_MPS_PINNED_HOST_MEM_LIMIT", "1K"), 0);
-    assert_true(wish.host_memory == PROTO_UNSET);
+    assert_int_equal(READ(&wish, &why, "CUDA_MPS_PINNED_HOST_MEM_LIMIT", "1K"), 0);
+    assert_true(wish.allowance.host_memory.limit == PROTO_UNSET);
 }
 
 /* The sentence names the variable, quotes the value and says the form. */
 static void refused(const char *variable, const char *value, const char *form)
 {
     struct limits_wish wish;
-    char why[380] = "";
-    int result = READ(&wish, why, variable, value);
-    if (result != -EINVAL)
+    struct error why = {0};
+    if (READ(&wish, &why, variable, value) != PROTO_ERROR_INVALID_ENVIRONMENT)
         fail_msg("%s=\"%s\" was accepted", variable, value);
-    if (strncmp(why, variable, strlen(variable)) != 0 || !strstr(why, form))
-        fail_msg("%s=\"%s\": \"%s\" lacks variable or \"%s\"", variable, value, why, form);
-    for (const char *c = why; *c; c++)
+    if (strncmp(why.text, variable, strlen(variable)) != 0 || !strstr(why.text, form))
+        fail_msg("%s=\"%s\": \"%s\" lacks variable or \"%s\"", variable, value, why.text, form);
+    for (const char *c = why.text; *c; c++)
         if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
             fail_msg("%s: a control character in the sentence", variable);
 }
@@ -323,10 +338,11 @@ static void names_and_paths_at_their_longest(void **state)
 {
     (void)state;
     struct limits_wish wish;
-    char why[400], text[200];
+    char text[200];
+    struct error why;
     memset(text, 'n', sizeof text);
     text[LIMITS_NAME_MAX] = '\0';
-    assert_int_equal(READ(&wish, why, "GPUSHARE_CLIENT_NAME", text), 0);
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_CLIENT_NAME", text), 0);
     assert_string_equal(wish.name, text);
     text[LIMITS_NAME_MAX] = 'n';
     text[LIMITS_NAME_MAX + 1] = '\0';
@@ -334,11 +350,11 @@ static void names_and_paths_at_their_longest(void **state)
     /* 62 bytes and a character of two. */
     memcpy(text + 62, "\xc3\xa9", 3);
     refused("GPUSHARE_CLIENT_NAME", text, "63 bytes");
-    assert_int_equal(READ(&wish, why, "GPUSHARE_CLIENT_NAME", ""), 0);
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_CLIENT_NAME", ""), 0);
     memset(text, 'p', sizeof text);
     text[0] = '/';
     text[LIMITS_SOCKET_MAX] = '\0';
-    assert_int_equal(READ(&wish, why, "GPUSHARE_SOCKET", text), 0);
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_SOCKET", text), 0);
     text[LIMITS_SOCKET_MAX] = 'p';
     text[LIMITS_SOCKET_MAX + 1] = '\0';
     refused("GPUSHARE_SOCKET", text, "107 bytes");
@@ -383,52 +399,56 @@ static void a_long_value_is_cut_in_the_sentence(void **state)
 {
     (void)state;
     struct limits_wish wish;
-    char value[5000], why[400], tiny[10];
+    char value[5000];
+    struct error why;
     memset(value, '9', sizeof value);
     value[sizeof value - 1] = '\0';
-    assert_int_equal(READ(&wish, why, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", value), -EINVAL);
-    assert_non_null(strstr(why, "999...\""));
-    assert_true(strlen(why) < 380);
-    assert_int_equal(READ(&wish, tiny, "GPUSHARE_CLIENT_PRIORITY", "x"), -EINVAL);
-    assert_int_equal(strlen(tiny), sizeof tiny - 1);
-    const char *environment[] = {"GPUSHARE_CLIENT_PRIORITY", "x", NULL};
-    assert_int_equal(limits_wish_read(&wish, get, (void *)environment, NULL, 0), -EINVAL);
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", value),
+                     PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "999...\""));
+    assert_true(strlen(why.text) < 380);
 }
 
 static void lists_at_their_longest(void **state)
 {
     (void)state;
-    char value[2000] = "", why[400];
+    char value[2000] = "";
+    struct error why;
     struct limits_memory memory;
     struct limits_visible visible;
     size_t at = 0;
     for (int i = 0; i < LIMITS_DEVICES_MAX; i++)
         at += (size_t)snprintf(value + at, sizeof value - at, "%s%d=1", i ? "," : "", i);
-    assert_int_equal(limits_parse_memory(&memory, "V", value, why, sizeof why), 0);
+    assert_int_equal(limits_parse_memory(&memory, "V", value, &why), 0);
     assert_int_equal(memory.count, LIMITS_DEVICES_MAX);
     snprintf(value + at, sizeof value - at, ",64=1");
-    assert_int_equal(limits_parse_memory(&memory, "V", value, why, sizeof why), -EINVAL);
-    assert_non_null(strstr(why, "at most 64"));
+    assert_int_equal(limits_parse_memory(&memory, "V", value, &why),
+                     PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "at most 64"));
     at = 0;
     for (int i = 0; i <= LIMITS_DEVICES_MAX; i++)
         at += (size_t)snprintf(value + at, sizeof value - at, "%s%d", i ? "," : "", i);
-    assert_int_equal(limits_parse_visible(&visible, "V", value, why, sizeof why), -EINVAL);
-    assert_non_null(strstr(why, "at most 64"));
+    assert_int_equal(limits_parse_visible(&visible, "V", value, &why),
+                     PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "at most 64"));
 }
 
 /* Resolves a list of visible devices against the table above. */
 static int visible_of(const char *value, unsigned indices[LIMITS_DEVICES_MAX])
 {
     struct limits_wish wish;
-    char why[400] = "";
+    struct error why = {0};
     if (value)
-        assert_int_equal(READ(&wish, why, "CUDA_VISIBLE_DEVICES", value), 0);
+        assert_int_equal(READ(&wish, &why, "CUDA_VISIBLE_DEVICES", value), 0);
     else
-        assert_int_equal(READ(&wish, why, NULL), 0);
-    int result = limits_visible_resolve(&wish, uuids, 3, indices, why, sizeof why);
-    if (result < 0)
-        assert_non_null(strstr(why, "CUDA_VISIBLE_DEVICES names device"));
-    return result;
+        assert_int_equal(READ(&wish, &why, NULL), 0);
+    unsigned visible = 0;
+    uint32_t error = limits_visible_resolve(&wish, uuids, 3, indices, &visible, &why);
+    if (!error)
+        return (int)visible;
+    assert_int_equal(error, PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "CUDA_VISIBLE_DEVICES names device"));
+    return -1;
 }
 
 static void visible_devices_follow_cudas_rules(void **state)
@@ -457,40 +477,38 @@ static void visible_devices_follow_cudas_rules(void **state)
     assert_int_equal(visible_of("GPU-abcdef0", at), 0);
     assert_int_equal(visible_of("GPU-ffff,0", at), 0);
     /* The same device by two names. */
-    assert_int_equal(visible_of("2,GPU-1234", at), -EINVAL);
+    assert_int_equal(visible_of("2,GPU-1234", at), -1);
 }
 
-static int memory_of(const char *value, const char *visible, uint64_t bytes[LIMITS_DEVICES_MAX],
-                     char why[400])
+static uint32_t memory_of(const char *value, const char *visible,
+                          uint64_t bytes[LIMITS_DEVICES_MAX], struct error *why)
 {
     struct limits_wish wish;
-    unsigned indices[LIMITS_DEVICES_MAX];
-    char why_read[400];
-    assert_int_equal(READ(&wish, why_read, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", value,
+    unsigned indices[LIMITS_DEVICES_MAX], count;
+    assert_int_equal(READ(&wish, why, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT", value,
                           visible ? "GPUSHARE_VISIBLE_DEVICES" : "IGNORED", visible),
                      0);
-    int count = limits_visible_resolve(&wish, uuids, 3, indices, why, 400);
-    assert_true(count >= 0);
-    return limits_memory_resolve(&wish, uuids, 3, indices, (unsigned)count, bytes, why, 400);
+    assert_int_equal(limits_visible_resolve(&wish, uuids, 3, indices, &count, why), 0);
+    return limits_memory_resolve(&wish, uuids, 3, indices, count, bytes, why);
 }
 
 static void memory_limits_count_visible_devices(void **state)
 {
     (void)state;
     uint64_t bytes[LIMITS_DEVICES_MAX];
-    char why[400];
-    assert_int_equal(memory_of("0=1G,2=512M", NULL, bytes, why), 0);
+    struct error why = {0};
+    assert_int_equal(memory_of("0=1G,2=512M", NULL, bytes, &why), 0);
     assert_true(bytes[0] == 1073741824 && bytes[1] == PROTO_UNSET && bytes[2] == 536870912);
-    assert_int_equal(memory_of("0=1G", "2,1", bytes, why), 0);
+    assert_int_equal(memory_of("0=1G", "2,1", bytes, &why), 0);
     assert_true(bytes[0] == 1073741824 && bytes[1] == PROTO_UNSET);
     /* A UUID means the device itself, wherever it stands in the list. */
-    assert_int_equal(memory_of("GPU-" UUID2 "=3G", "1,2", bytes, why), 0);
+    assert_int_equal(memory_of("GPU-" UUID2 "=3G", "1,2", bytes, &why), 0);
     assert_true(bytes[0] == PROTO_UNSET && bytes[1] == UINT64_C(3221225472));
     /* One setting for a whole node: what this client does not see has no effect. */
-    assert_int_equal(memory_of("0=1G,1=2G,GPU-abcdef01=3G", "2", bytes, why), 0);
+    assert_int_equal(memory_of("0=1G,1=2G,GPU-abcdef01=3G", "2", bytes, &why), 0);
     assert_true(bytes[0] == 1073741824 && bytes[1] == PROTO_UNSET);
-    assert_int_equal(memory_of("0=1G", "", bytes, why), 0);
-    assert_int_equal(memory_of("0=0", NULL, bytes, why), 0);
+    assert_int_equal(memory_of("0=1G", "", bytes, &why), 0);
+    assert_int_equal(memory_of("0=0", NULL, bytes, &why), 0);
     assert_int_equal(bytes[0], 0);
 }
 
@@ -498,43 +516,61 @@ static void memory_limits_of_unknown_devices_are_refused(void **state)
 {
     (void)state;
     uint64_t bytes[LIMITS_DEVICES_MAX];
-    char why[400];
-    assert_int_equal(memory_of("3=1G", NULL, bytes, why), -EINVAL);
-    assert_non_null(strstr(why, "device 3, which does not exist: the server has 3 devices"));
-    assert_int_equal(memory_of("GPU-ffff=1G", NULL, bytes, why), -EINVAL);
-    assert_non_null(strstr(why, "UUID ffff"));
-    assert_int_equal(memory_of("GPU-abcd=1G", NULL, bytes, why), -EINVAL);
-    assert_non_null(strstr(why, "one of several"));
-    assert_int_equal(memory_of("2=1G,GPU-1234=2G", NULL, bytes, why), -EINVAL);
-    assert_non_null(strstr(why, "twice"));
+    struct error why = {0};
+    assert_int_equal(memory_of("3=1G", NULL, bytes, &why), PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "device 3, which does not exist: the server has 3 devices"));
+    assert_int_equal(memory_of("GPU-ffff=1G", NULL, bytes, &why), PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "UUID ffff"));
+    assert_int_equal(memory_of("GPU-abcd=1G", NULL, bytes, &why), PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "one of several"));
+    assert_int_equal(memory_of("2=1G,GPU-1234=2G", NULL, bytes, &why),
+                     PROTO_ERROR_INVALID_ENVIRONMENT);
+    assert_non_null(strstr(why.text, "twice"));
 }
 
 static void no_device_at_all(void **state)
 {
     (void)state;
     struct limits_wish wish;
-    unsigned indices[LIMITS_DEVICES_MAX];
-    char why[400];
-    assert_int_equal(READ(&wish, why, "GPUSHARE_VISIBLE_DEVICES", "0"), 0);
-    assert_int_equal(limits_visible_resolve(&wish, NULL, 0, indices, why, sizeof why), 0);
+    unsigned indices[LIMITS_DEVICES_MAX], count = 1;
+    struct error why = {0};
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_VISIBLE_DEVICES", "0"), 0);
+    assert_int_equal(limits_visible_resolve(&wish, NULL, 0, indices, &count, &why), 0);
+    assert_int_equal(count, 0);
 }
 
-static void tightening(void **state)
+/* The list holds beside the other limits of memory, and each keeps its variable. */
+static void the_strictest_limit_of_memory_names_its_variable(void **state)
 {
     (void)state;
-    assert_true(limits_tighter(PROTO_UNSET, PROTO_UNSET) == PROTO_UNSET);
-    assert_int_equal(limits_tighter(PROTO_UNSET, 5), 5);
-    assert_int_equal(limits_tighter(5, PROTO_UNSET), 5);
-    assert_int_equal(limits_tighter(5, 6), 5);
-    assert_int_equal(limits_tighter(5, 4), 4);
-    assert_int_equal(limits_tighter(5, 0), 0);
-    assert_int_equal(limits_tighter_percentage(0, 0), 0);
-    assert_int_equal(limits_tighter_percentage(0, 10), 10);
-    assert_int_equal(limits_tighter_percentage(10, 0), 10);
-    assert_int_equal(limits_tighter_percentage(2500, 10000), 2500);
-    assert_int_equal(limits_tighter_percentage(2500, 100), 100);
-    assert_int_equal(limits_tighter_priority(1, 0), 1);
-    assert_int_equal(limits_tighter_priority(1, 2), 2);
+    struct limits_wish wish;
+    struct error why = {0};
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_MEMORY_LIMIT", "50%", "GPUSHARE_FRACTION", "0.4",
+                          "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=300"),
+                     0);
+    struct allowance listed = limits_on_device(&wish, 1000, 300);
+    assert_int_equal(listed.memory.limit, 300);
+    assert_string_equal(allowance_variable_of(&listed, RESOURCE_MEMORY, ALLOWANCE_LIMIT),
+                        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+    struct allowance parts = limits_on_device(&wish, 1000, 700);
+    assert_int_equal(parts.memory.limit, 400);
+    assert_string_equal(allowance_variable_of(&parts, RESOURCE_MEMORY, ALLOWANCE_LIMIT),
+                        "GPUSHARE_FRACTION");
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_MEMORY_LIMIT", "400", "GPUSHARE_FRACTION", "0.4"),
+                     0);
+    struct allowance alike = limits_on_device(&wish, 1000, 700);
+    assert_string_equal(allowance_variable_of(&alike, RESOURCE_MEMORY, ALLOWANCE_LIMIT),
+                        "GPUSHARE_MEMORY_LIMIT");
+}
+
+/* Who asks for nothing leaves alone what is given. */
+static void a_request_of_nothing_is_no_wish(void **state)
+{
+    (void)state;
+    struct limits_wish wish;
+    struct error why = {0};
+    assert_int_equal(READ(&wish, &why, "GPUSHARE_HOST_MEMORY_REQUEST", "0"), 0);
+    assert_true(allowance_equal(&wish.allowance, &allowance_none));
 }
 
 static void uuids_are_written_as_nvidia_does(void **state)
@@ -563,7 +599,8 @@ int main(void)
         cmocka_unit_test(memory_limits_count_visible_devices),
         cmocka_unit_test(memory_limits_of_unknown_devices_are_refused),
         cmocka_unit_test(no_device_at_all),
-        cmocka_unit_test(tightening),
+        cmocka_unit_test(the_strictest_limit_of_memory_names_its_variable),
+        cmocka_unit_test(a_request_of_nothing_is_no_wish),
         cmocka_unit_test(uuids_are_written_as_nvidia_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

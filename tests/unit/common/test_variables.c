@@ -172,8 +172,8 @@ static void every_limit_that_is_read_is_known(void **state)
     (void)state;
     unsigned count = 0;
     struct limits_wish wish;
-    char why[64];
-    assert_int_equal(limits_wish_read(&wish, note_read, &count, why, sizeof why), 0);
+    struct error why;
+    assert_int_equal(limits_wish_read(&wish, note_read, &count, &why), 0);
     assert_true(count > 10);
 }
 

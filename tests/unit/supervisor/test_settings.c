@@ -139,8 +139,8 @@ static void the_environment_sets_defaults(void **state)
     assert_string_equal(settings.socket, "/e/s");
     assert_string_equal(settings.admin_socket, "/run/user/7/gpushare/admin.sock");
     assert_int_equal(settings.host_client, 64 << 20);
-    assert_int_equal(settings.limits.thread_percentage, 5000);
-    assert_int_equal(settings.limits.priority, 1);
+    assert_int_equal(settings.limits.allowance.threads.limit, 5000);
+    assert_int_equal(settings.limits.allowance.priority, 1);
     assert_int_equal(READ("--socket", "/o/s", "--host-memory-total", "32M", NULL), 0);
     assert_string_equal(settings.socket, "/o/s");
     assert_int_equal(settings.host_client, 32 << 20);

@@ -193,13 +193,13 @@ static void visible_devices_restrict_and_order(void **state)
     assert_int_equal(discovery_restrict(&discovery, &wish, &why), 0);
     assert_int_equal(discovery.count, 2);
     wish.visible_from = name;
-    assert_int_equal(limits_parse_visible(&wish.visible, name, "GPU-ff11,0", why.text, 256), 0);
+    assert_int_equal(limits_parse_visible(&wish.visible, name, "GPU-ff11,0", &why), 0);
     assert_int_equal(discovery_restrict(&discovery, &wish, &why), 0);
     assert_int_equal(discovery.count, 2);
     assert_int_equal(discovery.devices[0].ordinal, 1);
     assert_int_equal(discovery.devices[1].ordinal, 0);
     assert_int_equal(parse(&discovery, both, &why), 0);
-    assert_int_equal(limits_parse_visible(&wish.visible, name, "7", why.text, 256), 0);
+    assert_int_equal(limits_parse_visible(&wish.visible, name, "7", &why), 0);
     assert_int_equal(discovery_restrict(&discovery, &wish, &why), PROTO_ERROR_NO_DEVICE);
     assert_non_null(strstr(why.text, name));
 }

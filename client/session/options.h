@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/*
+ * options: the limits that the program's options ask for, as an allowance.
+ */
+#ifndef GPUSHARE_CLIENT_SESSION_OPTIONS_H
+#define GPUSHARE_CLIENT_SESSION_OPTIONS_H
+
+#include "client/gpushare.h"
+#include "common/limits/allowance.h"
+
+/* What the program asks for. options: whole. SUCCESS, or INVALID_VALUE with the sentence set: a
+ * member is out of its range, or a request is above the limit beside it. */
+gpushare_error options_read(const struct gpushare_options *options, struct allowance *allowance);
+
+#endif
