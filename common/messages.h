@@ -126,6 +126,29 @@
       "the server has no memory for another client") \
     X(memory_over_limit, OUT_OF_MEMORY, \
       "%s: %s of %s %s and %s more were asked for: %s") \
+    X(limit_by_client, OUT_OF_MEMORY, \
+      "free some, or ask for a higher limit (it comes from %s)") \
+    X(limit_by_server, OUT_OF_MEMORY, \
+      "free some, or ask the administrator for a higher limit (it comes from %s of " \
+      "gpushared)") \
+    X(limit_by_file, OUT_OF_MEMORY, \
+      "free some, or ask the administrator for a higher limit (it comes from %.200s:%u)") \
+    X(limit_by_admin, OUT_OF_MEMORY, \
+      "free some, or ask the administrator for a higher limit (it was set with gpusharectl)") \
+    X(limit_by_default, OUT_OF_MEMORY, \
+      "free some, or ask the administrator for a higher limit") \
+    X(limit_whole, OUT_OF_MEMORY, \
+      "free some: there is no more") \
+    X(change_over_device, INVALID_VALUE, \
+      "client %u can have at most %s (%llu bytes) of %s: that is what the device has; %s " \
+      "(%llu bytes) is more") \
+    X(change_over_window, INVALID_VALUE, \
+      "client %u can have at most %s (%llu bytes) of %s: that is its window of addresses, " \
+      "fixed when it attached; %s (%llu bytes) is more") \
+    X(change_request_over_limit, INVALID_VALUE, \
+      "client %u would have a %s.request of %s above its %s.limit of %s: set both") \
+    X(change_under_way, NOT_READY, \
+      "another change of client %u is under way: try again") \
     X(answers_unread, PROTOCOL_VIOLATION, \
       "the client asks and does not read the answers") \
     X(client_hung_up, SUCCESS, \

@@ -18,8 +18,13 @@ uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
         snprintf(why, why_size, "a reload of the configuration is under way: try again");
         return PROTO_ERROR_NOT_READY;
     }
-    if (session)
-        return session_limits_check(session, change, why, why_size);
+    if (session) {
+        struct error refusal;
+        uint32_t error = session_limits_check(session, change, &refusal);
+        if (error)
+            snprintf(why, why_size, "%s", refusal.text);
+        return error;
+    }
     snprintf(why, why_size, "there is no attached client %u: \"clients\" shows those there are",
              client);
     return PROTO_ERROR_NOT_FOUND;

@@ -245,10 +245,11 @@ static bool guarantees_change(struct reload *reload, bool falling)
             memory = change->memory;
         if (falling && host > change->host)
             host = change->host;
-        char why[400], words[500];
-        uint32_t error = session_quota_guarantee(session, memory, host, why, sizeof why);
+        struct error why;
+        char words[sizeof why.text + 32];
+        uint32_t error = session_quota_guarantee(session, memory, host, &why);
         if (error) {
-            snprintf(words, sizeof words, "client %u: %s", change->client, why);
+            snprintf(words, sizeof words, "client %u: %s", change->client, why.text);
             reload_fail(reload, error, words);
             return false;
         }
@@ -313,6 +314,7 @@ static void limit_memory(struct reload *reload)
         session->host.limit = grant->host_memory.limit = wanted_host(change, session);
         grant->memory.request = session->memory.guarantee;
         grant->host_memory.request = session->host.guarantee;
+        allowance_explain(grant, &change->new.allowance);
     }
 }
 

@@ -95,11 +95,12 @@ rules:
                 with self.assertRaisesRegex(RuntimeError, "pinned host memory limit of this client"):
                     client.ask("host_alloc", count=2 * MIB)
             # A client that set its own limit can raise it; the others must ask the administrator.
-            device, host = {"memory_limit": 2 * MIB}, {"host_memory_limit": 4096}
-            for wish, kind, remedy in (({}, "memory_alloc", "ask the administrator for a higher limit"),
-                                       (device, "memory_alloc", "GPUSHARE_PINNED_DEVICE_MEM_LIMIT, GPUSHARE_FRACTION"),
+            device = {"memory_limit": 2 * MIB, "sources_memory_limit": 4}
+            host = {"host_memory_limit": 4096, "sources_host_memory_limit": 2}
+            for wish, kind, remedy in (({}, "memory_alloc", "ask the administrator for a higher limit .*yaml:2"),
+                                       (device, "memory_alloc", "comes from GPUSHARE_FRACTION"),
                                        (device, "host_alloc", "ask the administrator for a higher limit"),
-                                       (host, "host_alloc", "GPUSHARE_PINNED_HOST_MEM_LIMIT")):
+                                       (host, "host_alloc", "comes from GPUSHARE_PINNED_HOST_MEM_LIMIT")):
                 client = RawClient(it.server.client)
                 with contextlib.closing(client):
                     client.attach(**wish)

@@ -45,6 +45,9 @@ static void clear_environment(void)
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
         "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
         "CUDA_MPS_CLIENT_PRIORITY",
+        "GPUSHARE_THREADS_LIMIT",
+        "GPUSHARE_MEMORY_LIMIT",
+        "GPUSHARE_HOST_MEMORY_LIMIT",
         "GPUSHARE_THREADS_REQUEST",
         "GPUSHARE_TIME_REQUEST",
         "GPUSHARE_TIME_LIMIT",
@@ -211,6 +214,30 @@ static void device_memory_is_refused_beyond_the_limit_and_returned_by_free(void 
     clear_environment();
 }
 
+/* As this user set it: another of the limit's names would send it looking in vain. */
+static void a_refusal_names_the_variable_that_this_user_set(void **state)
+{
+    (void)state;
+    static const char *const set[][2] = {{"GPUSHARE_PINNED_DEVICE_MEM_LIMIT", "0=32M"},
+                                         {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=32M"},
+                                         {"GPUSHARE_MEMORY_LIMIT", "32M"},
+                                         {"GPUSHARE_FRACTION", "0.01"}};
+    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++) {
+        gpushare_connection *gpu;
+        gpushare_address memory;
+        clear_environment();
+        setenv(set[i][0], set[i][1], 1);
+        OK(connect_to(plain, &gpu));
+        assert_int_equal(gpushare_memory_alloc(gpu, UINT64_C(4) << 30, &memory),
+                         GPUSHARE_ERROR_OUT_OF_MEMORY);
+        for (size_t j = 0; j < sizeof set / sizeof set[0]; j++)
+            if (!strstr(gpushare_error_text(), set[j][0]) != (i != j))
+                fail_msg("%s was set: %s", set[i][0], gpushare_error_text());
+        gpushare_close(&gpu);
+    }
+    clear_environment();
+}
+
 /* Module variables are charged, whether they can be moved into the client's memory or stay with the
  * driver. */
 static void module_variables_are_charged_wherever_they_lie(void **state)
@@ -354,6 +381,7 @@ int main(void)
         cmocka_unit_test(malformed_values_are_refused_with_variable_value_and_form),
         cmocka_unit_test(the_servers_own_values_are_default_and_ceiling),
         cmocka_unit_test(device_memory_is_refused_beyond_the_limit_and_returned_by_free),
+        cmocka_unit_test(a_refusal_names_the_variable_that_this_user_set),
         cmocka_unit_test(module_variables_are_charged_wherever_they_lie),
         cmocka_unit_test(pinned_host_memory_is_refused_beyond_the_limit),
         cmocka_unit_test(kernels_stay_on_the_multiprocessors_granted),

@@ -10,6 +10,14 @@
 #include "server/supervisor/config/config.h"
 #include "server/supervisor/config/rules.h"
 
+/* What there is at most; nobody has to be named for it. */
+static void limit_to(struct allowance *to, enum resource resource, uint64_t most)
+{
+    struct allowance by = allowance_none;
+    by.of[resource].limit = most;
+    allowance_tighten(to, &by);
+}
+
 struct grant admission_grant(const struct admission *admission,
                              const struct proto_device_info *device, const struct allowance *wish)
 {
@@ -18,12 +26,12 @@ struct grant admission_grant(const struct admission *admission,
         admission->max_window ? admission->max_window : address_plan_round(device->memory);
     allowance_tighten(&to, wish);
     allowance_resolve(&to, RESOURCE_MEMORY, device->memory);
-    to.memory.limit = min(to.memory.limit, device->memory);
+    limit_to(&to, RESOURCE_MEMORY, device->memory);
     uint64_t window = address_plan_size(to.memory.limit, to.host_memory.limit, most);
     for (enum resource i = 0; i < RESOURCES; i++) {
         bool share = allowance_resource(i)->unit == DIALECT_SHARE;
         uint64_t request = to.of[i].request == ALLOWANCE_UNSET ? 0 : to.of[i].request;
-        to.of[i].limit = min(to.of[i].limit, share ? ALLOWANCE_WHOLE : window);
+        limit_to(&to, i, share ? ALLOWANCE_WHOLE : window);
         to.of[i].request = min(request, to.of[i].limit);
     }
     if (to.priority == ALLOWANCE_UNSET)

@@ -98,6 +98,7 @@ static struct allowance back_from(const struct allowance *change, const struct c
     struct allowance back = allowance_none;
     const struct allowance *now = &view->granted;
     for (enum resource i = 0; i < RESOURCES; i++) {
+        back.of_from[i] = now->of_from[i];
         if (allowance_has(change, i, ALLOWANCE_REQUEST))
             back.of[i].request = now->of[i].request;
         if (allowance_has(change, i, ALLOWANCE_LIMIT))

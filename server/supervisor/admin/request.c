@@ -210,6 +210,7 @@ static int read_change(struct allowance *change, json_t *root, char *why, size_t
         if (result < 0)
             return result;
     }
+    allowance_attribute(change, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
     json_t *priority = json_object_get(root, "priority");
     if (priority && !read_number(priority, LIMITS_PRIORITY_MAX, &number))
         return refuse(-EINVAL, why, why_size,

@@ -10,13 +10,19 @@
 #include "common/units.h"
 #include "server/supervisor/config/config.h"
 
-void config_limits_replicate(struct allowance *to, uint64_t n)
+static struct allowance_source by_line(unsigned line)
+{
+    return (struct allowance_source){ALLOWANCE_BY_FILE, line};
+}
+
+void config_limits_replicate(struct allowance *to, uint64_t n, unsigned line)
 {
     struct allowance by = allowance_none;
     for (enum resource i = 0; i < RESOURCES; i++)
         if (allowance_resource(i)->divided)
             allowance_put(&by, i, ALLOWANCE_LIMIT,
                           (struct dialect_amount){DIALECT_SHARE, ALLOWANCE_WHOLE / n});
+    allowance_attribute(&by, by_line(line));
     allowance_tighten(to, &by);
 }
 
@@ -49,6 +55,7 @@ static int read_bound(struct config_reader *reader, const struct config_node *va
     bool text = value->kind == CONFIG_TEXT, request = bound == ALLOWANCE_REQUEST;
     if (text && !allowance_parse(entry->resource, bound, value->text, value->length, &amount)) {
         allowance_put(&by, entry->resource, bound, amount);
+        allowance_attribute(&by, by_line(value->line));
         allowance_tighten(entry->limits, &by);
         return 0;
     }
@@ -123,6 +130,7 @@ static int read_fraction(struct config_reader *reader, const struct config_node 
         return config_refuse(reader, value->line, "fraction must be %s%s", DIALECT_FORM_SHARE,
                              config_reader_said(value, said));
     by.part[RESOURCE_MEMORY].limit = by.time.request = share.value;
+    allowance_attribute(&by, by_line(value->line));
     block->line[RESOURCE_TIME] = value->line;
     allowance_tighten(&block->limits, &by);
     if (!reader->config->time_line)
@@ -137,7 +145,7 @@ static int read_replicas(struct config_reader *reader, const struct config_node 
     int result = config_reader_read_number(reader, value, "replicas", 1, CONFIG_REPLICAS_MAX,
                                            &block->replicas);
     if (result == 0)
-        config_limits_replicate(&block->limits, block->replicas);
+        config_limits_replicate(&block->limits, block->replicas, value->line);
     return result;
 }
 

@@ -34,7 +34,8 @@ int config_limits_read(struct config_reader *reader, const struct config_node *m
 int config_limits_read_total(struct config_reader *reader, const struct config_node *map,
                              const char *what, const struct config_table *id, struct allowance *to);
 
-/* What one of n replicas may have: memory and threads, rounded down. n from 1. */
-void config_limits_replicate(struct allowance *to, uint64_t n);
+/* What one of n replicas may have: memory and threads, rounded down. n from 1. line: where the file
+ * says so. */
+void config_limits_replicate(struct allowance *to, uint64_t n, unsigned line);
 
 #endif

@@ -130,7 +130,7 @@ static int read_mps(struct config_reader *reader, const struct config_node *valu
     struct sharing *sharing = to;
     int result = read_method(reader, value, sharing, "mps");
     if (result == 0)
-        config_limits_replicate(&reader->config->shared, sharing->replicas);
+        config_limits_replicate(&reader->config->shared, sharing->replicas, value->line);
     return result;
 }
 

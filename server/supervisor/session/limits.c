@@ -3,12 +3,12 @@
 #include "server/supervisor/session/limits.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/limits/allowance.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/session/quota.h"
@@ -40,18 +40,6 @@ static struct allowance change_in_bytes(const struct session *session,
     return bytes;
 }
 
-static uint32_t too_much(const struct session *session, const char *what, uint64_t wanted,
-                         uint64_t most, const char *reason, char *why, size_t why_size)
-{
-    char a[UNITS_TEXT], b[UNITS_TEXT];
-    snprintf(why, why_size,
-             "client %u can have at most %s (%llu bytes) of %s: %s; %s (%llu bytes) "
-             "is more",
-             session->number, units_format_bytes(most, a), (unsigned long long)most, what, reason,
-             units_format_bytes(wanted, b), (unsigned long long)wanted);
-    return PROTO_ERROR_INVALID_VALUE;
-}
-
 /* What the client has after the changes before, one of which may be on its way, and this one.
  * change: in bytes. */
 static struct allowance allowance_wanted(const struct session *session,
@@ -66,15 +54,25 @@ static struct allowance allowance_wanted(const struct session *session,
     return to;
 }
 
-/* The part of an allowance that the worker enforces; the rest is unset. */
-static struct allowance allowance_of_worker(const struct allowance *allowance)
+/* The part of an allowance that the worker enforces, or the one that the supervisor keeps account
+ * of; the rest is unset. */
+static struct allowance allowance_part_by(const struct allowance *allowance, bool worker)
 {
     struct allowance to = allowance_none;
-    for (enum resource i = 0; i < RESOURCES; i++)
-        if (allowance_resource(i)->by_worker)
-            to.of[i] = allowance->of[i];
-    to.priority = allowance->priority;
+    for (enum resource i = 0; i < RESOURCES; i++) {
+        if (allowance_resource(i)->by_worker != worker)
+            continue;
+        to.of[i] = allowance->of[i];
+        to.of_from[i] = allowance->of_from[i];
+    }
+    if (worker)
+        to.priority = allowance->priority;
     return to;
+}
+
+static struct allowance allowance_of_worker(const struct allowance *allowance)
+{
+    return allowance_part_by(allowance, true);
 }
 
 static bool changes_share(const struct allowance *change)
@@ -88,18 +86,6 @@ bool session_limits_change_empty(const struct allowance *change)
     return allowance_equal(change, &allowance_none);
 }
 
-static uint32_t above_limit(const struct session *session, const struct allowance_excess *excess,
-                            char *why, size_t why_size)
-{
-    char a[UNITS_TEXT], b[UNITS_TEXT];
-    const char *name = allowance_resource(excess->resource)->name;
-    snprintf(why, why_size,
-             "client %u would have a %s.request of %s above its %s.limit of %s: set both",
-             session->number, name, dialect_format(excess->request, a), name,
-             dialect_format(excess->limit, b));
-    return PROTO_ERROR_INVALID_VALUE;
-}
-
 /* A value that the change leaves alone stays. */
 static uint64_t wanted_or_now(uint64_t wanted, uint64_t now)
 {
@@ -108,28 +94,28 @@ static uint64_t wanted_or_now(uint64_t wanted, uint64_t now)
 
 /* More is taken at once, so that nobody else gets it meanwhile; less is given back when all else
  * is done. change: in bytes. 0, or an error number with a sentence. */
-static uint32_t take_guarantees(struct session *session, const struct allowance *change, char *why,
-                                size_t why_size)
+static uint32_t take_guarantees(struct session *session, const struct allowance *change,
+                                struct error *why)
 {
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
     return session_quota_guarantee(
         session, max(memory, wanted_or_now(change->memory.request, memory)),
-        max(host, wanted_or_now(change->host_memory.request, host)), why, why_size);
+        max(host, wanted_or_now(change->host_memory.request, host)), why);
 }
 
 /* Less than there is, or as much: there is always room. */
 static void keep_guarantees(struct session *session, uint64_t memory, uint64_t host)
 {
-    char why[400];
-    session_quota_guarantee(session, memory, host, why, sizeof why);
+    struct error unused;
+    session_quota_guarantee(session, memory, host, &unused);
 }
 
 /* Whether there is room is tried, and given back. */
-static uint32_t check_guarantees(struct session *session, const struct allowance *change, char *why,
-                                 size_t why_size)
+static uint32_t check_guarantees(struct session *session, const struct allowance *change,
+                                 struct error *why)
 {
     uint64_t memory = session->memory.guarantee, host = session->host.guarantee;
-    uint32_t error = take_guarantees(session, change, why, why_size);
+    uint32_t error = take_guarantees(session, change, why);
     if (!error)
         keep_guarantees(session, memory, host);
     return error;
@@ -137,44 +123,49 @@ static uint32_t check_guarantees(struct session *session, const struct allowance
 
 /* Limits of memory have to be within the device and the client's window of addresses. */
 static uint32_t check_limits(const struct session *session, const struct allowance *change,
-                             char *why, size_t why_size)
+                             struct error *why)
 {
+    char most[UNITS_TEXT], wanted[UNITS_TEXT];
+    uint64_t device = session->device->info.memory, window = session->window.bytes;
     for (enum resource i = 0; i < RESOURCES; i++) {
         const struct allowance_resource *resource = allowance_resource(i);
-        uint64_t limit = change->of[i].limit, device = session->device->info.memory;
+        uint64_t limit = change->of[i].limit;
         if (resource->unit != DIALECT_BYTES || limit == ALLOWANCE_UNSET)
             continue;
+        units_format_bytes(limit, wanted);
         if (i == RESOURCE_MEMORY && limit > device)
-            return too_much(session, resource->phrase, limit, device, "that is what the device has",
-                            why, why_size);
-        if (limit > session->window.bytes)
-            return too_much(session, resource->phrase, limit, session->window.bytes,
-                            "that is its window of addresses, fixed when it attached", why,
-                            why_size);
+            return error_set(why, MESSAGE(change_over_device), session->number,
+                             units_format_bytes(device, most), (unsigned long long)device,
+                             resource->phrase, wanted, (unsigned long long)limit);
+        if (limit > window)
+            return error_set(why, MESSAGE(change_over_window), session->number,
+                             units_format_bytes(window, most), (unsigned long long)window,
+                             resource->phrase, wanted, (unsigned long long)limit);
     }
     return 0;
 }
 
-uint32_t session_limits_check(struct session *session, const struct allowance *change, char *why,
-                              size_t why_size)
+uint32_t session_limits_check(struct session *session, const struct allowance *change,
+                              struct error *why)
 {
+    char asked[UNITS_TEXT], limit[UNITS_TEXT];
     struct allowance bytes = change_in_bytes(session, change);
     struct allowance_excess excess;
-    uint32_t error = check_limits(session, &bytes, why, why_size);
+    uint32_t error = check_limits(session, &bytes, why);
     if (error)
         return error;
     bool asks =
         bytes.memory.request != ALLOWANCE_UNSET || bytes.host_memory.request != ALLOWANCE_UNSET;
-    if (asks && session->sharing) {
-        /* Two changes at once would leave the guarantee of the one that is answered last. */
-        snprintf(why, why_size, "another change of client %u is under way: try again",
-                 session->number);
-        return PROTO_ERROR_NOT_READY;
-    }
+    /* Two changes at once would leave the guarantee of the one that is answered last. */
+    if (asks && session->sharing)
+        return error_set(why, MESSAGE(change_under_way), session->number);
     struct allowance wanted = allowance_wanted(session, &bytes);
-    if (allowance_exceeds(&wanted, &excess))
-        return above_limit(session, &excess, why, why_size);
-    return check_guarantees(session, &bytes, why, why_size);
+    if (!allowance_exceeds(&wanted, &excess))
+        return check_guarantees(session, &bytes, why);
+    const char *name = allowance_resource(excess.resource)->name;
+    return error_set(why, MESSAGE(change_request_over_limit), session->number, name,
+                     dialect_format(excess.request, asked), name,
+                     dialect_format(excess.limit, limit));
 }
 
 /* A change that the worker has to carry out first. */
@@ -194,12 +185,8 @@ static void set_memory(struct session *session, const struct allowance *change)
     struct allowance *grant = &session->grant.allowance;
     keep_guarantees(session, wanted_or_now(change->memory.request, session->memory.guarantee),
                     wanted_or_now(change->host_memory.request, session->host.guarantee));
-    for (enum resource i = 0; i < RESOURCES; i++) {
-        if (allowance_resource(i)->by_worker)
-            continue;
-        grant->of[i].request = wanted_or_now(change->of[i].request, grant->of[i].request);
-        grant->of[i].limit = wanted_or_now(change->of[i].limit, grant->of[i].limit);
-    }
+    const struct allowance own = allowance_part_by(change, false);
+    allowance_change(grant, &own);
     session->memory.limit = grant->memory.limit;
     session->host.limit = grant->host_memory.limit;
 }
@@ -291,9 +278,9 @@ static int carry_out(struct session *session, const struct allowance *change, co
 int session_limits_set(struct session *session, const struct allowance *change, const char *by,
                        change_done *done, void *context)
 {
-    char why[400];
+    struct error unused;
     struct allowance bytes = change_in_bytes(session, change);
-    if (take_guarantees(session, &bytes, why, sizeof why))
+    if (take_guarantees(session, &bytes, &unused))
         return -ENOSPC;
     return carry_out(session, &bytes, by, done, context);
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/supervisor/session/session.h"
 #include "common/limits/allowance.h"
 #include "server/supervisor/account/change_done.h"
@@ -22,9 +23,9 @@ struct proto_grant session_limits_granted(const struct session *session);
 /* Whether it changes nothing. */
 bool session_limits_change_empty(const struct allowance *change);
 
-/* 0, or an error number with a sentence: what session_limits_set would refuse now. */
-uint32_t session_limits_check(struct session *session, const struct allowance *change, char *why,
-                              size_t why_size);
+/* 0, or an error number that *why explains: what session_limits_set would refuse now. */
+uint32_t session_limits_check(struct session *session, const struct allowance *change,
+                              struct error *why);
 
 /* Changes what the client is granted; see change_set. */
 int session_limits_set(struct session *session, const struct allowance *change, const char *by,

@@ -102,7 +102,7 @@ static uint64_t guaranteed_to_others(const struct session *session, bool host)
 
 /* The culprit is one of the client's totals, or the device's or server's account of all clients. */
 static uint32_t guarantee_refuse(const struct session *session, const struct quota *culprit,
-                                 bool host, uint64_t request, char *why, size_t why_size)
+                                 bool host, uint64_t request, struct error *why)
 {
     char asked[UNITS_TEXT], has[UNITS_TEXT], promised[UNITS_TEXT], used[UNITS_TEXT];
     const struct quota *own = host ? &session->host : &session->memory;
@@ -111,11 +111,11 @@ static uint32_t guarantee_refuse(const struct session *session, const struct quo
     units_format_size(request, asked);
     units_format_size(culprit->limit, has);
     if (culprit != &session->device->memory && culprit != &session->server->host) {
-        snprintf(why, why_size,
-                 "a request of %s of %s does not fit: %s: of %s others hold %s, in use or "
-                 "guaranteed",
-                 asked, what, culprit->name, has, units_format_size(culprit->used - holds, used));
-        return PROTO_ERROR_OUT_OF_MEMORY;
+        return error_set(why, PROTO_ERROR_OUT_OF_MEMORY,
+                         "a request of %s of %s does not fit: %s: of %s others hold %s, in use or "
+                         "guaranteed",
+                         asked, what, culprit->name, has,
+                         units_format_size(culprit->used - holds, used));
     }
     uint64_t others = guaranteed_to_others(session, host);
     units_format_size(others, promised);
@@ -123,28 +123,28 @@ static uint32_t guarantee_refuse(const struct session *session, const struct quo
     units_format_size(culprit->used - holds - others, used);
     if (request > culprit->limit || others > culprit->limit - request) {
         char sum[UNITS_TEXT];
-        snprintf(why, why_size,
-                 "a request of %s of %s does not fit: %s are guaranteed to other clients, which "
-                 "comes to %s, and there are %s",
-                 asked, what, promised, units_format_size(others + request, sum), has);
-        return PROTO_ERROR_INVALID_VALUE;
+        return error_set(
+            why, PROTO_ERROR_INVALID_VALUE,
+            "a request of %s of %s does not fit: %s are guaranteed to other clients, which "
+            "comes to %s, and there are %s",
+            asked, what, promised, units_format_size(others + request, sum), has);
     }
-    snprintf(why, why_size,
-             "a request of %s of %s does not fit now: of %s other clients have %s guaranteed and "
-             "use %s beyond that: ask for less, or wait until they have freed some",
-             asked, what, has, promised, used);
-    return PROTO_ERROR_OUT_OF_MEMORY;
+    return error_set(
+        why, PROTO_ERROR_OUT_OF_MEMORY,
+        "a request of %s of %s does not fit now: of %s other clients have %s guaranteed and "
+        "use %s beyond that: ask for less, or wait until they have freed some",
+        asked, what, has, promised, used);
 }
 
-uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host, char *why,
-                                 size_t why_size)
+uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host,
+                                 struct error *why)
 {
     const struct quota *culprit = NULL;
     uint64_t before = session->memory.guarantee;
     if (quota_guarantee(&session->memory, memory, &culprit))
-        return guarantee_refuse(session, culprit, false, memory, why, why_size);
+        return guarantee_refuse(session, culprit, false, memory, why);
     if (quota_guarantee(&session->host, host, &culprit)) {
-        uint32_t error = guarantee_refuse(session, culprit, true, host, why, why_size);
+        uint32_t error = guarantee_refuse(session, culprit, true, host, why);
         quota_restore(&session->memory, before);
         return error;
     }
@@ -177,9 +177,7 @@ uint32_t session_quota_open(struct session *session, struct error *why)
     }
     session_quota_limit_totals(server, server->config);
     session_quota_swap_totals(session, &totals);
-    why->number = session_quota_guarantee(session, grant->memory.request,
-                                          grant->host_memory.request, why->text, sizeof why->text);
-    return why->number;
+    return session_quota_guarantee(session, grant->memory.request, grant->host_memory.request, why);
 }
 
 void session_quota_close(struct session *session)
@@ -195,28 +193,52 @@ void session_quota_close(struct session *session)
 
 /* ---- in words ---- */
 
-/* Names the variable only to a client that set the limit itself by it. */
-static const char *remedy_of(const struct session *session, bool host)
+enum { REMEDY_BYTES = 320 }; /* with the path of a configuration, cut */
+
+/* What would have to be changed for a higher limit. A client's source is its own word, of which
+ * nothing but a row of our table gets into the sentence. */
+static const char *remedy_of(const struct session *session, bool host, char text[REMEDY_BYTES])
 {
     const struct quota *own = host ? &session->host : &session->memory;
     const struct quota *whole = host ? &session->server->host : &session->device->memory;
-    if (own->limit == (host ? session->wish.host_memory.limit : session->wish.memory.limit))
-        return host ? "free some, or ask for a higher limit (GPUSHARE_PINNED_HOST_MEM_LIMIT)"
-                    : "free some, or ask for a higher limit (GPUSHARE_PINNED_DEVICE_MEM_LIMIT, "
-                      "GPUSHARE_FRACTION)";
-    return own->limit < whole->limit ? "free some, or ask the administrator for a higher limit"
-                                     : "free some: there is no more";
+    const struct config *config = session->server->config;
+    enum resource resource = host ? RESOURCE_HOST_MEMORY : RESOURCE_MEMORY;
+    struct allowance_source source =
+        allowance_source(&session->grant.allowance, resource, ALLOWANCE_LIMIT);
+    const char *variable =
+        allowance_variable(resource, ALLOWANCE_LIMIT, (enum proto_source)source.detail);
+    switch (source.origin) {
+    case ALLOWANCE_BY_CLIENT:
+        snprintf(text, REMEDY_BYTES, MESSAGE_TEXT(limit_by_client),
+                 variable                                ? variable
+                 : source.detail == PROTO_SOURCE_OPTIONS ? "an option of the program"
+                                                         : "the client");
+        return text;
+    case ALLOWANCE_BY_SELF:
+        snprintf(text, REMEDY_BYTES, MESSAGE_TEXT(limit_by_server),
+                 variable ? variable : "an option");
+        return text;
+    case ALLOWANCE_BY_FILE:
+        snprintf(text, REMEDY_BYTES, MESSAGE_TEXT(limit_by_file),
+                 config ? config->file : "its configuration", source.detail);
+        return text;
+    case ALLOWANCE_BY_ADMIN:
+        return MESSAGE_TEXT(limit_by_admin);
+    case ALLOWANCE_BY_NOBODY:
+        break;
+    }
+    return own->limit < whole->limit ? MESSAGE_TEXT(limit_by_default) : MESSAGE_TEXT(limit_whole);
 }
 
 uint32_t session_quota_refuse(const struct session *session, const struct quota *culprit,
                               uint64_t asked, struct error *why)
 {
-    char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT];
+    char used[UNITS_TEXT], limit[UNITS_TEXT], more[UNITS_TEXT], text[REMEDY_BYTES];
     const char *holds = "are in use or guaranteed to clients";
     const char *remedy = "free some, or wait until other clients have";
     if (culprit == &session->memory || culprit == &session->host) {
         holds = "are in use";
-        remedy = remedy_of(session, culprit == &session->host);
+        remedy = remedy_of(session, culprit == &session->host, text);
     }
     return error_set(
         why, MESSAGE(memory_over_limit), culprit->name, units_format_bytes(culprit->used, used),

@@ -24,8 +24,8 @@ void session_quota_close(struct session *session);
 
 /* Guarantees it so much memory, device's and host's, or changes nothing: 0, or an error number with
  * a sentence in why. */
-uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host, char *why,
-                                 size_t why_size);
+uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host,
+                                 struct error *why);
 
 /* As it was a moment ago, whatever its totals say by now. False: others have taken some of it, and
  * what they have taken stays as it is. */

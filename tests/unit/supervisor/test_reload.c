@@ -364,12 +364,75 @@ static void a_profile_that_has_gone_leaves_its_client_as_it_is(void **state)
     end();
 }
 
+/* What set the limit of device memory, as the refusal says it, and nothing else. */
+static void expect_remedy(int fd, const char *word)
+{
+    static const char *const all[] = {"GPUSHARE_MEMORY_LIMIT",
+                                      "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
+                                      "GPUSHARE_FRACTION",
+                                      "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+                                      "an option of the program",
+                                      ".yaml:",
+                                      "gpusharectl"};
+    fake_alloc_refused(&fake, fd, 64 * MIB, PROTO_ERROR_OUT_OF_MEMORY, word);
+    const char *text = ((const struct proto_failed *)fake.message.body)->text;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(all[i], word) != 0 && !strstr(word, all[i]) && strstr(text, all[i]))
+            fail_msg("\"%s\" names %s too", text, all[i]);
+}
+
+static int attach_with_limit(uint64_t bytes, enum proto_source source)
+{
+    struct proto_attach body = {.allowance = PROTO_ALLOWANCE_UNSET, .name = "a"};
+    int fd = fake_greet(&fake);
+    body.allowance.memory.limit = bytes;
+    body.sources.memory.limit = source;
+    fake_send(&fake, fd, PROTO_ATTACH, &body);
+    return fd;
+}
+
+static void a_refusal_names_what_set_the_limit_that_binds(void **state)
+{
+    (void)state;
+    static const struct {
+        enum proto_source source;
+        const char *word;
+    } asked[] = {{PROTO_SOURCE_VARIABLE, "GPUSHARE_MEMORY_LIMIT"},
+                 {PROTO_SOURCE_ALIAS, "GPUSHARE_PINNED_DEVICE_MEM_LIMIT"},
+                 {PROTO_SOURCE_NAMESAKE, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"},
+                 {PROTO_SOURCE_FRACTION, "GPUSHARE_FRACTION"},
+                 {PROTO_SOURCE_OPTIONS, "an option of the program"},
+                 {PROTO_SOURCE_NONE, "the client"}};
+    begin(1, "clients:\n  memory: {limit: 16M}\n");
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        int fd = attach_with_limit(8 * MIB, asked[i].source);
+        attached(fd);
+        expect_remedy(fd, asked[i].word);
+        close(fd);
+    }
+    /* The file's is the stricter one here, whatever the client says. */
+    int fd = attach_with_limit(32 * MIB, PROTO_SOURCE_VARIABLE);
+    uint32_t number = attached(fd).client;
+    expect_remedy(fd, "gpushare-fake-");
+    fake_alloc_refused(&fake, fd, 64 * MIB, PROTO_ERROR_OUT_OF_MEMORY, ":2)");
+    configure("rules:\n- match: {name: a}\n  memory:\n    limit: 12M\n");
+    fake_alloc_refused(&fake, fd, 64 * MIB, PROTO_ERROR_OUT_OF_MEMORY, ":4)");
+    struct allowance change = allowance_none;
+    change.memory.limit = 10 * MIB;
+    allowance_attribute(&change, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
+    assert_int_equal(change_set(fake.supervisor, number, &change, "a test", NULL, NULL), 1);
+    expect_remedy(fd, "gpusharectl");
+    close(fd);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_change_places_though_both_together_would_not_fit),
         cmocka_unit_test(whatever_refuses_it_nothing_has_changed),
         cmocka_unit_test(what_is_set_by_hand_stays_where_the_files_agree),
+        cmocka_unit_test(a_refusal_names_what_set_the_limit_that_binds),
         cmocka_unit_test(who_is_attaching_meanwhile_has_the_new_grant),
         cmocka_unit_test(who_attaches_after_a_refusal_has_the_old_grant),
         cmocka_unit_test(who_leaves_meanwhile_stops_nothing),

@@ -150,15 +150,15 @@ static void host_memory_is_guaranteed_likewise(void **state)
 static void a_guarantee_that_fails_in_part_changes_nothing(void **state)
 {
     (void)state;
-    char why[400];
+    struct error why;
     begin(1, "");
     int a = attached(0, "a");
     struct session *session = fake_first(&fake);
     uint64_t memory = 8 * MIB, host = 4 * MIB;
-    assert_int_equal(session_quota_guarantee(session, memory, host, why, sizeof why), 0);
-    assert_int_not_equal(session_quota_guarantee(session, 16 * MIB, 65 * MIB, why, sizeof why), 0);
-    assert_non_null(strstr(why, "pinned host memory"));
-    assert_int_not_equal(session_quota_guarantee(session, 65 * MIB, 8 * MIB, why, sizeof why), 0);
+    assert_int_equal(session_quota_guarantee(session, memory, host, &why), 0);
+    assert_int_not_equal(session_quota_guarantee(session, 16 * MIB, 65 * MIB, &why), 0);
+    assert_non_null(strstr(why.text, "pinned host memory"));
+    assert_int_not_equal(session_quota_guarantee(session, 65 * MIB, 8 * MIB, &why), 0);
     assert_int_equal(session->memory.guarantee, memory);
     assert_int_equal(session->host.guarantee, host);
     assert_int_equal(session->device->memory.used, memory);
@@ -515,9 +515,9 @@ static void a_total_below_a_guarantee_leaves_it(void **state)
     change.memory.request = 21 * MIB;
     assert_int_equal(change_set(fake.supervisor, number, &change, "a test", NULL, NULL), -ENOSPC);
     /* Both kinds at once, the second of which does not fit. */
-    char why[400];
+    struct error why;
     struct session *session = fake_first(&fake);
-    assert_int_not_equal(session_quota_guarantee(session, 15 * MIB, 65 * MIB, why, sizeof why), 0);
+    assert_int_not_equal(session_quota_guarantee(session, 15 * MIB, 65 * MIB, &why), 0);
     guaranteed(0, 20 * MIB);
     fake_alloc(&fake, a, 8 * MIB);
     close(a);
