@@ -34,9 +34,10 @@ ATTRIBUTES = {
     "value": ({"name", "number"}, set()),
     "layout": ({"name", "size"}, set()),
     "command": ({"name", "number", "since"}, set()),
-    "message": ({"name", "number", "since", "from", "to"}, {"reply", "fds", "tail", "errors"}),
+    "message": ({"name", "number", "since", "from", "to"}, {"reply", "fds", "tail", "errors", "states"}),
     "field": ({"name", "type"}, {"count", "min", "max", "unit", "reserved", "enum", "unset", "whole"}),
 }
+STATES = "connection_state"  # the enumeration that the attribute states is of
 PEERS = {"client", "supervisor", "worker", "any"}
 KEYWORDS = set("""alignas alignof asm auto bool break case catch char class const constexpr continue default delete do
 double else enum explicit export extern false float for friend goto if inline int long mutable namespace new nullptr
@@ -202,6 +203,27 @@ def check_enum(node):
         raise SchemaError(node.line, f"enum {node['name']} has no value")
 
 
+def check_states(root):
+    """The states of a connection in which a client may send a message: of each request of a client, once the schema
+    has the enumeration of states."""
+    states = {value["name"]: int(value["number"], 0) for node in root.of("enum") if node["name"] == STATES
+              for value in node.of("value")}
+    for number in states.values():
+        if number > 31:
+            raise SchemaError(root.line, f"a value of {STATES} is above 31, and is no bit of a word")
+    for node in root.of("message"):
+        request = node.get("reply") and node["from"] in ("client", "any") and node["to"] in ("supervisor", "any")
+        if "states" in node.attributes and not request:
+            raise SchemaError(node.line, f"{node['name']}: states are for the requests of a client")
+        if states and request and not node.get("states", "").split():
+            raise SchemaError(node.line, f"{node['name']} is a request of a client and lacks states=\"...\"")
+        node.states = 0
+        for name in node.get("states", "").split():
+            if name not in states:
+                raise SchemaError(node.line, f"{node['name']}: states names \"{name}\", which is no value of {STATES}")
+            node.states |= 1 << states[name]
+
+
 def check(root):
     numbers, layouts = {}, {}
     enums = {node["name"] for node in root.of("enum")}
@@ -240,6 +262,7 @@ def check(root):
                 raise SchemaError(node.line, f"since=\"{node['since']}\" is not MAJOR.MINOR")
             if (int(since[0]), int(since[1])) > (root.number("major", 0, 999), root.number("minor", 0, 999)):
                 raise SchemaError(node.line, f"{node['name']} is newer than the protocol itself")
+    check_states(root)
     messages = {node["name"]: node for node in root.of("message")}
     errors = {node["name"] for node in root.of("error")}
     for node in messages.values():
@@ -328,6 +351,7 @@ struct proto_message {
     uint8_t fds;         /* file descriptors that come with it */
     uint32_t bytes;      /* of the fixed part, without the message header */
     uint32_t tail;       /* most bytes that may follow the fixed part */
+    uint32_t states;     /* of a connection, in which a client may send it: bits by number; 0: never */
     const char *name;
     /* Checks ranges, texts and reserved fields. NULL, or a static sentence that names the bad field. */
     const char *(*check)(const void *body);
@@ -414,7 +438,7 @@ def source(root):
     for node in sorted(root.of("message"), key=lambda n: int(n["number"])):
         reply = f"PROTO_{node['reply'].upper()}" if node.get("reply") else "0"
         out.append(f"    {{{node['number']}, {reply}, PROTO_PEER_{node['from'].upper()}, PROTO_PEER_{node['to'].upper()}, "
-                   f"{node.fds}, {node.bytes}, {node.tail}, \"{node['name']}\", check_{node['name']}}},")
+                   f"{node.fds}, {node.bytes}, {node.tail}, 0x{node.states:x}, \"{node['name']}\", check_{node['name']}}},")
     out += ["};", "", "const struct proto_message *proto_message_find(uint16_t opcode)", "{",
             "    for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++)",
             "        if (messages[i].opcode == opcode)", "            return &messages[i];", "    return NULL;", "}", "",
@@ -462,6 +486,8 @@ def reference(root):
             facts.append(f"{node.fds} file descriptor{'s' if node.fds > 1 else ''}")
         if node.tail:
             facts.append(f"up to {node.tail} bytes follow")
+        if node.get("states"):
+            facts.append("allowed while " + ", ".join(f"`{name}`" for name in node["states"].split()))
         if node.get("errors"):
             facts.append("errors " + ", ".join(f"`{name}`" for name in node["errors"].split()))
         out.append("; ".join(facts) + ".")

@@ -22,8 +22,8 @@ const char *recording_mode_name(uint32_t mode)
 
 const char *recording_hold_name(uint32_t why)
 {
-    static const char *const names[RECORDING_HOLDS] = {"lease", "duty", "priority", "threads"};
-    return why < RECORDING_HOLDS ? names[why] : "unknown";
+    const char *name = proto_hold_name(why);
+    return name ? name : "unknown";
 }
 
 static uint32_t fail_reading(struct error *why, int error, const char *what)

@@ -14,14 +14,14 @@
 #include "protocol.h"
 
 enum recording_kind {
-    RECORDING_SPAN = 1,
-    RECORDING_LEASE = 2,
-    RECORDING_HOLD = 3,
-    RECORDING_SHARE = 4,
-    RECORDING_MODE = 5,
+    RECORDING_SPAN = PROTO_TRACE_KIND_SPAN,
+    RECORDING_LEASE = PROTO_TRACE_KIND_LEASE,
+    RECORDING_HOLD = PROTO_TRACE_KIND_HOLD,
+    RECORDING_SHARE = PROTO_TRACE_KIND_SHARE,
+    RECORDING_MODE = PROTO_TRACE_KIND_MODE,
 };
 
-enum { RECORDING_HOLDS = 4, RECORDING_LANES = 256 };
+enum { RECORDING_HOLDS = PROTO_HOLD_COUNT, RECORDING_LANES = 256 };
 
 struct recording {
     struct proto_trace_header header;   /* a copy; mode is a known one */

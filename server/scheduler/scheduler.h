@@ -131,10 +131,10 @@ struct scheduler_limits {
 
 /* Why a client with work has to wait. */
 enum scheduler_hold {
-    SCHEDULER_HOLD_LEASE,    /* others' leases, or its share is used up */
-    SCHEDULER_HOLD_DUTY,     /* its duty is */
-    SCHEDULER_HOLD_PRIORITY, /* more urgent work is about */
-    SCHEDULER_HOLDS
+    SCHEDULER_HOLD_LEASE = PROTO_HOLD_LEASE,       /* others' leases, or its share is used up */
+    SCHEDULER_HOLD_DUTY = PROTO_HOLD_DUTY,         /* its duty is */
+    SCHEDULER_HOLD_PRIORITY = PROTO_HOLD_PRIORITY, /* more urgent work is about */
+    SCHEDULER_HOLDS                                /* how many the scheduler has; others follow */
 };
 
 struct scheduler_lease_group;

@@ -20,11 +20,11 @@
 #include "protocol.h"
 
 enum trace_kind {
-    TRACE_SPAN = 1,
-    TRACE_LEASE = 2,
-    TRACE_HOLD = 3,
-    TRACE_SHARE = 4,
-    TRACE_MODE = 5,
+    TRACE_SPAN = PROTO_TRACE_KIND_SPAN,
+    TRACE_LEASE = PROTO_TRACE_KIND_LEASE,
+    TRACE_HOLD = PROTO_TRACE_KIND_HOLD,
+    TRACE_SHARE = PROTO_TRACE_KIND_SHARE,
+    TRACE_MODE = PROTO_TRACE_KIND_MODE,
 };
 
 struct trace {
@@ -35,8 +35,8 @@ struct trace {
     uint64_t started;
 };
 
-/* Why a client was held; the gate's reasons come first, as enum scheduler_hold numbers them. */
-enum { TRACE_HELD_THREADS = 3 };
+/* Why a client was held, besides the gate's reasons (enum scheduler_hold). */
+enum { TRACE_HELD_THREADS = PROTO_HOLD_THREADS };
 
 /* The header's fields about the device. */
 struct trace_device {

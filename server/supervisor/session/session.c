@@ -41,8 +41,7 @@
 
 const char *session_state_name(enum session_state state)
 {
-    static const char *const names[] = {"hello", "greeted", "attaching", "attached", "leaving"};
-    return names[state];
+    return proto_connection_state_name(state);
 }
 
 uint32_t session_fds(const struct session *session)
@@ -58,38 +57,34 @@ static void hello_handle(struct session *session, struct channel_message *messag
 static void device_query(struct session *session, struct channel_message *message);
 static void attach_handle(struct session *session, struct channel_message *message);
 
-#define IN(state) (1u << (state))
-
-/* The states in which each message is allowed, and its handler. A message that is not listed is
- * never allowed. */
+/* The handler of each message. In which states it is allowed stands in the schema. */
 static const struct row {
     uint16_t opcode;
-    unsigned states;
     session_handler *handler;
 } rows[] = {
-    {PROTO_HELLO, IN(SESSION_HELLO), hello_handle},
-    {PROTO_DEVICE_QUERY, IN(SESSION_GREETED) | IN(SESSION_ATTACHED), device_query},
-    {PROTO_ATTACH, IN(SESSION_GREETED), attach_handle},
-    {PROTO_WINDOW_MOVE, IN(SESSION_ATTACHED), session_attach_move},
-    {PROTO_LIMITS_QUERY, IN(SESSION_ATTACHED), session_limits_query},
-    {PROTO_MEMORY_ALLOC, IN(SESSION_ATTACHED), session_memory_alloc},
-    {PROTO_MEMORY_FREE, IN(SESSION_ATTACHED), session_memory_free},
-    {PROTO_MEMORY_QUERY, IN(SESSION_ATTACHED), session_memory_query},
-    {PROTO_HOST_ALLOC, IN(SESSION_ATTACHED), session_host_alloc},
-    {PROTO_HOST_FREE, IN(SESSION_ATTACHED), session_host_free},
-    {PROTO_HOST_SHARE, IN(SESSION_ATTACHED), session_host_share},
-    {PROTO_LINK, IN(SESSION_ATTACHED), session_host_link},
-    {PROTO_MODULE_LOAD, IN(SESSION_ATTACHED), session_module_load},
-    {PROTO_MODULE_UNLOAD, IN(SESSION_ATTACHED), session_module_unload},
-    {PROTO_FUNCTION_GET, IN(SESSION_ATTACHED), session_forward_function_get},
-    {PROTO_FUNCTION_SET, IN(SESSION_ATTACHED), session_forward_function_set},
-    {PROTO_GLOBAL_GET, IN(SESSION_ATTACHED), session_forward_global_get},
-    {PROTO_OCCUPANCY_GET, IN(SESSION_ATTACHED), session_forward_occupancy_get},
-    {PROTO_STREAM_CREATE, IN(SESSION_ATTACHED), session_forward_stream_create},
-    {PROTO_STREAM_DESTROY, IN(SESSION_ATTACHED), session_forward_stream_destroy},
-    {PROTO_EVENT_CREATE, IN(SESSION_ATTACHED), session_forward_event_create},
-    {PROTO_EVENT_DESTROY, IN(SESSION_ATTACHED), session_forward_event_destroy},
-    {PROTO_EVENT_ELAPSED, IN(SESSION_ATTACHED), session_forward_event_elapsed},
+    {PROTO_HELLO, hello_handle},
+    {PROTO_DEVICE_QUERY, device_query},
+    {PROTO_ATTACH, attach_handle},
+    {PROTO_WINDOW_MOVE, session_attach_move},
+    {PROTO_LIMITS_QUERY, session_limits_query},
+    {PROTO_MEMORY_ALLOC, session_memory_alloc},
+    {PROTO_MEMORY_FREE, session_memory_free},
+    {PROTO_MEMORY_QUERY, session_memory_query},
+    {PROTO_HOST_ALLOC, session_host_alloc},
+    {PROTO_HOST_FREE, session_host_free},
+    {PROTO_HOST_SHARE, session_host_share},
+    {PROTO_LINK, session_host_link},
+    {PROTO_MODULE_LOAD, session_module_load},
+    {PROTO_MODULE_UNLOAD, session_module_unload},
+    {PROTO_FUNCTION_GET, session_forward_function_get},
+    {PROTO_FUNCTION_SET, session_forward_function_set},
+    {PROTO_GLOBAL_GET, session_forward_global_get},
+    {PROTO_OCCUPANCY_GET, session_forward_occupancy_get},
+    {PROTO_STREAM_CREATE, session_forward_stream_create},
+    {PROTO_STREAM_DESTROY, session_forward_stream_destroy},
+    {PROTO_EVENT_CREATE, session_forward_event_create},
+    {PROTO_EVENT_DESTROY, session_forward_event_destroy},
+    {PROTO_EVENT_ELAPSED, session_forward_event_elapsed},
 };
 
 static const struct row *find_row(uint16_t opcode)
@@ -259,7 +254,7 @@ static void message_dispatch(struct session *session, struct channel_message *me
         session_fail(session, MESSAGE(message_forbidden), message->type->name);
     else if (!message->header.serial)
         session_fail(session, MESSAGE(message_no_serial), message->type->name);
-    else if (!(row->states & IN(session->state)))
+    else if (!(message->type->states & 1u << session->state))
         session_fail(session, MESSAGE(message_state), message->type->name,
                      session_state_name(session->state));
     else if (serial_is_new(session, message))

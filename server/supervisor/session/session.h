@@ -40,12 +40,13 @@
 #include "server/supervisor/account/quota.h"
 #include "server/supervisor/account/total.h"
 
+/* As the schema numbers them, which says what a client may ask for in each. */
 enum session_state {
-    SESSION_HELLO,
-    SESSION_GREETED,
-    SESSION_ATTACHING,
-    SESSION_ATTACHED,
-    SESSION_LEAVING
+    SESSION_HELLO = PROTO_CONNECTION_STATE_HELLO,
+    SESSION_GREETED = PROTO_CONNECTION_STATE_GREETED,
+    SESSION_ATTACHING = PROTO_CONNECTION_STATE_ATTACHING,
+    SESSION_ATTACHED = PROTO_CONNECTION_STATE_ATTACHED,
+    SESSION_LEAVING = PROTO_CONNECTION_STATE_LEAVING
 };
 
 struct device;

@@ -84,10 +84,22 @@ NESTED = """<?xml version="1.0"?>
     <field name="flags" type="u16" reserved="1"/>
     <field name="pad0" type="u32" count="15" reserved="1"/>
   </command>
+  <enum name="connection_state">
+    How far it is.
+    <value name="fresh" number="0">not long</value>
+    <value name="open" number="2">for use</value>
+  </enum>
+  <message name="ask" number="3" since="1.0" from="client" to="supervisor" reply="granted" states="fresh open">
+    A request of a client.
+  </message>
 </protocol>
 """
 
 NESTED_MALFORMED = [
+    (' states="fresh open"', '', 42, 'is a request of a client and lacks states'),
+    ('states="fresh open"', 'states=""', 42, 'is a request of a client and lacks states'),
+    ('states="fresh open"', 'states="fresh shut"', 42, 'states names "shut"'),
+    ('<value name="open" number="2">', '<value name="open" number="32">', 2, 'is above 31'),
     ('<value name="slow"', '<field name="slow"', 6, 'has no place in <enum>'),
     ('number="7">', 'number="0">', 7, 'number 0, as slow on line 6'),
     ('name="fast"', 'name="slow"', 7, 'two values named slow'),
@@ -159,6 +171,8 @@ MALFORMED = [
      'not a multiple of 4'),
     ('<field name="few" type="u8" count="4" max="9">', '<field name="int" type="u8" count="4" max="9">', 26,
      'keyword'),
+    ('reply="said"', 'reply="said" states="open"', 18, 'states names "open"'),
+    ('tail="10"', 'states="open"', 22, 'states are for the requests of a client'),
     ('</protocol>', '', 29, 'not well-formed XML'),
     ('<protocol name', '<protocoll name', 2, 'has no place in the document'),
     ('</message>\n</protocol>', '</mesage>\n</protocol>', 27, 'not well-formed XML'),
@@ -379,6 +393,8 @@ int main(void)
     m.pair[0].from = 0; m.mode = 7; EXPECT(1, none);
     m.mode = 1; EXPECT(1, "asked.ranges.mode is no mode");
     m.mode = 0; m.pad0 = 1; EXPECT(1, "asked.ranges.pad0 must be zero");
+    if (proto_message_find(3)->states != 5 || proto_message_find(2)->states)
+        failed = 1;
     if (strcmp(proto_mode_name(7), "fast") || proto_mode_name(1) || PROTO_MODE_COUNT != 2 || PROTO_MODE_SLOW != 0)
         failed = 2;
     return failed;
