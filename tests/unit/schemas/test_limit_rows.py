@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpushare authors
+"""The JSON Schemas have a row for each resource of the protocol's layout `allowance`, in the form of its unit, wherever
+they speak of a client's limits. So a resource that is added is missed nowhere."""
+import glob
+import json
+import os
+import unittest
+from xml.etree import ElementTree
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+WORDS = {"share_range": "percent", "size_range": "bytes"}
+# The schemas that show or take limits, and in how many places each has the rows of a client and those of totals.
+PLACES = {"admin-clients": (1, 0), "admin-get": (1, 2), "admin-set": (1, 2), "admin-request": (2, 2),
+          "gpushare-info": (1, 0), "gpushared-config": (4, 2)}
+
+
+def resources():
+    """{name: its word for a value}, from the layout itself."""
+    root = ElementTree.parse(os.path.join(ROOT, "schemas/protocol.xml")).getroot()
+    layout, = [node for node in root.findall("layout") if node.get("name") == "allowance"]
+    return {field.get("name"): WORDS[field.get("type")] for field in layout.findall("field") if field.get("type") in WORDS}
+
+
+def resolved(document, node):
+    while "$ref" in node:
+        found = document
+        for step in node["$ref"].split("#/")[1].split("/"):
+            found = found[step]
+        node = found
+    return node
+
+
+def objects(node):
+    """Every object of a schema that has properties."""
+    if isinstance(node, list):
+        for child in node:
+            yield from objects(child)
+    if isinstance(node, dict):
+        if isinstance(node.get("properties"), dict):
+            yield node
+        for child in node.values():
+            yield from objects(child)
+
+
+class LimitRows(unittest.TestCase):
+    RESOURCES = resources()
+
+    def of_a_client(self, document, place, where):
+        for name, word in self.RESOURCES.items():
+            self.assertIn(name, list(place["properties"]), f"{where}: no row of {name}")
+            row = resolved(document, place["properties"][name])
+            for bound in ("request", "limit"):
+                self.assertIn(bound, row["properties"], f"{where}: {name}")
+                value = resolved(document, row["properties"][bound])
+                if value.get("properties"):
+                    self.assertIn(f"granted_{word}", value["properties"], f"{where}: {name}.{bound}")
+                    self.assertIn(f"asked_{word}", value["properties"], f"{where}: {name}.{bound}")
+        required = set(place.get("required", [])) & set(self.RESOURCES)
+        self.assertIn(required, (set(), set(self.RESOURCES)), f"{where}: all are always there, or none")
+
+    def of_totals(self, place, where):
+        totals = {name for name, word in self.RESOURCES.items() if word == "bytes"}
+        self.assertEqual(set(place["properties"]) & set(self.RESOURCES), totals, where)
+
+    def test_every_schema_has_every_resource(self):
+        self.assertGreaterEqual(len(self.RESOURCES), 4)
+        found = {}
+        for path in sorted(glob.glob(os.path.join(ROOT, "schemas/*.schema.json"))):
+            where = os.path.basename(path).split(".")[0]
+            with open(path, encoding="utf-8") as file:
+                document = json.load(file)
+            clients = totals = 0
+            for place in objects(document):
+                named = set(place["properties"]) & set(self.RESOURCES)
+                if len(named) < 2:
+                    continue  # one alone is something else, as the seconds that a client was held back
+                if any(self.RESOURCES[name] == "percent" for name in named):
+                    clients += 1
+                    self.of_a_client(document, place, where)
+                else:
+                    totals += 1
+                    self.of_totals(place, where)
+            if clients or totals:
+                found[where] = (clients, totals)
+        self.assertEqual(found, PLACES)
+
+
+if __name__ == "__main__":
+    unittest.main()
