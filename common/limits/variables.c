@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/limits/allowance.h"
 #include "common/util.h"
 
 #define PREFIX "GPUSHARE_"
@@ -24,32 +25,45 @@ enum {
 };
 
 /* A client's, the server's and the library's own alike: a shell in which all of them start has
- * all of them. */
-static const char *const known[] = {
-    "GPUSHARE_ACTIVE_THREAD_PERCENTAGE",
+ * all of them. Those of the resources stand in their rows. */
+static const char *const others[] = {
     "GPUSHARE_CLIENT_NAME",
     "GPUSHARE_CLIENT_PRIORITY",
-    "GPUSHARE_FRACTION",
-    "GPUSHARE_HOST_MEMORY_LIMIT",
-    "GPUSHARE_HOST_MEMORY_REQUEST",
+    ALLOWANCE_FRACTION_VARIABLE,
     "GPUSHARE_LEASE",
-    "GPUSHARE_MEMORY_LIMIT",
-    "GPUSHARE_MEMORY_REQUEST",
     "GPUSHARE_MODE",
-    "GPUSHARE_PINNED_DEVICE_MEM_LIMIT",
-    "GPUSHARE_PINNED_HOST_MEM_LIMIT",
     "GPUSHARE_PRECISION",
     "GPUSHARE_PROFILE",
     "GPUSHARE_QUANTUM",
     "GPUSHARE_SOCKET",
-    "GPUSHARE_THREADS_LIMIT",
-    "GPUSHARE_THREADS_REQUEST",
-    "GPUSHARE_TIME_LIMIT",
-    "GPUSHARE_TIME_REQUEST",
     "GPUSHARE_VISIBLE_DEVICES",
     "GPUSHARE_WARNINGS",
 };
-enum { KNOWN = sizeof known / sizeof known[0] };
+enum { OTHERS = sizeof others / sizeof others[0], NAMES_OF_ROW = 3 };
+
+/* NULL where a resource lacks a name. */
+static const char *name_at(size_t index)
+{
+    if (index < OTHERS)
+        return others[index];
+    const struct allowance_resource *row =
+        allowance_resource((enum resource)((index - OTHERS) / NAMES_OF_ROW));
+    const char *names[NAMES_OF_ROW] = {row->request_variable, row->limit_variable,
+                                       row->limit_alias};
+    return names[(index - OTHERS) % NAMES_OF_ROW];
+}
+
+/* The next one in the order of the alphabet; NULL at the end. after: "" for the first. */
+static const char *known_after(const char *after)
+{
+    const char *next = NULL;
+    for (size_t i = 0; i < OTHERS + RESOURCES * NAMES_OF_ROW; i++) {
+        const char *name = name_at(i);
+        if (name && strcmp(name, after) > 0 && (!next || strcmp(name, next) < 0))
+            next = name;
+    }
+    return next;
+}
 
 /* Where a part stands in a name, at an underscore and up to one or the end; NULL. */
 static const char *find_part(const char *name, const char *part)
@@ -110,21 +124,23 @@ static size_t distance(const char *a, size_t a_length, const char *b)
 
 static bool is_known(const char *name, size_t length)
 {
-    for (size_t i = 0; i < KNOWN; i++)
-        if (strlen(known[i]) == length && !memcmp(known[i], name, length))
+    for (const char *known = ""; (known = known_after(known));)
+        if (strlen(known) == length && !memcmp(known, name, length))
             return true;
     return false;
 }
 
-static const char *nearest(const char *name, size_t length)
+static const char *find_nearest(const char *name, size_t length)
 {
     const char *found = NULL;
     size_t closest = NEAR + 1;
-    for (size_t i = 0; i < KNOWN && length <= NAME_MAX_SHOWN; i++) {
-        size_t away = distance(name, length, known[i]);
+    if (length > NAME_MAX_SHOWN)
+        return NULL;
+    for (const char *known = ""; (known = known_after(known));) {
+        size_t away = distance(name, length, known);
         if (away < closest && away * 2 < length - strlen(PREFIX)) {
             closest = away;
-            found = known[i];
+            found = known;
         }
     }
     return found;
@@ -133,7 +149,7 @@ static const char *nearest(const char *name, size_t length)
 static void tell(const char *name, size_t length, variables_unknown *unknown, void *context)
 {
     char shown[NAME_MAX_SHOWN + 1], text[VARIABLES_TEXT];
-    const char *meant = nearest(name, length);
+    const char *meant = find_nearest(name, length);
     snprintf(shown, sizeof shown, "%.*s", (int)length, name);
     for (char *c = shown; *c; c++)
         if (!isprint((unsigned char)*c))
@@ -159,6 +175,6 @@ void variables_check(char *const *environment, variables_unknown *unknown, void 
 
 void variables_known(variables_row *row, void *context)
 {
-    for (size_t i = 0; i < KNOWN; i++)
-        row(known[i], context);
+    for (const char *known = ""; (known = known_after(known));)
+        row(known, context);
 }
