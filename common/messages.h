@@ -673,6 +673,19 @@
       "GPUSHARE_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES") \
     X(device_ordinal, INVALID_DEVICE, \
       "there is no device %u: this process sees %u, counted from 0") \
+    X(schedule_range, INVALID_VALUE, \
+      "%s is %llu; it must be %llu to %llu") \
+    X(time_request_over_limit, INVALID_VALUE, \
+      "time request %u.%02u %% is more than the time limit %u.%02u %%") \
+    X(threads_range, INVALID_VALUE, \
+      "threads: request %u and limit %u (hundredths of a per cent) must be 0 to the limit " \
+      "and 1 to %u") \
+    X(time_overcommitted, INVALID_VALUE, \
+      "time: the requests of %u other client%s there are %s; with the %s asked for that " \
+      "makes %s, more than 100 %%: %s") \
+    X(threads_overcommitted, INVALID_VALUE, \
+      "threads: %u other client%s there %s %u of the device's %u groups of %u " \
+      "multiprocessors of their own; with the %u asked for that makes %u: %s") \
     X(variable_form, INVALID_ENVIRONMENT, \
       "%s=\"%s\" is not %s") \
     X(variable_list, INVALID_ENVIRONMENT, \

@@ -93,7 +93,7 @@ mutants-places: ## say which mutants no longer find their lines or tests; builds
 # table and a picture in build/simulate/.
 
 SIMULATE := $(BUILD)/tests/programs/simulate/simulate
-$(SIMULATE): $(call obj,$(wildcard tests/programs/simulate/*.c)) $(A)/libscheduler.a
+$(SIMULATE): $(call obj,$(wildcard tests/programs/simulate/*.c)) $(A)/libscheduler.a $(A)/libcommon.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS_ALL) -o $@ $^ -lm
 CHECK_DEPS += $(SIMULATE)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/messages.h"
 #include "common/list.h"
 #include "common/util.h"
 #include "server/scheduler/lease_group.h"
@@ -34,17 +35,16 @@ void scheduler_defaults(struct scheduler_settings *settings)
                                             .linger_ns = SECOND};
 }
 
-static int out_of_range(const char *name, uint64_t value, uint64_t least, uint64_t most, char *why,
-                        size_t why_size)
+static uint32_t check_range(const char *name, uint64_t value, uint64_t least, uint64_t most,
+                            struct error *why)
 {
     if (value >= least && value <= most)
         return 0;
-    snprintf(why, why_size, "%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, name, value,
-             least, most);
-    return -EINVAL;
+    return error_set(why, MESSAGE(schedule_range), name, (unsigned long long)value,
+                     (unsigned long long)least, (unsigned long long)most);
 }
 
-int scheduler_check(const struct scheduler_settings *settings, char *why, size_t why_size)
+uint32_t scheduler_check(const struct scheduler_settings *settings, struct error *why)
 {
     const struct {
         const char *name;
@@ -63,11 +63,10 @@ int scheduler_check(const struct scheduler_settings *settings, char *why, size_t
         {"low in-flight limit (ns)", settings->low_ns, 0, QUANTUM_MOST},
         {"linger (ns)", settings->linger_ns, 0, QUANTUM_MOST},
     };
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        if (out_of_range(ranges[i].name, ranges[i].value, ranges[i].least, ranges[i].most, why,
-                         why_size))
-            return -EINVAL;
-    return 0;
+    uint32_t error = 0;
+    for (size_t i = 0; !error && i < sizeof ranges / sizeof *ranges; i++)
+        error = check_range(ranges[i].name, ranges[i].value, ranges[i].least, ranges[i].most, why);
+    return error;
 }
 
 static void apply(struct scheduler *scheduler, const struct scheduler_settings *settings,
@@ -247,9 +246,8 @@ static void set_rates(struct scheduler *scheduler, struct scheduler_client *clie
 }
 
 /* Whether the request fits beside the others' in the lease group of these SM groups. */
-static int check_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
-                     uint32_t request, const struct share_set *sm_groups, char *why,
-                     size_t why_size)
+static uint32_t check_sum(const struct scheduler *scheduler, const struct scheduler_client *client,
+                          uint32_t request, const struct share_set *sm_groups, struct error *why)
 {
     struct lease_group_sum sum;
     if (request == 0)
@@ -257,37 +255,37 @@ static int check_sum(const struct scheduler *scheduler, const struct scheduler_c
     lease_group_sum(scheduler, client, sm_groups, &sum);
     if (sum.requests + request <= PLAN_WHOLE)
         return 0;
-    overcommit_explain_time(&sum, request, why, why_size);
-    return SCHEDULER_OVERCOMMITTED;
+    return overcommit_explain_time(&sum, request, why);
 }
 
-static int check_sums(const struct scheduler *scheduler, char *why, size_t why_size)
+static uint32_t check_sums(const struct scheduler *scheduler, struct error *why)
 {
     const struct scheduler_client *client;
+    uint32_t error;
     LIST_FOR_EACH (client, &scheduler->clients, link)
-        if (check_sum(scheduler, client, client->limits.request, &client->sm_groups, why, why_size))
-            return SCHEDULER_OVERCOMMITTED;
+        if ((error = check_sum(scheduler, client, client->limits.request, &client->sm_groups, why)))
+            return error;
     return 0;
 }
 
-static int check_limits(const struct scheduler *scheduler, const struct scheduler_client *client,
-                        const struct scheduler_limits *limits, const struct share_set *sm_groups,
-                        char *why, size_t why_size)
+static uint32_t check_limits(const struct scheduler *scheduler,
+                             const struct scheduler_client *client,
+                             const struct scheduler_limits *limits,
+                             const struct share_set *sm_groups, struct error *why)
 {
-    if (out_of_range("time limit (hundredths of a per cent)", limits->limit, 1, PLAN_WHOLE, why,
-                     why_size) ||
-        out_of_range("duty (hundredths of a per cent)", limits->duty, 1, PLAN_WHOLE, why,
-                     why_size) ||
-        out_of_range("priority level", limits->level, 0, SCHEDULER_LEVELS - 1, why, why_size))
-        return -EINVAL;
-    if (limits->request > limits->limit) {
-        snprintf(why, why_size, "time request %u.%02u %% is more than the time limit %u.%02u %%",
-                 limits->request / 100, limits->request % 100, limits->limit / 100,
-                 limits->limit % 100);
-        return -EINVAL;
-    }
+    uint32_t error =
+        check_range("time limit (hundredths of a per cent)", limits->limit, 1, PLAN_WHOLE, why);
+    if (!error)
+        error = check_range("duty (hundredths of a per cent)", limits->duty, 1, PLAN_WHOLE, why);
+    if (!error)
+        error = check_range("priority level", limits->level, 0, SCHEDULER_LEVELS - 1, why);
+    if (error)
+        return error;
+    if (limits->request > limits->limit)
+        return error_set(why, MESSAGE(time_request_over_limit), limits->request / 100,
+                         limits->request % 100, limits->limit / 100, limits->limit % 100);
     return scheduler_time_enforced(scheduler)
-               ? check_sum(scheduler, client, limits->request, sm_groups, why, why_size)
+               ? check_sum(scheduler, client, limits->request, sm_groups, why)
                : 0;
 }
 
@@ -300,16 +298,18 @@ static void drop_credit(struct scheduler_client *client)
         client->cap.parts = 0;
 }
 
-int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
-                  uint64_t now, char *why, size_t why_size)
+uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
+                       uint64_t now, struct error *why)
 {
-    if (scheduler_check(settings, why, why_size))
-        return -EINVAL;
+    uint32_t error = scheduler_check(settings, why);
+    if (error)
+        return error;
     bool another = settings->mode != scheduler->settings.mode;
     /* SM groups that were lent may bring a sum above 1 for a while: that is no reason to refuse. */
-    if (enforces_time(settings->mode) && !scheduler_time_enforced(scheduler) &&
-        check_sums(scheduler, why, why_size))
-        return SCHEDULER_OVERCOMMITTED;
+    if (enforces_time(settings->mode) && !scheduler_time_enforced(scheduler))
+        error = check_sums(scheduler, why);
+    if (error)
+        return error;
     let_all_go(scheduler, now);
     struct scheduler_client *client;
     LIST_FOR_EACH (client, &scheduler->clients, link) {
@@ -328,17 +328,17 @@ int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *
     return 0;
 }
 
-int scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
-                  const struct scheduler_limits *limits, const struct share_set *sm_groups,
-                  uint64_t now, char *why, size_t why_size)
+uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
+                       const struct scheduler_limits *limits, const struct share_set *sm_groups,
+                       uint64_t now, struct error *why)
 {
     struct share_set everywhere;
     share_set_all(&everywhere);
     if (!sm_groups || share_set_empty(sm_groups))
         sm_groups = &everywhere;
-    int result = check_limits(scheduler, client, limits, sm_groups, why, why_size);
-    if (result)
-        return result;
+    uint32_t error = check_limits(scheduler, client, limits, sm_groups, why);
+    if (error)
+        return error;
     *client =
         (struct scheduler_client){.limits = *limits, .present = true, .sm_groups = *sm_groups};
     client->request.at = client->cap.at = client->duty.at = now;
@@ -358,13 +358,12 @@ void scheduler_own(struct scheduler *scheduler, struct scheduler_client *client,
     debts_owe(&scheduler->debts, client, now);
 }
 
-int scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,
-                     const struct scheduler_limits *limits, uint64_t now, char *why,
-                     size_t why_size)
+uint32_t scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,
+                          const struct scheduler_limits *limits, uint64_t now, struct error *why)
 {
-    int result = check_limits(scheduler, client, limits, &client->sm_groups, why, why_size);
-    if (result)
-        return result;
+    uint32_t error = check_limits(scheduler, client, limits, &client->sm_groups, why);
+    if (error)
+        return error;
     level_leave(scheduler, client, now);
     client->limits = *limits;
     level_join(scheduler, client);

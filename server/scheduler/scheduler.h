@@ -90,6 +90,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "common/list.h"
 #include "protocol.h"
 #include "server/scheduler/debts.h"
@@ -100,8 +101,6 @@
 
 enum {
     SCHEDULER_LEVELS = 1024,
-    SCHEDULER_WHY = 320,         /* bytes that hold any refusal */
-    SCHEDULER_OVERCOMMITTED = 1, /* the requests would come to more than there is */
     SCHEDULER_IN_FLIGHT_MIN = 2, /* commands in flight of a queue with work; see IN-FLIGHT LIMITS */
     SCHEDULER_LEASE_GROUPS = SHARE_SM_GROUPS_MAX
 };
@@ -214,8 +213,8 @@ struct scheduler {
 /* concurrent, 250 ms, 5 %, 30 s, in-flight limits of 128 (8 ms), 32 and 1 (100 us), linger 1 s. */
 void scheduler_defaults(struct scheduler_settings *settings);
 
-/* 0, or -EINVAL and a sentence that names the setting, its value and its range. */
-int scheduler_check(const struct scheduler_settings *settings, char *why, size_t why_size);
+/* 0, or INVALID_VALUE and a sentence that names the setting, its value and its range. */
+uint32_t scheduler_check(const struct scheduler_settings *settings, struct error *why);
 
 /* Settings that scheduler_check accepts. Nothing to close. */
 void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings *settings,
@@ -223,21 +222,21 @@ void scheduler_open(struct scheduler *scheduler, const struct scheduler_settings
 
 /*
  * Other settings, with work in flight. Leases that run end now (their clients get
- * others), debt stays, credit too unless the mode is another, a new plan begins. 0;
- * SCHEDULER_OVERCOMMITTED with the arithmetic, into a mode that enforces time while a lease group's
+ * others), debt stays, credit too unless the mode is another, a new plan begins. 0, or
+ * INVALID_VALUE: with the arithmetic, into a mode that enforces time while a lease group's
  * requests come to more than 1; or what scheduler_check says. Unless 0, nothing changed.
  */
-int scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
-                  uint64_t now, char *why, size_t why_size);
+uint32_t scheduler_set(struct scheduler *scheduler, const struct scheduler_settings *settings,
+                       uint64_t now, struct error *why);
 
 /*
  * A client arrives, without work. SM groups: where it may run; NULL or empty: everywhere.
- * Returns 0; SCHEDULER_OVERCOMMITTED with the arithmetic in words; -EINVAL and a
- * sentence for a limit out of range. Unless 0, nothing changed.
+ * Returns 0, or INVALID_VALUE: with the arithmetic in words, or with the limit that is out of its
+ * range. Unless 0, nothing changed.
  */
-int scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
-                  const struct scheduler_limits *limits, const struct share_set *sm_groups,
-                  uint64_t now, char *why, size_t why_size);
+uint32_t scheduler_add(struct scheduler *scheduler, struct scheduler_client *client,
+                       const struct scheduler_limits *limits, const struct share_set *sm_groups,
+                       uint64_t now, struct error *why);
 
 /* Right after scheduler_add: names the client's owner; 0: none. The client inherits what other
  * clients of this owner still owed when they left. */
@@ -245,9 +244,8 @@ void scheduler_own(struct scheduler *scheduler, struct scheduler_client *client,
                    uint64_t now);
 
 /* Other limits for a client, as scheduler_add. Its lease, credit and debt stay. */
-int scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,
-                     const struct scheduler_limits *limits, uint64_t now, char *why,
-                     size_t why_size);
+uint32_t scheduler_update(struct scheduler *scheduler, struct scheduler_client *client,
+                          const struct scheduler_limits *limits, uint64_t now, struct error *why);
 
 /* The client runs elsewhere from now on (SM groups were lent, or reclaimed). Sums are not checked:
  * where they come to more than 1 for a while, everybody gets proportionally less. Leases go on

@@ -8,6 +8,7 @@
 
 #include "common/list.h"
 #include "server/scheduler/plan.h"
+#include "common/messages.h"
 #include "server/scheduler/overcommit.h"
 
 enum { WORDS = SHARE_SM_GROUPS_MAX / 64 };
@@ -257,16 +258,12 @@ static void take_back(struct share *share, struct share_client *client)
 
 /* ---- clients ---- */
 
-static int check(const struct share *share, const struct share_client *client, uint32_t request,
-                 uint32_t limit, char *why, size_t why_size)
+static uint32_t check(const struct share *share, const struct share_client *client,
+                      uint32_t request, uint32_t limit, struct error *why)
 {
     uint32_t others = 0, owned = 0;
     if (limit < 1 || limit > PLAN_WHOLE || request > limit) {
-        snprintf(why, why_size,
-                 "threads: request %u and limit %u (hundredths of a per cent) must be 0 to the "
-                 "limit and 1 to %u",
-                 request, limit, PLAN_WHOLE);
-        return -EINVAL;
+        return error_set(why, MESSAGE(threads_range), request, limit, PLAN_WHOLE);
     }
     for (const struct share_client *other = share->first; other; other = other->next)
         if (other != client && other->request) {
@@ -276,9 +273,8 @@ static int check(const struct share *share, const struct share_client *client, u
     uint32_t asked = own_sm_groups(share, request);
     if (owned + asked <= share->count)
         return 0;
-    overcommit_explain_threads(others, owned, asked, share->count, share->sm_group_size, why,
-                               why_size);
-    return SHARE_OVERCOMMITTED;
+    return overcommit_explain_threads(others, owned, asked, share->count, share->sm_group_size,
+                                      why);
 }
 
 /* Its own SM groups: those it has already, then those that nobody owns, the least loaded first. */
@@ -322,12 +318,12 @@ int share_open(struct share *share, uint32_t count, uint32_t sm_group_size, uint
     return 0;
 }
 
-int share_add(struct share *share, struct share_client *client, uint32_t request, uint32_t limit,
-              char *why, size_t why_size)
+uint32_t share_add(struct share *share, struct share_client *client, uint32_t request,
+                   uint32_t limit, struct error *why)
 {
-    int result = check(share, client, request, limit, why, why_size);
-    if (result)
-        return result;
+    uint32_t error = check(share, client, request, limit, why);
+    if (error)
+        return error;
     *client = (struct share_client){.present = true, .previous = share->last};
     *(share->last ? &share->last->next : &share->first) = client;
     share->last = client;
@@ -335,13 +331,13 @@ int share_add(struct share *share, struct share_client *client, uint32_t request
     return 0;
 }
 
-int share_update(struct share *share, struct share_client *client, uint32_t request, uint32_t limit,
-                 char *why, size_t why_size)
+uint32_t share_update(struct share *share, struct share_client *client, uint32_t request,
+                      uint32_t limit, struct error *why)
 {
-    int result = check(share, client, request, limit, why, why_size);
-    if (result == 0)
+    uint32_t error = check(share, client, request, limit, why);
+    if (!error)
         apply(share, client, request, limit);
-    return result;
+    return error;
 }
 
 void share_remove(struct share *share, struct share_client *client)

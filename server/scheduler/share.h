@@ -38,9 +38,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "common/list.h"
 
-enum { SHARE_SM_GROUPS_MAX = 256, SHARE_WHY = 320, SHARE_OVERCOMMITTED = 1 };
+enum { SHARE_SM_GROUPS_MAX = 256 };
 
 struct share_set {
     uint64_t bits[SHARE_SM_GROUPS_MAX / 64];
@@ -93,13 +94,13 @@ int share_open(struct share *share, uint32_t count, uint32_t sm_group_size, uint
 
 /*
  * A client without work arrives; other fractions for one that is there. request 0 (none) to
- * PLAN_WHOLE, limit 1 to PLAN_WHOLE and not less. Returns 0; SHARE_OVERCOMMITTED with the
- * arithmetic; -EINVAL with a sentence. Unless 0, nothing changed.
+ * PLAN_WHOLE, limit 1 to PLAN_WHOLE and not less. Returns 0, or INVALID_VALUE with
+ * the arithmetic or the range. Unless 0, nothing changed.
  */
-int share_add(struct share *share, struct share_client *client, uint32_t request, uint32_t limit,
-              char *why, size_t why_size);
-int share_update(struct share *share, struct share_client *client, uint32_t request, uint32_t limit,
-                 char *why, size_t why_size);
+uint32_t share_add(struct share *share, struct share_client *client, uint32_t request,
+                   uint32_t limit, struct error *why);
+uint32_t share_update(struct share *share, struct share_client *client, uint32_t request,
+                      uint32_t limit, struct error *why);
 /* Idempotent. */
 void share_remove(struct share *share, struct share_client *client);
 

@@ -405,27 +405,18 @@ void gate_close(struct gate *gate)
     pthread_mutex_destroy(&gate->lock);
 }
 
-/* The scheduler writes the sentence; its only refusals are values that can't be had. */
-static uint32_t note_refusal(struct error *why, int result)
-{
-    if (result == 0)
-        return 0;
-    why->number = PROTO_ERROR_INVALID_VALUE;
-    return why->number;
-}
-
 uint32_t gate_set_schedule(struct gate *gate, const struct scheduler_settings *settings,
                            struct error *why)
 {
     shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
     uint64_t now = timeline_now();
-    int result = scheduler_set(&gate->scheduler, settings, now, why->text, sizeof why->text);
+    uint32_t error = scheduler_set(&gate->scheduler, settings, now, why);
     if (gate_trace_wanted(&gate->watch))
         gate_trace_look(gate, now);
     pthread_mutex_unlock(&gate->lock);
     reopen_gate(gate, NULL);
-    return note_refusal(why, result);
+    return error;
 }
 
 uint32_t gate_add(struct gate *gate, struct client *client, const struct scheduler_limits *limits,
@@ -437,9 +428,8 @@ uint32_t gate_add(struct gate *gate, struct client *client, const struct schedul
     at->hold = at->traced_hold = SCHEDULER_HOLDS;
     pthread_mutex_lock(&gate->lock);
     uint64_t now = at->since = timeline_now();
-    int result = scheduler_add(&gate->scheduler, &at->scheduled, limits, sm_groups, now, why->text,
-                               sizeof why->text);
-    if (result == 0) {
+    uint32_t error = scheduler_add(&gate->scheduler, &at->scheduled, limits, sm_groups, now, why);
+    if (!error) {
         at->added = true;
         set_in_flight_limits(gate, at);
         at->next = gate->first;
@@ -453,7 +443,7 @@ uint32_t gate_add(struct gate *gate, struct client *client, const struct schedul
         /* Its attaching may fail still, and then it is freed at once. */
         reopen_gate(gate, at);
     }
-    return note_refusal(why, result);
+    return error;
 }
 
 void gate_set_owner(struct gate *gate, struct client *client, uint32_t owner)
@@ -468,11 +458,11 @@ uint32_t gate_set_limits(struct gate *gate, struct client *client,
 {
     shut_gate(gate);
     pthread_mutex_lock(&gate->lock);
-    int result = scheduler_update(&gate->scheduler, &client->gate.scheduled, limits, timeline_now(),
-                                  why->text, sizeof why->text);
+    uint32_t error =
+        scheduler_update(&gate->scheduler, &client->gate.scheduled, limits, timeline_now(), why);
     pthread_mutex_unlock(&gate->lock);
     reopen_gate(gate, NULL);
-    return note_refusal(why, result);
+    return error;
 }
 
 void gate_set_sm_groups(struct gate *gate, struct client *client, const struct share_set *sm_groups)

@@ -159,41 +159,30 @@ void placements_made(struct placements *places, struct placement *place,
 
 /* ---- clients ---- */
 
-/* The scheduler writes the sentence; its only refusals are values that can't be had. */
-static uint32_t note_refusal(struct error *why, int result)
-{
-    if (result == 0)
-        return 0;
-    why->number = PROTO_ERROR_INVALID_VALUE;
-    return why->number;
-}
-
 uint32_t placement_add(struct placements *places, struct placement *place, uint32_t request,
                        uint32_t limit, struct error *why)
 {
     pthread_mutex_lock(&places->lock);
-    int result =
-        share_add(&places->share, &place->share, request, limit, why->text, sizeof why->text);
-    if (result == 0) {
+    uint32_t error = share_add(&places->share, &place->share, request, limit, why);
+    if (!error) {
         aim_named(places);
         find_all_borrowed(places);
     }
     pthread_mutex_unlock(&places->lock);
-    return note_refusal(why, result);
+    return error;
 }
 
 uint32_t placement_update(struct placements *places, struct placement *place, uint32_t request,
                           uint32_t limit, struct error *why)
 {
     pthread_mutex_lock(&places->lock);
-    int result =
-        share_update(&places->share, &place->share, request, limit, why->text, sizeof why->text);
-    if (result == 0) {
+    uint32_t error = share_update(&places->share, &place->share, request, limit, why);
+    if (!error) {
         aim_named(places);
         find_all_borrowed(places);
     }
     pthread_mutex_unlock(&places->lock);
-    return note_refusal(why, result);
+    return error;
 }
 
 void placement_notify(struct placements *places, struct placement *place)

@@ -120,9 +120,8 @@ static uint64_t pause_or_burst(struct visitor *visitor)
 
 static void come(struct visitor *visitor)
 {
-    char why[SCHEDULER_WHY];
-    visitor->client =
-        device_add(&device, &visitor->limits, NULL, 0, visitor->seed, why, sizeof why);
+    struct error why = {0};
+    visitor->client = device_add(&device, &visitor->limits, NULL, 0, visitor->seed, &why);
     if (!visitor->client)
         abort(); /* requests were drawn to fit */
     visitor->client->shortest = device_random_log(&visitor->random, 20 * MS, 150 * MS);

@@ -53,7 +53,7 @@ void device_open(struct device *device, const struct scheduler_settings *setting
 
 struct device_client *device_add(struct device *device, const struct scheduler_limits *limits,
                                  const struct share_set *sm_groups, uint32_t engine, uint64_t seed,
-                                 char *why, size_t why_size)
+                                 struct error *why)
 {
     uint32_t at = 0;
     while (at < DEVICE_CLIENTS && device->clients[at].present)
@@ -69,8 +69,8 @@ struct device_client *device_add(struct device *device, const struct scheduler_l
                                   .kernel = any_kernel,
                                   .present = true};
     *client = fresh;
-    if (scheduler_add(&device->scheduler, &client->scheduled, limits, sm_groups, device->now, why,
-                      why_size)) {
+    if (scheduler_add(&device->scheduler, &client->scheduled, limits, sm_groups, device->now,
+                      why)) {
         client->present = false;
         return NULL;
     }

@@ -75,7 +75,7 @@ void device_open(struct device *device, const struct scheduler_settings *setting
 /* A client arrives in a free slot, without work; NULL with the refusal in why. */
 struct device_client *device_add(struct device *device, const struct scheduler_limits *limits,
                                  const struct share_set *sm_groups, uint32_t engine, uint64_t seed,
-                                 char *why, size_t why_size);
+                                 struct error *why);
 void device_remove(struct device *device, struct device_client *client);
 
 /* Gives it work; 0 takes what is not submitted away. */

@@ -48,7 +48,7 @@ MAY_INCLUDE = {
     "client/tools": COMMON + ("client",),
 }
 # Of common/, the scheduler may include what has neither state nor memory, and includes no more than it may.
-FLOOR = ("common/list.h", "common/util.h")
+FLOOR = ("common/error.h", "common/list.h", "common/messages.h", "common/util.h")
 # What the administrator decided may be read anywhere in the supervisor, and its main stands on everything.
 SETTINGS, MAIN = "server/supervisor/settings.h", "server/supervisor/main.c"
 PURE = {"errno.h", "inttypes.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "string.h"}

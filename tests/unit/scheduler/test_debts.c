@@ -32,11 +32,11 @@ static void open_mode(enum proto_mode mode)
 static struct device_client *arrive(uint32_t request, uint32_t limit, uint64_t kernel,
                                     uint32_t owner)
 {
-    char why[SCHEDULER_WHY] = "";
+    struct error why = {0};
     struct scheduler_limits limits = {.request = request, .limit = limit, .duty = PLAN_WHOLE};
-    struct device_client *client = device_add(&device, &limits, NULL, 0, 1, why, sizeof why);
+    struct device_client *client = device_add(&device, &limits, NULL, 0, 1, &why);
     if (!client) {
-        print_error("%s\n", why);
+        print_error("%s\n", why.text);
         abort();
     }
     scheduler_own(&device.scheduler, &client->scheduled, owner, device.now);

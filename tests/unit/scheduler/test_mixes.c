@@ -143,7 +143,7 @@ static void begin_work(struct wish *wish)
 
 static void come(struct wish *wish, bool steady)
 {
-    char why[SCHEDULER_WHY] = "";
+    struct error why = {0};
     uint64_t sum = 0;
     memset(wish, 0, sizeof *wish);
     wish->request = below(3) ? (uint32_t)below(4000) : 0;
@@ -155,11 +155,10 @@ static void come(struct wish *wish, bool steady)
     bool fits = sum + wish->request <= PLAN_WHOLE || mix.settings.mode == PROTO_MODE_TURNS;
     struct scheduler_limits limits = {
         .request = wish->request, .limit = wish->limit, .duty = PLAN_WHOLE};
-    wish->client =
-        device_add(&device, &limits, NULL, 0, device_random(&mix.random), why, sizeof why);
+    wish->client = device_add(&device, &limits, NULL, 0, device_random(&mix.random), &why);
     if (fits != (wish->client != NULL))
         fail_msg("mix %lu: requests of %lu and %u: %s", mix.seed, sum, wish->request,
-                 fits ? why : "taken");
+                 fits ? why.text : "taken");
     if (!wish->client)
         return;
     wish->steady = steady;

@@ -25,11 +25,11 @@ static void open_concurrent(void)
 
 static struct device_client *arrive(uint32_t level, uint32_t duty, uint64_t kernel)
 {
-    char why[SCHEDULER_WHY] = "";
+    struct error why = {0};
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = duty, .level = level};
-    struct device_client *client = device_add(&device, &limits, NULL, 0, 1, why, sizeof why);
+    struct device_client *client = device_add(&device, &limits, NULL, 0, 1, &why);
     if (!client) {
-        fail_msg("%s", why);
+        fail_msg("%s", why.text);
         abort();
     }
     client->shortest = client->longest = kernel;
@@ -95,13 +95,13 @@ static void whoever_was_named_is_not_overtaken(void **state)
     struct scheduler scheduler;
     static struct scheduler_client urgent, low[2];
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
-    char why[SCHEDULER_WHY];
+    struct error why = {0};
     scheduler_defaults(&settings);
     scheduler_open(&scheduler, &settings, 0);
-    assert_int_equal(scheduler_add(&scheduler, &urgent, &limits, NULL, 0, why, sizeof why), 0);
+    assert_int_equal(scheduler_add(&scheduler, &urgent, &limits, NULL, 0, &why), 0);
     limits.level = 1;
     for (int i = 0; i < 2; i++)
-        assert_int_equal(scheduler_add(&scheduler, &low[i], &limits, NULL, 0, why, sizeof why), 0);
+        assert_int_equal(scheduler_add(&scheduler, &low[i], &limits, NULL, 0, &why), 0);
     scheduler_wants(&scheduler, &urgent, 0);
     for (int i = 0; i < 2; i++)
         scheduler_wants(&scheduler, &low[i], 0);
@@ -189,9 +189,9 @@ static void time_fractions_do_not_bind(void **state)
 {
     (void)state;
     open_concurrent();
-    char why[SCHEDULER_WHY];
+    struct error why = {0};
     struct scheduler_limits tenth = {.request = 1000, .limit = 1000, .duty = PLAN_WHOLE};
-    struct device_client *client = device_add(&device, &tenth, NULL, 0, 1, why, sizeof why);
+    struct device_client *client = device_add(&device, &tenth, NULL, 0, 1, &why);
     device_work(&device, client, ANY);
     device_run(&device, device.now + 1000 * MS);
     assert_true(device_had(&device, client) > 990 * MS);
@@ -209,8 +209,8 @@ static void levels_do_not_bind_the_holder_of_a_lease(void **state)
     (void)state;
     open_concurrent();
     settings.mode = PROTO_MODE_FAIR;
-    char why[SCHEDULER_WHY];
-    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
+    struct error why = {0};
+    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why), 0);
     struct device_client *urgent = arrive(0, PLAN_WHOLE, 100 * US);
     struct device_client *low = arrive(5, PLAN_WHOLE, 100 * US);
     device_work(&device, urgent, ANY);

@@ -19,7 +19,7 @@
 
 static struct device device;
 static struct scheduler_settings settings;
-static char why[SCHEDULER_WHY];
+static struct error why;
 
 static void open_mode(enum proto_mode mode)
 {
@@ -40,9 +40,9 @@ static struct device_client *arrive_on(uint32_t request, const struct share_set 
                                        uint32_t engine)
 {
     struct scheduler_limits limits = {.request = request, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
-    struct device_client *client = device_add(&device, &limits, set, engine, 1, why, sizeof why);
+    struct device_client *client = device_add(&device, &limits, set, engine, 1, &why);
     if (!client) {
-        fail_msg("%s", why);
+        fail_msg("%s", why.text);
         abort();
     }
     return client;
@@ -52,8 +52,7 @@ static int try_request(uint32_t request, uint32_t limit, const struct share_set 
 {
     struct scheduler_client client = {0};
     struct scheduler_limits limits = {.request = request, .limit = limit, .duty = PLAN_WHOLE};
-    int result =
-        scheduler_add(&device.scheduler, &client, &limits, set, device.now, why, sizeof why);
+    int result = scheduler_add(&device.scheduler, &client, &limits, set, device.now, &why);
     if (result == 0)
         scheduler_remove(&device.scheduler, &client, device.now);
     return result;
@@ -70,11 +69,12 @@ static void where_nothing_is_left_nobody_is_told_to_ask_for_it(void **state)
     open_mode(PROTO_MODE_STRICT);
     arrive_on(5000, NULL, 0);
     arrive_on(5000, NULL, 0);
-    assert_int_equal(try_request(1, PLAN_WHOLE, NULL), SCHEDULER_OVERCOMMITTED);
-    assert_string_equal(why, "time: the requests of 2 other clients there are 50 % + 50 % = 100 %; "
-                             "with the 0.01 % asked for that makes 100.01 %, more than 100 %: "
-                             "nothing is left to ask for; an administrator can lower another "
-                             "request");
+    assert_int_equal(try_request(1, PLAN_WHOLE, NULL), PROTO_ERROR_INVALID_VALUE);
+    assert_string_equal(why.text,
+                        "time: the requests of 2 other clients there are 50 % + 50 % = 100 %; "
+                        "with the 0.01 % asked for that makes 100.01 %, more than 100 %: "
+                        "nothing is left to ask for; an administrator can lower another "
+                        "request");
 }
 
 static void sums_above_one_are_refused_with_the_arithmetic(void **state)
@@ -85,22 +85,22 @@ static void sums_above_one_are_refused_with_the_arithmetic(void **state)
     arrive_on(3300, NULL, 0);
     struct device_client *third = arrive_on(3705, NULL, 0);
     assert_int_equal(try_request(995, PLAN_WHOLE, NULL), 0);
-    assert_int_equal(try_request(996, PLAN_WHOLE, NULL), SCHEDULER_OVERCOMMITTED);
-    assert_string_equal(why, "time: the requests of 3 other clients there are 37.05 % + 33 % + "
-                             "20 % = 90.05 %; with the 9.96 % asked for that makes 100.01 %, more "
-                             "than 100 %: ask for 9.95 % at most, or lower another request");
+    assert_int_equal(try_request(996, PLAN_WHOLE, NULL), PROTO_ERROR_INVALID_VALUE);
+    assert_string_equal(why.text,
+                        "time: the requests of 3 other clients there are 37.05 % + 33 % + "
+                        "20 % = 90.05 %; with the 9.96 % asked for that makes 100.01 %, more "
+                        "than 100 %: ask for 9.95 % at most, or lower another request");
     /* Nothing changed by the refusal; a client's own request does not count against it. */
     struct scheduler_limits limits = {.request = 4700, .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
-    assert_int_equal(scheduler_update(&device.scheduler, &third->scheduled, &limits, device.now,
-                                      why, sizeof why),
-                     0);
+    assert_int_equal(
+        scheduler_update(&device.scheduler, &third->scheduled, &limits, device.now, &why), 0);
     limits.request++;
-    assert_int_equal(scheduler_update(&device.scheduler, &third->scheduled, &limits, device.now,
-                                      why, sizeof why),
-                     SCHEDULER_OVERCOMMITTED);
-    assert_non_null(strstr(why, "of 2 other clients there are 33 % + 20 % = 53 %"));
+    assert_int_equal(
+        scheduler_update(&device.scheduler, &third->scheduled, &limits, device.now, &why),
+        PROTO_ERROR_INVALID_VALUE);
+    assert_non_null(strstr(why.text, "of 2 other clients there are 33 % + 20 % = 53 %"));
     assert_int_equal(third->scheduled.limits.request, 4700);
-    assert_int_equal(try_request(1, PLAN_WHOLE, NULL), SCHEDULER_OVERCOMMITTED);
+    assert_int_equal(try_request(1, PLAN_WHOLE, NULL), PROTO_ERROR_INVALID_VALUE);
     assert_int_equal(try_request(0, PLAN_WHOLE, NULL), 0);
 }
 
@@ -108,12 +108,12 @@ static void limits_out_of_range_are_refused(void **state)
 {
     (void)state;
     open_mode(PROTO_MODE_FAIR);
-    assert_int_equal(try_request(0, 0, NULL), -EINVAL);
-    assert_int_equal(try_request(0, PLAN_WHOLE + 1, NULL), -EINVAL);
-    assert_string_equal(why, "time limit (hundredths of a per cent) is 10001; it must be 1 to "
-                             "10000");
-    assert_int_equal(try_request(5001, 5000, NULL), -EINVAL);
-    assert_string_equal(why, "time request 50.01 % is more than the time limit 50.00 %");
+    assert_int_equal(try_request(0, 0, NULL), PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(try_request(0, PLAN_WHOLE + 1, NULL), PROTO_ERROR_INVALID_VALUE);
+    assert_string_equal(why.text, "time limit (hundredths of a per cent) is 10001; it must be 1 to "
+                                  "10000");
+    assert_int_equal(try_request(5001, 5000, NULL), PROTO_ERROR_INVALID_VALUE);
+    assert_string_equal(why.text, "time request 50.01 % is more than the time limit 50.00 %");
     assert_int_equal(try_request(5000, 5000, NULL), 0);
 }
 
@@ -122,31 +122,32 @@ static void settings_out_of_range_are_refused(void **state)
     (void)state;
     open_mode(PROTO_MODE_FAIR);
     const struct scheduler_settings good = settings;
-    assert_int_equal(scheduler_check(&good, why, sizeof why), 0);
+    assert_int_equal(scheduler_check(&good, &why), 0);
     struct scheduler_settings bad = good;
     bad.lease_ns = 5 * MS - 1;
-    assert_int_equal(scheduler_set(&device.scheduler, &bad, device.now, why, sizeof why), -EINVAL);
-    assert_non_null(strstr(why, "lease (ns) is 4999999; it must be 5000000 to 10000000000"));
+    assert_int_equal(scheduler_set(&device.scheduler, &bad, device.now, &why),
+                     PROTO_ERROR_INVALID_VALUE);
+    assert_non_null(strstr(why.text, "lease (ns) is 4999999; it must be 5000000 to 10000000000"));
     assert_int_equal(device.scheduler.settings.lease_ns, 250 * MS);
     bad.lease_ns = 10000 * MS + 1;
-    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    assert_int_equal(scheduler_check(&bad, &why), PROTO_ERROR_INVALID_VALUE);
     bad = good;
     bad.precision = 99;
-    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    assert_int_equal(scheduler_check(&bad, &why), PROTO_ERROR_INVALID_VALUE);
     bad.precision = 5001;
-    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    assert_int_equal(scheduler_check(&bad, &why), PROTO_ERROR_INVALID_VALUE);
     bad = good;
     bad.in_flight_limit = 0;
-    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    assert_int_equal(scheduler_check(&bad, &why), PROTO_ERROR_INVALID_VALUE);
     bad = good;
     bad.low_in_flight_limit = good.quiet_in_flight_limit + 1;
-    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    assert_int_equal(scheduler_check(&bad, &why), PROTO_ERROR_INVALID_VALUE);
     bad = good;
     bad.quantum_ns = 1;
-    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    assert_int_equal(scheduler_check(&bad, &why), PROTO_ERROR_INVALID_VALUE);
     bad = good;
     bad.mode = (enum proto_mode)(PROTO_MODE_TURNS + 1);
-    assert_int_equal(scheduler_check(&bad, why, sizeof why), -EINVAL);
+    assert_int_equal(scheduler_check(&bad, &why), PROTO_ERROR_INVALID_VALUE);
 }
 
 /* The picture of a plan in the contract: who is named when, and until when. */
@@ -208,10 +209,10 @@ static void partitions_apart_have_a_lease_each(void **state)
     /* Sums count within a lease group; one that joins the two would have to fit both. */
     struct share_set bridge = sm_groups(7, 8), middle = sm_groups(8, 8);
     assert_int_equal(try_request(1000, PLAN_WHOLE, &right), 0);
-    assert_int_equal(try_request(1001, PLAN_WHOLE, &right), SCHEDULER_OVERCOMMITTED);
+    assert_int_equal(try_request(1001, PLAN_WHOLE, &right), PROTO_ERROR_INVALID_VALUE);
     assert_int_equal(try_request(1000, PLAN_WHOLE, &middle), 0);
-    assert_int_equal(try_request(1, PLAN_WHOLE, &bridge), SCHEDULER_OVERCOMMITTED);
-    assert_non_null(strstr(why, "3 other clients there are 90 % + 40 % + 60 % = 190 %"));
+    assert_int_equal(try_request(1, PLAN_WHOLE, &bridge), PROTO_ERROR_INVALID_VALUE);
+    assert_non_null(strstr(why.text, "3 other clients there are 90 % + 40 % + 60 % = 190 %"));
 }
 
 static void partitions_that_overlap_share_a_lease(void **state)
@@ -227,7 +228,7 @@ static void partitions_that_overlap_share_a_lease(void **state)
     assert_ptr_equal(clients[0]->scheduled.lease_group, clients[1]->scheduled.lease_group);
     /* So do their requests: x's count for z, though these two don't meet. */
     assert_int_equal(try_request(4000, PLAN_WHOLE, &z), 0);
-    assert_int_equal(try_request(4001, PLAN_WHOLE, &z), SCHEDULER_OVERCOMMITTED);
+    assert_int_equal(try_request(4001, PLAN_WHOLE, &z), PROTO_ERROR_INVALID_VALUE);
     device_run(&device, device.now + 30000 * MS);
     for (int i = 0; i < 3; i++)
         assert_in_range(device_had(&device, clients[i]), 9700 * MS, 10300 * MS);
@@ -260,7 +261,7 @@ static void a_lease_ends_with_its_client(void **state)
     (void)state;
     open_mode(PROTO_MODE_FAIR);
     settings.lease_ns = 10000 * MS;
-    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
+    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why), 0);
     struct device_client *a = arrive_on(2000, NULL, 0), *b = arrive_on(2000, NULL, 0);
     device_work(&device, a, ANY);
     device_work(&device, b, ANY);
@@ -325,8 +326,7 @@ static void modes_switch_with_work_in_flight(void **state)
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         device_run(&device, device.now + 333 * MS);
         settings.mode = modes[i];
-        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
-                         0);
+        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why), 0);
         /* What was in flight in concurrent mode is done first. */
         device_run(&device, device.now + 1000 * MS);
         uint64_t before_a = device_had(&device, a), before_b = device_had(&device, b);
@@ -355,20 +355,17 @@ static void modes_that_enforce_time_need_requests_that_fit(void **state)
         settings.lease_ns = 10 * MS;
         for (int mode = PROTO_MODE_STRICT; mode <= PROTO_MODE_FAIR; mode++) {
             settings.mode = (enum proto_mode)mode;
-            assert_int_equal(
-                scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
-                SCHEDULER_OVERCOMMITTED);
-            assert_non_null(strstr(why, "100.01 %"));
+            assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why),
+                             PROTO_ERROR_INVALID_VALUE);
+            assert_non_null(strstr(why.text, "100.01 %"));
             assert_memory_equal(&device.scheduler.settings, &before, sizeof before);
         }
         settings.mode = lenient[1 - i];
-        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
-                         0);
+        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why), 0);
         device_remove(&device, b);
         b = arrive_on(4000, NULL, 0);
         settings.mode = PROTO_MODE_FAIR;
-        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
-                         0);
+        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why), 0);
         device_remove(&device, a);
         device_remove(&device, b);
     }
@@ -440,8 +437,7 @@ static void a_lease_without_work_is_given_back_after_a_moment(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         open_mode(PROTO_MODE_FAIR);
         settings.lease_ns = cases[i].lease;
-        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why),
-                         0);
+        assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why), 0);
         struct device_client *a = arrive_on(0, NULL, 0), *b = arrive_on(0, NULL, 0);
         uint64_t start = device.now;
         device_work(&device, a, 1); /* of 1 ms */
@@ -457,7 +453,7 @@ static uint32_t room_before_the_end(enum proto_mode mode, bool alone)
 {
     open_mode(mode);
     settings.in_flight_limit_ns = 0;
-    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
+    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why), 0);
     struct scheduler *scheduler = &device.scheduler;
     struct scheduler_client *a = &arrive_on(0, NULL, 0)->scheduled;
     struct scheduler_client *b = &arrive_on(0, NULL, 0)->scheduled;
@@ -526,16 +522,14 @@ static void every_moment_is_charged_or_waited(void **state)
         case 0:
             settings.mode = PROTO_MODE_STRICT + (enum proto_mode)(device_random(&random) % 3);
             settings.quantum_ns = 500 * MS;
-            assert_int_equal(
-                scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
+            assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why), 0);
             break;
         case 1:
             scheduler_place(&device.scheduler, client, &set, device.now);
             break;
         default:
-            assert_int_equal(
-                scheduler_update(&device.scheduler, client, &limits, device.now, why, sizeof why),
-                0);
+            assert_int_equal(scheduler_update(&device.scheduler, client, &limits, device.now, &why),
+                             0);
         }
         device_run(&device, device.now + device_random(&random) % (300 * MS));
         for (int i = 0; i < 4; i++) {
@@ -562,9 +556,8 @@ static void a_running_clients_share_changes_live(void **state)
         device_run(&device, device.now + 777 * MS);
         struct scheduler_limits limits = {
             .request = fractions[i], .limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
-        assert_int_equal(scheduler_update(&device.scheduler, &a->scheduled, &limits, device.now,
-                                          why, sizeof why),
-                         0);
+        assert_int_equal(
+            scheduler_update(&device.scheduler, &a->scheduled, &limits, device.now, &why), 0);
         uint64_t before = device_had(&device, a);
         device_run(&device, device.now + 50000 * MS);
         double had = share_of(a, before, 50000 * MS);
@@ -578,7 +571,7 @@ static void leases_as_short_as_5_ms_work(void **state)
     (void)state;
     open_mode(PROTO_MODE_FAIR);
     settings.lease_ns = 5 * MS;
-    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, why, sizeof why), 0);
+    assert_int_equal(scheduler_set(&device.scheduler, &settings, device.now, &why), 0);
     device.switch_ns = 50 * US; /* to drain, and for the next one's first kernel to begin */
     for (int i = 0; i < 4; i++) {
         struct device_client *client = arrive_on(2500, NULL, 0);

@@ -13,15 +13,15 @@
 #include "server/scheduler/share.h"
 #include "tests/programs/simulate/device.h"
 
-static char why[SHARE_WHY];
+static struct error why;
 
 static void arrive(struct share *share, struct share_client *client, uint32_t request,
                    uint32_t limit)
 {
     memset(client, 0, sizeof *client);
-    int result = share_add(share, client, request, limit, why, sizeof why);
+    int result = share_add(share, client, request, limit, &why);
     if (result)
-        fail_msg("%d: %s", result, why);
+        fail_msg("%d: %s", result, why.text);
 }
 
 static uint64_t bits(const struct share_client *client)
@@ -157,7 +157,7 @@ static void who_gets_less_leaves_where_it_is_crowded(void **state)
     arrive(&share, &a, 0, PLAN_WHOLE);
     arrive(&share, &b, 0, 5000);
     assert_int_equal(bits(&b), 0x0f);
-    assert_int_equal(share_update(&share, &a, 0, 5000, why, sizeof why), 0);
+    assert_int_equal(share_update(&share, &a, 0, 5000, &why), 0);
     assert_int_equal(bits(&a), 0xf0);
 }
 
@@ -222,19 +222,19 @@ static void overcommitted_requests_are_refused_with_the_arithmetic(void **state)
     share_open(&share, 16, 8, 4);
     arrive(&share, &a, 5000, 5000);
     arrive(&share, &b, 3000, PLAN_WHOLE);
-    assert_int_equal(share_add(&share, &c, 4000, 4000, why, sizeof why), SHARE_OVERCOMMITTED);
-    assert_string_equal(why, "threads: 2 other clients there have 12 of the device's 16 groups of "
-                             "8 multiprocessors of their own; with the 6 asked for that makes 18: "
-                             "ask for 4 at most, or lower another request");
+    assert_int_equal(share_add(&share, &c, 4000, 4000, &why), PROTO_ERROR_INVALID_VALUE);
+    assert_string_equal(why.text,
+                        "threads: 2 other clients there have 12 of the device's 16 groups of "
+                        "8 multiprocessors of their own; with the 6 asked for that makes 18: "
+                        "ask for 4 at most, or lower another request");
     assert_false(c.present);
-    assert_int_equal(share_add(&share, &c, 5000, 4000, why, sizeof why), -EINVAL);
-    assert_int_equal(share_add(&share, &c, 2500, 4000, why, sizeof why), 0);
+    assert_int_equal(share_add(&share, &c, 5000, 4000, &why), PROTO_ERROR_INVALID_VALUE);
+    assert_int_equal(share_add(&share, &c, 2500, 4000, &why), 0);
     /* 31 % of 132 are 40.92: 5 SM groups, and 8 + 4 are there. */
-    assert_int_equal(share_update(&share, &b, 3100, PLAN_WHOLE, why, sizeof why),
-                     SHARE_OVERCOMMITTED);
+    assert_int_equal(share_update(&share, &b, 3100, PLAN_WHOLE, &why), PROTO_ERROR_INVALID_VALUE);
     assert_int_equal(b.request, 3000);
-    assert_int_equal(share_update(&share, &c, 2400, 4000, why, sizeof why), 0);
-    assert_int_equal(share_update(&share, &b, 3100, PLAN_WHOLE, why, sizeof why), 0);
+    assert_int_equal(share_update(&share, &c, 2400, 4000, &why), 0);
+    assert_int_equal(share_update(&share, &b, 3100, PLAN_WHOLE, &why), 0);
     assert_int_equal(share_set_count(&b.own), 5);
 }
 
@@ -328,11 +328,11 @@ static void any_mix_keeps_the_promises(void **state)
             request = device_random(&random) % 2 ? request : 0;
             uint64_t what = device_random(&random) % 8;
             if (!client->present)
-                share_add(&share, client, request, limit, why, sizeof why);
+                share_add(&share, client, request, limit, &why);
             else if (what == 0)
                 share_remove(&share, client);
             else if (what == 1)
-                share_update(&share, client, request, limit, why, sizeof why);
+                share_update(&share, client, request, limit, &why);
             else if (what < 5)
                 share_wants(&share, client);
             else

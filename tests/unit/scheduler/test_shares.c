@@ -34,11 +34,11 @@ static void open_mode(enum proto_mode mode, uint64_t lease_ns)
 static struct device_client *arrive(uint32_t request, uint32_t limit, uint64_t shortest,
                                     uint64_t longest, uint64_t seed)
 {
-    char why[SCHEDULER_WHY] = "";
+    struct error why = {0};
     struct scheduler_limits limits = {.request = request, .limit = limit, .duty = PLAN_WHOLE};
-    struct device_client *client = device_add(&device, &limits, NULL, 0, seed, why, sizeof why);
+    struct device_client *client = device_add(&device, &limits, NULL, 0, seed, &why);
     if (!client) { /* fail_msg() may return for all an analyser knows */
-        print_error("%s\n", why);
+        print_error("%s\n", why.text);
         abort();
     }
     client->shortest = shortest;
@@ -479,10 +479,9 @@ static void idle_time_is_not_saved_up(void **state)
         fail_msg("the steady client had %.1f %% after the other came back", had);
     /* Who was held at a limit does not catch up when the limit is lifted. */
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
-    char why[SCHEDULER_WHY];
-    assert_int_equal(scheduler_update(&device.scheduler, &limited->scheduled, &limits, device.now,
-                                      why, sizeof why),
-                     0);
+    struct error why = {0};
+    assert_int_equal(
+        scheduler_update(&device.scheduler, &limited->scheduled, &limits, device.now, &why), 0);
     before = device_had(&device, limited), at = device.now;
     device_run(&device, at + 6000 * MS);
     had = points(device_had(&device, limited) - before, 6000 * MS, 0);
@@ -510,8 +509,8 @@ static void nobody_starves(void **state)
                                                       (uint32_t)(device_random(&random) % 900),
                                                   .limit = PLAN_WHOLE,
                                                   .duty = PLAN_WHOLE};
-                char why[SCHEDULER_WHY];
-                client = device_add(&device, &limits, NULL, 0, random, why, sizeof why);
+                struct error why = {0};
+                client = device_add(&device, &limits, NULL, 0, random, &why);
                 assert_non_null(client); /* 12 of at most 9 % leave room */
                 client->shortest = 100 * US;
                 client->longest = 2 * MS;

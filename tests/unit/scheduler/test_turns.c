@@ -26,11 +26,11 @@ static void open_turns(uint64_t quantum)
 
 static struct device_client *arrive(uint64_t kernel)
 {
-    char why[SCHEDULER_WHY] = "";
+    struct error why = {0};
     struct scheduler_limits limits = {.limit = PLAN_WHOLE, .duty = PLAN_WHOLE};
-    struct device_client *client = device_add(&device, &limits, NULL, 0, 1, why, sizeof why);
+    struct device_client *client = device_add(&device, &limits, NULL, 0, 1, &why);
     if (!client) {
-        fail_msg("%s", why);
+        fail_msg("%s", why.text);
         abort();
     }
     client->shortest = client->longest = kernel;
