@@ -33,12 +33,17 @@ void worker_end_clients(struct worker *worker, uint32_t error)
 
 void worker_fail(struct worker *worker, cuda_result result, const char *during)
 {
-    uint32_t none = 0;
     uint32_t error = error_from_cuda((int)result);
     if (!error)
         error = PROTO_ERROR_UNKNOWN;
-    if (!atomic_compare_exchange_strong(&worker->failed, &none, error))
+    /* The process ends soon after the control thread sees `failed`, and a client that was told of
+     * the fault may wake that thread by its next request. So the supervisor is told first; a thread
+     * that finds the same fault meanwhile waits here, for it may be the control thread. */
+    pthread_mutex_lock(&worker->fault_lock);
+    if (atomic_load(&worker->failed)) {
+        pthread_mutex_unlock(&worker->fault_lock);
         return;
+    }
     struct proto_worker_fault fault = {.error = error};
     const char *name = cuda_error_name(result);
     snprintf(fault.text, sizeof fault.text, MESSAGE_TEXT(context_lost), worker->device.info.device,
@@ -48,6 +53,8 @@ void worker_fail(struct worker *worker, cuda_result result, const char *during)
      * socket closes finds the reason in its status. */
     worker_end_clients(worker, error);
     channel_send(worker->channel, PROTO_WORKER_FAULT, 0, 0, &fault, NULL, 0, NULL, 0);
+    atomic_store(&worker->failed, error);
+    pthread_mutex_unlock(&worker->fault_lock);
     wake_control(&worker->wake);
 }
 

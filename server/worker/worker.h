@@ -51,9 +51,10 @@ struct worker {
     struct submitter submitter;
     struct completer completer;
     struct loader loader, clearer;
-    uint32_t placement_error; /* control thread: why the last partition could not be made */
-    int channel;              /* to the supervisor; the caller's */
-    _Atomic uint32_t failed;  /* error number once the context is lost */
+    uint32_t placement_error;   /* control thread: why the last partition could not be made */
+    int channel;                /* to the supervisor; the caller's */
+    pthread_mutex_t fault_lock; /* held while the supervisor is told that the context is lost */
+    _Atomic uint32_t failed;    /* error number once it has been told */
 };
 
 /* ---- worker_life.c ---- */

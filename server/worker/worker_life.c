@@ -81,6 +81,7 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
     worker->submitter.scanned = NULL;
     worker->submitter.command.cuda = NULL;
     pthread_mutex_init(&worker->clients_lock, NULL);
+    pthread_mutex_init(&worker->fault_lock, NULL);
     stream_pool_open(&worker->pool, &worker->device);
     gate_open(&worker->gate);
     worker->gate.watch.trace = &worker->trace;
@@ -139,5 +140,6 @@ void worker_stop(struct worker *worker)
     free(worker->clients);
     worker->clients = NULL;
     pthread_mutex_destroy(&worker->clients_lock);
+    pthread_mutex_destroy(&worker->fault_lock);
     code_memory_close(&worker->code_memory);
 }

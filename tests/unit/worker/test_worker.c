@@ -141,6 +141,41 @@ static void test_sticky_error_of_a_launch_ends_the_worker(void **state)
     peer_free(other);
 }
 
+static void *fail_worker(void *unused)
+{
+    (void)unused;
+    worker_fail(&harness.worker, CUDA_ERR_ILLEGAL_ADDRESS, "a test");
+    return NULL;
+}
+
+/* A worker that ended before would be taken for one that was lost without a reason. */
+static void test_a_worker_ends_after_it_has_told_its_fault(void **state)
+{
+    (void)state;
+    pthread_t failing;
+    struct peer *peer = peer_attach(1);
+    /* The thread that met the fault gets no further than to its clients. */
+    pthread_mutex_lock(&harness.worker.clients_lock);
+    assert_int_equal(pthread_create(&failing, NULL, fail_worker, NULL), 0);
+    usleep(20000);
+    wake_control(&harness.worker.wake);
+    usleep(100000);
+    int alive = pthread_tryjoin_np(harness.thread, NULL);
+    bool told = harness_has_message(0);
+    pthread_mutex_unlock(&harness.worker.clients_lock);
+    assert_int_equal(alive, EBUSY);
+    assert_false(told);
+    assert_int_equal(harness_receive(), PROTO_WORKER_FAULT);
+    pthread_join(failing, NULL);
+    pthread_join(harness.thread, NULL);
+    assert_int_equal(harness.result, CONTROL_CONTEXT_LOST);
+    submitter_stop(&harness.worker.submitter);
+    harness.worker.failed = 0;
+    assert_int_equal(pthread_create(&harness.thread, NULL, harness_main, NULL), 0);
+    assert_int_equal(harness_receive(), PROTO_DEVICE_INFO);
+    peer_free(peer);
+}
+
 static void test_fault_is_found_while_work_is_in_flight(void **state)
 {
     (void)state;
@@ -278,6 +313,7 @@ int main(void)
         T(test_many_launches_of_many_clients_all_arrive),
         T(test_supervisor_gone_ends_every_wait),
         T(test_sticky_error_of_a_launch_ends_the_worker),
+        T(test_a_worker_ends_after_it_has_told_its_fault),
         T(test_fault_is_found_while_work_is_in_flight),
         T(test_ordinary_error_stands_in_the_stream_status),
         T(test_host_buffers_are_registered_in_steps),
