@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/ipc/timeline.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
@@ -182,9 +183,15 @@ static void device_lost(void *context, struct device *device, uint32_t error, co
     struct supervisor *supervisor = context;
     tracing_lost(device->tracing);
     struct session *session;
-    LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        if (session->device == device)
+    LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
+        if (session->device != device)
+            continue;
+        /* A client that was not attached yet lost nothing: it may try again. */
+        if (session->state == SESSION_ATTACHING && !supervisor->stopping)
+            session_fail(session, MESSAGE(attach_worker_ended), device->index);
+        else
             session_fail(session, error, "%s", text);
+    }
     if (!supervisor->stopping)
         say_status(supervisor);
 }

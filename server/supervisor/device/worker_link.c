@@ -24,7 +24,8 @@ struct worker_link {
     uv_poll_t poll;
     int fd;
     bool closing;
-    bool failed;
+    bool failed;         /* takes no more requests: what the worker has sent is read, then `lost` */
+    const char *trouble; /* why it failed; NULL: the worker hung up */
     struct send_queue send_queue;
     struct worker_link_events events;
     struct worker_requests requests;
@@ -35,7 +36,8 @@ static void link_ready(uv_poll_t *poll, int status, int events);
 
 static void poll_again(struct worker_link *link)
 {
-    int events = UV_READABLE | (send_queue_waiting(&link->send_queue) ? UV_WRITABLE : 0);
+    bool writes = !link->failed && send_queue_waiting(&link->send_queue);
+    int events = UV_READABLE | (writes ? UV_WRITABLE : 0);
     uv_poll_start(&link->poll, events, link_ready);
 }
 
@@ -141,29 +143,42 @@ void worker_link_finish(struct worker_link *link)
     shutdown(link->fd, SHUT_RDWR);
 }
 
-/* The link's callback `lost` follows from the loop: the caller is in the middle of its own work. */
-static int link_fail(struct worker_link *link, int result)
+static bool peer_is_gone(int result)
 {
+    return result == -EPIPE || result == -ECONNRESET;
+}
+
+/* The link's callback `lost` follows from the loop: the caller is in the middle of its own work,
+ * and the worker may have said why it ends. */
+static void link_fail(struct worker_link *link, int result)
+{
+    if (!link->failed)
+        link->trouble = peer_is_gone(result) ? NULL : "it no longer takes requests";
     link->failed = true;
     shutdown(link->fd, SHUT_RDWR);
-    return result;
 }
 
 int worker_link_request(struct worker_link *link, const struct worker_request *request,
                         worker_link_reply *reply, void *context)
 {
-    if (link->closing || link->failed)
+    if (link->closing)
         return -EPIPE;
     int result = worker_requests_reserve(&link->requests);
-    if (result < 0)
-        return link_fail(link, result);
-    result = send_queue_send(&link->send_queue, request->opcode,
-                             worker_requests_next(&link->requests), request->client, request->body,
-                             request->tail, request->tail_bytes, request->fds, request->fd_count);
+    if (result < 0) {
+        link_fail(link, result);
+        return result;
+    }
+    if (!link->failed)
+        result =
+            send_queue_send(&link->send_queue, request->opcode,
+                            worker_requests_next(&link->requests), request->client, request->body,
+                            request->tail, request->tail_bytes, request->fds, request->fd_count);
+    /* Why the worker ended is known when its last messages have been read: until then the request
+     * waits, and its client is told that reason. */
+    if (peer_is_gone(result) || result == -ENOBUFS)
+        link_fail(link, result);
     /* What only this request could not get (a descriptor, memory) leaves the link as it was. */
-    if (result == -EPIPE || result == -ECONNRESET || result == -ENOBUFS)
-        return link_fail(link, result);
-    if (result < 0)
+    else if (result < 0)
         return result;
     worker_requests_add(&link->requests, (struct worker_request_row){.client = request->client,
                                                                      .opcode = request->opcode,
@@ -242,13 +257,15 @@ static void link_ready(uv_poll_t *poll, int status, int events)
     struct worker_link *link = poll->data;
     /* A worker that died with requests unread leaves an error on the socket (status < 0), which is
      * reported once, before its last words. */
-    bool reset = status < 0;
-    for (unsigned i = 0; ((events & UV_READABLE) || reset) && i < BATCH && !link->closing; i++) {
+    if (status < 0)
+        link_fail(link, -ECONNRESET);
+    for (unsigned i = 0; ((events & UV_READABLE) || link->failed) && i < BATCH && !link->closing;
+         i++) {
         int result = link_receive(link);
         if (result == CHANNEL_EMPTY)
             break;
         if (result != 0) {
-            link_lost(link, result == CHANNEL_CLOSED ? NULL
+            link_lost(link, result == CHANNEL_CLOSED ? link->trouble
                             : result == -EPROTO      ? link->message.why
                                                      : strerror(-result));
             return;
@@ -262,9 +279,8 @@ static void link_ready(uv_poll_t *poll, int status, int events)
     }
     if (link->closing)
         return;
-    if (link->failed || reset || send_queue_flush(&link->send_queue) < 0) {
-        link_lost(link, "it no longer takes requests");
-        return;
-    }
+    int flushed = link->failed ? 0 : send_queue_flush(&link->send_queue);
+    if (flushed < 0)
+        link_fail(link, flushed);
     poll_again(link);
 }

@@ -75,8 +75,9 @@ void worker_link_close(struct worker_link *link);
 
 /*
  * Sends a request; reply may be NULL if the answer does not matter. Returns 0, or
- * -errno: the callback is not called then; if the link is of no more use, `lost`
- * follows from the loop.
+ * -errno: the callback is not called then. A worker that is gone is no failure: `lost`
+ * follows from the loop, after what the worker had sent, and ends the request with
+ * WORKER_LOST.
  */
 int worker_link_request(struct worker_link *link, const struct worker_request *request,
                         worker_link_reply *reply, void *context);
