@@ -16,10 +16,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/messages_admin.h"
+#include "common/messages_config.h"
+#include "common/messages_server.h"
 #include "protocol.h"
 
 /* clang-format off */
 #define MESSAGES(X) \
+    MESSAGES_ADMIN(X) \
+    MESSAGES_CONFIG(X) \
+    MESSAGES_SERVER(X) \
     X(driver_too_old, NO_DEVICE, \
       "%s: no symbol cuGetProcAddress_v2: not a CUDA driver of version 12.0 or newer") \
     X(driver_entry_missing, NO_DEVICE, \
@@ -158,7 +164,8 @@
     X(request_no_memory, SERVER_RESOURCES, \
       "the server has no memory for another request") \
     X(protocol_unknown, PROTOCOL_VERSION, \
-      "protocol %u.%u is not spoken here") \
+      "the client speaks protocol %u.%u and this server (gpushare %s) %u.%u: use the client " \
+      "library of the server's release") \
     X(user_clients_max, TOO_MANY_CLIENTS, \
       "user %u has %u clients, as many as one user may have: end some, or have the " \
       "administrator raise --max-clients-per-user") \

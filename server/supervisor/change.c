@@ -3,31 +3,22 @@
 #include "server/supervisor/change.h"
 
 #include <errno.h>
-#include <stdio.h>
 
+#include "common/messages.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/limits.h"
 #include "server/supervisor/supervisor_private.h"
 
 uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
-                      const struct allowance *change, char *why, size_t why_size)
+                      const struct allowance *change, struct error *why)
 {
     struct session *session = clients_find_attached(supervisor, client);
-    if (supervisor->reload) {
-        snprintf(why, why_size, "a reload of the configuration is under way: try again");
-        return PROTO_ERROR_NOT_READY;
-    }
-    if (session) {
-        struct error refusal;
-        uint32_t error = session_limits_check(session, change, &refusal);
-        if (error)
-            snprintf(why, why_size, "%s", refusal.text);
-        return error;
-    }
-    snprintf(why, why_size, "there is no attached client %u: \"clients\" shows those there are",
-             client);
-    return PROTO_ERROR_NOT_FOUND;
+    if (supervisor->reload)
+        return error_set(why, MESSAGE(reload_first));
+    if (!session)
+        return error_set(why, MESSAGE(client_not_attached), client);
+    return session_limits_check(session, change, why);
 }
 
 int change_set(struct supervisor *supervisor, uint32_t client, const struct allowance *change,

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "common/limits/allowance.h"
 #include "server/supervisor/account/change_done.h"
 #include "server/supervisor/config/schedule.h"
@@ -17,13 +18,12 @@
 struct supervisor;
 
 /*
- * Whether a change would be refused now: a number of the error table with a
- * sentence in why, or 0. A limit may not exceed the client's window of addresses,
- * which is fixed when it attaches, nor what the device has; a request may not exceed
+ * Whether a change would be refused now: an error, or 0. A limit may not exceed the client's window
+ * of addresses, which is fixed when it attaches, nor what the device has; a request may not exceed
  * its limit. Whether the clients' requests fit together only the worker knows.
  */
 uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
-                      const struct allowance *change, char *why, size_t why_size);
+                      const struct allowance *change, struct error *why);
 
 /*
  * Changes the grant of an attached client that change_check allows, work in

@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "common/error.h"
+#include "common/messages.h"
 #include "common/limits/variables.h"
 #include "server/supervisor/admin/admin.h"
 #include "server/supervisor/clients.h"
@@ -85,17 +86,18 @@ static void reload_ended(void *context, uint32_t error, const char *text)
 {
     (void)context;
     if (error)
-        log_error("SIGHUP: the configuration stays as it was: %s", text);
+        log_error(MESSAGE_TEXT(log_reload_signal), text);
     else
-        log_notice("SIGHUP: the configuration has been read anew");
+        log_notice(MESSAGE_TEXT(log_reload_signal_done));
 }
 
 static void server_reload(struct server *server)
 {
-    char text[1024];
-    int result = reload_start(server->supervisor, text, sizeof text, reload_ended, server);
-    if (result)
-        reload_ended(server, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
+    struct error why;
+    bool over;
+    uint32_t error = reload_start(server->supervisor, &over, reload_ended, server, &why);
+    if (error || over)
+        reload_ended(server, error, why.text);
 }
 
 static void signal_arrived(uv_signal_t *handle, int number)
@@ -176,14 +178,14 @@ static int server_serve(struct server *server)
 static int check_config(const struct settings *settings)
 {
     struct config *config;
-    char why[1024];
-    if (config_load(&config, settings->config, why, sizeof why) < 0) {
-        log_error("%s", why);
+    struct error why;
+    if (config_load(&config, settings->config, &why)) {
+        log_error("%s", why.text);
         return 1;
     }
     config_free(config);
-    printf("%s: no mistake found; whether its GPUs are there was not looked at\n",
-           settings->config);
+    printf(MESSAGE_TEXT(config_checked), settings->config);
+    putchar('\n');
     return fflush(stdout) == 0 ? 0 : 1;
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/limits/limits.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "common/util.h"
 #include "server/supervisor/config/rules.h"
@@ -114,7 +115,7 @@ static void log_set(const struct supervisor *supervisor, const struct account_ow
                     const char *by)
 {
     struct allowance limits;
-    char memory[UNITS_TEXT + 24] = "-", host[UNITS_TEXT] = "-";
+    char memory[UNITS_TEXT + 24] = "no limit", host[UNITS_TEXT] = "no limit";
     total_overrides_limits(&supervisor->server.total_overrides, supervisor->server.config,
                            kind_of(owner), owner->id, &limits);
     uint64_t part = limits.part[RESOURCE_MEMORY].limit;
@@ -123,31 +124,23 @@ static void log_set(const struct supervisor *supervisor, const struct account_ow
         snprintf(memory, sizeof memory, "%s %% of each GPU's",
                  units_format_percentage((uint32_t)part, share));
     } else if (limits.memory.limit != ALLOWANCE_UNSET) {
-        units_format_size(limits.memory.limit, memory);
+        units_format_bytes(limits.memory.limit, memory);
     }
     if (limits.host_memory.limit != ALLOWANCE_UNSET)
-        units_format_size(limits.host_memory.limit, host);
-    log_notice("%s %u may have in total by %s: device memory %s, pinned host memory %s",
-               owner->group ? "group" : "user", owner->id, by, memory, host);
+        units_format_bytes(limits.host_memory.limit, host);
+    log_notice(MESSAGE_TEXT(log_total_set), owner->group ? "group" : "user", owner->id, by, memory,
+               host);
 }
 
 uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,
-                         const struct total_change *change, const char *by, char *why,
-                         size_t why_size)
+                         const struct total_change *change, const char *by, struct error *why)
 {
     struct total_overrides before = supervisor->server.total_overrides;
-    if (supervisor->reload) {
-        snprintf(why, why_size, "a reload of the configuration is under way: try again");
-        return PROTO_ERROR_NOT_READY;
-    }
-    if (owner->id == CONFIG_ID_UNKNOWN || (!owner->group && !identity_uid_is_seen(owner->id))) {
-        snprintf(why, why_size,
-                 "no client can be identified as one of %s %u: the number stands for clients that "
-                 "can't be "
-                 "identified",
-                 owner->group ? "group" : "user", owner->id);
-        return PROTO_ERROR_NOT_FOUND;
-    }
+    if (supervisor->reload)
+        return error_set(why, MESSAGE(reload_first));
+    if (owner->id == CONFIG_ID_UNKNOWN || (!owner->group && !identity_uid_is_seen(owner->id)))
+        return error_set(why, MESSAGE(total_of_unidentified), owner->group ? "group" : "user",
+                         owner->id);
     int result = total_overrides_with(&supervisor->server.total_overrides, &before,
                                       supervisor->server.config, kind_of(owner), owner->id,
                                       change->parts, &change->limits);
@@ -158,14 +151,9 @@ uint32_t owner_total_set(struct supervisor *supervisor, const struct account_own
         log_set(supervisor, owner, by);
         return 0;
     }
-    if (result == -ENOSPC)
-        snprintf(why, why_size,
-                 "%d totals have been set already: write more of them into the configuration",
-                 TOTAL_OVERRIDES_MAX);
-    else
-        snprintf(why, why_size, "the server is short of memory");
     if (supervisor->server.total_overrides.items != before.items)
         total_overrides_free(&supervisor->server.total_overrides);
     supervisor->server.total_overrides = before;
-    return PROTO_ERROR_SERVER_RESOURCES;
+    return result == -ENOSPC ? error_set(why, MESSAGE(totals_max), TOTAL_OVERRIDES_MAX)
+                             : error_set(why, MESSAGE(server_no_memory));
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "common/limits/allowance.h"
 #include "protocol.h"
 
@@ -27,13 +28,11 @@ struct total_change {
 
 /*
  * Limits what they have in total from now on, in place of what the configuration says, until that
- * says something else of them. A limit below what is in use takes nothing away. Returns 0; or a
- * number of the error table with a sentence in why, and nothing has changed. by names who asked,
- * for the log.
+ * says something else of them. A limit below what is in use takes nothing away. After an error
+ * nothing has changed. by names who asked, for the log.
  */
 uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,
-                         const struct total_change *change, const char *by, char *why,
-                         size_t why_size);
+                         const struct total_change *change, const char *by, struct error *why);
 
 #define OWNER_TOTAL_HOST UINT32_MAX /* in place of a device: pinned host memory */
 

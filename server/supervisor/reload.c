@@ -3,12 +3,13 @@
 #include "server/supervisor/reload.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/limits/limits.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/util.h"
 #include "server/supervisor/clients.h"
 #include "server/supervisor/config/config.h"
@@ -39,25 +40,29 @@ struct reload {
     size_t count;
     struct schedule old[SETTINGS_DEVICES_MAX]; /* of the devices, before */
     enum step step;
-    bool back;    /* all returns to where it was */
-    bool asked;   /* somebody may have to be asked to go back */
-    uint32_t due; /* answers */
-    uint32_t error;
-    char text[700];
+    bool back;        /* all returns to where it was */
+    bool asked;       /* somebody may have to be asked to go back */
+    uint32_t due;     /* answers */
+    struct error why; /* number 0: nothing was refused */
     reload_done *done;
     void *context;
 };
 
-static void reload_fail(struct reload *reload, uint32_t error, const char *text)
+/* Notes the first refusal. */
+static void reload_fail(struct reload *reload, const struct error *why)
 {
-    if (reload->error) {
+    if (!reload->why.number)
+        reload->why = *why;
+    else if (reload->back)
         /* The earlier values are refused now: there is nothing better to go back to. */
-        if (reload->back)
-            log_error("the configuration of before can't be put back whole: %s", text);
-        return;
-    }
-    reload->error = error;
-    snprintf(reload->text, sizeof reload->text, "%s", text);
+        log_error(MESSAGE_TEXT(log_reload_not_undone), why->text);
+}
+
+static void reload_fail_errno(struct reload *reload, int result)
+{
+    struct error why;
+    error_set(&why, MESSAGE(request_failed), strerror(-result));
+    reload_fail(reload, &why);
 }
 
 static struct session *client_find(const struct reload *reload, uint32_t client)
@@ -70,23 +75,23 @@ static struct session *client_find(const struct reload *reload, uint32_t client)
 static void client_answered(void *context, uint32_t client, uint32_t error, const char *text)
 {
     struct reload *reload = context;
-    char words[600];
+    struct error why;
     reload->due--;
     /* Ignore the answer for a client that disconnected meanwhile. */
     if (error && client_find(reload, client)) {
-        snprintf(words, sizeof words, "client %u: %s", client, text);
-        reload_fail(reload, error, words);
+        error_set(&why, error, MESSAGE_TEXT(reload_client), client, text);
+        reload_fail(reload, &why);
     }
 }
 
 static void device_answered(void *context, uint32_t device, uint32_t error, const char *text)
 {
     struct reload *reload = context;
-    char words[600];
+    struct error why;
     reload->due--;
     if (error) {
-        snprintf(words, sizeof words, "GPU %u: %s", device, text);
-        reload_fail(reload, error, words);
+        error_set(&why, error, MESSAGE_TEXT(reload_gpu), device, text);
+        reload_fail(reload, &why);
     }
 }
 
@@ -99,7 +104,7 @@ static void ask_client(struct reload *reload, struct session *session,
     reload->asked = true;
     reload->due += result == 0;
     if (result < 0)
-        reload_fail(reload, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
+        reload_fail_errno(reload, result);
 }
 
 static uint64_t value_if_changed(uint64_t old, uint64_t new, uint64_t now)
@@ -188,7 +193,7 @@ static void device_reschedule(struct reload *reload, uint32_t index)
     reload->asked = true;
     reload->due += result == 0;
     if (result < 0)
-        reload_fail(reload, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
+        reload_fail_errno(reload, result);
 }
 
 /* ---- memory: at once ---- */
@@ -228,7 +233,7 @@ static void swap_totals(struct reload *reload)
 }
 
 /* Changes the guarantees; falling: only lowers those that fall, to make room for the others. False:
- * there is no room (reload->text says so), and some have changed. */
+ * there is no room (reload->why says so), and some have changed. */
 static bool guarantees_change(struct reload *reload, bool falling)
 {
     for (size_t i = 0; i < reload->count; i++) {
@@ -246,11 +251,9 @@ static bool guarantees_change(struct reload *reload, bool falling)
         if (falling && host > change->host)
             host = change->host;
         struct error why;
-        char words[sizeof why.text + 32];
-        uint32_t error = session_quota_guarantee(session, memory, host, &why);
-        if (error) {
-            snprintf(words, sizeof words, "client %u: %s", change->client, why.text);
-            reload_fail(reload, error, words);
+        if (session_quota_guarantee(session, memory, host, &why)) {
+            error_prefix(&why, "client %u: ", change->client);
+            reload_fail(reload, &why);
             return false;
         }
     }
@@ -346,8 +349,7 @@ static int compare_client(struct reload *reload, struct session *session)
         change->old = session->grant;
     if (session_attach_grant(session, reload->config, session->device, &session->wish,
                              &change->new) < 0) {
-        log_warning("client %u keeps its limits: its profile \"%s\" is no longer there",
-                    session->number, session->asked.profile);
+        log_warning(MESSAGE_TEXT(log_profile_gone), session->number, session->asked.profile);
         change->new = change->old;
     }
     int result = session_quota_find_totals(session, reload->config, &change->totals);
@@ -367,7 +369,7 @@ static void clients_compare(struct reload *reload)
         if (result == 0 && session->state == SESSION_ATTACHED)
             result = compare_client(reload, session);
     if (result < 0)
-        reload_fail(reload, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+        reload_fail_errno(reload, result);
     else
         change_memory(reload, true);
 }
@@ -377,12 +379,10 @@ static void log_new(const struct supervisor *supervisor)
     const struct config *config = supervisor->server.config;
     if (!config)
         return;
-    log_notice("configuration %s: %zu profiles, %zu rules", config->file, config->profile_count,
-               config->rule_count);
+    log_notice(MESSAGE_TEXT(log_config), config->file, config->profile_count, config->rule_count);
     for (uint32_t i = 0; config->time_line && i < supervisor->server.device_count; i++)
         if (!schedule_time_enforced(supervisor->server.devices[i].schedule.mode))
-            log_notice("%s:%u: shares of time bind in modes strict and fair; GPU %u is in mode %s",
-                       config->file, config->time_line, i,
+            log_notice(MESSAGE_TEXT(log_config_time), config->file, config->time_line, i,
                        proto_mode_name(supervisor->server.devices[i].schedule.mode));
 }
 
@@ -390,11 +390,9 @@ static void log_forgotten(enum total_kind kind, uint32_t id, unsigned parts)
 {
     const unsigned memory = RESOURCE_BIT(RESOURCE_MEMORY),
                    host = RESOURCE_BIT(RESOURCE_HOST_MEMORY);
-    log_notice(
-        "%s %u: its total%s%s%s that was set by hand holds no longer: the configuration now says "
-        "something else",
-        kind == TOTAL_GROUP ? "group" : "user", id, parts & memory ? " device memory" : "",
-        parts == (memory | host) ? " and" : "", parts & host ? " pinned host memory" : "");
+    log_notice(MESSAGE_TEXT(log_total_forgotten), kind == TOTAL_GROUP ? "group" : "user", id,
+               parts & memory ? " device memory" : "", parts == (memory | host) ? " and" : "",
+               parts & host ? " pinned host memory" : "");
 }
 
 static void take_effect(struct reload *reload)
@@ -464,7 +462,7 @@ static void take_step(struct reload *reload, enum step step)
 static bool steps_advance(struct reload *reload)
 {
     while (!reload->due) {
-        if (reload->error && !reload->back) {
+        if (reload->why.number && !reload->back) {
             reload->back = true;
             reload->step = reload->asked ? STEP_LOWER : STEP_OVER;
         }
@@ -476,64 +474,63 @@ static bool steps_advance(struct reload *reload)
     return !reload->due && reload->step == STEP_OVER;
 }
 
-static int reload_begin(struct supervisor *supervisor, struct config *config, char *text,
-                        size_t text_bytes, reload_done *done, void *context)
+static uint32_t reload_begin(struct supervisor *supervisor, struct config *config, bool *over,
+                             reload_done *done, void *context, struct error *why)
 {
     struct reload *reload = calloc(1, sizeof *reload);
     if (!reload) {
         config_free(config);
-        snprintf(text, text_bytes, "the server is short of memory");
-        return -ENOMEM;
+        return error_set(why, MESSAGE(server_no_memory));
     }
     *reload = (struct reload){
         .supervisor = supervisor, .config = config, .done = done, .context = context};
     supervisor->reload = reload;
     supervisor->server.attaching_waits = true;
-    if (!steps_advance(reload))
+    *over = steps_advance(reload);
+    if (!*over)
         return 0;
     reload_finish(reload);
-    int result = reload->error ? -EINVAL : 1;
-    snprintf(text, text_bytes, "%s", reload->text);
+    uint32_t error = reload->why.number;
+    if (error)
+        *why = reload->why;
     free(reload);
-    return result;
+    return error;
 }
 
-static int config_read(const struct supervisor *supervisor, struct config **config, char *text,
-                       size_t text_bytes)
+static uint32_t config_read(const struct supervisor *supervisor, struct config **config,
+                            struct error *why)
 {
     const struct settings *settings = supervisor->server.settings;
     *config = NULL;
     if (!settings->config[0])
         return 0;
-    int result = config_load(config, settings->config, text, text_bytes);
-    /* A file that nobody asked for may be missing, but not vanish: its limits would with it. */
-    if (result == -ENOENT && !settings->config_named && !supervisor->server.config)
-        return 0;
-    if (result == -ENOENT && supervisor->server.config) {
-        size_t length = strlen(text);
-        snprintf(text + length, text_bytes - length,
-                 ": it was in force; to lift all limits, empty it");
+    if (access(settings->config, F_OK) < 0 && errno == ENOENT) {
+        /* A file that nobody asked for may be missing, but not vanish: its limits would with it. */
+        if (supervisor->server.config)
+            return error_set(why, MESSAGE(config_vanished), settings->config);
+        return settings->config_named ? error_set(why, MESSAGE(config_missing), settings->config)
+                                      : 0;
     }
-    if (result == 0)
-        result = config_resolve(*config, &settings->schedule, supervisor->uuids,
-                                supervisor->server.device_count, text, text_bytes);
-    return result;
+    uint32_t error = config_load(config, settings->config, why);
+    if (!error)
+        error = config_resolve(*config, &settings->schedule, supervisor->uuids,
+                               supervisor->server.device_count, why);
+    return error;
 }
 
-int reload_start(struct supervisor *supervisor, char *text, size_t text_bytes, reload_done *done,
-                 void *context)
+uint32_t reload_start(struct supervisor *supervisor, bool *over, reload_done *done, void *context,
+                      struct error *why)
 {
     struct config *config;
-    if (supervisor->reload) {
-        snprintf(text, text_bytes, "another reload is under way: try again when it is over");
-        return -EBUSY;
-    }
-    int result = config_read(supervisor, &config, text, text_bytes);
-    if (result < 0) {
+    *over = true;
+    if (supervisor->reload)
+        return error_set(why, MESSAGE(reload_under_way));
+    uint32_t error = config_read(supervisor, &config, why);
+    if (error) {
         config_free(config);
-        return result;
+        return error;
     }
-    return reload_begin(supervisor, config, text, text_bytes, done, context);
+    return reload_begin(supervisor, config, over, done, context, why);
 }
 
 void reload_advance(struct supervisor *supervisor)
@@ -542,6 +539,6 @@ void reload_advance(struct supervisor *supervisor)
     if (!reload || !steps_advance(reload))
         return;
     reload_finish(reload);
-    reload->done(reload->context, reload->error, reload->text);
+    reload->done(reload->context, reload->why.number, reload->why.text);
     free(reload);
 }

@@ -16,8 +16,10 @@
 #ifndef GPUSHARE_SERVER_SUPERVISOR_RELOAD_H
 #define GPUSHARE_SERVER_SUPERVISOR_RELOAD_H
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "common/error.h"
 
 struct supervisor;
 
@@ -28,14 +30,13 @@ typedef void reload_done(void *context, uint32_t error, const char *text);
 /*
  * Reads the configuration (settings) again and puts it in force whole, for clients that
  * attach from now on and, where it says something else of them than the one before, for
- * those attached and for the devices; or changes nothing. No client is dropped. Returns 1
- * if all is done; 0 if workers have to be asked: done is then called exactly once, from
- * the loop and never before this returns, and after a refusal everything is as it
- * was; -errno with a sentence in text (done is not called). While it is under way
- * change_check, _set and _schedule refuse. Called at start, too.
+ * those attached and for the devices; or changes nothing. No client is dropped. *over: all is
+ * done; else  * workers have to be asked: done is then called exactly once, from the loop and never
+ * before this returns, and after a refusal everything is as it was. After an error done is not
+ * called. While it is under way change_check, _set and _schedule refuse. Called at start, too.
  */
-int reload_start(struct supervisor *supervisor, char *text, size_t text_bytes, reload_done *done,
-                 void *context);
+uint32_t reload_start(struct supervisor *supervisor, bool *over, reload_done *done, void *context,
+                      struct error *why);
 
 /* Takes the steps for which all answers are there, if a reload is under way. The loop calls it
  * whenever something may have changed. */

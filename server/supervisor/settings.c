@@ -441,11 +441,9 @@ static uint32_t read_schedule(struct settings *settings, struct error *why)
                      {"GPUSHARE_QUANTUM", SCHEDULE_QUANTUM}};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = getenv(variables[i].name);
-        if (value && schedule_set(&settings->schedule, variables[i].part, value, strlen(value),
-                                  why->text, sizeof why->text) < 0) {
-            why->number = PROTO_ERROR_INVALID_VALUE;
+        if (value &&
+            schedule_set(&settings->schedule, variables[i].part, value, strlen(value), why))
             return error_prefix(why, "%s: ", variables[i].name);
-        }
     }
     return 0;
 }

@@ -303,10 +303,9 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
     uint32_t error = set_limits(supervisor, discovery, why);
     if (error)
         return error;
-    /* A positive result would say that workers are asked: there are none yet. */
-    if (reload_start(supervisor, why->text, sizeof why->text, NULL, NULL) < 0)
-        return why->number = PROTO_ERROR_SERVER_RESOURCES;
-    return 0;
+    /* No worker has to be asked: there are none yet. */
+    bool over;
+    return reload_start(supervisor, &over, NULL, NULL, why);
 }
 
 uint32_t supervisor_start(struct supervisor *supervisor, const struct discovery *discovery,

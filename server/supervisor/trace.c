@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/trace.h"
 
+#include "common/messages.h"
 #include <stdio.h>
 
 #include "server/supervisor/session/session.h"
@@ -20,9 +21,7 @@ uint32_t trace_start(struct supervisor *supervisor, uint32_t index, uint64_t mil
                      const char *by, trace_done *done, void *context, struct error *why)
 {
     if (index >= supervisor->server.device_count) {
-        return error_set(why, PROTO_ERROR_INVALID_DEVICE,
-                         "there is no GPU %u: this server has %u, numbered from 0", index,
-                         supervisor->server.device_count);
+        return error_set(why, MESSAGE(trace_gpu_unknown), index, supervisor->server.device_count);
     }
     struct device *device = &supervisor->server.devices[index];
     uint32_t error = tracing_check(device, why);

@@ -217,7 +217,7 @@ rules:
                     it.granted(name="threads")
                 with self.assertRaisesRegex(RuntimeError, "70 %; with the 40 % asked for that makes 110 %"):
                     it.granted(name="time")
-                with self.assertRaisesRegex(RuntimeError, "guaranteed to other clients, which comes to .* and there are"):
+                with self.assertRaisesRegex(RuntimeError, "guaranteed to other clients, together .*, and there are"):
                     it.granted(name="memory")
                 other = RawClient(it.server.client)
                 with contextlib.closing(other):
@@ -302,7 +302,7 @@ rules:
             self.assertEqual((told["threads_limit"], told["mode"], told["time_request"]), (10000, 2, 0))
             self.assertEqual(told["memory_limit"], 4 * quarter["memory_limit"])
             it.write("sharing:\n  timeSlicing:\n    failRequestsGreaterThanOne: true\n")
-            self.assertIn(":3: failRequestsGreaterThanOne: true can't be honoured", json.loads(it.reload().stdout)["text"])
+            self.assertIn(":3: failRequestsGreaterThanOne: true is not supported", json.loads(it.reload().stdout)["text"])
 
 
 class Totals(Case):
@@ -446,7 +446,7 @@ class Reload(Case):
                         self.assertEqual((answer["file"], answer["profiles"], answer["rules"]), (it.path, 1, 0))
                         self.assertEqual(it.granted()["memory_limit"], limit * MIB)
                     it.write("clients:\n  memory: {limit: 24M}\n")
-                    self.assertIn("read anew", it.hang_up())
+                    self.assertIn("has been read again", it.hang_up())
                     self.assertEqual(it.granted()["memory_limit"], 24 * MIB)
                     output = work.communicate(timeout=SECONDS)[0]
                     self.assertEqual(work.returncode, 0, output)
@@ -534,7 +534,7 @@ rules:
             for text, words in (("clients:\n  memory: {limit: 1M}\nrulez: []\n", ":3: unknown key"),
                                 ("clients:\n  memory: {limit: 1M}\n  time: {limit: 50}\n", ":3: time.limit \"50\" must be"),
                                 ("clients:\n  memory: {limit: 1M, request: 2M}\n", ":2: memory: the request 2M exceeds"),
-                                ("clients: {memory: {limit: 1M}}\ngpus:\n  - gpu: 7\n", ":3: there is no such GPU"),
+                                ("clients: {memory: {limit: 1M}}\ngpus:\n  - gpu: 7\n", ":3: there is no GPU"),
                                 ("clients: [\n", "not YAML")):
                 it.write(text)
                 result = it.reload()

@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/admin/change.h"
 #include "server/supervisor/admin/gather.h"
@@ -41,37 +42,27 @@ static bool may_change(const struct admin_peer *peer)
 
 static void refuse_change(struct admin_peer *peer)
 {
-    char text[200];
     if (peer->uid == UID_NOBODY)
-        snprintf(text, sizeof text,
-                 "uid %u stands for every user without a name here and may only look: ask root",
-                 UID_NOBODY);
+        admin_peer_refuse(peer, MESSAGE(admin_nobody), UID_NOBODY);
     else
-        snprintf(text, sizeof text,
-                 "uid %u may look but not change anything: ask root, or start gpushared with "
-                 "--admin-uid %u",
-                 (unsigned)peer->uid, (unsigned)peer->uid);
-    admin_peer_refuse(peer, PROTO_ERROR_NOT_PERMITTED, text);
+        admin_peer_refuse(peer, MESSAGE(admin_not_permitted), (unsigned)peer->uid,
+                          (unsigned)peer->uid);
 }
 
 static void kill_client(struct admin_peer *peer, uint32_t client)
 {
-    char text[160];
-    int result =
-        clients_kill(peer->admin->supervisor, client, admin_peer_name(peer, text, sizeof text));
-    if (result == 0) {
+    char by[ADMIN_NAME];
+    if (clients_kill(peer->admin->supervisor, client, admin_peer_name(peer, by)) == 0)
         admin_peer_answer(peer, admin_answer_kill(client));
-        return;
-    }
-    snprintf(text, sizeof text, "there is no client %u: \"clients\" shows those there are", client);
-    admin_peer_refuse(peer, PROTO_ERROR_NOT_FOUND, text);
+    else
+        admin_peer_refuse(peer, MESSAGE(client_unknown), client);
 }
 
 static void carry_out(struct admin_peer *peer, const struct admin_request *request)
 {
     if (admin_request_kind_changes(request->kind) && !may_change(peer)) {
-        log_warning("admin: uid %u (pid %d) asked for \"%s\" and was refused", (unsigned)peer->uid,
-                    (int)peer->pid, admin_request_kind_name(request->kind));
+        log_warning(MESSAGE_TEXT(log_admin_refused), (unsigned)peer->uid, (int)peer->pid,
+                    admin_request_kind_name(request->kind));
         refuse_change(peer);
         return;
     }
@@ -145,9 +136,7 @@ static void on_connection(uv_stream_t *listener, int status)
     }
     if (admin->peers > ADMIN_CONNECTIONS_MAX) {
         peer->last = true;
-        admin_peer_refuse(
-            peer, PROTO_ERROR_SERVER_RESOURCES,
-            "the admin socket has as many connections as it may have: try again later");
+        admin_peer_refuse(peer, MESSAGE(admin_connections_max), ADMIN_CONNECTIONS_MAX);
         return;
     }
     admin_peer_serve(peer);
@@ -165,7 +154,7 @@ uint32_t admin_open(struct admin **out, struct supervisor *supervisor, struct er
     *out = NULL;
     struct admin *admin = calloc(1, sizeof *admin);
     if (!admin) {
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+        return error_set(why, MESSAGE(server_no_memory));
     }
     /* libuv writes without MSG_NOSIGNAL: a peer that left would end the server. */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -190,7 +179,7 @@ uint32_t admin_open(struct admin **out, struct supervisor *supervisor, struct er
         result = uv_listen((uv_stream_t *)&admin->listener, BACKLOG, on_connection);
     if (result < 0) {
         admin_close(&admin);
-        return error_set(why, error_from_errno(result), "cannot listen for administrators: %s",
+        return error_set(why, error_from_errno(result), MESSAGE_TEXT(admin_listen),
                          uv_strerror(result));
     }
     *out = admin;

@@ -3,13 +3,13 @@
 #include "server/supervisor/admin/change.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/admin_times.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/change.h"
 #include "server/supervisor/owner_total.h"
@@ -26,12 +26,11 @@ struct target {
 struct setting {
     struct admin_work work; /* first */
     struct admin_request request;
-    char by[48];
+    char by[ADMIN_NAME];
     struct target *targets;
     size_t count, changing; /* how many have not answered */
     bool gone;              /* one left meanwhile */
-    uint32_t error;         /* of the first that could not be changed */
-    char text[400];
+    struct error why;       /* of the first that could not be changed; number 0: none */
 };
 
 static void setting_free(struct admin_work *work)
@@ -44,25 +43,25 @@ static void setting_free(struct admin_work *work)
 static void setting_answer(struct admin_work *work, struct admin_peer *peer, bool late)
 {
     struct setting *setting = (struct setting *)work;
-    if (late && !setting->error) {
-        setting->error = PROTO_ERROR_DEVICE_NOT_READY;
-        snprintf(setting->text, sizeof setting->text,
-                 "a worker has not answered for %d s: it may still carry the change out",
-                 ADMIN_SET_MS / 1000);
-    }
-    if (setting->error)
-        admin_peer_refuse(peer, setting->error, setting->text);
+    if (late && !setting->why.number)
+        error_set(&setting->why, MESSAGE(set_late), ADMIN_SET_MS / 1000);
+    if (setting->why.number)
+        admin_peer_refuse(peer, setting->why.number, "%s", setting->why.text);
     else
         admin_peer_answer(peer, admin_answer_limits(work->admin->supervisor, &setting->request));
 }
 
-static void note_error(struct setting *setting, uint32_t error, const char *what, uint32_t number,
-                       const char *text)
+/* The first that is noted counts. */
+static void note_client(struct setting *setting, uint32_t client, uint32_t error, const char *text)
 {
-    if (setting->error)
-        return;
-    setting->error = error;
-    snprintf(setting->text, sizeof setting->text, "%s %u: %.380s", what, number, text);
+    if (!setting->why.number)
+        error_set(&setting->why, error, MESSAGE_TEXT(set_client), client, text);
+}
+
+static void note_gpu(struct setting *setting, uint32_t gpu, uint32_t error, const char *text)
+{
+    if (!setting->why.number)
+        error_set(&setting->why, error, MESSAGE_TEXT(set_gpu), gpu, text);
 }
 
 /* ---- a user or a group ---- */
@@ -72,8 +71,8 @@ static void change_total(struct setting *setting)
     const struct admin_request *request = &setting->request;
     struct account_owner owner = admin_request_owner(request);
     if (request->kind == ADMIN_SET)
-        setting->error = owner_total_set(setting->work.admin->supervisor, &owner, &request->total,
-                                         setting->by, setting->text, sizeof setting->text);
+        owner_total_set(setting->work.admin->supervisor, &owner, &request->total, setting->by,
+                        &setting->why);
 }
 
 static bool is_limited(const struct setting *setting)
@@ -136,8 +135,7 @@ static void on_put_back(void *context, uint32_t client, uint32_t error, const ch
 {
     struct setting *setting = context;
     if (error && error != PROTO_ERROR_NOT_FOUND)
-        log_error("admin: client %u could not be given its limits of before back: %s", client,
-                  text);
+        log_error(MESSAGE_TEXT(log_set_not_undone), client, text);
     admin_work_came(&setting->work);
 }
 
@@ -147,8 +145,7 @@ static void put_one_back(struct setting *setting, const struct target *target)
                                  setting->by, on_put_back, setting);
     setting->work.outstanding += result == 0;
     if (result < 0)
-        log_error("admin: client %u could not be given its limits of before back: %s",
-                  target->client, strerror(-result));
+        log_error(MESSAGE_TEXT(log_set_not_undone), target->client, strerror(-result));
 }
 
 /* One was refused: nobody's limits change. Those who took give back first. */
@@ -166,12 +163,12 @@ static void setting_settle(struct setting *setting)
     bool any = false;
     for (size_t i = 0; i < setting->count; i++)
         any |= setting->targets[i].changed;
-    if (setting->error)
+    if (setting->why.number)
         put_back(setting);
+    else if (!any && setting->gone && setting->request.target == ADMIN_TARGET_USER)
+        error_set(&setting->why, MESSAGE(set_user_gone), setting->request.number);
     else if (!any && setting->gone)
-        note_error(setting, PROTO_ERROR_NOT_FOUND,
-                   setting->request.target == ADMIN_TARGET_USER ? "uid" : "client",
-                   setting->request.number, "the client left before the change was made");
+        error_set(&setting->why, MESSAGE(set_client_gone), setting->request.number);
 }
 
 static void on_set(void *context, uint32_t client, uint32_t error, const char *text)
@@ -183,7 +180,7 @@ static void on_set(void *context, uint32_t client, uint32_t error, const char *t
     if (error == PROTO_ERROR_NOT_FOUND)
         setting->gone = true;
     else if (error)
-        note_error(setting, error, "client", client, text);
+        note_client(setting, client, error, text);
     if (--setting->changing == 0)
         setting_settle(setting);
     admin_work_came(&setting->work);
@@ -192,14 +189,10 @@ static void on_set(void *context, uint32_t client, uint32_t error, const char *t
 /* A change that fitted each client alone may not fit all of them together. */
 static void note_failure(struct setting *setting, uint32_t client, int result)
 {
-    char why[380];
-    uint32_t error = change_check(setting->work.admin->supervisor, client, &setting->request.change,
-                                  why, sizeof why);
-    if (error && !setting->error) {
-        setting->error = error;
-        snprintf(setting->text, sizeof setting->text, "%s", why);
-    }
-    note_error(setting, PROTO_ERROR_SERVER_RESOURCES, "client", client, strerror(-result));
+    if (!setting->why.number)
+        change_check(setting->work.admin->supervisor, client, &setting->request.change,
+                     &setting->why);
+    note_client(setting, client, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
 }
 
 static void set_one(struct setting *setting, struct target *target)
@@ -218,7 +211,7 @@ static void set_one(struct setting *setting, struct target *target)
 static void set_all(struct setting *setting)
 {
     for (int takes = 0; takes < 2; takes++)
-        for (size_t i = 0; i < setting->count && !setting->error; i++)
+        for (size_t i = 0; i < setting->count && !setting->why.number; i++)
             if (setting->targets[i].takes == (takes == 1))
                 set_one(setting, &setting->targets[i]);
     if (setting->changing == 0)
@@ -228,21 +221,19 @@ static void set_all(struct setting *setting)
 /* Nobody's limits change unless everybody's may. */
 static void check_all(struct setting *setting)
 {
-    for (size_t i = 0; i < setting->count && !setting->error; i++)
-        setting->error =
-            change_check(setting->work.admin->supervisor, setting->targets[i].client,
-                         &setting->request.change, setting->text, sizeof setting->text);
+    for (size_t i = 0; i < setting->count && !setting->why.number; i++)
+        change_check(setting->work.admin->supervisor, setting->targets[i].client,
+                     &setting->request.change, &setting->why);
     if (setting->count)
         return;
     /* A user without clients is shown with the limits that its clients will have. */
     if (setting->request.target == ADMIN_TARGET_USER && setting->request.kind == ADMIN_GET &&
         is_limited(setting))
         return;
-    setting->error = PROTO_ERROR_NOT_FOUND;
-    snprintf(setting->text, sizeof setting->text, "%s %u: \"clients\" shows those there are",
-             setting->request.target == ADMIN_TARGET_USER ? "no client is attached of uid"
-                                                          : "there is no attached client",
-             setting->request.number);
+    if (setting->request.target == ADMIN_TARGET_USER)
+        error_set(&setting->why, MESSAGE(user_not_attached), setting->request.number);
+    else
+        error_set(&setting->why, MESSAGE(client_not_attached), setting->request.number);
 }
 
 static int find_clients(struct setting *setting)
@@ -263,7 +254,7 @@ static void on_scheduled(void *context, uint32_t device, uint32_t error, const c
 {
     struct setting *setting = context;
     if (error)
-        note_error(setting, error, "GPU", device, text);
+        note_gpu(setting, device, error, text);
     admin_work_came(&setting->work);
 }
 
@@ -272,9 +263,7 @@ static void change_gpu(struct setting *setting)
     const struct admin_request *request = &setting->request;
     struct supervisor *supervisor = setting->work.admin->supervisor;
     if (request->number >= view_device_count(supervisor)) {
-        setting->error = PROTO_ERROR_NOT_FOUND;
-        snprintf(setting->text, sizeof setting->text,
-                 "there is no GPU %u: \"status\" shows those there are", request->number);
+        error_set(&setting->why, MESSAGE(gpu_unknown), request->number);
         return;
     }
     if (request->kind != ADMIN_SET)
@@ -283,22 +272,19 @@ static void change_gpu(struct setting *setting)
                                  setting->by, on_scheduled, setting);
     setting->work.outstanding += result == 0;
     if (result == -EBUSY)
-        note_error(setting, PROTO_ERROR_NOT_READY, "GPU", request->number,
-                   "a reload of the configuration is under way: try again");
+        error_set(&setting->why, MESSAGE(reload_first));
     else if (result < 0)
-        note_error(setting, PROTO_ERROR_SERVER_RESOURCES, "GPU", request->number,
-                   strerror(-result));
+        note_gpu(setting, request->number, PROTO_ERROR_SERVER_RESOURCES, strerror(-result));
 }
 
 static void change_clients(struct setting *setting)
 {
     if (find_clients(setting) < 0) {
-        setting->error = PROTO_ERROR_SERVER_RESOURCES;
-        snprintf(setting->text, sizeof setting->text, "the server is short of memory");
+        error_set(&setting->why, MESSAGE(server_no_memory));
         return;
     }
     check_all(setting);
-    if (!setting->error && setting->request.kind == ADMIN_SET)
+    if (!setting->why.number && setting->request.kind == ADMIN_SET)
         set_all(setting);
 }
 
@@ -306,12 +292,12 @@ void admin_change(struct admin_peer *peer, const struct admin_request *request)
 {
     struct setting *setting = calloc(1, sizeof *setting);
     if (!setting) {
-        admin_peer_refuse(peer, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+        admin_peer_refuse(peer, MESSAGE(server_no_memory));
         return;
     }
     setting->work = (struct admin_work){.answer = setting_answer, .free = setting_free};
     setting->request = *request;
-    admin_peer_name(peer, setting->by, sizeof setting->by);
+    admin_peer_name(peer, setting->by);
     admin_work_begin(&setting->work, peer);
     if (request->target == ADMIN_TARGET_GPU)
         change_gpu(setting);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "common/admin_times.h"
-#include "common/error.h"
+#include "common/messages.h"
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/view.h"
 
@@ -63,7 +63,7 @@ void admin_gather(struct admin_peer *peer, enum admin_kind kind)
     if (!gathering || !rows) {
         free(gathering);
         free(rows);
-        admin_peer_refuse(peer, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+        admin_peer_refuse(peer, MESSAGE(server_no_memory));
         return;
     }
     *gathering = (struct gathering){.work = {.answer = gathering_answer, .free = gathering_free},

@@ -2,12 +2,14 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/admin/peer.h"
 
-#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/error.h"
+#include "common/messages.h"
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/admin/json.h"
 
@@ -178,15 +180,20 @@ void admin_peer_pass(struct admin_peer *peer, json_t *json, int passed)
     send_answer(peer, json, passed);
 }
 
-void admin_peer_refuse(struct admin_peer *peer, uint32_t error, const char *text)
+void admin_peer_refuse(struct admin_peer *peer, uint32_t error, const char *format, ...)
 {
+    char text[ERROR_TEXT_BYTES + 128]; /* a sentence of struct error, and words before it */
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
     admin_peer_answer(peer, admin_answer_refusal(error, text));
 }
 
-const char *admin_peer_name(const struct admin_peer *peer, char *text, size_t size)
+const char *admin_peer_name(const struct admin_peer *peer, char name[ADMIN_NAME])
 {
-    snprintf(text, size, "uid %u (pid %d)", (unsigned)peer->uid, (int)peer->pid);
-    return text;
+    snprintf(name, ADMIN_NAME, "uid %u (pid %d)", (unsigned)peer->uid, (int)peer->pid);
+    return name;
 }
 
 /* ---- lines ---- */
@@ -250,21 +257,19 @@ void admin_peer_serve(struct admin_peer *peer)
     if (!end) {
         /* Where the next request begins is unknown now. */
         peer->last = true;
-        admin_peer_refuse(peer, PROTO_ERROR_INVALID_VALUE,
-                          "a request may have at most 65536 bytes, its newline included");
+        admin_peer_refuse(peer, MESSAGE(admin_line_max), ADMIN_LINE_MAX);
         return;
     }
     struct admin_request request;
-    char why[300];
+    struct error why;
     size_t length = (size_t)(end - peer->input);
-    int result = admin_request_parse(&request, peer->input, length, why, sizeof why);
+    uint32_t error = admin_request_parse(&request, peer->input, length, &why);
     peer->used -= length + 1;
     memmove(peer->input, end + 1, peer->used);
-    if (result == 0)
-        peer->admin->carry_out(peer, &request);
+    if (error)
+        admin_peer_refuse(peer, error, "%s", why.text);
     else
-        admin_peer_refuse(
-            peer, result == -ENOTSUP ? PROTO_ERROR_NOT_SUPPORTED : PROTO_ERROR_INVALID_VALUE, why);
+        peer->admin->carry_out(peer, &request);
 }
 
 /* ---- life ---- */

@@ -96,10 +96,13 @@ void admin_peer_close(struct admin_peer *peer);
 void admin_peer_answer(struct admin_peer *peer, json_t *json);
 /* The same with a copy of a descriptor, which stays the caller's. */
 void admin_peer_pass(struct admin_peer *peer, json_t *json, int passed);
-void admin_peer_refuse(struct admin_peer *peer, uint32_t error, const char *text);
+/* MESSAGE(name) and its arguments. */
+void admin_peer_refuse(struct admin_peer *peer, uint32_t error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* "uid 0 (pid 17)", for the log. Returns text. */
-const char *admin_peer_name(const struct admin_peer *peer, char *text, size_t size);
+/* "uid 0 (pid 17)", for the log. Returns name. */
+enum { ADMIN_NAME = 48 };
+const char *admin_peer_name(const struct admin_peer *peer, char name[ADMIN_NAME]);
 
 /* ---- work ---- */
 

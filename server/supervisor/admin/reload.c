@@ -2,20 +2,19 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/admin/reload.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/admin_times.h"
 #include "common/log.h"
+#include "common/messages.h"
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/reload.h"
 #include "server/supervisor/view.h"
 
 struct reloading {
     struct admin_work work; /* first */
-    uint32_t error;
-    char text[800];
-    char by[48];
+    struct error why;       /* number 0: it is done */
+    char by[ADMIN_NAME];
 };
 
 static void reloading_free(struct admin_work *work)
@@ -27,50 +26,46 @@ static void reloading_answer(struct admin_work *work, struct admin_peer *peer, b
 {
     struct reloading *reloading = (struct reloading *)work;
     struct config_view view;
-    char text[900];
     if (late) {
-        snprintf(text, sizeof text,
-                 "a worker has not answered for %d s: the configuration may still be put in force",
-                 ADMIN_RELOAD_MS / 1000);
-        admin_peer_refuse(peer, PROTO_ERROR_DEVICE_NOT_READY, text);
-    } else if (reloading->error) {
-        snprintf(text, sizeof text, "the configuration stays as it was: %s", reloading->text);
-        admin_peer_refuse(peer, reloading->error, text);
+        admin_peer_refuse(peer, MESSAGE(reload_late), ADMIN_RELOAD_MS / 1000);
+    } else if (reloading->why.number) {
+        admin_peer_refuse(peer, reloading->why.number, MESSAGE_TEXT(reload_refused),
+                          reloading->why.text);
     } else {
         view_config(work->admin->supervisor, &view);
         admin_peer_answer(peer, admin_answer_reload(&view));
     }
 }
 
-static void result_take(struct reloading *reloading, uint32_t error, const char *text)
+static void reload_log(const struct reloading *reloading)
 {
-    reloading->error = error;
-    snprintf(reloading->text, sizeof reloading->text, "%s", text);
-    log_notice("admin: reload asked for by %s: %s", reloading->by, error ? text : "done");
+    log_notice(MESSAGE_TEXT(log_reload_admin), reloading->by,
+               reloading->why.number ? reloading->why.text : "done");
 }
 
 static void reload_answered(void *context, uint32_t error, const char *text)
 {
     struct reloading *reloading = context;
-    result_take(reloading, error, text);
+    error_set(&reloading->why, error, "%s", text);
+    reload_log(reloading);
     admin_work_came(&reloading->work);
 }
 
 void admin_reload(struct admin_peer *peer)
 {
-    char text[800] = "";
+    bool over;
     struct reloading *reloading = calloc(1, sizeof *reloading);
     if (!reloading) {
-        admin_peer_refuse(peer, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+        admin_peer_refuse(peer, MESSAGE(server_no_memory));
         return;
     }
     reloading->work = (struct admin_work){.answer = reloading_answer, .free = reloading_free};
-    admin_peer_name(peer, reloading->by, sizeof reloading->by);
+    admin_peer_name(peer, reloading->by);
     admin_work_begin(&reloading->work, peer);
-    int result =
-        reload_start(peer->admin->supervisor, text, sizeof text, reload_answered, reloading);
-    reloading->work.outstanding = result == 0;
-    if (result)
-        result_take(reloading, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
+    uint32_t error =
+        reload_start(peer->admin->supervisor, &over, reload_answered, reloading, &reloading->why);
+    reloading->work.outstanding = !error && !over;
+    if (error || over)
+        reload_log(reloading);
     admin_work_wait(&reloading->work, ADMIN_RELOAD_MS);
 }

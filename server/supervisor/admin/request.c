@@ -2,15 +2,13 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/admin/request.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
 
 #include "common/limits/allowance.h"
 #include "common/limits/limits.h"
+#include "common/messages.h"
 
 static const char *const kind_names[] = {
     [ADMIN_PING] = "ping",       [ADMIN_VERSION] = "version", [ADMIN_STATUS] = "status",
@@ -42,19 +40,6 @@ bool admin_request_kind_changes(enum admin_kind kind)
 {
     return kind == ADMIN_KILL || kind == ADMIN_SET || kind == ADMIN_RELOAD || kind == ADMIN_TRACE;
 }
-
-__attribute__((format(printf, 3, 4))) static void say(char *why, size_t why_size,
-                                                      const char *format, ...)
-{
-    if (why_size) {
-        va_list arguments;
-        va_start(arguments, format);
-        vsnprintf(why, why_size, format, arguments);
-        va_end(arguments);
-    }
-}
-/* The error stands here and not in say(), where an analyser doesn't see that it is one. */
-#define refuse(error, ...) (say(__VA_ARGS__), (error))
 
 /* The parser recurses, so nesting is bounded before it sees the line. */
 static bool too_deep(const char *line, size_t length)
@@ -118,13 +103,12 @@ static const char *of_whom(const struct admin_request *request)
                                                    : "";
 }
 
-static int check_members(const struct admin_request *request, json_t *root, char *why,
-                         size_t why_size)
+static uint32_t check_members(const struct admin_request *request, json_t *root, struct error *why)
 {
     for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at))
         if (!has_member(request->kind, request->target, json_object_iter_key(at)))
-            return refuse(-EINVAL, why, why_size, "\"%s\"%s has no member \"%.64s\"",
-                          kind_names[request->kind], of_whom(request), json_object_iter_key(at));
+            return error_set(why, MESSAGE(admin_member_unknown), kind_names[request->kind],
+                             of_whom(request), json_object_iter_key(at));
     return 0;
 }
 
@@ -138,7 +122,7 @@ static bool read_number(json_t *json, uint32_t most, uint32_t *number)
 }
 
 /* The request's subject. */
-static int read_whom(struct admin_request *request, json_t *root, char *why, size_t why_size)
+static uint32_t read_whom(struct admin_request *request, json_t *root, struct error *why)
 {
     unsigned named = 0;
     for (size_t i = ADMIN_TARGET_CLIENT; i < WHOMS; i++) {
@@ -154,18 +138,16 @@ static int read_whom(struct admin_request *request, json_t *root, char *why, siz
     }
     if (named == 1)
         return 0;
-    return refuse(-EINVAL, why, why_size,
-                  "\"%s\" needs \"client\", the number of a client as \"clients\" shows it%s",
-                  kind_names[request->kind],
-                  request->kind == ADMIN_KILL
-                      ? ""
-                      : ", or \"user\", a uid, or \"group\", a gid, or \"gpu\", the index of a "
-                        "device, and only one of them");
+    return error_set(why, MESSAGE(admin_subject), kind_names[request->kind],
+                     request->kind == ADMIN_KILL
+                         ? ""
+                         : ", or \"user\", a uid, or \"group\", a gid, or \"gpu\", the index of a "
+                           "device, and only one of them");
 }
 
 /* One member of {"request": text, "limit": text}. */
-static int read_bound(struct allowance *change, enum resource resource, json_t *json,
-                      enum allowance_bound bound, char *why, size_t why_size)
+static uint32_t read_bound(struct allowance *change, enum resource resource, json_t *json,
+                           enum allowance_bound bound, struct error *why)
 {
     const struct allowance_resource *row = allowance_resource(resource);
     const char *text = json_string_value(json);
@@ -175,13 +157,12 @@ static int read_bound(struct allowance *change, enum resource resource, json_t *
         allowance_put(change, resource, bound, amount);
         return 0;
     }
-    return refuse(-EINVAL, why, why_size, "\"%s.%s\": \"%.64s\" is not %s%s", row->name,
-                  request ? "request" : "limit", text ? text : "what is no text", row->form,
-                  request ? ", or 0 for none" : "");
+    return error_set(why, MESSAGE(admin_bound), row->name, request ? "request" : "limit",
+                     text ? text : "what is no text", row->form, request ? ", or 0 for none" : "");
 }
 
-static int read_resource(struct allowance *change, json_t *root, enum resource resource, char *why,
-                         size_t why_size)
+static uint32_t read_resource(struct allowance *change, json_t *root, enum resource resource,
+                              struct error *why)
 {
     const struct allowance_resource *row = allowance_resource(resource);
     json_t *wish = json_object_get(root, row->name);
@@ -190,45 +171,39 @@ static int read_resource(struct allowance *change, json_t *root, enum resource r
     if (!wish)
         return 0;
     if (!members || json_object_size(wish) != members)
-        return refuse(-EINVAL, why, why_size,
-                      "\"%s\" is an object {\"request\": text, \"limit\": text} of one or both: %s",
-                      row->name, row->form);
-    int result = 0;
+        return error_set(why, MESSAGE(admin_resource), row->name, row->form);
+    uint32_t error = 0;
     if (request)
-        result = read_bound(change, resource, request, ALLOWANCE_REQUEST, why, why_size);
-    if (result == 0 && limit)
-        result = read_bound(change, resource, limit, ALLOWANCE_LIMIT, why, why_size);
-    return result;
+        error = read_bound(change, resource, request, ALLOWANCE_REQUEST, why);
+    if (!error && limit)
+        error = read_bound(change, resource, limit, ALLOWANCE_LIMIT, why);
+    return error;
 }
 
-static int read_change(struct allowance *change, json_t *root, char *why, size_t why_size)
+static uint32_t read_change(struct allowance *change, json_t *root, struct error *why)
 {
     uint32_t number;
     *change = allowance_none;
     for (enum resource i = 0; i < RESOURCES; i++) {
-        int result = read_resource(change, root, i, why, why_size);
-        if (result < 0)
-            return result;
+        uint32_t error = read_resource(change, root, i, why);
+        if (error)
+            return error;
     }
     allowance_attribute(change, (struct allowance_source){ALLOWANCE_BY_ADMIN, 0});
     json_t *priority = json_object_get(root, "priority");
     if (priority && !read_number(priority, LIMITS_PRIORITY_MAX, &number))
-        return refuse(-EINVAL, why, why_size,
-                      "\"priority\" is a number from 0 (normal) to %d (lower)",
-                      LIMITS_PRIORITY_MAX);
+        return error_set(why, MESSAGE(admin_priority), LIMITS_PRIORITY_MAX);
     if (priority)
         change->priority = number;
     if (json_object_size(root) == 2)
-        return refuse(-EINVAL, why, why_size,
-                      "\"set\" needs something to set: \"threads\", \"time\", \"memory\", "
-                      "\"host_memory\" or \"priority\"");
+        return error_set(why, MESSAGE(admin_set_nothing));
     return 0;
 }
 
 /* One member of "total": {"limit": text}. Nothing is put where the configuration's word is to hold
- * again. Returns 1 if it is there, 0 if not, or -EINVAL. */
-static int read_total_part(json_t *total, enum resource resource, struct allowance *limits,
-                           char *why, size_t why_size)
+ * again. */
+static uint32_t read_total_part(json_t *total, enum resource resource, struct allowance *limits,
+                                struct error *why)
 {
     const struct allowance_resource *row = allowance_resource(resource);
     json_t *part = json_object_get(total, row->name), *limit = json_object_get(part, "limit");
@@ -237,53 +212,45 @@ static int read_total_part(json_t *total, enum resource resource, struct allowan
     if (!part)
         return 0;
     if (json_object_get(part, "request"))
-        return refuse(-EINVAL, why, why_size,
-                      "\"total.%s.request\": a request is of one client, in total they have a "
-                      "limit only",
-                      row->name);
+        return error_set(why, MESSAGE(admin_total_request), row->name);
     if (!limit || json_object_size(part) != 1)
-        return refuse(-EINVAL, why, why_size,
-                      "\"total.%s\" is an object {\"limit\": text}: %s, or default", row->name,
-                      row->form);
+        return error_set(why, MESSAGE(admin_total_resource), row->name, row->form);
     if (!text || (strcmp(text, "default") != 0 &&
                   allowance_parse(resource, ALLOWANCE_LIMIT, text, strlen(text), &amount) != 0))
-        return refuse(-EINVAL, why, why_size,
-                      "\"total.%s.limit\": \"%.64s\" is not %s, nor default, for what the "
-                      "configuration says",
-                      row->name, text ? text : "what is no text", row->form);
+        return error_set(why, MESSAGE(admin_total_limit), row->name,
+                         text ? text : "what is no text", row->form);
     allowance_put(limits, resource, ALLOWANCE_LIMIT, amount);
-    return 1;
+    return 0;
 }
 
 /* Of a user or a group. */
-static int read_total(struct admin_request *request, json_t *root, char *why, size_t why_size)
+static uint32_t read_total(struct admin_request *request, json_t *root, struct error *why)
 {
     json_t *total = json_object_get(root, "total");
     size_t members = 0;
     struct total_change *change = &request->total;
     *change = (struct total_change){.limits = allowance_none};
     if (json_object_size(root) != 3)
-        return refuse(-EINVAL, why, why_size,
-                      total ? "\"total\" is set by itself, and limits of each client by themselves"
-                            : "\"set\" of a group needs \"total\"");
+        return total ? error_set(why, MESSAGE(admin_total_alone))
+                     : error_set(why, MESSAGE(admin_group_total));
     for (enum resource i = 0; i < RESOURCES; i++)
         members += allowance_resource(i)->has_total &&
                    json_object_get(total, allowance_resource(i)->name) != NULL;
     if (!members || json_object_size(total) != members)
-        return refuse(-EINVAL, why, why_size,
-                      "\"total\" is an object of \"memory\", \"host_memory\" or both");
+        return error_set(why, MESSAGE(admin_total_object));
     for (enum resource i = 0; i < RESOURCES; i++) {
-        int there = read_total_part(total, i, &change->limits, why, why_size);
-        if (there < 0)
-            return there;
-        change->parts |= there ? RESOURCE_BIT(i) : 0;
+        uint32_t error = read_total_part(total, i, &change->limits, why);
+        if (error)
+            return error;
+        if (json_object_get(total, allowance_resource(i)->name))
+            change->parts |= RESOURCE_BIT(i);
     }
     request->totals = true;
     return 0;
 }
 
 /* Of a GPU. */
-static int read_schedule(struct admin_request *request, json_t *root, char *why, size_t why_size)
+static uint32_t read_schedule(struct admin_request *request, json_t *root, struct error *why)
 {
     for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at)) {
         const char *key = json_object_iter_key(at);
@@ -292,91 +259,76 @@ static int read_schedule(struct admin_request *request, json_t *root, char *why,
             continue;
         const char *text = json_string_value(json_object_iter_value(at));
         if (!text)
-            return refuse(-EINVAL, why, why_size,
-                          "\"%s\" of a GPU is a text, like \"fair\" or "
-                          "\"50ms\" or \"5%%\"",
-                          key);
-        if (schedule_set(&request->schedule, (enum schedule_part)part, text, strlen(text), why,
-                         why_size) < 0)
-            return -EINVAL;
+            return error_set(why, MESSAGE(admin_schedule_text), key);
+        uint32_t error =
+            schedule_set(&request->schedule, (enum schedule_part)part, text, strlen(text), why);
+        if (error)
+            return error;
         request->parts |= part;
     }
     if (!request->parts)
-        return refuse(-EINVAL, why, why_size,
-                      "\"set\" of a GPU needs something to set: \"mode\", \"lease\", "
-                      "\"precision\" or \"quantum\"");
+        return error_set(why, MESSAGE(admin_schedule_nothing));
     return 0;
 }
 
-static int read_trace(struct admin_request *request, json_t *root, char *why, size_t why_size)
+static uint32_t read_trace(struct admin_request *request, json_t *root, struct error *why)
 {
     json_t *seconds = json_object_get(root, "seconds");
     double milliseconds = json_number_value(seconds) * 1e3;
     if (!read_number(json_object_get(root, "gpu"), UINT32_MAX, &request->gpu))
-        return refuse(-EINVAL, why, why_size,
-                      "\"trace\" needs \"gpu\", the number of a device as \"status\" shows it");
+        return error_set(why, MESSAGE(admin_trace_gpu));
     if (!json_is_number(seconds) || !(milliseconds >= 1) ||
         !(milliseconds <= PROTO_TRACE_SECONDS_MAX * 1e3))
-        return refuse(-EINVAL, why, why_size,
-                      "\"trace\" needs \"seconds\", a number from 0.001 to %d",
-                      PROTO_TRACE_SECONDS_MAX);
+        return error_set(why, MESSAGE(admin_trace_seconds), PROTO_TRACE_SECONDS_MAX);
     request->milliseconds = (uint32_t)milliseconds;
     return 0;
 }
 
-static int read_setting(struct admin_request *request, json_t *root, char *why, size_t why_size)
+static uint32_t read_setting(struct admin_request *request, json_t *root, struct error *why)
 {
     if (request->target == ADMIN_TARGET_GPU)
-        return read_schedule(request, root, why, why_size);
+        return read_schedule(request, root, why);
     if (request->target == ADMIN_TARGET_GROUP || json_object_get(root, "total"))
-        return read_total(request, root, why, why_size);
-    return read_change(&request->change, root, why, why_size);
+        return read_total(request, root, why);
+    return read_change(&request->change, root, why);
 }
 
-static int read_root(struct admin_request *request, json_t *root, char *why, size_t why_size)
+static uint32_t read_root(struct admin_request *request, json_t *root, struct error *why)
 {
     const char *name = json_string_value(json_object_get(root, "request"));
     if (!name)
-        return refuse(-EINVAL, why, why_size,
-                      "a request is an object with a text \"request\", such as "
-                      "{\"request\":\"status\"}");
+        return error_set(why, MESSAGE(admin_request_text));
     size_t kind = 0;
     while (kind < KINDS && strcmp(kind_names[kind], name) != 0)
         kind++;
     if (kind == KINDS)
-        return refuse(-ENOTSUP, why, why_size,
-                      "there is no request \"%.64s\": this server knows ping, version, status, "
-                      "clients, get, set, kill, reload and trace",
-                      name);
+        return error_set(why, MESSAGE(admin_request_unknown), name);
     request->kind = (enum admin_kind)kind;
-    int result = 0;
+    uint32_t error = 0;
     if (may_be_about(request->kind, ADMIN_TARGET_CLIENT))
-        result = read_whom(request, root, why, why_size);
-    if (result == 0)
-        result = check_members(request, root, why, why_size);
-    if (result == 0 && request->kind == ADMIN_SET)
-        result = read_setting(request, root, why, why_size);
-    if (result == 0 && request->kind == ADMIN_TRACE)
-        result = read_trace(request, root, why, why_size);
-    return result;
+        error = read_whom(request, root, why);
+    if (!error)
+        error = check_members(request, root, why);
+    if (!error && request->kind == ADMIN_SET)
+        error = read_setting(request, root, why);
+    if (!error && request->kind == ADMIN_TRACE)
+        error = read_trace(request, root, why);
+    return error;
 }
 
-int admin_request_parse(struct admin_request *request, const char *line, size_t length, char *why,
-                        size_t why_size)
+uint32_t admin_request_parse(struct admin_request *request, const char *line, size_t length,
+                             struct error *why)
 {
     *request = (struct admin_request){0};
     if (length >= ADMIN_LINE_MAX)
-        return refuse(-EINVAL, why, why_size, "a request may have at most %d bytes",
-                      ADMIN_LINE_MAX);
+        return error_set(why, MESSAGE(admin_line_max), ADMIN_LINE_MAX);
     if (too_deep(line, length))
-        return refuse(-EINVAL, why, why_size, "a request may nest at most %d deep",
-                      ADMIN_DEPTH_MAX);
-    json_error_t error;
-    json_t *root = json_loadb(line, length, JSON_REJECT_DUPLICATES, &error);
+        return error_set(why, MESSAGE(admin_depth_max), ADMIN_DEPTH_MAX);
+    json_error_t mistake;
+    json_t *root = json_loadb(line, length, JSON_REJECT_DUPLICATES, &mistake);
     if (!root)
-        return refuse(-EINVAL, why, why_size, "a request must be one JSON object on one line: %s",
-                      error.text);
-    int result = read_root(request, root, why, why_size);
+        return error_set(why, MESSAGE(admin_not_json), mistake.text);
+    uint32_t error = read_root(request, root, why);
     json_decref(root);
-    return result;
+    return error;
 }

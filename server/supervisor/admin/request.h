@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "common/limits/allowance.h"
 #include "server/supervisor/account/change_done.h"
 #include "server/supervisor/owner_total.h"
@@ -70,10 +71,10 @@ struct account_owner admin_request_owner(const struct admin_request *request);
 bool admin_request_kind_changes(enum admin_kind kind);
 
 /*
- * Reads one line, without its newline. 0; or -EINVAL (not a request) or -ENOTSUP (a
- * request that this version does not know) with one sentence in why.
+ * Reads one line, without its newline. invalid_value: it is not a request; not_supported: this
+ * version does not know the request.
  */
-int admin_request_parse(struct admin_request *request, const char *line, size_t length, char *why,
-                        size_t why_size);
+uint32_t admin_request_parse(struct admin_request *request, const char *line, size_t length,
+                             struct error *why);
 
 #endif

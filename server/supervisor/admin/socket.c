@@ -13,13 +13,9 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/messages.h"
 
 #define GROUP "gpushare"
-
-static uint32_t socket_fail(int error, struct error *why, const char *what, const char *path)
-{
-    return error_set(why, error_from_errno(error), "%s %s: %s", what, path, strerror(error));
-}
 
 static void give_to_group(const char *path)
 {
@@ -28,28 +24,24 @@ static void give_to_group(const char *path)
     if (getgrnam_r(GROUP, &entry, buffer, sizeof buffer, &found) != 0 || !found)
         return;
     if (chown(path, (uid_t)-1, found->gr_gid) < 0)
-        log_notice("admin: cannot give %s to group %s (%s): only this server's own group and root "
-                   "may open it",
-                   path, GROUP, strerror(errno));
+        log_notice(MESSAGE_TEXT(log_admin_socket_group), path, GROUP, strerror(errno));
 }
 
 static uint32_t socket_make(struct admin_socket *admin_socket, const char *path, struct error *why)
 {
     int fd = socket_file_bind(&admin_socket->file, SOCK_STREAM, path);
     if (fd == -EADDRINUSE)
-        return error_set(
-            why, error_from_errno(fd),
-            "cannot make the admin socket %s: another server listens there, or it is no "
-            "socket: name another with --admin-socket",
-            path);
+        return error_set(why, error_from_errno(fd), MESSAGE_TEXT(admin_socket_taken), path);
     if (fd < 0)
-        return socket_fail(-fd, why, "cannot make the admin socket", path);
+        return error_set(why, error_from_errno(fd), MESSAGE_TEXT(admin_socket_make), path,
+                         strerror(-fd));
     give_to_group(path);
     if (chmod(path, 0660) < 0) {
         int saved = errno;
         socket_file_remove(&admin_socket->file);
         close(fd);
-        return socket_fail(saved, why, "cannot set the mode of the admin socket", path);
+        return error_set(why, error_from_errno(saved), MESSAGE_TEXT(admin_socket_mode), path,
+                         strerror(saved));
     }
     admin_socket->fd = fd;
     return 0;
@@ -63,7 +55,8 @@ uint32_t admin_socket_open(struct admin_socket *admin_socket, const char *path, 
         return socket_make(admin_socket, path, why);
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-        return socket_fail(errno, why, "cannot use the admin socket", "that was passed");
+        return error_set(why, error_from_errno(errno), MESSAGE_TEXT(admin_socket_passed),
+                         strerror(errno));
     admin_socket->fd = fd;
     return 0;
 }

@@ -4,21 +4,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "common/admin_times.h"
 #include "common/error.h"
+#include "common/messages.h"
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/trace.h"
 
 struct tracing_work {
     struct admin_work work; /* first */
-    uint32_t error;
-    char text[400];
-    json_t *answer; /* NULL until it came, or where memory was short */
-    int memory;     /* goes with it; -1 */
+    struct error why;       /* number 0: none */
+    json_t *answer;         /* NULL until it came, or where memory was short */
+    int memory;             /* goes with it; -1 */
 };
 
 static void tracing_free(struct admin_work *work)
@@ -46,12 +45,11 @@ static void tracing_answer(struct admin_work *work, struct admin_peer *peer, boo
     struct tracing_work *tracing = (struct tracing_work *)work;
     if (late) {
         give_up(work);
-        admin_peer_refuse(peer, PROTO_ERROR_DEVICE_NOT_READY,
-                          "the worker has not answered: the trace is given up");
+        admin_peer_refuse(peer, MESSAGE(trace_late));
         return;
     }
-    if (tracing->error) {
-        admin_peer_refuse(peer, tracing->error, tracing->text);
+    if (tracing->why.number) {
+        admin_peer_refuse(peer, tracing->why.number, "%s", tracing->why.text);
         return;
     }
     admin_peer_pass(peer, tracing->answer, tracing->memory);
@@ -61,16 +59,12 @@ static void tracing_answer(struct admin_work *work, struct admin_peer *peer, boo
 static void on_traced(void *context, uint32_t error, const char *text, const struct trace *trace)
 {
     struct tracing_work *tracing = context;
-    tracing->error = error;
-    snprintf(tracing->text, sizeof tracing->text, "%s", text);
+    error_set(&tracing->why, error, "%s", text);
     if (trace) {
         tracing->answer = admin_answer_trace(tracing->work.admin->supervisor, trace);
         tracing->memory = fcntl(trace->memory, F_DUPFD_CLOEXEC, 0);
-        if (tracing->memory < 0) {
-            tracing->error = PROTO_ERROR_SERVER_RESOURCES;
-            snprintf(tracing->text, sizeof tracing->text,
-                     "the server has no descriptor left for the trace");
-        }
+        if (tracing->memory < 0)
+            error_set(&tracing->why, MESSAGE(trace_descriptor));
     }
     admin_work_came(&tracing->work);
 }
@@ -79,10 +73,10 @@ void admin_trace(struct admin_peer *peer, const struct admin_request *request)
 {
     struct supervisor *supervisor = peer->admin->supervisor;
     struct tracing_work *tracing = calloc(1, sizeof *tracing);
-    char by[48];
+    char by[ADMIN_NAME];
     struct error why;
     if (!tracing) {
-        admin_peer_refuse(peer, PROTO_ERROR_SERVER_RESOURCES, "the server is short of memory");
+        admin_peer_refuse(peer, MESSAGE(server_no_memory));
         return;
     }
     *tracing = (struct tracing_work){.work = {.answer = tracing_answer,
@@ -91,10 +85,10 @@ void admin_trace(struct admin_peer *peer, const struct admin_request *request)
                                               .free = tracing_free},
                                      .memory = -1};
     uint32_t error = trace_start(supervisor, request->gpu, request->milliseconds,
-                                 admin_peer_name(peer, by, sizeof by), on_traced, tracing, &why);
+                                 admin_peer_name(peer, by), on_traced, tracing, &why);
     if (error) {
         free(tracing);
-        admin_peer_refuse(peer, error, why.text);
+        admin_peer_refuse(peer, error, "%s", why.text);
         return;
     }
     admin_work_begin(&tracing->work, peer);

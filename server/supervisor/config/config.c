@@ -10,13 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/messages.h"
 #include "common/units.h"
 #include "server/supervisor/config/limits.h"
 #include "server/supervisor/config/reader.h"
 #include "server/supervisor/config/sharing.h"
 #include "server/supervisor/config/tree.h"
 
-static int read_clients(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_clients(struct config_reader *reader, const struct config_node *value,
+                             void *to)
 {
     struct config *config = to;
     return config_tree_is_null(value)
@@ -26,59 +28,61 @@ static int read_clients(struct config_reader *reader, const struct config_node *
 
 /* ---- GPUs ---- */
 
-static int read_gpu_device(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_gpu_device(struct config_reader *reader, const struct config_node *value,
+                                void *to)
 {
     struct config_gpu *gpu = to;
     struct limits_visible list;
-    int result = config_reader_need_text(reader, value, "gpu", "a number or a UUID (GPU-...)");
-    if (result < 0)
-        return result;
+    uint32_t error = config_reader_need_text(reader, value, "gpu", "a number or a UUID (GPU-...)");
+    if (error)
+        return error;
     struct error unused;
     if (limits_parse_visible(&list, "gpu", value->text, &unused) || list.count != 1)
-        return config_refuse(reader, value->line,
-                             "gpu \"%.64s\" must be the number of a GPU, from 0, or its "
-                             "UUID (GPU-...)",
-                             value->text);
+        return config_refuse(reader, value->line, MESSAGE(config_gpu_name), value->text);
     gpu->line = value->line;
     snprintf(gpu->said, sizeof gpu->said, "%.64s", value->text);
     gpu->device = list.devices[0];
     return 0;
 }
 
-static int read_schedule(struct config_reader *reader, const struct config_node *value,
-                         enum schedule_part part, const char *name, struct config_gpu *gpu)
+static uint32_t read_schedule(struct config_reader *reader, const struct config_node *value,
+                              enum schedule_part part, const char *name, struct config_gpu *gpu)
 {
-    char why[SCHEDULE_WHY];
     if (value->kind != CONFIG_TEXT)
-        return config_refuse(reader, value->line, "%s must be a text", name);
-    if (schedule_set(&gpu->schedule, part, value->text, value->length, why, sizeof why) < 0)
-        return config_refuse(reader, value->line, "%s", why);
+        return config_refuse(reader, value->line, MESSAGE(config_text), name);
+    uint32_t error = schedule_set(&gpu->schedule, part, value->text, value->length, reader->why);
+    if (error) {
+        config_reader_put_place(reader, value->line);
+        return error;
+    }
     gpu->schedule_parts |= part;
     return 0;
 }
 
-static int read_mode(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_mode(struct config_reader *reader, const struct config_node *value, void *to)
 {
     return read_schedule(reader, value, SCHEDULE_MODE, "mode", to);
 }
 
-static int read_lease(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_lease(struct config_reader *reader, const struct config_node *value, void *to)
 {
     return read_schedule(reader, value, SCHEDULE_LEASE, "lease", to);
 }
 
-static int read_precision(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_precision(struct config_reader *reader, const struct config_node *value,
+                               void *to)
 {
     return read_schedule(reader, value, SCHEDULE_PRECISION, "precision", to);
 }
 
-static int read_quantum(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_quantum(struct config_reader *reader, const struct config_node *value,
+                             void *to)
 {
     return read_schedule(reader, value, SCHEDULE_QUANTUM, "quantum", to);
 }
 
-static int read_gpu(struct config_reader *reader, const struct config_node *node,
-                    struct config_gpu *gpu)
+static uint32_t read_gpu(struct config_reader *reader, const struct config_node *node,
+                         struct config_gpu *gpu)
 {
     static const struct config_field fields[] = {{"gpu", read_gpu_device},
                                                  {"mode", read_mode},
@@ -87,26 +91,25 @@ static int read_gpu(struct config_reader *reader, const struct config_node *node
                                                  {"quantum", read_quantum}};
     struct config_table own = CONFIG_TABLE(fields, gpu);
     gpu->schedule = schedule_default();
-    int result = config_limits_read(reader, node, "an entry of gpus", &own, &gpu->limits);
-    if (result == 0 && !gpu->line)
-        return config_refuse(reader, node->line,
-                             "an entry of gpus needs the key gpu, which says which GPU");
-    return result;
+    uint32_t error = config_limits_read(reader, node, "an entry of gpus", &own, &gpu->limits);
+    if (!error && !gpu->line)
+        return config_refuse(reader, node->line, MESSAGE(config_gpu_missing));
+    return error;
 }
 
-static int read_gpus(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_gpus(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config *config = to;
     void *items;
-    int result = config_reader_open_list(reader, value, "gpus", LIMITS_DEVICES_MAX,
-                                         sizeof *config->gpus, &items, &config->gpu_count);
+    uint32_t error = config_reader_open_list(reader, value, "gpus", LIMITS_DEVICES_MAX,
+                                             sizeof *config->gpus, &items, &config->gpu_count);
     config->gpus = items;
-    if (result < 0)
-        return result;
+    if (error)
+        return error;
     const struct config_node *item = value->first;
-    for (size_t i = 0; result == 0 && i < config->gpu_count; i++, item = item->next)
-        result = read_gpu(reader, item, &config->gpus[i]);
-    return result;
+    for (size_t i = 0; !error && i < config->gpu_count; i++, item = item->next)
+        error = read_gpu(reader, item, &config->gpus[i]);
+    return error;
 }
 
 /* ---- profiles ---- */
@@ -119,15 +122,16 @@ static bool profile_name_is_valid(const struct config_node *name)
            strspn(name->text, allowed) == name->length;
 }
 
-static int read_profiles(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_profiles(struct config_reader *reader, const struct config_node *value,
+                              void *to)
 {
     struct config *config = to;
     if (config_tree_is_null(value))
         return 0;
     if (value->kind != CONFIG_MAP)
-        return config_refuse(reader, value->line, "profiles must be a mapping (name: {...})");
+        return config_refuse(reader, value->line, MESSAGE(config_profiles_mapping));
     if (value->keys > CONFIG_PROFILES_MAX)
-        return config_refuse(reader, value->line, "profiles has more than %d entries",
+        return config_refuse(reader, value->line, MESSAGE(config_profiles_max),
                              CONFIG_PROFILES_MAX);
     config->profiles = calloc(value->keys + 1, sizeof *config->profiles);
     if (!config->profiles)
@@ -136,15 +140,12 @@ static int read_profiles(struct config_reader *reader, const struct config_node 
         struct config_profile *profile = &config->profiles[config->profile_count++];
         char what[96];
         if (!profile_name_is_valid(key))
-            return config_refuse(reader, key->line,
-                                 "a profile's name is 1 to %d letters, digits, '_', '.' or "
-                                 "'-'",
-                                 LIMITS_NAME_MAX);
+            return config_refuse(reader, key->line, MESSAGE(config_profile_name), LIMITS_NAME_MAX);
         memcpy(profile->name, key->text, key->length);
         snprintf(what, sizeof what, "profile %s", profile->name);
-        int result = config_limits_read(reader, key->next, what, NULL, &profile->limits);
-        if (result < 0)
-            return result;
+        uint32_t error = config_limits_read(reader, key->next, what, NULL, &profile->limits);
+        if (error)
+            return error;
     }
     return 0;
 }
@@ -170,22 +171,20 @@ static int parse_range(const struct config_node *node, struct config_range *rang
     return 0;
 }
 
-static int read_range(struct config_reader *reader, const struct config_node *node,
-                      const char *what, struct config_range *range)
+static uint32_t read_range(struct config_reader *reader, const struct config_node *node,
+                           const char *what, struct config_range *range)
 {
     char said[CONFIG_SAID];
     if (parse_range(node, range) == 0)
         return 0;
-    return config_refuse(reader, node->line,
-                         "%s must be a number, or a range like 1000-1999 (names are not "
-                         "looked up; see id(1))%s",
-                         what, config_reader_said(node, said));
+    return config_refuse(reader, node->line, MESSAGE(config_range), what,
+                         config_reader_said(node, said));
 }
 
 /* One item, or a list of them that is not empty: a rule without anybody is a mistake. */
-static int open_items(struct config_reader *reader, const struct config_node *value,
-                      const char *what, size_t item_bytes, void **items, size_t *count,
-                      const struct config_node **first)
+static uint32_t open_items(struct config_reader *reader, const struct config_node *value,
+                           const char *what, size_t item_bytes, void **items, size_t *count,
+                           const struct config_node **first)
 {
     *first = value;
     *count = 0;
@@ -194,42 +193,38 @@ static int open_items(struct config_reader *reader, const struct config_node *va
         *count = *items != NULL;
         return *items ? 0 : config_reader_no_memory(reader, value->line);
     }
-    int result =
+    uint32_t error =
         config_reader_open_list(reader, value, what, CONFIG_ITEMS_MAX, item_bytes, items, count);
-    if (result == 0 && !*count)
-        return config_refuse(reader, value->line,
-                             "%s is an empty list: leave the key out to mean everybody", what);
+    if (!error && !*count)
+        return config_refuse(reader, value->line, MESSAGE(config_list_empty), what);
     *first = value->first;
-    return result;
+    return error;
 }
 
-static int read_ranges(struct config_reader *reader, const struct config_node *value,
-                       const char *what, struct config_range **ranges, size_t *count)
+static uint32_t read_ranges(struct config_reader *reader, const struct config_node *value,
+                            const char *what, struct config_range **ranges, size_t *count)
 {
     const struct config_node *item;
     void *items = NULL;
-    int result = open_items(reader, value, what, sizeof **ranges, &items, count, &item);
+    uint32_t error = open_items(reader, value, what, sizeof **ranges, &items, count, &item);
     *ranges = items;
-    for (size_t i = 0; result == 0 && i < *count; i++, item = item->next)
-        result = read_range(reader, item, what, &(*ranges)[i]);
-    return result;
+    for (size_t i = 0; !error && i < *count; i++, item = item->next)
+        error = read_range(reader, item, what, &(*ranges)[i]);
+    return error;
 }
 
-static int read_patterns(struct config_reader *reader, const struct config_node *value,
-                         const char *what, bool path, char ***patterns, size_t *count)
+static uint32_t read_patterns(struct config_reader *reader, const struct config_node *value,
+                              const char *what, bool path, char ***patterns, size_t *count)
 {
     const struct config_node *item;
     void *items = NULL;
-    int result = open_items(reader, value, what, sizeof **patterns, &items, count, &item);
+    uint32_t error = open_items(reader, value, what, sizeof **patterns, &items, count, &item);
     *patterns = items;
-    for (size_t i = 0; result == 0 && i < *count; i++, item = item->next) {
+    for (size_t i = 0; !error && i < *count; i++, item = item->next) {
         if (item->kind != CONFIG_TEXT || !item->length || item->length > CONFIG_PATTERN_MAX ||
             config_tree_is_null(item) || (path && item->text[0] != '/'))
-            return config_refuse(reader, item->line,
-                                 path ? "%s must be an absolute path, '*' for any part of a "
-                                        "name in it"
-                                      : "%s must be a text, '*' for any part of it",
-                                 what);
+            return path ? config_refuse(reader, item->line, MESSAGE(config_pattern_path), what)
+                        : config_refuse(reader, item->line, MESSAGE(config_pattern_text), what);
         /* "/a/" means the same as "/a". */
         size_t length = item->length;
         while (path && length > 1 && item->text[length - 1] == '/')
@@ -237,28 +232,29 @@ static int read_patterns(struct config_reader *reader, const struct config_node 
         if (!((*patterns)[i] = strndup(item->text, length)))
             return config_reader_no_memory(reader, item->line);
     }
-    return result;
+    return error;
 }
 
-static int read_uids(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_uids(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config_match *match = to;
     return read_ranges(reader, value, "uid", &match->uids, &match->uid_count);
 }
 
-static int read_gids(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_gids(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config_match *match = to;
     return read_ranges(reader, value, "gid", &match->gids, &match->gid_count);
 }
 
-static int read_cgroups(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_cgroups(struct config_reader *reader, const struct config_node *value,
+                             void *to)
 {
     struct config_match *match = to;
     return read_patterns(reader, value, "cgroup", true, &match->cgroups, &match->cgroup_count);
 }
 
-static int read_names(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_names(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config_match *match = to;
     return read_patterns(reader, value, "name", false, &match->names, &match->name_count);
@@ -267,52 +263,50 @@ static int read_names(struct config_reader *reader, const struct config_node *va
 static const struct config_field match_fields[] = {
     {"uid", read_uids}, {"gid", read_gids}, {"cgroup", read_cgroups}, {"name", read_names}};
 
-static int read_match(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_match(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config_rule *rule = to;
     struct config_table table = CONFIG_TABLE(match_fields, &rule->match);
     return config_reader_read_map(reader, value, "match", &table, 1);
 }
 
-static int refuse_name(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t refuse_name(struct config_reader *reader, const struct config_node *value, void *to)
 {
     (void)to;
-    return config_refuse(reader, value->line, "except can't go by name: a client chooses its own");
+    return config_refuse(reader, value->line, MESSAGE(config_except_name));
 }
 
-static int read_except(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_except(struct config_reader *reader, const struct config_node *value, void *to)
 {
     static const struct config_field fields[] = {
         {"uid", read_uids}, {"gid", read_gids}, {"cgroup", read_cgroups}, {"name", refuse_name}};
     struct config_rule *rule = to;
     struct config_table table = CONFIG_TABLE(fields, &rule->except);
     rule->excepts = true;
-    int result = config_reader_read_map(reader, value, "except", &table, 1);
-    if (result == 0 && !value->first)
-        return config_refuse(reader, value->line,
-                             "except is empty: it must name uid, gid or cgroup");
-    return result;
+    uint32_t error = config_reader_read_map(reader, value, "except", &table, 1);
+    if (!error && !value->first)
+        return config_refuse(reader, value->line, MESSAGE(config_except_empty));
+    return error;
 }
 
-static int read_rule_profile(struct config_reader *reader, const struct config_node *value,
-                             void *to)
+static uint32_t read_rule_profile(struct config_reader *reader, const struct config_node *value,
+                                  void *to)
 {
     struct config_rule *rule = to;
     const struct config *config = reader->config;
-    int result = config_reader_need_text(reader, value, "profile", "the name of a profile");
-    for (uint32_t i = 0; result == 0 && i < config->profile_count; i++) {
+    uint32_t error = config_reader_need_text(reader, value, "profile", "the name of a profile");
+    for (uint32_t i = 0; !error && i < config->profile_count; i++) {
         if (strcmp(config->profiles[i].name, value->text))
             continue;
         rule->profile = i;
         return 0;
     }
-    return result < 0
-               ? result
-               : config_refuse(reader, value->line, "there is no profile \"%.64s\"", value->text);
+    return error ? error
+                 : config_refuse(reader, value->line, MESSAGE(config_profile_unknown), value->text);
 }
 
-static int read_rule(struct config_reader *reader, const struct config_node *node,
-                     struct config_rule *rule)
+static uint32_t read_rule(struct config_reader *reader, const struct config_node *node,
+                          struct config_rule *rule)
 {
     static const struct config_field fields[] = {
         {"match", read_match}, {"except", read_except}, {"profile", read_rule_profile}};
@@ -322,64 +316,66 @@ static int read_rule(struct config_reader *reader, const struct config_node *nod
     return config_limits_read(reader, node, "a rule", &own, &rule->limits);
 }
 
-static int read_rules(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_rules(struct config_reader *reader, const struct config_node *value, void *to)
 {
     struct config *config = to;
     void *items;
-    int result = config_reader_open_list(reader, value, "rules", CONFIG_RULES_MAX,
-                                         sizeof *config->rules, &items, &config->rule_count);
+    uint32_t error = config_reader_open_list(reader, value, "rules", CONFIG_RULES_MAX,
+                                             sizeof *config->rules, &items, &config->rule_count);
     config->rules = items;
-    if (result < 0)
-        return result;
+    if (error)
+        return error;
     const struct config_node *item = value->first;
-    for (size_t i = 0; result == 0 && i < config->rule_count; i++, item = item->next)
-        result = read_rule(reader, item, &config->rules[i]);
-    return result;
+    for (size_t i = 0; !error && i < config->rule_count; i++, item = item->next)
+        error = read_rule(reader, item, &config->rules[i]);
+    return error;
 }
 
 /* ---- users and groups ---- */
 
-static int read_total_uids(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_total_uids(struct config_reader *reader, const struct config_node *value,
+                                void *to)
 {
     struct config_total *total = to;
     return read_ranges(reader, value, "uid", &total->ids, &total->id_count);
 }
 
-static int read_total_gids(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_total_gids(struct config_reader *reader, const struct config_node *value,
+                                void *to)
 {
     struct config_total *total = to;
     return read_ranges(reader, value, "gid", &total->ids, &total->id_count);
 }
 
-static int read_totals(struct config_reader *reader, const struct config_node *value,
-                       const char *what, const struct config_field *id,
-                       struct config_total **totals, size_t *count)
+static uint32_t read_totals(struct config_reader *reader, const struct config_node *value,
+                            const char *what, const struct config_field *id,
+                            struct config_total **totals, size_t *count)
 {
     void *items;
     char entry[32];
-    int result = config_reader_open_list(reader, value, what, CONFIG_ITEMS_MAX, sizeof **totals,
-                                         &items, count);
+    uint32_t error = config_reader_open_list(reader, value, what, CONFIG_ITEMS_MAX, sizeof **totals,
+                                             &items, count);
     *totals = items;
-    if (result < 0)
-        return result;
+    if (error)
+        return error;
     snprintf(entry, sizeof entry, "an entry of %s", what);
     const struct config_node *item = value->first;
-    for (size_t i = 0; result == 0 && i < *count; i++, item = item->next) {
+    for (size_t i = 0; !error && i < *count; i++, item = item->next) {
         struct config_total *total = &(*totals)[i];
         struct config_table table = {id, 1, total};
-        result = config_limits_read_total(reader, item, entry, &table, &total->limits);
+        error = config_limits_read_total(reader, item, entry, &table, &total->limits);
     }
-    return result;
+    return error;
 }
 
-static int read_users(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_users(struct config_reader *reader, const struct config_node *value, void *to)
 {
     static const struct config_field uid = {"uid", read_total_uids};
     struct config *config = to;
     return read_totals(reader, value, "users", &uid, &config->users, &config->user_count);
 }
 
-static int read_groups(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_groups(struct config_reader *reader, const struct config_node *value, void *to)
 {
     static const struct config_field gid = {"gid", read_total_gids};
     struct config *config = to;
@@ -388,7 +384,7 @@ static int read_groups(struct config_reader *reader, const struct config_node *v
 
 /* ---- the file ---- */
 
-static int read_later(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_later(struct config_reader *reader, const struct config_node *value, void *to)
 {
     (void)reader;
     (void)value;
@@ -406,13 +402,12 @@ static const struct config_field second_pass[] = {{"clients", read_later},  {"gp
                                                   {"users", read_later},    {"groups", read_later},
                                                   {"sharing", read_later}};
 
-static int read_file(struct config_reader *reader, const struct config_node *root)
+static uint32_t read_file(struct config_reader *reader, const struct config_node *root)
 {
     struct config_table first = CONFIG_TABLE(first_pass, reader->config);
     struct config_table second = CONFIG_TABLE(second_pass, reader->config);
-    int result = config_reader_read_map(reader, root, "the configuration", &first, 1);
-    return result < 0 ? result
-                      : config_reader_read_map(reader, root, "the configuration", &second, 1);
+    uint32_t error = config_reader_read_map(reader, root, "the configuration", &first, 1);
+    return error ? error : config_reader_read_map(reader, root, "the configuration", &second, 1);
 }
 
 static void free_match(struct config_match *match)
@@ -448,34 +443,31 @@ void config_free(struct config *config)
     free(config);
 }
 
-int config_parse(struct config **out, const char *file, const char *text, size_t bytes, char *why,
-                 size_t why_size)
+uint32_t config_parse(struct config **out, const char *file, const char *text, size_t bytes,
+                      struct error *why)
 {
     struct config_tree tree;
     *out = NULL;
-    int result = config_tree_read(&tree, file, text, bytes, why, why_size);
-    if (result < 0)
-        return result;
+    uint32_t error = config_tree_read(&tree, file, text, bytes, why);
+    if (error)
+        return error;
     struct config *config = calloc(1, sizeof *config);
+    struct config_reader reader = {.config = config, .file = file, .why = why};
     if (config)
         config->file = strdup(file);
     if (!config || !config->file) {
-        if (why_size)
-            snprintf(why, why_size, "%s:1: memory is short", file);
-        result = -ENOMEM;
+        error = config_reader_no_memory(&reader, 1);
     } else {
-        struct config_reader reader = {
-            .config = config, .file = file, .why = why, .why_size = why_size};
         config->clients = config->shared = allowance_none;
         if (tree.root && !config_tree_is_null(tree.root))
-            result = read_file(&reader, tree.root);
+            error = read_file(&reader, tree.root);
     }
     config_tree_free(&tree);
-    if (result < 0)
+    if (error)
         config_free(config);
     else
         *out = config;
-    return result;
+    return error;
 }
 
 /* Not blocking: a pipe at that path must not hold the server up. */
@@ -499,27 +491,27 @@ static int read_text(const char *path, char *text, size_t room, size_t *bytes)
     return result;
 }
 
-int config_load(struct config **out, const char *path, char *why, size_t why_size)
+uint32_t config_load(struct config **out, const char *path, struct error *why)
 {
     /* One more than may be, so that a file that is too long is seen as such. */
     size_t bytes = 0, room = CONFIG_BYTES_MAX + 1;
     char *text = malloc(room);
     *out = NULL;
     int result = text ? read_text(path, text, room, &bytes) : -ENOMEM;
-    if (result < 0 && why_size)
-        snprintf(why, why_size, "%s: %s", path,
-                 result == -EINVAL ? "is not a regular file" : strerror(-result));
-    if (result == 0)
-        result = config_parse(out, path, text, bytes, why, why_size);
+    uint32_t error = result == 0 ? config_parse(out, path, text, bytes, why)
+                     : result == -EINVAL
+                         ? error_set(why, MESSAGE(config_not_a_file), path)
+                         : error_set(why, MESSAGE(config_unreadable), path, strerror(-result));
     free(text);
-    return result;
+    return error;
 }
 
-int config_resolve(struct config *config, const struct schedule *unsaid,
-                   const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count, char *why,
-                   size_t why_size)
+uint32_t config_resolve(struct config *config, const struct schedule *unsaid,
+                        const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
+                        struct error *why)
 {
     unsigned named[LIMITS_DEVICES_MAX] = {0}, index[LIMITS_DEVICES_MAX];
+    struct config_reader reader = {.config = config, .file = config->file, .why = why};
     config->device_count = count;
     for (unsigned i = 0; i < count; i++) {
         config->ceilings[i] = config->clients;
@@ -537,16 +529,11 @@ int config_resolve(struct config *config, const struct schedule *unsaid,
         struct error unused;
         unsigned found;
         if (limits_visible_resolve(&wish, uuids, count, index, &found, &unused) || found != 1) {
-            snprintf(why, why_size,
-                     "%s:%u: there is no such GPU, or the UUID fits several: \"%s\"; this "
-                     "server has %u, numbered from 0",
-                     config->file, gpu->line, gpu->said, count);
-            return -EINVAL;
+            return config_refuse(&reader, gpu->line, MESSAGE(config_gpu_unknown), gpu->said, count);
         }
         if (named[index[0]]) {
-            snprintf(why, why_size, "%s:%u: GPU %u has an entry already, in line %u", config->file,
-                     gpu->line, index[0], named[index[0]]);
-            return -EINVAL;
+            return config_refuse(&reader, gpu->line, MESSAGE(config_gpu_twice), index[0],
+                                 named[index[0]]);
         }
         named[index[0]] = gpu->line;
         allowance_tighten(&config->ceilings[index[0]], &gpu->limits);

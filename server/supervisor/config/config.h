@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "common/limits/limits.h"
 #include "server/supervisor/config/limits.h"
 #include "server/supervisor/config/schedule.h"
@@ -85,21 +86,21 @@ struct config {
     unsigned device_count;
 };
 
-/* Reads a text. 0; -EINVAL or -ENOMEM with a sentence in why, and *out is NULL. */
-int config_parse(struct config **out, const char *file, const char *text, size_t bytes, char *why,
-                 size_t why_size);
+/* Reads a text. After an error *out is NULL. */
+uint32_t config_parse(struct config **out, const char *file, const char *text, size_t bytes,
+                      struct error *why);
 
-/* Reads a file, which must be a regular one. 0; -errno of open(2), such as -ENOENT. */
-int config_load(struct config **out, const char *path, char *why, size_t why_size);
+/* Reads a file, which must be a regular one. */
+uint32_t config_load(struct config **out, const char *path, struct error *why);
 
 /*
  * Finds the GPUs that the file names among the server's, and how each is shared: as
- * `unsaid` in what the file does not say. To be called once before config_rules_choose. 0; -EINVAL
- * with a sentence where one does not exist or is named twice.
+ * `unsaid` in what the file does not say. To be called once before config_rules_choose. It is an
+ * error if a GPU does not exist or is named twice.
  */
-int config_resolve(struct config *config, const struct schedule *unsaid,
-                   const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count, char *why,
-                   size_t why_size);
+uint32_t config_resolve(struct config *config, const struct schedule *unsaid,
+                        const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
+                        struct error *why);
 
 /* NULL is allowed. */
 void config_free(struct config *config);

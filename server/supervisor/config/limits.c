@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/config/limits.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "common/limits/allowance.h"
 #include "common/limits/limits.h"
+#include "common/messages.h"
 #include "common/units.h"
 #include "server/supervisor/config/config.h"
 
@@ -47,8 +47,8 @@ static const char *name_of(const struct entry *entry)
     return allowance_resource(entry->resource)->name;
 }
 
-static int read_bound(struct config_reader *reader, const struct config_node *value,
-                      const struct entry *entry, enum allowance_bound bound)
+static uint32_t read_bound(struct config_reader *reader, const struct config_node *value,
+                           const struct entry *entry, enum allowance_bound bound)
 {
     struct dialect_amount amount;
     struct allowance by = allowance_none;
@@ -59,29 +59,29 @@ static int read_bound(struct config_reader *reader, const struct config_node *va
         allowance_tighten(entry->limits, &by);
         return 0;
     }
-    return config_refuse(reader, value->line, "%s.%s%s%.64s%s must be %s%s", name_of(entry),
+    return config_refuse(reader, value->line, MESSAGE(config_bound), name_of(entry),
                          request ? "request" : "limit", text ? " \"" : "", value->text,
                          text ? "\"" : "", allowance_resource(entry->resource)->form,
                          request ? ", or 0 so that nothing is reserved" : "");
 }
 
-static int read_request(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_request(struct config_reader *reader, const struct config_node *value,
+                             void *to)
 {
     const struct entry *entry = to;
     if (!entry->line)
-        return config_refuse(reader, value->line,
-                             "%s.request is of one client: clients together have a limit only",
-                             name_of(entry));
+        return config_refuse(reader, value->line, MESSAGE(config_total_request), name_of(entry));
     *entry->line = value->line;
     return read_bound(reader, value, entry, ALLOWANCE_REQUEST);
 }
 
-static int read_limit(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_limit(struct config_reader *reader, const struct config_node *value, void *to)
 {
     return read_bound(reader, value, to, ALLOWANCE_LIMIT);
 }
 
-static int read_resource(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_resource(struct config_reader *reader, const struct config_node *value,
+                              void *to)
 {
     static const struct config_field block[] = {{"request", read_request}, {"limit", read_limit}};
     static const struct config_field total[] = {{"limit", read_limit}, {"request", read_request}};
@@ -89,8 +89,8 @@ static int read_resource(struct config_reader *reader, const struct config_node 
     struct config_table table = {entry->line ? block : total, 2, to};
     const char *name = name_of(entry);
     if (value->kind != CONFIG_MAP)
-        return config_refuse(reader, value->line, "%s must be a mapping: %s: {%slimit: ...}", name,
-                             name, entry->line ? "request: ..., " : "");
+        return config_refuse(reader, value->line, MESSAGE(config_resource_mapping), name, name,
+                             entry->line ? "request: ..., " : "");
     if (entry->line && entry->resource == RESOURCE_TIME && !reader->config->time_line)
         reader->config->time_line = value->line;
     return config_reader_read_map(reader, value, name, &table, 1);
@@ -120,14 +120,15 @@ static size_t resource_tables_fill(struct resource_tables *resources, struct con
 /* ---- other spellings ---- */
 
 /* Run:ai's: memory, and where time is shared, a guarantee of as much time. */
-static int read_fraction(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_fraction(struct config_reader *reader, const struct config_node *value,
+                              void *to)
 {
     char said[CONFIG_SAID];
     struct dialect_amount share;
     struct block *block = to;
     struct allowance by = allowance_none;
     if (value->kind != CONFIG_TEXT || dialect_parse_share(value->text, value->length, &share) < 0)
-        return config_refuse(reader, value->line, "fraction must be %s%s", DIALECT_FORM_SHARE,
+        return config_refuse(reader, value->line, MESSAGE(config_fraction), DIALECT_FORM_SHARE,
                              config_reader_said(value, said));
     by.part[RESOURCE_MEMORY].limit = by.time.request = share.value;
     allowance_attribute(&by, by_line(value->line));
@@ -139,25 +140,27 @@ static int read_fraction(struct config_reader *reader, const struct config_node 
 }
 
 /* NVIDIA's for MPS: each of n gets one n-th of memory and threads. */
-static int read_replicas(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_replicas(struct config_reader *reader, const struct config_node *value,
+                              void *to)
 {
     struct block *block = to;
-    int result = config_reader_read_number(reader, value, "replicas", 1, CONFIG_REPLICAS_MAX,
-                                           &block->replicas);
-    if (result == 0)
+    uint32_t error = config_reader_read_number(reader, value, "replicas", 1, CONFIG_REPLICAS_MAX,
+                                               &block->replicas);
+    if (!error)
         config_limits_replicate(&block->limits, block->replicas, value->line);
-    return result;
+    return error;
 }
 
-static int read_priority(struct config_reader *reader, const struct config_node *value, void *to)
+static uint32_t read_priority(struct config_reader *reader, const struct config_node *value,
+                              void *to)
 {
     uint64_t priority;
     struct block *block = to;
     struct allowance by = allowance_none;
-    int result =
+    uint32_t error =
         config_reader_read_number(reader, value, "priority", 0, LIMITS_PRIORITY_MAX, &priority);
-    if (result < 0)
-        return result;
+    if (error)
+        return error;
     by.priority = priority;
     allowance_tighten(&block->limits, &by);
     return 0;
@@ -171,7 +174,7 @@ static uint64_t request_as_part(const struct allowance *limits, enum resource re
                                                                : limits->part[resource].request;
 }
 
-static int check_replicas(struct config_reader *reader, const struct block *block)
+static uint32_t check_replicas(struct config_reader *reader, const struct block *block)
 {
     for (enum resource i = 0; i < RESOURCES; i++) {
         char each[UNITS_TEXT], all[UNITS_TEXT];
@@ -179,32 +182,31 @@ static int check_replicas(struct config_reader *reader, const struct block *bloc
         uint64_t sum = request * block->replicas;
         if (request == ALLOWANCE_UNSET || sum <= ALLOWANCE_WHOLE)
             continue;
-        return config_refuse(
-            reader, block->line[i],
-            "%s: %llu replicas that request %s %% each come to %s %%, and there are 100 %%",
-            allowance_resource(i)->name, (unsigned long long)block->replicas,
-            units_format_percentage((uint32_t)request, each),
-            units_format_percentage((uint32_t)sum, all));
+        return config_refuse(reader, block->line[i], MESSAGE(config_replicas_sum),
+                             allowance_resource(i)->name, (unsigned long long)block->replicas,
+                             units_format_percentage((uint32_t)request, each),
+                             units_format_percentage((uint32_t)sum, all));
     }
     return 0;
 }
 
 /* What only the whole block shows. Sizes and shares of memory can't be compared here. */
-static int block_check(struct config_reader *reader, const struct block *block)
+static uint32_t block_check(struct config_reader *reader, const struct block *block)
 {
     struct allowance_excess excess;
     char asked[UNITS_TEXT], limit[UNITS_TEXT];
-    int result = check_replicas(reader, block);
-    if (result < 0 || !allowance_exceeds(&block->limits, &excess))
-        return result;
-    return config_refuse(
-        reader, block->line[excess.resource], "%s: the request %s exceeds the limit %s",
-        allowance_resource(excess.resource)->name, dialect_format(excess.request, asked),
-        dialect_format(excess.limit, limit));
+    uint32_t error = check_replicas(reader, block);
+    if (error || !allowance_exceeds(&block->limits, &excess))
+        return error;
+    return config_refuse(reader, block->line[excess.resource], MESSAGE(config_request_over_limit),
+                         allowance_resource(excess.resource)->name,
+                         dialect_format(excess.request, asked),
+                         dialect_format(excess.limit, limit));
 }
 
-int config_limits_read(struct config_reader *reader, const struct config_node *map,
-                       const char *what, const struct config_table *other, struct allowance *to)
+uint32_t config_limits_read(struct config_reader *reader, const struct config_node *map,
+                            const char *what, const struct config_table *other,
+                            struct allowance *to)
 {
     static const struct config_field fields[] = {
         {"fraction", read_fraction},
@@ -219,15 +221,16 @@ int config_limits_read(struct config_reader *reader, const struct config_node *m
         tables[count++] = *other;
     count += resource_tables_fill(&resources, tables + count, &block.limits, block.line);
     tables[count++] = (struct config_table)CONFIG_TABLE(fields, &block);
-    int result = config_reader_read_map(reader, map, what, tables, count);
-    if (result == 0)
-        result = block_check(reader, &block);
+    uint32_t error = config_reader_read_map(reader, map, what, tables, count);
+    if (!error)
+        error = block_check(reader, &block);
     *to = block.limits;
-    return result;
+    return error;
 }
 
-int config_limits_read_total(struct config_reader *reader, const struct config_node *map,
-                             const char *what, const struct config_table *id, struct allowance *to)
+uint32_t config_limits_read_total(struct config_reader *reader, const struct config_node *map,
+                                  const char *what, const struct config_table *id,
+                                  struct allowance *to)
 {
     struct resource_tables resources;
     struct config_table tables[RESOURCES + 1] = {*id};

@@ -26,13 +26,15 @@
  * a limit of the same block, and replicas whose requests come to more than there is,
  * are refused with the numbers.
  */
-int config_limits_read(struct config_reader *reader, const struct config_node *map,
-                       const char *what, const struct config_table *other, struct allowance *to);
+uint32_t config_limits_read(struct config_reader *reader, const struct config_node *map,
+                            const char *what, const struct config_table *other,
+                            struct allowance *to);
 
 /* Reads a mapping of what users or groups have in total: limits alone, of the resources that have a
  * total; id knows its other key. to is set. */
-int config_limits_read_total(struct config_reader *reader, const struct config_node *map,
-                             const char *what, const struct config_table *id, struct allowance *to);
+uint32_t config_limits_read_total(struct config_reader *reader, const struct config_node *map,
+                                  const char *what, const struct config_table *id,
+                                  struct allowance *to);
 
 /* What one of n replicas may have: memory and threads, rounded down. n from 1. line: where the file
  * says so. */

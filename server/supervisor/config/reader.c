@@ -2,32 +2,25 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/config/reader.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/messages.h"
 #include "common/units.h"
 
-void config_reader_say(struct config_reader *reader, unsigned line, const char *format, ...)
+void config_reader_put_place(struct config_reader *reader, unsigned line)
 {
-    char reason[400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(reason, sizeof reason, format, arguments);
-    va_end(arguments);
-    if (reader->why_size)
-        snprintf(reader->why, reader->why_size, "%s:%u: %s", reader->file, line, reason);
+    error_prefix(reader->why, "%s:%u: ", reader->file, line);
 }
 
-int config_reader_no_memory(struct config_reader *reader, unsigned line)
+uint32_t config_reader_no_memory(struct config_reader *reader, unsigned line)
 {
-    config_reader_say(reader, line, "memory is short");
-    return -ENOMEM;
+    return config_refuse(reader, line, MESSAGE(config_no_memory));
 }
 
-static int unknown_key(struct config_reader *reader, const struct config_node *key,
-                       const char *what, const struct config_table *tables, size_t table_count)
+static uint32_t unknown_key(struct config_reader *reader, const struct config_node *key,
+                            const char *what, const struct config_table *tables, size_t table_count)
 {
     char known[300] = "";
     size_t used = 0;
@@ -35,8 +28,7 @@ static int unknown_key(struct config_reader *reader, const struct config_node *k
         for (size_t i = 0; i < tables[t].count && used < sizeof known; i++)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
                                      tables[t].fields[i].name);
-    return config_refuse(reader, key->line, "unknown key \"%.64s\" in %s: known are %s", key->text,
-                         what, known);
+    return config_refuse(reader, key->line, MESSAGE(config_key_unknown), key->text, what, known);
 }
 
 static const struct config_field *find_field(const struct config_table *tables, size_t table_count,
@@ -51,19 +43,20 @@ static const struct config_field *find_field(const struct config_table *tables, 
     return NULL;
 }
 
-int config_reader_read_map(struct config_reader *reader, const struct config_node *map,
-                           const char *what, const struct config_table *tables, size_t table_count)
+uint32_t config_reader_read_map(struct config_reader *reader, const struct config_node *map,
+                                const char *what, const struct config_table *tables,
+                                size_t table_count)
 {
     if (map->kind != CONFIG_MAP)
-        return config_refuse(reader, map->line, "%s must be a mapping (key: value)", what);
+        return config_refuse(reader, map->line, MESSAGE(config_mapping), what);
     for (const struct config_node *key = map->first; key; key = key->next->next) {
         void *to;
         const struct config_field *field = find_field(tables, table_count, key->text, &to);
         if (!field)
             return unknown_key(reader, key, what, tables, table_count);
-        int result = field->read(reader, key->next, to);
-        if (result < 0)
-            return result;
+        uint32_t error = field->read(reader, key->next, to);
+        if (error)
+            return error;
     }
     return 0;
 }
@@ -76,20 +69,20 @@ static size_t count_items(const struct config_node *node)
     return count;
 }
 
-int config_reader_open_list(struct config_reader *reader, const struct config_node *list,
-                            const char *what, size_t most, size_t item_bytes, void **items,
-                            size_t *count)
+uint32_t config_reader_open_list(struct config_reader *reader, const struct config_node *list,
+                                 const char *what, size_t most, size_t item_bytes, void **items,
+                                 size_t *count)
 {
     *items = NULL;
     *count = 0;
     if (config_tree_is_null(list))
         return 0;
     if (list->kind != CONFIG_LIST)
-        return config_refuse(reader, list->line, "%s must be a list (- ...)", what);
+        return config_refuse(reader, list->line, MESSAGE(config_list), what);
     *count = count_items(list);
     if (*count > most) {
         *count = 0;
-        return config_refuse(reader, list->line, "%s has more than %zu entries", what, most);
+        return config_refuse(reader, list->line, MESSAGE(config_list_max), what, most);
     }
     if (*count && !(*items = calloc(*count, item_bytes))) {
         *count = 0;
@@ -98,12 +91,12 @@ int config_reader_open_list(struct config_reader *reader, const struct config_no
     return 0;
 }
 
-int config_reader_need_text(struct config_reader *reader, const struct config_node *node,
-                            const char *what, const char *form)
+uint32_t config_reader_need_text(struct config_reader *reader, const struct config_node *node,
+                                 const char *what, const char *form)
 {
     if (node->kind == CONFIG_TEXT && !config_tree_is_null(node))
         return 0;
-    return config_refuse(reader, node->line, "%s must be %s", what, form);
+    return config_refuse(reader, node->line, MESSAGE(config_form), what, form);
 }
 
 const char *config_reader_said(const struct config_node *node, char text[CONFIG_SAID])
@@ -114,14 +107,15 @@ const char *config_reader_said(const struct config_node *node, char text[CONFIG_
     return text;
 }
 
-int config_reader_read_number(struct config_reader *reader, const struct config_node *node,
-                              const char *what, uint64_t least, uint64_t most, uint64_t *number)
+uint32_t config_reader_read_number(struct config_reader *reader, const struct config_node *node,
+                                   const char *what, uint64_t least, uint64_t most,
+                                   uint64_t *number)
 {
     char said[CONFIG_SAID];
     if (node->kind == CONFIG_TEXT && node->plain &&
         !units_parse_number(node->text, node->length, most, number) && *number >= least)
         return 0;
-    return config_refuse(reader, node->line, "%s must be a number from %llu to %llu%s", what,
+    return config_refuse(reader, node->line, MESSAGE(config_number), what,
                          (unsigned long long)least, (unsigned long long)most,
                          config_reader_said(node, said));
 }

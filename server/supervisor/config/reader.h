@@ -3,16 +3,16 @@
 /*
  * config_reader: values of a configuration's tree, checked, with what is wrong in words.
  *
- * Every function returns 0, or -EINVAL or -ENOMEM with a sentence "FILE:LINE: reason"
- * in the reader's room for it; the line is the node's. Pure; any thread.
+ * Every function returns 0, or the number that it set in the reader's struct error, with a
+ * sentence "FILE:LINE: reason"; the line is the node's. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_READER_H
 #define GPUSHARE_SERVER_SUPERVISOR_CONFIG_READER_H
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "server/supervisor/config/tree.h"
 
 struct config;
@@ -20,22 +20,24 @@ struct config;
 struct config_reader {
     struct config *config;
     const char *file; /* for messages */
-    char *why;
-    size_t why_size;
+    struct error *why;
 };
 
-void config_reader_say(struct config_reader *reader, unsigned line, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* The error stands here and not in config_reader_say, where an analyser doesn't see that it is one.
- */
-#define config_refuse(...) (config_reader_say(__VA_ARGS__), -EINVAL)
+/* Puts "FILE:LINE: " before the sentence of reader->why. */
+void config_reader_put_place(struct config_reader *reader, unsigned line);
+/* Refuses what stands in this line; MESSAGE(name) and its arguments follow. The value: the error
+ * number, as it stands here, so that an analyser of one file sees that it is not 0. */
+#define config_refuse(...) config_refuse_with(__VA_ARGS__)
+#define config_refuse_with(reader, line, number, ...)                                              \
+    (error_set((reader)->why, number, __VA_ARGS__), config_reader_put_place((reader), (line)),     \
+     (number))
 
-int config_reader_no_memory(struct config_reader *reader, unsigned line);
+uint32_t config_reader_no_memory(struct config_reader *reader, unsigned line);
 
 /* ---- mappings by table ---- */
 
-typedef int config_field_reader(struct config_reader *reader, const struct config_node *value,
-                                void *to);
+typedef uint32_t config_field_reader(struct config_reader *reader, const struct config_node *value,
+                                     void *to);
 
 struct config_field {
     const char *name;
@@ -55,15 +57,16 @@ struct config_table {
     }
 
 /* what: the mapping's name in sentences. An unknown key is refused with those that are known. */
-int config_reader_read_map(struct config_reader *reader, const struct config_node *map,
-                           const char *what, const struct config_table *tables, size_t table_count);
+uint32_t config_reader_read_map(struct config_reader *reader, const struct config_node *map,
+                                const char *what, const struct config_table *tables,
+                                size_t table_count);
 
 /* ---- values ---- */
 
 /* A list's items, zeroed; NULL in *items for a list that is empty, or not there. */
-int config_reader_open_list(struct config_reader *reader, const struct config_node *list,
-                            const char *what, size_t most, size_t item_bytes, void **items,
-                            size_t *count);
+uint32_t config_reader_open_list(struct config_reader *reader, const struct config_node *list,
+                                 const char *what, size_t most, size_t item_bytes, void **items,
+                                 size_t *count);
 
 /* For the end of a sentence that says what a value must be: `, not "50"`, or nothing where it is no
  * text. Returns text. */
@@ -71,10 +74,11 @@ int config_reader_open_list(struct config_reader *reader, const struct config_no
 const char *config_reader_said(const struct config_node *node, char text[CONFIG_SAID]);
 
 /* form: what it must be, for the sentence. */
-int config_reader_need_text(struct config_reader *reader, const struct config_node *node,
-                            const char *what, const char *form);
+uint32_t config_reader_need_text(struct config_reader *reader, const struct config_node *node,
+                                 const char *what, const char *form);
 
-int config_reader_read_number(struct config_reader *reader, const struct config_node *node,
-                              const char *what, uint64_t least, uint64_t most, uint64_t *number);
+uint32_t config_reader_read_number(struct config_reader *reader, const struct config_node *node,
+                                   const char *what, uint64_t least, uint64_t most,
+                                   uint64_t *number);
 
 #endif

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "common/limits/dialect.h"
+#include "common/messages.h"
 #include "common/units.h"
+#include "common/util.h"
 
 #define MS UINT64_C(1000000)
 
@@ -108,8 +110,8 @@ static int read_precision(const char *text, size_t length, uint32_t *precision)
     return result;
 }
 
-int schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
-                 size_t length, char *why, size_t why_size)
+uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
+                      size_t length, struct error *why)
 {
     int result = -EINVAL;
     if (part == SCHEDULE_MODE)
@@ -120,11 +122,11 @@ int schedule_set(struct schedule *schedule, enum schedule_part part, const char 
         result = read_precision(value, length, &schedule->precision);
     else if (part == SCHEDULE_QUANTUM)
         result = read_time(value, length, QUANTUM_MIN, QUANTUM_MAX, &schedule->quantum_ns);
-    for (size_t i = 0; result < 0 && why_size && i < COUNT(parts); i++)
+    for (size_t i = 0; result < 0 && i < COUNT(parts); i++)
         if (parts[i].part == part)
-            snprintf(why, why_size, "%s: \"%.*s\" is not %s", parts[i].name,
-                     length < 48 ? (int)length : 48, value, parts[i].form);
-    return result;
+            return error_set(why, MESSAGE(schedule_value), parts[i].name,
+                             (int)min(length, (size_t)48), value, parts[i].form);
+    return 0;
 }
 
 void schedule_merge(struct schedule *schedule, const struct schedule *from, unsigned which)

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/error.h"
 #include "protocol.h"
 
 /* What a schedule says, as bits. */
@@ -40,9 +41,6 @@ struct schedule {
 #define SCHEDULE_FORM_PRECISION "a share from 1% to 50%, like 5% or 0.05"
 #define SCHEDULE_FORM_QUANTUM   "a time from 5ms to 1h, like 30s"
 
-/* Room for any sentence of schedule_set. */
-#define SCHEDULE_WHY 256
-
 /* concurrent, lease 250ms, precision 5%, quantum 30s. */
 struct schedule schedule_default(void);
 
@@ -55,12 +53,11 @@ unsigned schedule_part_of(const char *name, size_t length);
 /*
  * Sets one part of a schedule from what people write: a mode's name; a lease like "50ms"
  * or one of NVIDIA's classes, by name or number (default|short|medium|long, 0 to 3); a
- * precision like "5%" or "0.05"; a quantum like "30s". Returns 0, or -EINVAL or
- * -ERANGE (the sentence is the same) with a sentence in why: name, value and form. Unless
- * 0, nothing changed.
+ * precision like "5%" or "0.05"; a quantum like "30s". An error names value and form; nothing has
+ * changed then.
  */
-int schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
-                 size_t length, char *why, size_t why_size);
+uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
+                      size_t length, struct error *why);
 
 /* The parts (bits) of `from` go into *schedule. */
 void schedule_merge(struct schedule *schedule, const struct schedule *from, unsigned parts);

@@ -6,21 +6,18 @@
  * be checked. */
 #include "server/supervisor/config/tree.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <yaml.h>
 
+#include "common/messages.h"
 #include "common/util.h"
 
 struct builder {
     struct config_tree *tree;
     const char *file;
-    char *why;
-    size_t why_size;
+    struct error *why;
     unsigned nodes;
     unsigned depth;
     struct open {
@@ -30,19 +27,15 @@ struct builder {
     bool documents;
 };
 
-__attribute__((format(printf, 3, 4))) static void say(struct builder *builder, size_t line,
-                                                      const char *format, ...)
+static void put_place(struct builder *builder, size_t line)
 {
-    char reason[400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(reason, sizeof reason, format, arguments);
-    va_end(arguments);
-    if (builder->why_size)
-        snprintf(builder->why, builder->why_size, "%s:%zu: %s", builder->file, line, reason);
+    error_prefix(builder->why, "%s:%zu: ", builder->file, line);
 }
-/* The error stands here and not in say(), where an analyser doesn't see that it is one. */
-#define refuse(builder, error, ...) (say(builder, __VA_ARGS__), (error))
+/* MESSAGE(name) and its arguments follow the line. The value is the number as it stands here, so
+ * that an analyser of this file sees that it is not 0. */
+#define refuse(...) refuse_with(__VA_ARGS__)
+#define refuse_with(builder, line, number, ...)                                                    \
+    (error_set((builder)->why, number, __VA_ARGS__), put_place((builder), (line)), (number))
 
 bool config_tree_is_null(const struct config_node *node)
 {
@@ -60,14 +53,14 @@ void config_tree_free(struct config_tree *tree)
     tree->root = NULL;
 }
 
-static int node_make(struct builder *builder, enum config_kind kind, size_t line, const char *text,
-                     size_t length, struct config_node **out)
+static uint32_t node_make(struct builder *builder, enum config_kind kind, size_t line,
+                          const char *text, size_t length, struct config_node **out)
 {
     if (++builder->nodes > CONFIG_NODES_MAX)
-        return refuse(builder, -EINVAL, line, "more than %d values in one file", CONFIG_NODES_MAX);
+        return refuse(builder, line, MESSAGE(config_values_max), CONFIG_NODES_MAX);
     struct config_node *node = calloc(1, sizeof *node + length + 1);
     if (!node)
-        return refuse(builder, -ENOMEM, line, "memory is short");
+        return refuse(builder, line, MESSAGE(config_no_memory));
     node->kind = kind;
     node->line = (unsigned)line;
     node->length = length;
@@ -79,23 +72,19 @@ static int node_make(struct builder *builder, enum config_kind kind, size_t line
     return 0;
 }
 
-static int check_key(struct builder *builder, const struct open *open, struct config_node *key)
+static uint32_t check_key(struct builder *builder, const struct open *open, struct config_node *key)
 {
     if (key->kind != CONFIG_TEXT)
-        return refuse(builder, -EINVAL, key->line, "a key must be a word");
+        return refuse(builder, key->line, MESSAGE(config_key_text));
     if (++open->node->keys > CONFIG_KEYS_MAX)
-        return refuse(builder, -EINVAL, key->line, "more than %d keys in one mapping",
-                      CONFIG_KEYS_MAX);
+        return refuse(builder, key->line, MESSAGE(config_keys_max), CONFIG_KEYS_MAX);
     for (const struct config_node *other = open->node->first; other; other = other->next->next)
         if (other->length == key->length && !memcmp(other->text, key->text, key->length))
-            return refuse(builder, -EINVAL, key->line,
-                          "\"%.64s\" stands here twice, first in "
-                          "line %u",
-                          key->text, other->line);
+            return refuse(builder, key->line, MESSAGE(config_key_twice), key->text, other->line);
     return 0;
 }
 
-static int node_add(struct builder *builder, struct config_node *node)
+static uint32_t node_add(struct builder *builder, struct config_node *node)
 {
     if (!builder->depth) {
         builder->tree->root = node;
@@ -103,9 +92,9 @@ static int node_add(struct builder *builder, struct config_node *node)
     }
     struct open *open = &builder->open[builder->depth - 1];
     if (open->node->kind == CONFIG_MAP) {
-        int result = open->value_next ? 0 : check_key(builder, open, node);
-        if (result < 0)
-            return result;
+        uint32_t error = open->value_next ? 0 : check_key(builder, open, node);
+        if (error)
+            return error;
         open->value_next = !open->value_next;
     }
     if (open->last)
@@ -116,34 +105,34 @@ static int node_add(struct builder *builder, struct config_node *node)
     return 0;
 }
 
-static int node_begin(struct builder *builder, enum config_kind kind, size_t line)
+static uint32_t node_begin(struct builder *builder, enum config_kind kind, size_t line)
 {
     struct config_node *node = NULL;
     if (builder->depth == CONFIG_DEPTH_MAX)
-        return refuse(builder, -EINVAL, line, "nested more than %d deep", CONFIG_DEPTH_MAX);
-    int result = node_make(builder, kind, line, NULL, 0, &node);
-    if (result == 0)
-        result = node_add(builder, node);
-    if (result == 0)
+        return refuse(builder, line, MESSAGE(config_depth_max), CONFIG_DEPTH_MAX);
+    uint32_t error = node_make(builder, kind, line, NULL, 0, &node);
+    if (!error)
+        error = node_add(builder, node);
+    if (!error)
         builder->open[builder->depth++] = (struct open){.node = node};
-    return result;
+    return error;
 }
 
-static int scalar_read(struct builder *builder, const yaml_event_t *event, size_t line)
+static uint32_t scalar_read(struct builder *builder, const yaml_event_t *event, size_t line)
 {
     struct config_node *node = NULL;
     const char *value = (const char *)event->data.scalar.value;
     size_t length = event->data.scalar.length;
     if (memchr(value, 0, length))
-        return refuse(builder, -EINVAL, line, "a text may not hold a NUL byte");
-    int result = node_make(builder, CONFIG_TEXT, line, value, length, &node);
-    if (result < 0)
-        return result;
+        return refuse(builder, line, MESSAGE(config_text_nul));
+    uint32_t error = node_make(builder, CONFIG_TEXT, line, value, length, &node);
+    if (error)
+        return error;
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     return node_add(builder, node);
 }
 
-static int no_extras(struct builder *builder, const yaml_event_t *event, size_t line)
+static uint32_t no_extras(struct builder *builder, const yaml_event_t *event, size_t line)
 {
     const yaml_char_t *anchor = NULL, *tag = NULL;
     if (event->type == YAML_SCALAR_EVENT) {
@@ -157,24 +146,22 @@ static int no_extras(struct builder *builder, const yaml_event_t *event, size_t 
         tag = event->data.mapping_start.tag;
     }
     if (anchor || event->type == YAML_ALIAS_EVENT)
-        return refuse(builder, -EINVAL, line,
-                      "anchors and aliases (& and *) are not understood: name a profile, and put "
-                      "a text that begins so in quotes");
+        return refuse(builder, line, MESSAGE(config_anchor));
     if (tag)
-        return refuse(builder, -EINVAL, line, "tags (!) are not understood");
+        return refuse(builder, line, MESSAGE(config_tag));
     return 0;
 }
 
-static int event_take(struct builder *builder, const yaml_event_t *event)
+static uint32_t event_take(struct builder *builder, const yaml_event_t *event)
 {
     size_t line = event->start_mark.line + 1;
-    int result = no_extras(builder, event, line);
-    if (result < 0)
-        return result;
+    uint32_t error = no_extras(builder, event, line);
+    if (error)
+        return error;
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (builder->documents)
-            return refuse(builder, -EINVAL, line, "a second document begins: a file has one");
+            return refuse(builder, line, MESSAGE(config_second_document));
         builder->documents = true;
         return 0;
     case YAML_MAPPING_START_EVENT:
@@ -200,11 +187,11 @@ static size_t line_of(const char *text, size_t offset)
     return line;
 }
 
-static int mistake_explain(struct builder *builder, const yaml_parser_t *parser, const char *text,
-                           size_t bytes)
+static uint32_t mistake_explain(struct builder *builder, const yaml_parser_t *parser,
+                                const char *text, size_t bytes)
 {
     if (parser->error == YAML_MEMORY_ERROR)
-        return refuse(builder, -ENOMEM, 1, "memory is short");
+        return refuse(builder, 1, MESSAGE(config_no_memory));
     /* The reader below the scanner counts bytes only. */
     size_t offset = min(parser->problem_offset, bytes);
     size_t line =
@@ -213,45 +200,43 @@ static int mistake_explain(struct builder *builder, const yaml_parser_t *parser,
     const char *context = parser->context ? parser->context : "";
     if (strstr(problem, "cannot start any token"))
         context = "(indent with blanks, not with tabs)";
-    return refuse(builder, -EINVAL, line, "not YAML: %s%s%s", problem, *context ? " " : "",
-                  context);
+    return refuse(builder, line, MESSAGE(config_not_yaml), problem, *context ? " " : "", context);
 }
 
-static int tree_parse(struct builder *builder, yaml_parser_t *parser, const char *text,
-                      size_t bytes)
+static uint32_t tree_parse(struct builder *builder, yaml_parser_t *parser, const char *text,
+                           size_t bytes)
 {
     for (bool more = true; more;) {
         yaml_event_t event;
         if (!yaml_parser_parse(parser, &event))
             return mistake_explain(builder, parser, text, bytes);
         more = event.type != YAML_STREAM_END_EVENT;
-        int result = event_take(builder, &event);
+        uint32_t error = event_take(builder, &event);
         yaml_event_delete(&event);
-        if (result < 0)
-            return result;
+        if (error)
+            return error;
     }
     return 0;
 }
 
-int config_tree_read(struct config_tree *tree, const char *file, const char *text, size_t bytes,
-                     char *why, size_t why_size)
+uint32_t config_tree_read(struct config_tree *tree, const char *file, const char *text,
+                          size_t bytes, struct error *why)
 {
-    struct builder builder = {.tree = tree, .file = file, .why = why, .why_size = why_size};
+    struct builder builder = {.tree = tree, .file = file, .why = why};
     *tree = (struct config_tree){0};
     if (bytes > CONFIG_BYTES_MAX)
-        return refuse(&builder, -EINVAL, 1, "the file has more than %d bytes", CONFIG_BYTES_MAX);
+        return refuse(&builder, 1, MESSAGE(config_bytes_max), CONFIG_BYTES_MAX);
     const char *nul = bytes ? memchr(text, 0, bytes) : NULL;
     if (nul)
-        return refuse(&builder, -EINVAL, line_of(text, (size_t)(nul - text)),
-                      "a NUL byte: is this a text file?");
+        return refuse(&builder, line_of(text, (size_t)(nul - text)), MESSAGE(config_file_nul));
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser))
-        return refuse(&builder, -ENOMEM, 1, "memory is short");
+        return refuse(&builder, 1, MESSAGE(config_no_memory));
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
-    int result = tree_parse(&builder, &parser, text, bytes);
+    uint32_t error = tree_parse(&builder, &parser, text, bytes);
     yaml_parser_delete(&parser);
-    if (result < 0)
+    if (error)
         config_tree_free(tree);
-    return result;
+    return error;
 }

@@ -12,6 +12,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
 
 #define CONFIG_BYTES_MAX 1048576 /* of a file */
 #define CONFIG_NODES_MAX 65536
@@ -37,9 +40,9 @@ struct config_tree {
     struct config_node *made;
 };
 
-/* file: for messages. 0; -EINVAL or -ENOMEM with a sentence in why. */
-int config_tree_read(struct config_tree *tree, const char *file, const char *text, size_t bytes,
-                     char *why, size_t why_size);
+/* file: for messages. */
+uint32_t config_tree_read(struct config_tree *tree, const char *file, const char *text,
+                          size_t bytes, struct error *why);
 
 void config_tree_free(struct config_tree *tree);
 

@@ -30,8 +30,7 @@ static bool forward_ask(struct request *request, const struct channel_message *m
                                        .tail_bytes = message->tail_bytes};
     if (session_send(session, &forwarded, answered, request) == 0)
         return true;
-    session_refuse(session, request->serial, PROTO_ERROR_WORKER_LOST,
-                   "the worker of device %u ended", session->device->index);
+    session_refuse(session, request->serial, MESSAGE(worker_ended), session->device->index);
     session_request_end(request);
     return false;
 }

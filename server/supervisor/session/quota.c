@@ -108,32 +108,21 @@ static uint32_t guarantee_refuse(const struct session *session, const struct quo
     const struct quota *own = host ? &session->host : &session->memory;
     uint64_t holds = max(own->used, own->guarantee);
     const char *what = host ? "pinned host memory" : "device memory";
-    units_format_size(request, asked);
-    units_format_size(culprit->limit, has);
-    if (culprit != &session->device->memory && culprit != &session->server->host) {
-        return error_set(why, PROTO_ERROR_OUT_OF_MEMORY,
-                         "a request of %s of %s does not fit: %s: of %s others hold %s, in use or "
-                         "guaranteed",
-                         asked, what, culprit->name, has,
-                         units_format_size(culprit->used - holds, used));
-    }
+    units_format_bytes(request, asked);
+    units_format_bytes(culprit->limit, has);
+    if (culprit != &session->device->memory && culprit != &session->server->host)
+        return error_set(why, MESSAGE(guarantee_total), asked, what, culprit->name, has,
+                         units_format_bytes(culprit->used - holds, used));
     uint64_t others = guaranteed_to_others(session, host);
-    units_format_size(others, promised);
-    /* The part that the others use beyond their guarantees. */
-    units_format_size(culprit->used - holds - others, used);
+    units_format_bytes(others, promised);
     if (request > culprit->limit || others > culprit->limit - request) {
         char sum[UNITS_TEXT];
-        return error_set(
-            why, PROTO_ERROR_INVALID_VALUE,
-            "a request of %s of %s does not fit: %s are guaranteed to other clients, which "
-            "comes to %s, and there are %s",
-            asked, what, promised, units_format_size(others + request, sum), has);
+        return error_set(why, MESSAGE(guarantee_never), asked, what, promised,
+                         units_format_bytes(others + request, sum), has);
     }
-    return error_set(
-        why, PROTO_ERROR_OUT_OF_MEMORY,
-        "a request of %s of %s does not fit now: of %s other clients have %s guaranteed and "
-        "use %s beyond that: ask for less, or wait until they have freed some",
-        asked, what, has, promised, used);
+    /* The part that the others use beyond their guarantees. */
+    units_format_bytes(culprit->used - holds - others, used);
+    return error_set(why, MESSAGE(guarantee_not_now), asked, what, has, promised, used);
 }
 
 uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host,
@@ -143,12 +132,10 @@ uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint6
     uint64_t before = session->memory.guarantee;
     if (quota_guarantee(&session->memory, memory, &culprit))
         return guarantee_refuse(session, culprit, false, memory, why);
-    if (quota_guarantee(&session->host, host, &culprit)) {
-        uint32_t error = guarantee_refuse(session, culprit, true, host, why);
-        quota_restore(&session->memory, before);
-        return error;
-    }
-    return 0;
+    if (!quota_guarantee(&session->host, host, &culprit))
+        return 0;
+    quota_restore(&session->memory, before);
+    return guarantee_refuse(session, culprit, true, host, why);
 }
 
 bool session_quota_restore(struct session *session, uint64_t memory, uint64_t host)

@@ -105,17 +105,16 @@ static void deadline_passed(uv_timer_t *timer)
         session_fail(session, why.number, "%s", why.text);
         return;
     }
-    session_fail(session, PROTO_ERROR_CONNECTION_LOST,
-                 session->state == SESSION_HELLO ? "the client connected and said nothing"
-                                                 : "the client said hello and did not attach");
+    if (session->state == SESSION_HELLO)
+        session_fail(session, MESSAGE(hello_late));
+    else
+        session_fail(session, MESSAGE(attach_late));
 }
 
-static void version_explain(unsigned major, unsigned minor, char *text, size_t bytes)
+static uint32_t version_refuse(unsigned major, unsigned minor, struct error *why)
 {
-    snprintf(text, bytes,
-             "the client speaks protocol %u.%u and this server (gpushare " GPUSHARE_VERSION
-             ") %u.%u: use the client library of the server's release",
-             major, minor, PROTO_MAJOR, PROTO_MINOR);
+    return error_set(why, MESSAGE(protocol_unknown), major, minor, GPUSHARE_VERSION, PROTO_MAJOR,
+                     PROTO_MINOR);
 }
 
 static void hello_handle(struct session *session, struct channel_message *message)
@@ -124,11 +123,10 @@ static void hello_handle(struct session *session, struct channel_message *messag
     memcpy(&body, message->body, sizeof body);
     uint64_t serial = message->header.serial;
     if (body.major != PROTO_MAJOR) {
-        char text[200];
-        version_explain(body.major, body.minor, text, sizeof text);
-        session_refuse(session, serial, PROTO_ERROR_PROTOCOL_VERSION, "%s", text);
-        session_fail(session, PROTO_ERROR_PROTOCOL_VERSION, "protocol %u.%u is not spoken here",
-                     body.major, body.minor);
+        struct error why;
+        version_refuse(body.major, body.minor, &why);
+        session_refuse(session, serial, why.number, "%s", why.text);
+        session_fail(session, why.number, "%s", why.text);
         return;
     }
     if (session->over_limit == OVER_LIMIT_USER) {
@@ -270,10 +268,10 @@ static void message_refuse(struct session *session, const struct channel_message
         session_fail(session, PROTO_ERROR_PROTOCOL_VIOLATION, "%s", message->why);
         return;
     }
-    char text[200];
-    version_explain(1, 0, text, sizeof text);
-    channel_refuse_old_hello(session->fd, serial, text);
-    session_fail(session, PROTO_ERROR_PROTOCOL_VERSION, "protocol 1 is not spoken here");
+    struct error why;
+    version_refuse(1, 0, &why);
+    channel_refuse_old_hello(session->fd, serial, why.text);
+    session_fail(session, why.number, "%s", why.text);
 }
 
 static void receive_some(struct session *session)

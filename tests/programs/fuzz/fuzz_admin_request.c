@@ -61,7 +61,8 @@ static void must_be_read_back(const struct admin_request *request)
 {
     static const char *const whoms[] = {"", "client", "user", "gpu"};
     struct admin_request again;
-    char why[300], line[128];
+    struct error why;
+    char line[128];
     if (request->kind == ADMIN_SET || request->kind == ADMIN_TRACE)
         return;
     int length = request->target == ADMIN_TARGET_NONE
@@ -70,7 +71,7 @@ static void must_be_read_back(const struct admin_request *request)
                      : snprintf(line, sizeof line, "{\"request\":\"%s\",\"%s\":%u}",
                                 admin_request_kind_name(request->kind), whoms[request->target],
                                 request->number);
-    must(admin_request_parse(&again, line, (size_t)length, why, sizeof why) == 0 &&
+    must(admin_request_parse(&again, line, (size_t)length, &why) == 0 &&
              again.kind == request->kind && again.target == request->target &&
              again.number == request->number,
          "not read back");
@@ -79,18 +80,19 @@ static void must_be_read_back(const struct admin_request *request)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct admin_request request;
-    char why[300] = "";
+    struct error why = {0};
     /* A block of exactly this size, without a NUL behind it. */
     char *copy = malloc(size ? size : 1);
     must(copy != NULL, "no memory");
     memcpy(copy, data, size);
-    int result = admin_request_parse(&request, copy, size, why, sizeof why);
+    uint32_t error = admin_request_parse(&request, copy, size, &why);
     free(copy);
-    if (result < 0) {
-        must(why[0] != '\0' && memchr(why, '\0', sizeof why) != NULL, "refused without a word");
+    if (error) {
+        must(why.text[0] != '\0' && memchr(why.text, '\0', sizeof why.text) != NULL,
+             "refused without a word");
         return 0;
     }
-    must(result == 0 && size < ADMIN_LINE_MAX, "a line that is too long was accepted");
+    must(size < ADMIN_LINE_MAX, "a line that is too long was accepted");
     must_be_in_range(&request);
     must_be_read_back(&request);
     return 0;

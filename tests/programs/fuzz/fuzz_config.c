@@ -76,17 +76,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static const uint8_t uuids[2][LIMITS_UUID_BYTES] = {{0x2f, 0x9d}, {0x2f, 0x9e}};
     struct config *config;
-    char why[600] = "";
-    int result = config_parse(&config, "f", (const char *)data, bytes, why, sizeof why);
-    if (result < 0) {
+    struct error why = {0};
+    uint32_t error = config_parse(&config, "f", (const char *)data, bytes, &why);
+    if (error) {
         /* "f:LINE: reason" */
         char *end;
-        expect(!config && !strncmp(why, "f:", 2) && strtoul(why + 2, &end, 10) >= 1);
+        expect(!config && !strncmp(why.text, "f:", 2) && strtoul(why.text + 2, &end, 10) >= 1);
         expect(!strncmp(end, ": ", 2) && end[2]);
         return 0;
     }
     const struct schedule unsaid = schedule_default();
-    if (config_resolve(config, &unsaid, uuids, 2, why, sizeof why) == 0) {
+    if (config_resolve(config, &unsaid, uuids, 2, &why) == 0) {
         choose(config, 0);
         choose(config, 1);
         total(config);

@@ -464,7 +464,7 @@ static inline void fake_reloaded(void *context, uint32_t error, const char *text
     snprintf(reload->text, sizeof reload->text, "%s", text);
 }
 
-/* Begins to put this configuration in force. What reload_start returns. */
+/* Begins to put this configuration in force. 1: it is; 0: workers are asked; -1: it is refused. */
 static inline int fake_reload_begin(struct fake *fake, const char *yaml, struct fake_reload *reload)
 {
     char path[] = "/tmp/gpushare-fake-XXXXXX";
@@ -474,12 +474,13 @@ static inline int fake_reload_begin(struct fake *fake, const char *yaml, struct 
     assert_int_equal(write(fd, yaml, strlen(yaml)), (ssize_t)strlen(yaml));
     close(fd);
     snprintf(fake->settings.config, sizeof fake->settings.config, "%s", path);
-    char text[700] = "";
-    int result = reload_start(fake->supervisor, text, sizeof text, fake_reloaded, reload);
+    struct error why = {0};
+    bool over;
+    uint32_t error = reload_start(fake->supervisor, &over, fake_reloaded, reload, &why);
     unlink(path);
-    if (result)
-        fake_reloaded(reload, result < 0 ? PROTO_ERROR_INVALID_VALUE : 0, text);
-    return result;
+    if (error || over)
+        fake_reloaded(reload, error, why.text);
+    return error ? -1 : over;
 }
 
 /* Puts it in force, or says why not. */

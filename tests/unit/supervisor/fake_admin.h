@@ -150,16 +150,13 @@ int clients_kill(struct supervisor *self, uint32_t client, const char *by)
 }
 
 uint32_t change_check(const struct supervisor *self, uint32_t client,
-                      const struct allowance *change, char *why, size_t why_size)
+                      const struct allowance *change, struct error *why)
 {
-    if (self->no_room) {
-        snprintf(why, why_size, "%s", self->no_room);
-        return PROTO_ERROR_OUT_OF_MEMORY;
-    }
+    if (self->no_room)
+        return error_set(why, PROTO_ERROR_OUT_OF_MEMORY, "%s", self->no_room);
     if (change->memory.limit == PROTO_UNSET || change->memory.limit <= UINT64_C(1) << 30)
         return 0;
-    snprintf(why, why_size, "client %u: too much", client);
-    return PROTO_ERROR_INVALID_VALUE;
+    return error_set(why, PROTO_ERROR_INVALID_VALUE, "client %u: too much", client);
 }
 
 int change_set(struct supervisor *self, uint32_t client, const struct allowance *change,
@@ -206,25 +203,22 @@ int change_schedule(struct supervisor *self, uint32_t device, const struct sched
     return 0;
 }
 
-int reload_start(struct supervisor *self, char *words, size_t bytes, reload_done *done,
-                 void *context)
+uint32_t reload_start(struct supervisor *self, bool *over, reload_done *done, void *context,
+                      struct error *why)
 {
     self->reloads++;
     self->reload_done = done;
     self->reload_context = context;
-    snprintf(words, bytes, "%s", self->broken ? "file:3: unknown key" : "");
-    return self->broken ? -EINVAL : self->reload_later ? 0 : 1;
+    *over = !self->reload_later;
+    return self->broken ? error_set(why, PROTO_ERROR_INVALID_VALUE, "file:3: unknown key") : 0;
 }
 
 uint32_t owner_total_set(struct supervisor *self, const struct account_owner *owner,
-                         const struct total_change *change, const char *by, char *why,
-                         size_t why_size)
+                         const struct total_change *change, const char *by, struct error *why)
 {
     (void)by;
-    if (self->total.refused) {
-        snprintf(why, why_size, "%s", self->total.refused);
-        return PROTO_ERROR_NOT_READY;
-    }
+    if (self->total.refused)
+        return error_set(why, PROTO_ERROR_NOT_READY, "%s", self->total.refused);
     self->total.owner = *owner;
     self->total.change = *change;
     self->total.changes++;

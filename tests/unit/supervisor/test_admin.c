@@ -360,7 +360,7 @@ static void others_may_look_but_not_kill(void **state)
     static const struct {
         uid_t uid;
         const char *words; /* NULL: allowed */
-    } rows[] = {{4711, NULL}, {4712, "--admin-uid 4712"}, {65534, "without a name"}};
+    } rows[] = {{4711, NULL}, {4712, "--admin-uid 4712"}, {65534, "does not know"}};
     for (int i = 0; i < 3; i++) {
         int fd = connect_as(rows[i].uid);
         supervisor.killed = 0;

@@ -355,7 +355,7 @@ static void totals_that_cannot_be_set_are_refused_in_words(void **state)
     refused_with(TOTAL "{\"host_memory\":{\"limit\":\"5%\"}}}", "invalid_value",
                  "total.host_memory.limit\": \"5%\" is not a size");
     refused_with(TOTAL "{\"memory\":{\"limit\":\"4G\"}},\"priority\":1}", "invalid_value",
-                 "is set by itself");
+                 "send two requests");
     refused_with("{\"request\":\"set\",\"group\":5}", "invalid_value", "needs \"total\"");
     refused_with("{\"request\":\"set\",\"group\":5,\"priority\":1}", "invalid_value",
                  "of a group has no member \"priority\"");
@@ -392,7 +392,7 @@ static void what_cannot_be_set_is_refused_in_words(void **state)
     refused_with("{\"request\":\"set\",\"gpu\":0}", "invalid_value", "something to set");
     refused_with("{\"request\":\"set\",\"gpu\":0,\"priority\":1}", "invalid_value",
                  "of a GPU has no member \"priority\"");
-    refused_with("{\"request\":\"set\",\"gpu\":0,\"lease\":50}", "invalid_value", "is a text");
+    refused_with("{\"request\":\"set\",\"gpu\":0,\"lease\":50}", "invalid_value", "must be a text");
     refused_with("{\"request\":\"set\",\"gpu\":0,\"lease\":\"4ms\"}", "invalid_value",
                  "lease: \"4ms\" is not a time from 5ms to 10s");
     refused_with("{\"request\":\"set\",\"gpu\":0,\"client\":1,\"mode\":\"fair\"}", "invalid_value",

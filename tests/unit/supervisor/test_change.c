@@ -28,9 +28,9 @@ static int set(uint32_t client, struct allowance change)
 
 static void refused(uint32_t client, struct allowance change, uint32_t error, const char *word)
 {
-    char why[300] = "";
-    assert_int_equal(change_check(fake.supervisor, client, &change, why, sizeof why), error);
-    assert_non_null(strstr(why, word));
+    struct error why = {0};
+    assert_int_equal(change_check(fake.supervisor, client, &change, &why), error);
+    assert_non_null(strstr(why.text, word));
 }
 
 static struct proto_limits limits_of(int fd)
@@ -221,8 +221,8 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     refused(client, change, PROTO_ERROR_INVALID_VALUE, "threads.request of 30%");
     refused(client, change, PROTO_ERROR_INVALID_VALUE, "threads.limit of 29.99%");
     change.threads.limit = 3000;
-    char why[300];
-    assert_int_equal(change_check(fake.supervisor, client, &change, why, sizeof why), 0);
+    struct error why;
+    assert_int_equal(change_check(fake.supervisor, client, &change, &why), 0);
     fake_answer(&fake.worker[0], &fake.worker[0].message);
     FAKE_WAIT(&fake, told.calls == 1);
     fake.worker[0].automatic = true;
@@ -234,7 +234,7 @@ static void requests_and_time_reach_the_worker_and_stay_below_their_limits(void 
     change.time.request = 6001;
     refused(client, change, PROTO_ERROR_INVALID_VALUE, "time.request of 60.01%");
     change.time.limit = 7000;
-    assert_int_equal(change_check(fake.supervisor, client, &change, why, sizeof why), 0);
+    assert_int_equal(change_check(fake.supervisor, client, &change, &why), 0);
     /* A request can be taken away again; the rest stays. */
     change = nothing;
     change.time.request = 0;
@@ -254,7 +254,7 @@ static void guarantees_hold_and_come_back(void **state)
     (void)state;
     struct proto_attached a, b;
     struct allowance change = nothing;
-    char why[300];
+    struct error why;
     begin();
     int first = fake_attach(&fake, 0, 64 * MIB, NULL, &a);
     int second = fake_attach(&fake, 0, 256 * MIB, NULL, &b);
@@ -271,10 +271,11 @@ static void guarantees_hold_and_come_back(void **state)
     /* There is no more to promise, and trying took nothing. */
     change = nothing;
     change.memory.request = 200 * MIB;
-    refused(b.client, change, PROTO_ERROR_INVALID_VALUE, "264M");
+    refused(b.client, change, PROTO_ERROR_INVALID_VALUE,
+            "a request of 200 MiB of device memory does not fit: 64 MiB");
     assert_int_equal(set(b.client, change), -ENOSPC);
     change.part[RESOURCE_MEMORY].request = 5000; /* of 256 MiB: what b has already is enough */
-    assert_int_equal(change_check(fake.supervisor, b.client, &change, why, sizeof why), 0);
+    assert_int_equal(change_check(fake.supervisor, b.client, &change, &why), 0);
     /* Refused with the rest: the guarantee of before stands. */
     fake.worker[0].automatic = false;
     change = nothing;
@@ -317,14 +318,15 @@ static void changes_are_undone_before_a_reload_goes_on(void **state)
     (void)state;
     struct proto_attached attached;
     struct allowance change = nothing;
-    char text[300];
-    bool over = false;
+    struct error why;
+    bool over = false, at_once;
     begin();
     int fd = fake_attach(&fake, 0, 16 * MIB, NULL, &attached);
     fake.worker[0].automatic = false;
     change.priority = 3;
     assert_int_equal(set(attached.client, change), 0);
-    assert_int_equal(reload_start(fake.supervisor, text, sizeof text, reloaded, &over), 0);
+    assert_int_equal(reload_start(fake.supervisor, &at_once, reloaded, &over, &why), 0);
+    assert_false(at_once);
     assert_int_equal(set(attached.client, change), -EBUSY);
     assert_int_equal(
         change_schedule(fake.supervisor, 0, &(struct schedule){0}, 1, "a test", take, &told),
@@ -385,8 +387,8 @@ static void who_leaves_meanwhile_is_told_of_once(void **state)
     assert_int_equal(set(attached.client, change), 0);
     fake_worker_expect(&fake, 0, PROTO_WORKER_LIMITS);
     close(fd);
-    char why[300];
-    FAKE_WAIT(&fake, change_check(fake.supervisor, attached.client, &change, why, sizeof why));
+    struct error why;
+    FAKE_WAIT(&fake, change_check(fake.supervisor, attached.client, &change, &why));
     assert_int_equal(set(attached.client, change), -ENOENT);
     refused(attached.client, change, PROTO_ERROR_NOT_FOUND, "clients");
     fake_worker_expect(&fake, 0, PROTO_WORKER_DETACH);

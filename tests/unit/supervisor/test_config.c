@@ -23,12 +23,12 @@ static const uint8_t uuids[2][LIMITS_UUID_BYTES] = {{0x2f, 0x9d, 1}, {0x2f, 0x9e
 static struct config *accept(const char *text)
 {
     struct config *config;
-    char why[600] = "";
-    if (config_parse(&config, "file", text, strlen(text), why, sizeof why) != 0)
-        fail_msg("refused: %s", why);
+    struct error why = {0};
+    if (config_parse(&config, "file", text, strlen(text), &why) != 0)
+        fail_msg("refused: %s", why.text);
     const struct schedule unsaid = schedule_default();
-    if (config_resolve(config, &unsaid, uuids, 2, why, sizeof why) != 0)
-        fail_msg("not resolved: %s", why);
+    if (config_resolve(config, &unsaid, uuids, 2, &why) != 0)
+        fail_msg("not resolved: %s", why.text);
     return config;
 }
 
@@ -36,11 +36,13 @@ static struct config *accept(const char *text)
 static void refused_bytes(const char *text, size_t bytes, unsigned line, const char *words)
 {
     struct config *config = NULL;
-    char why[600] = "", place[32];
-    int result = config_parse(&config, "file", text, bytes, why, sizeof why);
+    struct error why = {0};
+    char place[32];
+    uint32_t result = config_parse(&config, "file", text, bytes, &why);
     snprintf(place, sizeof place, "file:%u: ", line);
-    if (result == 0 || config || strncmp(why, place, strlen(place)) || !strstr(why, words))
-        fail_msg("%d \"%s\", wanted line %u and \"%s\" of:\n%.300s", result, why, line, words,
+    if (result == 0 || config || strncmp(why.text, place, strlen(place)) ||
+        !strstr(why.text, words))
+        fail_msg("%u \"%s\", wanted line %u and \"%s\" of:\n%.300s", result, why.text, line, words,
                  text);
 }
 
@@ -129,8 +131,8 @@ static void depth_and_size_are_bounded(void **state)
     memset(text, '#', CONFIG_BYTES_MAX + 1);
     refused_bytes(text, CONFIG_BYTES_MAX + 1, 1, "more than 1048576 bytes");
     struct config *config;
-    char why[600];
-    assert_int_equal(config_parse(&config, "file", text, CONFIG_BYTES_MAX, why, sizeof why), 0);
+    struct error why;
+    assert_int_equal(config_parse(&config, "file", text, CONFIG_BYTES_MAX, &why), 0);
     config_free(config);
     size_t used = 0;
     for (unsigned i = 0; i < CONFIG_NODES_MAX; i++)
@@ -244,11 +246,11 @@ static void requests_that_no_limit_allows_are_refused(void **state)
     refused("clients:\n  time: {limit: 30%}\n  fraction: 0.5\n", 3,
             "time: the request 50% exceeds the limit 30%");
     refused("rules:\n  - replicas: 4\n    threads: {request: 30%}\n", 3,
-            "threads: 4 replicas that request 30 % each come to 120 %, and there are 100 %");
+            "threads: 4 replicas that request 30 % each need 120 %, and there are 100 %");
     refused("rules:\n  - memory: {request: 0.5}\n    replicas: 3\n", 2,
-            "memory: 3 replicas that request 50 % each come to 150 %");
+            "memory: 3 replicas that request 50 % each need 150 %");
     refused("clients: {replicas: 2, fraction: 0.6}\n", 1,
-            "time: 2 replicas that request 60 % each come to 120 %");
+            "time: 2 replicas that request 60 % each need 120 %");
     config_free(accept("clients: {replicas: 4, threads: {request: 25%}, time: {request: 25%}}\n"));
     config_free(accept("clients: {memory: {limit: 1G, request: 50%}}\n"));
     /* Of several blocks the limit holds, and lowers the request: admission's. */
@@ -314,11 +316,11 @@ static void what_nvidias_block_asks_in_vain_is_refused(void **state)
     (void)state;
 #define ONE "resources: [{name: nvidia.com/gpu, replicas: 2}]"
     refused("sharing:\n  mps: {" ONE "}\n  timeSlicing: {" ONE "}\n", 3,
-            "sharing says both mps and timeSlicing");
+            "sharing has both mps and timeSlicing");
     refused("sharing:\n  mps:\n    " ONE "\n    renameByDefault: true\n", 4,
-            "renameByDefault: true can't be honoured");
+            "renameByDefault: true is not supported");
     refused("sharing:\n  mps: {" ONE ",\n  failRequestsGreaterThanOne: true}\n", 3,
-            "failRequestsGreaterThanOne: true can't be honoured");
+            "failRequestsGreaterThanOne: true is not supported");
     refused("sharing: {mps: {renameByDefault: 1}}\n", 1, "renameByDefault must be false");
     refused("sharing: {mps: {}}\n", 1, "mps needs the key resources");
     refused("sharing: {mps: {resources: []}}\n", 1, "resources must be a list");
@@ -332,7 +334,7 @@ static void what_nvidias_block_asks_in_vain_is_refused(void **state)
     refused("sharing: {mps: {resources: [{replicas: 2, devices: [0]}]}}\n", 1,
             "devices must be all");
     refused("sharing: {mps: {resources: [{replicas: 2, rename: gpu.x}]}}\n", 1,
-            "rename can't be honoured");
+            "rename is not supported");
     refused("sharing: {mps: {interval: 1}}\n", 1, "unknown key \"interval\" in mps");
 #undef ONE
 }
@@ -366,7 +368,7 @@ static void totals_are_of_users_and_groups(void **state)
     refused("users:\n  - memory: {limit: 0}\n", 2,
             "memory.limit \"0\" must be a size above 100 bytes");
     refused("users:\n  - host_memory: {limit: 5%}\n", 2, "host_memory.limit \"5%\"");
-    refused("users:\n  - memory: {request: 1G}\n", 2, "clients together have a limit only");
+    refused("users:\n  - memory: {request: 1G}\n", 2, "all clients together can have a limit only");
 }
 
 static void gpus_are_numbers_or_uuids(void **state)
@@ -390,12 +392,12 @@ static void gpus_are_numbers_or_uuids(void **state)
 static void unresolved(const char *text, const char *words)
 {
     struct config *config;
-    char why[600] = "";
-    assert_int_equal(config_parse(&config, "file", text, strlen(text), why, sizeof why), 0);
+    struct error why = {0};
+    assert_int_equal(config_parse(&config, "file", text, strlen(text), &why), 0);
     const struct schedule unsaid = schedule_default();
-    assert_int_equal(config_resolve(config, &unsaid, uuids, 2, why, sizeof why), -EINVAL);
-    if (!strstr(why, words))
-        fail_msg("\"%s\" lacks \"%s\"", why, words);
+    assert_int_equal(config_resolve(config, &unsaid, uuids, 2, &why), PROTO_ERROR_INVALID_VALUE);
+    if (!strstr(why.text, words))
+        fail_msg("\"%s\" lacks \"%s\"", why.text, words);
     config_free(config);
 }
 
@@ -403,9 +405,8 @@ static void gpus_that_are_not_there_or_twice_are_refused(void **state)
 {
     (void)state;
     unresolved("gpus:\n  - gpu: 0\n  - gpu: 2\n",
-               "file:3: there is no such GPU, or the UUID fits several: \"2\"; this server has 2");
-    unresolved("gpus:\n  - gpu: GPU-2f\n",
-               "file:2: there is no such GPU, or the UUID fits several");
+               "file:3: there is no GPU \"2\", or the UUID fits several: this server has 2");
+    unresolved("gpus:\n  - gpu: GPU-2f\n", "or the UUID fits several");
     unresolved("gpus:\n  - gpu: 1\n  - gpu: GPU-2f9e\n", "file:3: GPU 1 has an entry already, in "
                                                          "line 2");
 }
@@ -713,22 +714,23 @@ static void patterns(void **state)
 static void files_are_read_whole_or_refused(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/gpushare-config-XXXXXX", path[64], why[600] = "";
+    struct error why = {0};
+    char folder[] = "/tmp/gpushare-config-XXXXXX", path[64];
     struct config *config = NULL;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/file.yaml", folder);
-    assert_int_equal(config_load(&config, path, why, sizeof why), -ENOENT);
-    assert_non_null(strstr(why, path));
-    assert_int_equal(config_load(&config, folder, why, sizeof why), -EINVAL);
+    assert_int_equal(config_load(&config, path, &why), PROTO_ERROR_INVALID_VALUE);
+    assert_non_null(strstr(why.text, path));
+    assert_int_equal(config_load(&config, folder, &why), PROTO_ERROR_INVALID_VALUE);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(config_load(&config, path, why, sizeof why), -EINVAL);
-    assert_non_null(strstr(why, "regular"));
+    assert_int_equal(config_load(&config, path, &why), PROTO_ERROR_INVALID_VALUE);
+    assert_non_null(strstr(why.text, "regular"));
     unlink(path);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs("clients: {priority: 3}\n", file);
     fclose(file);
-    assert_int_equal(config_load(&config, path, why, sizeof why), 0);
+    assert_int_equal(config_load(&config, path, &why), 0);
     assert_int_equal(config->clients.priority, 3);
     config_free(config);
     unlink(path);

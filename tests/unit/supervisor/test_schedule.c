@@ -13,21 +13,21 @@
 #include "server/scheduler/scheduler.h"
 #include "server/supervisor/config/schedule.h"
 
-static char why[SCHEDULE_WHY];
+static struct error why;
 
-static int set(struct schedule *schedule, const char *name, const char *value)
+static uint32_t set(struct schedule *schedule, const char *name, const char *value)
 {
     unsigned part = schedule_part_of(name, strlen(name));
     assert_int_not_equal(part, 0);
-    why[0] = '\0';
-    return schedule_set(schedule, part, value, strlen(value), why, sizeof why);
+    why.text[0] = '\0';
+    return schedule_set(schedule, part, value, strlen(value), &why);
 }
 
 static void accepts(struct schedule *schedule, const char *name, const char *value)
 {
-    int result = set(schedule, name, value);
+    uint32_t result = set(schedule, name, value);
     if (result != 0)
-        fail_msg("%s=%s gave %d: %s", name, value, result, why);
+        fail_msg("%s=%s gave %u: %s", name, value, result, why.text);
 }
 
 /* Refused with a sentence that has the name and the value, and nothing changed. */
@@ -37,10 +37,10 @@ static void refuses(const char *name, const char *value, const char *form)
     if (set(&schedule, name, value) == 0)
         fail_msg("%s=%s was accepted", name, value);
     assert_true(schedule_equal(&schedule, &before));
-    assert_ptr_equal(strstr(why, name), why);
-    assert_non_null(strstr(why, value));
-    if (!strstr(why, form))
-        fail_msg("\"%s\" lacks \"%s\"", why, form);
+    assert_ptr_equal(strstr(why.text, name), why.text);
+    assert_non_null(strstr(why.text, value));
+    if (!strstr(why.text, form))
+        fail_msg("\"%s\" lacks \"%s\"", why.text, form);
 }
 
 static void scheduler_says(const struct schedule *schedule, int want)

@@ -221,7 +221,7 @@ static void silent_clients_go_away(void **state)
     fake.settings.hello_timeout_ms = 20;
     int silent = fake_connect(&fake);
     int greeted = fake_greet(&fake);
-    fake_expect_ended(&fake, silent, PROTO_ERROR_CONNECTION_LOST, "said nothing");
+    fake_expect_ended(&fake, silent, PROTO_ERROR_CONNECTION_LOST, "sent nothing");
     fake_expect_ended(&fake, greeted, PROTO_ERROR_CONNECTION_LOST, "did not attach");
     fake_expect_nothing_left(&fake);
     fake_close(&fake);

@@ -95,16 +95,18 @@ static void requests_beyond_the_device_are_refused_with_the_arithmetic(void **st
     begin(2, "rules:\n  - {match: {name: \"a*\"}, memory: {request: 40M}}\n"
              "  - {match: {name: c}, memory: {request: 24M}}\n");
     int a = attached(0, "a");
-    attach_refused("a2", PROTO_ERROR_INVALID_VALUE,
-                   "a request of 40M of device memory does not fit: 40M are guaranteed to other "
-                   "clients, which comes to 80M, and there are 64M");
+    attach_refused(
+        "a2", PROTO_ERROR_INVALID_VALUE,
+        "a request of 40 MiB of device memory does not fit: 40 MiB are guaranteed to other "
+        "clients, together 80 MiB, and there are 64 MiB");
     assert_int_equal(fake.supervisor->server.devices[0].memory.used, 40 * MIB);
     int other = attached(1, "a2"); /* another device has room */
     int b = attached(0, "b");
     fake_alloc(&fake, b, 2 * MIB);
-    attach_refused("c", PROTO_ERROR_OUT_OF_MEMORY,
-                   "a request of 24M of device memory does not fit now: of 64M other clients have "
-                   "40M guaranteed and use 2M beyond that: ask for less, or wait until");
+    attach_refused(
+        "c", PROTO_ERROR_OUT_OF_MEMORY,
+        "a request of 24 MiB of device memory does not fit now: of 64 MiB other clients have "
+        "40 MiB guaranteed and use 2 MiB beyond that: ask for less, or wait until");
     close(b);
     FAKE_WAIT(&fake, fake.worker[0].detached == 1);
     fake_settle(&fake);
@@ -134,8 +136,8 @@ static void host_memory_is_guaranteed_likewise(void **state)
                        "pinned host memory limit of the server: 64 MiB of 64 MiB are in use or "
                        "guaranteed");
     attach_refused("a", PROTO_ERROR_OUT_OF_MEMORY,
-                   "of 64M other clients have 48M guaranteed and "
-                   "use 16M beyond that");
+                   "of 64 MiB other clients have 48 MiB guaranteed and "
+                   "use 16 MiB beyond that");
     alloc.count = 16 * MIB;
     for (int i = 0; i < 3; i++) {
         fake_send(&fake, fds[i], PROTO_HOST_ALLOC, &alloc);
@@ -214,7 +216,7 @@ static void a_request_needs_room_in_the_total_and_holds_it(void **state)
              "rules:\n  - {match: {name: a}, memory: {request: 10M}}\n");
     int a = attached(0, "a");
     attach_refused("a", PROTO_ERROR_OUT_OF_MEMORY,
-                   "a request of 10M of device memory does not fit: "
+                   "a request of 10 MiB of device memory does not fit: "
                    "device memory limit of all clients of group");
     int b = attached(0, "b");
     fake_alloc(&fake, b, 6 * MIB);
@@ -251,13 +253,12 @@ static void a_new_file_changes_totals_of_who_is_there(void **state)
 /* ---- by an administrator ---- */
 
 /* What is PROTO_UNSET stays. */
-static uint32_t set_total(bool group, uint32_t id, struct total_change change, char *why,
-                          size_t why_size)
+static uint32_t set_total(bool group, uint32_t id, struct total_change change, struct error *why)
 {
     struct account_owner owner = {.group = group, .id = id};
     for (enum resource i = 0; i < RESOURCES; i++)
         change.parts |= allowance_has(&change.limits, i, ALLOWANCE_LIMIT) ? RESOURCE_BIT(i) : 0;
-    return owner_total_set(fake.supervisor, &owner, &change, "a test", why, why_size);
+    return owner_total_set(fake.supervisor, &owner, &change, "a test", why);
 }
 
 static struct total_change total_of(uint64_t memory, uint64_t host)
@@ -270,10 +271,10 @@ static struct total_change total_of(uint64_t memory, uint64_t host)
 
 static void may_have(uint64_t memory, uint64_t host)
 {
-    char why[300] = "";
+    struct error why = {0};
     struct total_change change = total_of(memory, host);
-    if (set_total(false, getuid(), change, why, sizeof why))
-        fail_msg("%s", why);
+    if (set_total(false, getuid(), change, &why))
+        fail_msg("%s", why.text);
 }
 
 static void shows(bool group, uint32_t id, uint32_t device, uint64_t limit, uint64_t used)
@@ -316,8 +317,8 @@ static void a_total_is_set_for_who_is_there_and_who_comes(void **state)
     fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "16 MiB of 8 MiB are in use");
     struct total_change half = total_of(PROTO_UNSET, PROTO_UNSET);
     half.limits.part[RESOURCE_MEMORY].limit = 5000;
-    char why[300];
-    assert_int_equal(set_total(false, getuid(), half, why, sizeof why), 0);
+    struct error why;
+    assert_int_equal(set_total(false, getuid(), half, &why), 0);
     shows(false, getuid(), 1, 32 * MIB, 16 * MIB);
     fake_alloc(&fake, b, 16 * MIB);
     fake_alloc_refused(&fake, b, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "32 MiB of 32 MiB");
@@ -330,19 +331,19 @@ static void a_total_is_set_for_who_is_there_and_who_comes(void **state)
 static void a_groups_total_is_set_likewise(void **state)
 {
     (void)state;
-    char why[300];
+    struct error why;
     begin(1, "");
     int a = attached(0, "a");
     struct total_change change = total_of(4 * MIB, PROTO_UNSET);
-    assert_int_equal(set_total(true, getgid() + 4321, change, why, sizeof why), 0);
+    assert_int_equal(set_total(true, getgid() + 4321, change, &why), 0);
     fake_alloc(&fake, a, 6 * MIB); /* of another group */
-    assert_int_equal(set_total(true, getgid(), change, why, sizeof why), 0);
+    assert_int_equal(set_total(true, getgid(), change, &why), 0);
     shows(true, getgid(), 0, 4 * MIB, 6 * MIB);
     fake_alloc_refused(&fake, a, 2 * MIB, PROTO_ERROR_OUT_OF_MEMORY, "of group");
-    assert_int_equal(set_total(true, UINT32_MAX, change, why, sizeof why), PROTO_ERROR_NOT_FOUND);
-    assert_int_equal(set_total(false, UINT32_MAX, change, why, sizeof why), PROTO_ERROR_NOT_FOUND);
-    assert_int_equal(set_total(false, 65534, change, why, sizeof why), PROTO_ERROR_NOT_FOUND);
-    assert_non_null(strstr(why, "can't be identified"));
+    assert_int_equal(set_total(true, UINT32_MAX, change, &why), PROTO_ERROR_NOT_FOUND);
+    assert_int_equal(set_total(false, UINT32_MAX, change, &why), PROTO_ERROR_NOT_FOUND);
+    assert_int_equal(set_total(false, 65534, change, &why), PROTO_ERROR_NOT_FOUND);
+    assert_non_null(strstr(why.text, "can't be identified"));
     close(a);
     end();
 }
@@ -350,7 +351,7 @@ static void a_groups_total_is_set_likewise(void **state)
 static void what_was_set_holds_until_the_file_says_something_else(void **state)
 {
     (void)state;
-    char why[300];
+    struct error why;
     begin(1, "users:\n  - {memory: {limit: 16M}}\n");
     int a = attached(0, "a");
     may_have(24 * MIB, PROTO_UNSET);
@@ -385,7 +386,7 @@ static void what_was_set_holds_until_the_file_says_something_else(void **state)
     struct total_change change = total_of(8 * MIB, PROTO_UNSET);
     fake_reload_begin(&fake, "rules:\n  - {match: {}, threads: {limit: 50%}}\n", &reload);
     assert_false(reload.over);
-    assert_int_equal(set_total(false, getuid(), change, why, sizeof why), PROTO_ERROR_NOT_READY);
+    assert_int_equal(set_total(false, getuid(), change, &why), PROTO_ERROR_NOT_READY);
     FAKE_WAIT(&fake, reload.over);
     shows(false, getuid(), 0, PROTO_UNSET, 24 * MIB);
     close(a);
@@ -416,7 +417,7 @@ static void what_was_set_is_forgotten_by_parts(void **state)
 static void a_default_is_what_the_configuration_says(void **state)
 {
     (void)state;
-    char why[300];
+    struct error why;
     struct account_owner owner = {.id = getuid()};
     struct total_view view;
     begin(1, "users:\n  - {memory: {limit: 16M}}\n");
@@ -426,7 +427,7 @@ static void a_default_is_what_the_configuration_says(void **state)
     assert_true(view.set);
     struct total_change memory = total_of(PROTO_UNSET, PROTO_UNSET);
     memory.parts = RESOURCE_BIT(RESOURCE_MEMORY);
-    assert_int_equal(set_total(false, getuid(), memory, why, sizeof why), 0);
+    assert_int_equal(set_total(false, getuid(), memory, &why), 0);
     shows(false, getuid(), 0, 16 * MIB, 0);
     shows(false, getuid(), OWNER_TOTAL_HOST, 2 * MIB, 0);
     owner_total_view(fake.supervisor, &owner, 0, &view);
@@ -436,7 +437,7 @@ static void a_default_is_what_the_configuration_says(void **state)
     /* Nothing of it is set any longer: its place is free. */
     struct total_change host = total_of(PROTO_UNSET, PROTO_UNSET);
     host.parts = RESOURCE_BIT(RESOURCE_HOST_MEMORY);
-    assert_int_equal(set_total(false, getuid(), host, why, sizeof why), 0);
+    assert_int_equal(set_total(false, getuid(), host, &why), 0);
     shows(false, getuid(), OWNER_TOTAL_HOST, PROTO_UNSET, 0);
     assert_int_equal(fake.supervisor->server.total_overrides.count, 0);
     close(a);
@@ -447,7 +448,7 @@ static void a_default_is_what_the_configuration_says(void **state)
 static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
 {
     (void)state;
-    char why[300];
+    struct error why;
     begin(1, "");
     int a = attached(0, "a"), b = attached(0, "b");
     int greeted = fake_greet(&fake); /* is nobody's client yet, and has no accounts */
@@ -456,9 +457,9 @@ static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
     fake_alloc(&fake, a, 2 * MIB);
     fake_alloc(&fake, b, 20 * MIB);
     struct total_change change = total_of(8 * MIB, PROTO_UNSET);
-    assert_int_equal(set_total(false, getuid() + 1, change, why, sizeof why), 0);
+    assert_int_equal(set_total(false, getuid() + 1, change, &why), 0);
     change.limits.memory.limit = 4 * MIB;
-    assert_int_equal(set_total(false, getuid() + 2, change, why, sizeof why), 0);
+    assert_int_equal(set_total(false, getuid() + 2, change, &why), 0);
     shows(false, UINT32_MAX, 0, 4 * MIB, 2 * MIB);
     shows(false, getuid(), 0, PROTO_UNSET, 20 * MIB);
     fake_alloc(&fake, a, 2 * MIB);
@@ -467,7 +468,7 @@ static void who_cannot_be_seen_is_bound_by_the_strictest(void **state)
     /* Groups of whom are not seen likewise. */
     gid_t *gids = unseen->identity.gids;
     unseen->identity.gids = NULL;
-    assert_int_equal(set_total(true, 77777, change, why, sizeof why), 0);
+    assert_int_equal(set_total(true, 77777, change, &why), 0);
     shows(true, UINT32_MAX, 0, 4 * MIB, 4 * MIB);
     unseen->identity.gids = gids;
     close(greeted);
@@ -528,19 +529,18 @@ static void a_total_below_a_guarantee_leaves_it(void **state)
 static void many_totals_are_refused_and_the_others_hold(void **state)
 {
     (void)state;
-    char why[300];
+    struct error why;
     struct total_change change = total_of(8 * MIB, PROTO_UNSET);
     begin(1, "");
     int a = attached(0, "a");
     for (uint32_t i = 0; i < TOTAL_OVERRIDES_MAX; i++)
-        assert_int_equal(set_total(true, 100000 + i, change, why, sizeof why), 0);
-    assert_int_equal(set_total(false, getuid(), change, why, sizeof why),
-                     PROTO_ERROR_SERVER_RESOURCES);
-    assert_non_null(strstr(why, "1024 totals have been set"));
+        assert_int_equal(set_total(true, 100000 + i, change, &why), 0);
+    assert_int_equal(set_total(false, getuid(), change, &why), PROTO_ERROR_SERVER_RESOURCES);
+    assert_non_null(strstr(why.text, "1024 totals have been set"));
     shows(true, 100000, 0, 8 * MIB, 0);
     shows(true, 100000 + TOTAL_OVERRIDES_MAX - 1, 0, 8 * MIB, 0);
     change.limits.memory.limit = 4 * MIB; /* one that is there may change */
-    assert_int_equal(set_total(true, 100000, change, why, sizeof why), 0);
+    assert_int_equal(set_total(true, 100000, change, &why), 0);
     shows(true, 100000, 0, 4 * MIB, 0);
     fake_alloc(&fake, a, 32 * MIB);
     close(a);

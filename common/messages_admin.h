@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* messages_admin: what administrators are told on the admin socket, and what the log says of their
+ * requests. Part of the table in common/messages.h. */
+#ifndef GPUSHARE_COMMON_MESSAGES_ADMIN_H
+#define GPUSHARE_COMMON_MESSAGES_ADMIN_H
+
+/* clang-format off */
+#define MESSAGES_ADMIN(X) \
+    X(server_no_memory, SERVER_RESOURCES, \
+      "the server has no memory left for this request: try again later") \
+    X(request_failed, SERVER_RESOURCES, \
+      "the server could not do it: %s") \
+    X(admin_line_max, INVALID_VALUE, \
+      "a request may have at most %d bytes, its newline included") \
+    X(admin_depth_max, INVALID_VALUE, \
+      "a request may nest at most %d deep") \
+    X(admin_not_json, INVALID_VALUE, \
+      "a request must be one JSON object on one line: %s") \
+    X(admin_request_text, INVALID_VALUE, \
+      "a request must be an object with a text \"request\", such as {\"request\":\"status\"}") \
+    X(admin_request_unknown, NOT_SUPPORTED, \
+      "there is no request \"%.64s\": this server knows ping, version, status, clients, get, " \
+      "set, kill, reload and trace") \
+    X(admin_member_unknown, INVALID_VALUE, \
+      "\"%s\"%s has no member \"%.64s\"") \
+    X(admin_subject, INVALID_VALUE, \
+      "\"%s\" needs \"client\", the number of a client as \"clients\" shows it%s") \
+    X(admin_bound, INVALID_VALUE, \
+      "\"%s.%s\": \"%.64s\" is not %s%s") \
+    X(admin_resource, INVALID_VALUE, \
+      "\"%s\" must be an object {\"request\": text, \"limit\": text} of one or both: %s") \
+    X(admin_priority, INVALID_VALUE, \
+      "\"priority\" must be a number from 0 (normal) to %d (lowest)") \
+    X(admin_set_nothing, INVALID_VALUE, \
+      "\"set\" needs something to set: \"threads\", \"time\", \"memory\", \"host_memory\" or " \
+      "\"priority\"") \
+    X(admin_total_request, INVALID_VALUE, \
+      "\"total.%s.request\" is not allowed: a request is of one client, and all clients " \
+      "together can have a limit only") \
+    X(admin_total_resource, INVALID_VALUE, \
+      "\"total.%s\" must be an object {\"limit\": text}: %s, or default") \
+    X(admin_total_limit, INVALID_VALUE, \
+      "\"total.%s.limit\": \"%.64s\" is not %s, nor default, which stands for the " \
+      "configuration's limit") \
+    X(admin_total_alone, INVALID_VALUE, \
+      "\"total\" can't be set together with limits of each client: send two requests") \
+    X(admin_group_total, INVALID_VALUE, \
+      "\"set\" of a group needs \"total\"") \
+    X(admin_total_object, INVALID_VALUE, \
+      "\"total\" must be an object of \"memory\", \"host_memory\" or both") \
+    X(admin_schedule_text, INVALID_VALUE, \
+      "\"%s\" of a GPU must be a text, like \"fair\" or \"50ms\" or \"5%%\"") \
+    X(admin_schedule_nothing, INVALID_VALUE, \
+      "\"set\" of a GPU needs something to set: \"mode\", \"lease\", \"precision\" or " \
+      "\"quantum\"") \
+    X(admin_trace_gpu, INVALID_VALUE, \
+      "\"trace\" needs \"gpu\", the number of a device as \"status\" shows it") \
+    X(admin_trace_seconds, INVALID_VALUE, \
+      "\"trace\" needs \"seconds\", a number from 0.001 to %d") \
+    X(admin_nobody, NOT_PERMITTED, \
+      "uid %u stands for every user that this server's user namespace does not know, and may " \
+      "not change anything: ask root") \
+    X(admin_not_permitted, NOT_PERMITTED, \
+      "uid %u may not change anything: ask root, or start gpushared with --admin-uid %u") \
+    X(admin_connections_max, SERVER_RESOURCES, \
+      "the admin socket has %d connections, as many as it may have: try again later") \
+    X(admin_listen, SUCCESS, \
+      "the server can't listen for administrators: %s") \
+    X(admin_socket_taken, SUCCESS, \
+      "the admin socket %s can't be made: another server listens there, or the file is no " \
+      "socket: name another with --admin-socket") \
+    X(admin_socket_make, SUCCESS, \
+      "the admin socket %s can't be made: %s") \
+    X(admin_socket_mode, SUCCESS, \
+      "the mode of the admin socket %s can't be set: %s") \
+    X(admin_socket_passed, SUCCESS, \
+      "the admin socket that was passed to the server can't be used: %s") \
+    X(client_unknown, NOT_FOUND, \
+      "there is no client %u: \"clients\" shows the clients there are") \
+    X(client_not_attached, NOT_FOUND, \
+      "there is no attached client %u: \"clients\" shows the clients there are") \
+    X(user_not_attached, NOT_FOUND, \
+      "no client of uid %u is attached: \"clients\" shows the clients there are") \
+    X(gpu_unknown, NOT_FOUND, \
+      "there is no GPU %u: \"status\" shows the GPUs there are") \
+    X(reload_first, NOT_READY, \
+      "a reload of the configuration is under way: try again when it is over") \
+    X(set_client, SUCCESS, \
+      "client %u: %s") \
+    X(set_gpu, SUCCESS, \
+      "GPU %u: %s") \
+    X(set_client_gone, NOT_FOUND, \
+      "client %u left before the change was made") \
+    X(set_user_gone, NOT_FOUND, \
+      "the clients of uid %u left before the change was made") \
+    X(set_late, DEVICE_NOT_READY, \
+      "a worker has not answered for %d s: it may still make the change; \"get\" shows what " \
+      "holds") \
+    X(total_of_unidentified, NOT_FOUND, \
+      "no client can be identified as one of %s %u: this number stands for clients that " \
+      "can't be identified") \
+    X(totals_max, SERVER_RESOURCES, \
+      "%d totals have been set already: write more of them into the configuration") \
+    X(trace_late, DEVICE_NOT_READY, \
+      "the worker has not answered, so the trace has ended: try again, and look at the " \
+      "server's log") \
+    X(trace_descriptor, SERVER_RESOURCES, \
+      "the server has no file descriptor left for the trace: raise its limit (LimitNOFILE)") \
+    X(trace_gpu_unknown, INVALID_DEVICE, \
+      "there is no GPU %u: this server has %u, numbered from 0") \
+    X(log_admin_refused, SUCCESS, \
+      "admin: uid %u (pid %d) asked for \"%s\" and was refused") \
+    X(log_admin_socket_group, SUCCESS, \
+      "admin: %s can't be given to group %s (%s): only this server's own group and root may " \
+      "open it") \
+    X(log_set_not_undone, SUCCESS, \
+      "admin: the limits of client %u could not be restored: %s") \
+    X(log_total_set, SUCCESS, \
+      "%s %u, limits in total set by %s: device memory %s, pinned host memory %s")
+/* clang-format on */
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* messages_config: what is wrong with an administrator's configuration, or how it is read again.
+ * Part of the table in common/messages.h. In front of most of them stands "FILE:LINE: ". */
+#ifndef GPUSHARE_COMMON_MESSAGES_CONFIG_H
+#define GPUSHARE_COMMON_MESSAGES_CONFIG_H
+
+/* clang-format off */
+#define MESSAGES_CONFIG(X) \
+    X(config_no_memory, SERVER_RESOURCES, \
+      "the server has no memory left to read the configuration") \
+    X(config_not_a_file, INVALID_VALUE, \
+      "%s: is not a regular file") \
+    X(config_unreadable, INVALID_VALUE, \
+      "%s: %s") \
+    X(config_bytes_max, INVALID_VALUE, \
+      "the file has more than %d bytes") \
+    X(config_file_nul, INVALID_VALUE, \
+      "the file has a NUL byte: it must be a text file") \
+    X(config_not_yaml, INVALID_VALUE, \
+      "this is not YAML: %s%s%s") \
+    X(config_values_max, INVALID_VALUE, \
+      "the file has more than %d values") \
+    X(config_depth_max, INVALID_VALUE, \
+      "mappings and lists are nested more than %d deep") \
+    X(config_second_document, INVALID_VALUE, \
+      "a second document begins here: write one document per file") \
+    X(config_anchor, INVALID_VALUE, \
+      "anchors and aliases (& and *) are not understood: name a profile, and put a text " \
+      "that begins with one of them in quotes") \
+    X(config_tag, INVALID_VALUE, \
+      "tags (!) are not understood: leave the tag out") \
+    X(config_text_nul, INVALID_VALUE, \
+      "a text has a NUL byte: take it out") \
+    X(config_key_text, INVALID_VALUE, \
+      "a key must be a word") \
+    X(config_keys_max, INVALID_VALUE, \
+      "a mapping has more than %d keys") \
+    X(config_key_twice, INVALID_VALUE, \
+      "the key \"%.64s\" is given twice, first in line %u: delete one") \
+    X(config_key_unknown, INVALID_VALUE, \
+      "unknown key \"%.64s\" in %s: known are %s") \
+    X(config_mapping, INVALID_VALUE, \
+      "%s must be a mapping (key: value)") \
+    X(config_list, INVALID_VALUE, \
+      "%s must be a list (- ...)") \
+    X(config_list_max, INVALID_VALUE, \
+      "%s has more than %zu entries") \
+    X(config_list_empty, INVALID_VALUE, \
+      "%s is an empty list: leave the key out to mean everybody") \
+    X(config_form, INVALID_VALUE, \
+      "%s must be %s") \
+    X(config_text, INVALID_VALUE, \
+      "%s must be a text") \
+    X(config_number, INVALID_VALUE, \
+      "%s must be a number from %llu to %llu%s") \
+    X(config_range, INVALID_VALUE, \
+      "%s must be a number, or a range like 1000-1999 (names are not looked up; see id(1))%s") \
+    X(config_pattern_path, INVALID_VALUE, \
+      "%s must be an absolute path, with '*' for any part of a name in it") \
+    X(config_pattern_text, INVALID_VALUE, \
+      "%s must be a text, with '*' for any part of it") \
+    X(config_bound, INVALID_VALUE, \
+      "%s.%s%s%.64s%s must be %s%s") \
+    X(config_total_request, INVALID_VALUE, \
+      "%s.request is not allowed here: a request is of one client, and all clients together " \
+      "can have a limit only") \
+    X(config_resource_mapping, INVALID_VALUE, \
+      "%s must be a mapping: %s: {%slimit: ...}") \
+    X(config_request_over_limit, INVALID_VALUE, \
+      "%s: the request %s exceeds the limit %s: lower the one or raise the other") \
+    X(config_fraction, INVALID_VALUE, \
+      "fraction must be %s%s") \
+    X(config_replicas_sum, INVALID_VALUE, \
+      "%s: %llu replicas that request %s %% each need %s %%, and there are 100 %%: lower " \
+      "replicas or the request") \
+    X(config_gpu_name, INVALID_VALUE, \
+      "gpu \"%.64s\" must be the number of a GPU, from 0, or its UUID (GPU-...)") \
+    X(config_gpu_missing, INVALID_VALUE, \
+      "an entry of gpus needs the key gpu, which says which GPU") \
+    X(config_gpu_unknown, INVALID_VALUE, \
+      "there is no GPU \"%s\", or the UUID fits several: this server has %u, numbered from 0") \
+    X(config_gpu_twice, INVALID_VALUE, \
+      "GPU %u has an entry already, in line %u: put both into one") \
+    X(config_profiles_mapping, INVALID_VALUE, \
+      "profiles must be a mapping (name: {...})") \
+    X(config_profiles_max, INVALID_VALUE, \
+      "profiles has more than %d entries") \
+    X(config_profile_name, INVALID_VALUE, \
+      "a profile's name must be 1 to %d letters, digits, '_', '.' or '-'") \
+    X(config_profile_unknown, INVALID_VALUE, \
+      "there is no profile \"%.64s\": define it under profiles, or correct the name") \
+    X(config_except_name, INVALID_VALUE, \
+      "except can't name clients by name, because a client chooses its own: use uid, gid or " \
+      "cgroup") \
+    X(config_except_empty, INVALID_VALUE, \
+      "except is empty: it must name uid, gid or cgroup") \
+    X(config_sharing_true, INVALID_VALUE, \
+      "%s: true is not supported: %s") \
+    X(config_sharing_false, INVALID_VALUE, \
+      "%s must be false") \
+    X(config_sharing_name, INVALID_VALUE, \
+      "name must be %s: other resources (MIG instances) can't be shared by this name") \
+    X(config_sharing_rename, INVALID_VALUE, \
+      "rename is not supported: gpushared advertises no resource to Kubernetes whose name it " \
+      "could change") \
+    X(config_sharing_devices, INVALID_VALUE, \
+      "devices must be all: to share some GPUs in another way than others, write an entry " \
+      "with replicas, or mode, for each in gpus") \
+    X(config_sharing_twice, INVALID_VALUE, \
+      "resources names %s twice: write one entry, which is for all GPUs") \
+    X(config_sharing_replicas, INVALID_VALUE, \
+      "an entry of resources needs the key replicas") \
+    X(config_sharing_list, INVALID_VALUE, \
+      "resources must be a list: - {name: %s, replicas: 4}") \
+    X(config_sharing_both, INVALID_VALUE, \
+      "sharing has both %s and %s: keep one, or give each of gpus its own way of sharing") \
+    X(config_sharing_resources, INVALID_VALUE, \
+      "%s needs the key resources") \
+    X(schedule_value, INVALID_VALUE, \
+      "%s: \"%.*s\" is not %s") \
+    X(config_vanished, INVALID_VALUE, \
+      "%s: the file is gone, and the configuration from it is in force: to lift all limits, " \
+      "put an empty file there") \
+    X(config_missing, INVALID_VALUE, \
+      "%s: there is no such file: correct --config") \
+    X(config_checked, SUCCESS, \
+      "%s: no mistake found; whether its GPUs are there was not checked") \
+    X(reload_under_way, INVALID_VALUE, \
+      "another reload is under way: try again when it is over") \
+    X(reload_client, SUCCESS, \
+      "client %u: %s") \
+    X(reload_gpu, SUCCESS, \
+      "GPU %u: %s") \
+    X(reload_refused, SUCCESS, \
+      "the configuration stays as it was: %s") \
+    X(reload_late, DEVICE_NOT_READY, \
+      "a worker has not answered for %d s: the configuration may still be put in force; " \
+      "\"get\" shows what holds") \
+    X(log_reload_not_undone, SUCCESS, \
+      "the earlier configuration can't be restored completely: %s") \
+    X(log_reload_signal, SUCCESS, \
+      "SIGHUP: the configuration stays as it was: %s") \
+    X(log_reload_signal_done, SUCCESS, \
+      "SIGHUP: the configuration has been read again") \
+    X(log_reload_admin, SUCCESS, \
+      "admin: reload asked for by %s: %s") \
+    X(log_config, SUCCESS, \
+      "configuration %s: %zu profiles, %zu rules") \
+    X(log_config_time, SUCCESS, \
+      "%s:%u: shares of time have an effect in modes strict and fair only, and GPU %u is in " \
+      "mode %s") \
+    X(log_profile_gone, SUCCESS, \
+      "client %u keeps its limits: the new configuration has no profile \"%s\"") \
+    X(log_total_forgotten, SUCCESS, \
+      "%s %u: the total%s%s%s that an administrator set no longer holds, because the " \
+      "configuration now has another one")
+/* clang-format on */
+
+#endif
