@@ -19,7 +19,167 @@
       "and there are %s: ask for less") \
     X(guarantee_not_now, OUT_OF_MEMORY, \
       "a request of %s of %s does not fit now: of %s other clients have %s guaranteed and " \
-      "use %s beyond that: ask for less, or wait until they have freed some")
+      "use %s beyond that: ask for less, or wait until they have freed some") \
+    X(peer_unknown, CONNECTION_LOST, \
+      "the kernel does not say which process connected: %s") \
+    X(server_ended, CONNECTION_LOST, \
+      "the server is stopping: connect again when it has started") \
+    X(client_killed, KILLED, \
+      "an administrator ended the connection: %s") \
+    X(message_serial, PROTOCOL_VIOLATION, \
+      "%s came with the serial %llu, which is not greater than %llu, that of the request " \
+      "before it") \
+    X(message_number, INVALID_VALUE, \
+      "%s came with the number %u: the server chooses it, a client sends 0") \
+    X(object_unknown, INVALID_HANDLE, \
+      "there is no %s %u") \
+    X(device_memory_not_begun, INVALID_HANDLE, \
+      "no device memory of this client begins at 0x%llx") \
+    X(share_exists, INVALID_HANDLE, \
+      "the buffer at 0x%llx is shared with this connection already") \
+    X(share_buffer_unknown, INVALID_HANDLE, \
+      "no host buffer of that connection begins at 0x%llx") \
+    X(host_buffer_not_begun, INVALID_HANDLE, \
+      "no host buffer of this client begins at 0x%llx") \
+    X(host_descriptors, SERVER_RESOURCES, \
+      "%s: %llu of %llu are in use: allocate fewer, larger buffers") \
+    X(host_no_descriptor, SERVER_RESOURCES, \
+      "the server has no file descriptor for another buffer: free some, or raise its limit " \
+      "(LimitNOFILE)") \
+    X(host_no_memory, SERVER_RESOURCES, \
+      "this machine has no memory for the buffer") \
+    X(module_descriptors, SERVER_RESOURCES, \
+      "%s: %llu of %llu are in use: unload modules or free memory") \
+    X(worker_described_twice, WORKER_LOST, \
+      "the worker described its device twice") \
+    X(device_unusable, WORKER_LOST, \
+      "the driver reports a device without memory, or with a granularity that gpushare " \
+      "can't use") \
+    X(worker_ended_how, WORKER_LOST, \
+      "the worker of device %u %s%s") \
+    X(worker_ended_why, WORKER_LOST, \
+      "the worker of device %u ended: %s") \
+    X(worker_trouble, DEVICE_NOT_READY, \
+      "the worker %s%s") \
+    X(worker_not_started, DEVICE_NOT_READY, \
+      "the worker could not be started: %s") \
+    X(worker_link_stuck, WORKER_LOST, \
+      "it no longer takes requests") \
+    X(worker_link_lost, WORKER_LOST, \
+      "the worker ended before it had answered: connect again") \
+    X(worker_link_client_ended, CONNECTION_LOST, \
+      "the client ended before the worker answered") \
+    X(worker_link_unasked, WORKER_LOST, \
+      "it answered a request that it was not sent") \
+    X(worker_link_wrong_answer, UNKNOWN, \
+      "the worker answered with %s, which is no answer to %s") \
+    X(trace_hurried, SUCCESS, \
+      "it was ended early, after %.3f of %.3f s") \
+    X(trace_worker_ended, SUCCESS, \
+      "the worker ended meanwhile") \
+    X(trace_start_late, DEVICE_NOT_READY, \
+      "the worker has not answered for 5 s: try again, and look at the server's log") \
+    X(trace_stop_late, SUCCESS, \
+      "the worker has not answered for 5 s: its last records may be missing") \
+    X(trace_never_begun, DEVICE_NOT_READY, \
+      "the worker ended before the trace had begun: try again") \
+    X(descriptors_for_clients, SERVER_RESOURCES, \
+      "--max-clients %u needs more than the %u file descriptors that this process may have: " \
+      "%u clients fit, or raise the limit (ulimit -n, LimitNOFILE)") \
+    X(descriptors_unknown, SERVER_RESOURCES, \
+      "the limit of file descriptors can't be read: %s") \
+    X(socket_make, SUCCESS, \
+      "the clients' socket %s can't be made: %s") \
+    X(socket_taken, SUCCESS, \
+      "the clients' socket %s can't be made: another server listens there, or the file is " \
+      "no socket: name another with --socket") \
+    X(socket_folder, SUCCESS, \
+      "the clients' socket %s can't be made: %s: start as root, set XDG_RUNTIME_DIR to a " \
+      "folder of your own, or name other sockets with --socket and --admin-socket") \
+    X(listen_not_socket, INVALID_VALUE, \
+      "LISTEN_FDS: descriptor %d is not a socket") \
+    X(listen_not_open, INVALID_VALUE, \
+      "LISTEN_FDS: descriptor %d is not open") \
+    X(listen_name, INVALID_VALUE, \
+      "LISTEN_FDNAMES: \"%s\" is neither \"client\" nor \"admin\": set FileDescriptorName= " \
+      "in the socket unit") \
+    X(listen_type, INVALID_VALUE, \
+      "LISTEN_FDS: descriptor %d (\"%s\") is not a listening Unix socket of type %s: use " \
+      "%s= in the socket unit") \
+    X(listen_twice, INVALID_VALUE, \
+      "LISTEN_FDS: two sockets are named \"%s\": leave one out") \
+    X(listen_pid, INVALID_VALUE, \
+      "LISTEN_PID=\"%.40s\" is not a process number") \
+    X(listen_count, INVALID_VALUE, \
+      "LISTEN_FDS=\"%.40s\" is not a number from 0 to 64") \
+    X(listen_names_few, INVALID_VALUE, \
+      "LISTEN_FDNAMES has fewer names than LISTEN_FDS says") \
+    X(option_value, INVALID_VALUE, \
+      "%s %s: must be %s") \
+    X(option_admins_max, INVALID_VALUE, \
+      "--admin-uid can be given %d times") \
+    X(option_arena, INVALID_VALUE, \
+      "--device-base, --host-base, --arena: the bases must differ in one bit and be " \
+      "multiples of the arena's size, a power of two of at least %llu MiB") \
+    X(option_max_window, INVALID_VALUE, \
+      "--max-window: must be a power of two from %llu MiB to the arena's size") \
+    X(option_unknown, INVALID_VALUE, \
+      "%s: unknown option, or its value is missing; see --help") \
+    X(option_argument, INVALID_VALUE, \
+      "%s: gpushared takes options only; see --help") \
+    X(log_connection_refused, SUCCESS, \
+      "the server could not serve a new connection: %s") \
+    X(log_connections_shed, SUCCESS, \
+      "the server closes new connections: %s; raise the limit of file descriptors " \
+      "(LimitNOFILE)") \
+    X(log_connection_gone, SUCCESS, \
+      "connection %u (pid %d, uid %u) is gone before it became a client: %s") \
+    X(log_client_gone, SUCCESS, \
+      "client %u '%s' (pid %d, uid %u) is gone: %s") \
+    X(log_client_ended, SUCCESS, \
+      "client %u '%s' (pid %d, uid %u) is disconnected: %s: %s") \
+    X(log_client_used, SUCCESS, \
+      "client %u '%s' (pid %d, uid %u) used %.6f GPU seconds, %llu launches, %llu copies of " \
+      "%llu bytes") \
+    X(log_object_not_destroyed, SUCCESS, \
+      "client %u: the worker sent %s of %u, which was not destroyed") \
+    X(log_unmap_refused, SUCCESS, \
+      "client %u: %s of device memory can't be unmapped: %.300s") \
+    X(log_descriptors, SUCCESS, \
+      "%u clients may connect, %u of one user; of %u file descriptors %u are for memory " \
+      "handles and host buffers, %u of these for one client") \
+    X(log_device_trouble, SUCCESS, \
+      "device %u: %s") \
+    X(log_device_ready, SUCCESS, \
+      "device %u: %s, %u multiprocessors, %llu MiB, is ready") \
+    X(log_worker_lost, SUCCESS, \
+      "device %u: the worker is lost: %s: %s") \
+    X(log_worker_ended, SUCCESS, \
+      "device %u: the worker %s") \
+    X(log_worker_unasked, SUCCESS, \
+      "device %u: the worker sent %s without being asked") \
+    X(log_schedule_set, SUCCESS, \
+      "device %u, set by %s: %s") \
+    X(log_schedule_refused, SUCCESS, \
+      "device %u can't be shared by %s: %s") \
+    X(log_trace, SUCCESS, \
+      "device %u: a trace of %.3f s for %s") \
+    X(log_trace_over, SUCCESS, \
+      "device %u: the trace for %s is over: %s") \
+    X(log_ready, SUCCESS, \
+      "ready: clients connect to %s") \
+    X(log_no_device, SUCCESS, \
+      "no device can be served with the driver %s: %s; no other driver is tried%s") \
+    X(log_stopping, SUCCESS, \
+      "stopping: %s") \
+    X(log_stopped, SUCCESS, \
+      "stopped") \
+    X(log_setup_failed, SUCCESS, \
+      "the supervisor could not be set up: %s") \
+    X(log_handles_left, SUCCESS, \
+      "handles of the event loop were left open") \
+    X(log_notify_socket, SUCCESS, \
+      "NOTIFY_SOCKET=%s can't be used: %s")
 /* clang-format on */
 
 #endif

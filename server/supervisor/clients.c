@@ -3,12 +3,14 @@
 #include "server/supervisor/clients.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/messages.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
@@ -35,17 +37,21 @@ static uint32_t number_take(struct supervisor *supervisor)
     return supervisor->next_number;
 }
 
-/* A connection that is not even kept until its hello. */
-static void connection_refuse(int fd, uint32_t error, const char *text)
+/* A connection that is not even kept until its hello. MESSAGE(name) and its arguments. */
+__attribute__((format(printf, 3, 4))) static void connection_refuse(int fd, uint32_t error,
+                                                                    const char *format, ...)
 {
     struct proto_ended ended = {.error = error};
-    snprintf(ended.text, sizeof ended.text, "%s", text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(ended.text, sizeof ended.text, format, arguments);
+    va_end(arguments);
     channel_send(fd, PROTO_ENDED, 0, 0, &ended, NULL, 0, NULL, 0);
     close(fd);
 }
 
 /* Sessions of every peer, and how many of them only wait to be refused. */
-static int peer_count(const struct supervisor *supervisor, int fd, uint32_t *served,
+static int peer_count(const struct supervisor *supervisor, int fd, uid_t *uid, uint32_t *served,
                       uint32_t *over_limit)
 {
     struct ucred peer;
@@ -53,6 +59,7 @@ static int peer_count(const struct supervisor *supervisor, int fd, uint32_t *ser
     *served = *over_limit = 0;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0)
         return -errno;
+    *uid = peer.uid;
     const struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
         if (session->uid == peer.uid)
@@ -66,7 +73,7 @@ static void client_admit(struct supervisor *supervisor, int fd, enum session_ove
     int result =
         session_open(&session, &supervisor->server, fd, number_take(supervisor), over_limit);
     if (result < 0) {
-        log_warning("a connection could not be taken: %s", strerror(-result));
+        log_warning(MESSAGE_TEXT(log_connection_refused), strerror(-result));
         return;
     }
     list_append(&supervisor->server.session_list, &session->link);
@@ -78,11 +85,14 @@ void clients_accept(struct supervisor *supervisor, int fd)
 {
     enum session_over_limit over_limit = OVER_LIMIT_NONE;
     uint32_t served, waiting;
-    int result = peer_count(supervisor, fd, &served, &waiting);
-    if (supervisor->stopping || result < 0) {
-        connection_refuse(fd, PROTO_ERROR_CONNECTION_LOST,
-                          result < 0 ? "the kernel does not say whose connection it is"
-                                     : "the server is stopping");
+    uid_t uid = 0;
+    int result = peer_count(supervisor, fd, &uid, &served, &waiting);
+    if (result < 0) {
+        connection_refuse(fd, MESSAGE(peer_unknown), strerror(-result));
+        return;
+    }
+    if (supervisor->stopping) {
+        connection_refuse(fd, MESSAGE(server_ended));
         return;
     }
     if (supervisor->server.sessions - supervisor->over_limit >= supervisor->server.budget.clients)
@@ -90,14 +100,13 @@ void clients_accept(struct supervisor *supervisor, int fd)
     else if (served >= supervisor->server.user_clients_max)
         over_limit = OVER_LIMIT_USER;
     supervisor->refused += over_limit != OVER_LIMIT_NONE;
-    if (over_limit && (supervisor->over_limit >= OVER_LIMIT_MAX || waiting >= OVER_LIMIT_USER_MAX))
-        connection_refuse(fd, PROTO_ERROR_TOO_MANY_CLIENTS,
-                          over_limit == OVER_LIMIT_SERVER
-                              ? "the server has as many clients as it may have"
-                              : "the user has as many clients as one user may have "
-                                "(--max-clients-per-user)");
-    else
+    if (!over_limit || (supervisor->over_limit < OVER_LIMIT_MAX && waiting < OVER_LIMIT_USER_MAX))
         client_admit(supervisor, fd, over_limit);
+    else if (over_limit == OVER_LIMIT_SERVER)
+        connection_refuse(fd, MESSAGE(clients_max), supervisor->server.budget.clients);
+    else
+        connection_refuse(fd, MESSAGE(user_clients_max), (unsigned)uid,
+                          supervisor->server.user_clients_max);
 }
 
 struct session *clients_find_attached(const struct supervisor *supervisor, uint32_t client)
@@ -118,6 +127,6 @@ int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by)
     struct session *session = clients_find(supervisor, client);
     if (!session || session->state == SESSION_LEAVING)
         return -ENOENT;
-    session_fail(session, PROTO_ERROR_KILLED, "ended by %s", by);
+    session_fail(session, MESSAGE(client_killed), by);
     return 0;
 }

@@ -39,7 +39,7 @@ struct server {
 static void supervisor_ready(void *context)
 {
     struct server *server = context;
-    log_notice("ready: clients connect to %s", server->settings.socket);
+    log_notice(MESSAGE_TEXT(log_ready), server->settings.socket);
     notify_ready(&server->notify);
 }
 
@@ -68,8 +68,8 @@ static const char *another_way(const struct settings *settings)
 static void supervisor_unusable(void *context, const char *text)
 {
     struct server *server = context;
-    log_error("no device can be served with the driver %s: %s; it does not fall back to another%s",
-              server->settings.driver, text, another_way(&server->settings));
+    log_error(MESSAGE_TEXT(log_no_device), server->settings.driver, text,
+              another_way(&server->settings));
     server->status = 1;
     server_stop(server);
 }
@@ -107,7 +107,7 @@ static void signal_arrived(uv_signal_t *handle, int number)
         server_reload(server);
         return;
     }
-    log_notice("stopping: %s", strsignal(number));
+    log_notice(MESSAGE_TEXT(log_stopping), strsignal(number));
     server_stop(server);
 }
 
@@ -139,7 +139,7 @@ static int open_all(struct server *server)
     struct error why = {0};
     int result = supervisor_create(&server->supervisor, &server->loop, &server->settings, &events);
     if (result < 0) {
-        log_error("the supervisor could not be set up: %s", strerror(-result));
+        log_error(MESSAGE_TEXT(log_setup_failed), strerror(-result));
         return result;
     }
     watch_signals(server);
@@ -167,10 +167,10 @@ static int server_serve(struct server *server)
     uv_run(&server->loop, UV_RUN_DEFAULT);
     supervisor_free(server->supervisor);
     if (uv_loop_close(&server->loop) < 0) {
-        log_error("handles of the loop were left open");
+        log_error(MESSAGE_TEXT(log_handles_left));
         return 1;
     }
-    log_notice("stopped");
+    log_notice(MESSAGE_TEXT(log_stopped));
     return server->status;
 }
 
@@ -213,14 +213,13 @@ int main(int argc, char **argv)
     log_open("gpushared", server.settings.log_level, server.settings.journal);
     variables_check(environ, unknown_variable, NULL);
     if (discovery_run(&server.discovery, &server.settings, &why)) {
-        log_error("no device can be served with the driver %s: %s; it does not fall back to "
-                  "another%s",
-                  server.settings.driver, why.text, another_way(&server.settings));
+        log_error(MESSAGE_TEXT(log_no_device), server.settings.driver, why.text,
+                  another_way(&server.settings));
         return 1;
     }
     int result = notify_open(&server.notify, server.settings.notify_socket);
     if (result < 0) {
-        log_error("NOTIFY_SOCKET=%s can't be used: %s", server.settings.notify_socket,
+        log_error(MESSAGE_TEXT(log_notify_socket), server.settings.notify_socket,
                   strerror(-result));
         return 1;
     }

@@ -148,7 +148,7 @@ void settings_default(struct settings *settings)
 static uint32_t option_refuse(struct error *why, const char *name, const char *value,
                               const char *form)
 {
-    return error_set(why, PROTO_ERROR_INVALID_VALUE, "%s %s: must be %s", name, value, form);
+    return error_set(why, MESSAGE(option_value), name, value, form);
 }
 
 static uint32_t set_path(char to[PATH_MAX], const char *name, const char *value, struct error *why)
@@ -218,8 +218,7 @@ static uint32_t add_admin(struct settings *settings, const char *value, struct e
 {
     uint32_t uid = 0;
     if (settings->admin_count == SETTINGS_ADMINS_MAX) {
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "--admin-uid can be given %d times",
-                         SETTINGS_ADMINS_MAX);
+        return error_set(why, MESSAGE(option_admins_max), SETTINGS_ADMINS_MAX);
     }
     /* The highest is what the kernel calls "no uid". */
     uint32_t error = set_number(&uid, 0, UINT32_MAX - 1, "--admin-uid", value, why);
@@ -476,17 +475,13 @@ static uint32_t check_together(struct settings *settings, struct error *why)
     struct address_plan plan;
     if (address_plan_open(&plan, settings->device_base, settings->host_base,
                           settings->arena_bytes) < 0) {
-        return error_set(
-            why, PROTO_ERROR_INVALID_VALUE,
-            "--device-base, --host-base, --arena: the bases must differ in one bit and be "
-            "multiples of the arena's size, a power of two of at least %llu MiB",
-            (unsigned long long)(ADDRESS_PLAN_SMALLEST >> 20));
+        return error_set(why, MESSAGE(option_arena),
+                         (unsigned long long)(ADDRESS_PLAN_SMALLEST >> 20));
     }
     if (settings->max_window &&
         ((settings->max_window & (settings->max_window - 1)) ||
          settings->max_window < ADDRESS_PLAN_SMALLEST || settings->max_window > plan.bytes)) {
-        return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                         "--max-window: must be a power of two from %llu MiB to the arena's size",
+        return error_set(why, MESSAGE(option_max_window),
                          (unsigned long long)(ADDRESS_PLAN_SMALLEST >> 20));
     }
     if (settings->limits.allowance.host_memory.limit != ALLOWANCE_UNSET)
@@ -508,17 +503,14 @@ uint32_t settings_read(struct settings *settings, int argc, char **argv, struct 
     optind = 1;
     for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (option == '?') {
-            return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                             "%s: unknown option, or its value is missing; see --help",
-                             argv[optind - 1]);
+            return error_set(why, MESSAGE(option_unknown), argv[optind - 1]);
         }
         error = set_option(settings, option == 'h' ? OPTION_HELP : option, optarg, softgpu, why);
         if (error || settings->page)
             return error;
     }
     if (optind != argc) {
-        return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                         "%s: gpushared takes options only; see --help", argv[optind]);
+        return error_set(why, MESSAGE(option_argument), argv[optind]);
     }
     if (!settings->worker[0])
         path_beside(settings->worker, "../libexec/gpushare-worker",

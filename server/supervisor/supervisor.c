@@ -199,7 +199,7 @@ static void device_lost(void *context, struct device *device, uint32_t error, co
 static void device_failed(void *context, struct device *device)
 {
     struct supervisor *supervisor = context;
-    log_error("device %u: %s", device->index, device->trouble);
+    log_error(MESSAGE_TEXT(log_device_trouble), device->index, device->trouble);
     unpark_clients(supervisor, device);
     say_status(supervisor);
     for (uint32_t i = 0; i < supervisor->server.device_count; i++)
@@ -275,25 +275,17 @@ uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct disc
     int result =
         fd_budget_open(&supervisor->server.budget, discovery->count, settings->max_clients);
     if (result == -EMFILE)
-        return error_set(
-            why, PROTO_ERROR_SERVER_RESOURCES,
-            "--max-clients %u needs more than the %u file descriptors that this process may "
-            "have: %u clients fit, or raise the limit (ulimit -n, LimitNOFILE)",
-            settings->max_clients, supervisor->server.budget.descriptors,
-            supervisor->server.budget.clients);
+        return error_set(why, MESSAGE(descriptors_for_clients), settings->max_clients,
+                         supervisor->server.budget.descriptors, supervisor->server.budget.clients);
     if (result < 0)
-        return error_set(why, PROTO_ERROR_SERVER_RESOURCES,
-                         "the limit of file descriptors can't be read: %s", strerror(-result));
+        return error_set(why, MESSAGE(descriptors_unknown), strerror(-result));
     supervisor->server.user_clients_max =
         settings->max_user_clients
             ? settings->max_user_clients
             : supervisor->server.budget.clients - supervisor->server.budget.clients / 4;
-    log_notice("%u clients may connect, %u of one user; of %u file descriptors %u are for memory "
-               "handles and "
-               "host buffers, %u of these for one client",
-               supervisor->server.budget.clients, supervisor->server.user_clients_max,
-               supervisor->server.budget.descriptors, supervisor->server.budget.shared,
-               supervisor->server.budget.client_share);
+    log_notice(MESSAGE_TEXT(log_descriptors), supervisor->server.budget.clients,
+               supervisor->server.user_clients_max, supervisor->server.budget.descriptors,
+               supervisor->server.budget.shared, supervisor->server.budget.client_share);
     quota_open(&supervisor->server.fds, "file descriptors of the server",
                supervisor->server.budget.shared, NULL);
     for (uint32_t i = 0; i < discovery->count; i++)
@@ -330,7 +322,7 @@ void supervisor_stop(struct supervisor *supervisor)
     supervisor->stopping = true;
     struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link)
-        session_fail(session, PROTO_ERROR_CONNECTION_LOST, "the server is stopping");
+        session_fail(session, MESSAGE(server_ended));
     /* Clients' answers from the workers need not be waited for: what they had dies with the
      * workers. */
     for (uint32_t i = 0; i < supervisor->server.device_count; i++)

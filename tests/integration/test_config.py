@@ -393,7 +393,7 @@ class Totals(Case):
                 total = ctl("set", *user, "total.memory=default", schema="admin-set")["total"]
                 self.assertEqual(total["memory"], [{"gpu": 0, "limit_bytes": 12 * MIB, "used_bytes": 80 * MIB,
                                                     "limited_by": "configuration"}])
-                self.assertIn(f"user {UID} may have in total by uid {UID} ", it.server.text())
+                self.assertIn(f"user {UID}, limits in total set by uid {UID} ", it.server.text())
             it.wait_until_alone()
             # No client is attached: the next one gets the new limit.
             ctl("set", "group", str(GIDS[-1]), "total.memory=100%", schema="admin-set")
@@ -548,7 +548,7 @@ rules:
             os.unlink(it.path)
             gone = it.reload()
             self.assertEqual(gone.returncode, 1)
-            self.assertIn(it.path + ": No such file or directory: it was in force; to lift all limits, empty it",
+            self.assertIn(it.path + ": the file is gone, and the configuration from it is in force",
                           json.loads(gone.stdout)["text"])
             self.assertEqual(it.granted()["memory_limit"], 32 * MIB)
             it.write("")
@@ -559,7 +559,7 @@ rules:
         path = os.path.join(self.folder, "broken.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write("clients:\n  priority: high\n")
-        for named, words in ((path, path + ":2: priority must be"), (path + "x", path + "x: No such file")):
+        for named, words in ((path, path + ":2: priority must be"), (path + "x", path + "x: there is no such file")):
             result = run(GPUSHARED, "--driver", "softgpu", "--config", named, "--socket", os.path.join(self.folder, "c"),
                          "--admin-socket", os.path.join(self.folder, "a"))
             self.assertNotEqual(result.returncode, 0)

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/messages.h"
+#include "common/util.h"
 #include "common/ipc/timeline.h"
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/settings.h"
@@ -59,8 +60,7 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
     if (!device->stopping) {
         snprintf(device->trouble, sizeof device->trouble, "%s", text);
         if (was_ready)
-            log_error("device %u: the worker is lost: %s: %s", device->index, error_name(error),
-                      text);
+            log_error(MESSAGE_TEXT(log_worker_lost), device->index, error_name(error), text);
     }
     device->state = DEVICE_WAITING;
     device->events.lost(device->events.context, device, error, text);
@@ -92,7 +92,7 @@ static void schedule_take(struct device *device, const struct schedule *schedule
     bool same = schedule_equal(&device->schedule, schedule);
     device->schedule = *schedule;
     if (!same)
-        log_notice("device %u has by %s: %s", device->index, by,
+        log_notice(MESSAGE_TEXT(log_schedule_set), device->index, by,
                    schedule_format(schedule, text, sizeof text));
 }
 
@@ -102,7 +102,7 @@ static void schedule_first_refused(struct device *device, const char *text)
     char kept[160];
     struct schedule asked = device->schedule;
     device->schedule = schedule_default();
-    log_error("device %u can't be shared by %s: %s", device->index,
+    log_error(MESSAGE_TEXT(log_schedule_refused), device->index,
               schedule_format(&asked, kept, sizeof kept), text);
 }
 
@@ -155,13 +155,12 @@ static void schedule_begin(struct device *device)
 static void info_take(struct device *device, const struct proto_device_info *info)
 {
     if (device->state != DEVICE_STARTING) {
-        device_fail(device, PROTO_ERROR_WORKER_LOST, "the worker described its device twice");
+        device_fail(device, PROTO_ERROR_WORKER_LOST, MESSAGE_TEXT(worker_described_twice));
         return;
     }
     if (!info->memory || !info->granularity || (info->granularity & (info->granularity - 1)) ||
         info->granularity > ADDRESS_PLAN_SMALLEST) {
-        device_fail(device, PROTO_ERROR_WORKER_LOST,
-                    "the driver reports a device without memory, or of a strange granularity");
+        device_fail(device, PROTO_ERROR_WORKER_LOST, MESSAGE_TEXT(device_unusable));
         return;
     }
     device->info = *info;
@@ -171,8 +170,8 @@ static void info_take(struct device *device, const struct proto_device_info *inf
     device->state = DEVICE_READY;
     device->ready_at = timeline_now();
     device->served = true;
-    log_notice("device %u: %s, %u multiprocessors, %llu MiB, is ready", device->index, info->name,
-               info->multiprocessors, (unsigned long long)(info->memory >> 20));
+    log_notice(MESSAGE_TEXT(log_device_ready), device->index, info->name, info->multiprocessors,
+               (unsigned long long)(info->memory >> 20));
     schedule_begin(device);
     device->events.ready(device->events.context, device);
 }
@@ -202,32 +201,31 @@ static void link_notice(void *context, struct channel_message *message)
         device->events.object_ended(device->events.context, device, message);
         break;
     default:
-        log_warning("device %u: the worker sent %s without being asked", device->index,
-                    message->type->name);
+        log_warning(MESSAGE_TEXT(log_worker_unasked), device->index, message->type->name);
     }
 }
 
 static void link_lost(void *context, const char *why)
 {
     struct device *device = context;
-    char text[380];
+    struct error lost;
     device->silent = !why;
     if (!why && device->how[0])
-        snprintf(text, sizeof text, "the worker of device %u %s%s", device->index, device->how,
-                 device->served ? "" : " before it was ready");
+        error_set(&lost, MESSAGE(worker_ended_how), device->index, device->how,
+                  device->served ? "" : " before it was ready");
     else
-        snprintf(text, sizeof text, "the worker of device %u ended: %s", device->index,
-                 why ? why : "it closed its connection");
-    device_fail(device, PROTO_ERROR_WORKER_LOST, text);
+        error_set(&lost, MESSAGE(worker_ended_why), device->index,
+                  why ? why : "it closed its connection");
+    device_fail(device, lost.number, lost.text);
 }
 
 /* A worker that hung up has not said why; its exit status tells more. */
 static void process_ended(void *context, int status)
 {
     struct device *device = context;
-    worker_process_describe(status, device->how, sizeof device->how);
+    worker_process_describe(status, device->how);
     if (status || !device->stopping)
-        log_warning("device %u: the worker %s", device->index, device->how);
+        log_warning(MESSAGE_TEXT(log_worker_ended), device->index, device->how);
     worker_process_free(device->process);
     device->process = NULL;
     if (device->link) {
@@ -236,7 +234,7 @@ static void process_ended(void *context, int status)
         return;
     }
     if (device->silent)
-        snprintf(device->trouble, sizeof device->trouble, "the worker %s%s", device->how,
+        snprintf(device->trouble, sizeof device->trouble, MESSAGE_TEXT(worker_trouble), device->how,
                  device->served ? "" : " before it was ready");
     device_down(device);
 }
@@ -267,7 +265,7 @@ int device_start(struct device *device)
         result = channel_adopt(device, channel);
     if (result < 0) {
         device->state = DEVICE_WAITING;
-        snprintf(device->trouble, sizeof device->trouble, "the worker could not be started: %s",
+        snprintf(device->trouble, sizeof device->trouble, MESSAGE_TEXT(worker_not_started),
                  strerror(-result));
         if (device->process)
             worker_process_expire(device->process, 0);
@@ -309,10 +307,9 @@ static void device_down(struct device *device)
         if (device->stopping)
             return;
     }
-    uint32_t doublings = device->failures < 8 ? device->failures : 8;
+    uint32_t doublings = min(device->failures, 8u);
     uint64_t delay = device->failures ? (uint64_t)RESTART_DELAY_MIN_MS << (doublings - 1) : 0;
-    uv_timer_start(&device->timer, start_again,
-                   delay < RESTART_DELAY_MAX_MS ? delay : RESTART_DELAY_MAX_MS, 0);
+    uv_timer_start(&device->timer, start_again, min(delay, (uint64_t)RESTART_DELAY_MAX_MS), 0);
 }
 
 void device_stop(struct device *device)
@@ -322,7 +319,7 @@ void device_stop(struct device *device)
     device->stopping = true;
     uv_timer_stop(&device->timer);
     if (device->link)
-        device_fail(device, PROTO_ERROR_CONNECTION_LOST, "the server is stopping");
+        device_fail(device, MESSAGE(server_ended));
     else if (device->process)
         worker_process_expire(device->process, EXIT_TIMEOUT_MS);
     else

@@ -86,10 +86,10 @@ struct device {
     bool served;      /* and had been ready */
     bool stopping;
     uint32_t starts;
-    uint32_t failures; /* in a row, without having been ready */
-    uint64_t ready_at; /* CLOCK_MONOTONIC */
-    char how[128];     /* the latest worker's process ended; empty while it lives */
-    char trouble[380]; /* why there is no worker, or was none */
+    uint32_t failures;            /* in a row, without having been ready */
+    uint64_t ready_at;            /* CLOCK_MONOTONIC */
+    char how[WORKER_PROCESS_END]; /* the latest worker's process ended; empty while it lives */
+    char trouble[380];            /* why there is no worker, or was none */
 };
 
 /* Nothing is started. settings are borrowed and must outlive it. */

@@ -176,9 +176,9 @@ uint32_t discovery_run(struct discovery *discovery, const struct settings *setti
                          settings->driver, strerror(-(int)bytes));
     }
     if (status && !bytes) {
-        char how[128];
-        worker_process_describe(status, how, sizeof how);
-        return error_set(why, MESSAGE(list_failed), settings->worker, how);
+        char how[WORKER_PROCESS_END];
+        return error_set(why, MESSAGE(list_failed), settings->worker,
+                         worker_process_describe(status, how));
     }
     uint32_t error = discovery_parse(discovery, output, why);
     return error ? error : discovery_restrict(discovery, &settings->limits, why);

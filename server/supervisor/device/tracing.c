@@ -102,10 +102,9 @@ static void finish_well(struct tracing *tracing)
         tracing_finish(tracing, 0, NULL);
         return;
     }
-    snprintf(text, sizeof text, "it was ended early, after %.3f of %.3f s",
+    snprintf(text, sizeof text, MESSAGE_TEXT(trace_hurried),
              (double)(tracing->ends - tracing->began) / 1e9, (double)tracing->milliseconds / 1e3);
-    log_notice("device %u: the trace for %s is over: %s", tracing->device->index, tracing->by,
-               text);
+    log_notice(MESSAGE_TEXT(log_trace_over), tracing->device->index, tracing->by, text);
     tracing_finish(tracing, 0, text);
 }
 
@@ -116,7 +115,7 @@ static void stop_answered(void *context, const struct worker_answer *answer)
     if (tracing->state == TRACING_STOPPING && answer->outcome == WORKER_ANSWERED)
         finish_well(tracing);
     else if (tracing->state == TRACING_STOPPING)
-        tracing_finish(tracing, 0, "the worker ended meanwhile");
+        tracing_finish(tracing, 0, MESSAGE_TEXT(trace_worker_ended));
     tracing_free_if_over(tracing);
 }
 
@@ -125,11 +124,9 @@ static void on_time(uv_timer_t *timer)
     struct tracing *tracing = timer->data;
     if (tracing->state == TRACING_STARTING) {
         device_request(tracing->device, &stop_request, NULL, NULL);
-        tracing_finish(tracing, PROTO_ERROR_DEVICE_NOT_READY,
-                       "the worker has not answered for 5 s");
+        tracing_finish(tracing, MESSAGE(trace_start_late));
     } else if (tracing->state == TRACING_STOPPING) {
-        tracing_finish(tracing, 0,
-                       "the worker has not answered for 5 s: its last records may be missing");
+        tracing_finish(tracing, 0, MESSAGE_TEXT(trace_stop_late));
     } else {
         tracing->state = TRACING_STOPPING;
         tracing->outstanding++;
@@ -137,7 +134,7 @@ static void on_time(uv_timer_t *timer)
         if (device_request(tracing->device, &stop_request, stop_answered, tracing) == 0)
             return;
         tracing->outstanding--;
-        tracing_finish(tracing, 0, "the worker ended meanwhile");
+        tracing_finish(tracing, 0, MESSAGE_TEXT(trace_worker_ended));
     }
 }
 
@@ -147,7 +144,7 @@ static void start_answered(void *context, const struct worker_answer *answer)
     tracing->outstanding--;
     if (tracing->state == TRACING_STARTING && answer->outcome == WORKER_ANSWERED) {
         tracing->state = TRACING_RUNNING;
-        log_notice("device %u: a trace of %.3f s for %s", tracing->device->index,
+        log_notice(MESSAGE_TEXT(log_trace), tracing->device->index,
                    (double)tracing->milliseconds / 1e3, tracing->by);
         tracing->began = timeline_now();
         tracing->ends = tracing->began + (tracing->hurried ? 0 : tracing->milliseconds * 1000000);
@@ -155,7 +152,7 @@ static void start_answered(void *context, const struct worker_answer *answer)
     } else if (tracing->state == TRACING_STARTING) {
         bool refused = answer->outcome == WORKER_REFUSED;
         tracing_finish(tracing, refused ? answer->error : PROTO_ERROR_DEVICE_NOT_READY,
-                       refused ? answer->text : "the worker ended before the trace had begun");
+                       refused ? answer->text : MESSAGE_TEXT(trace_never_begun));
     }
     tracing_free_if_over(tracing);
 }
@@ -165,10 +162,9 @@ void tracing_lost(struct tracing *tracing)
     if (!tracing)
         return;
     if (tracing->state == TRACING_STARTING)
-        tracing_finish(tracing, PROTO_ERROR_DEVICE_NOT_READY,
-                       "the worker ended before the trace had begun");
+        tracing_finish(tracing, PROTO_ERROR_DEVICE_NOT_READY, MESSAGE_TEXT(trace_never_begun));
     else
-        tracing_finish(tracing, 0, "the worker ended meanwhile");
+        tracing_finish(tracing, 0, MESSAGE_TEXT(trace_worker_ended));
 }
 
 /* ---- clients ---- */

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/messages.h"
 #include "server/supervisor/device/worker_requests.h"
 
 /* A worker that reads nothing for this time is stuck; its clients then find out by their own waits.
@@ -106,8 +107,8 @@ static void request_answer(struct worker_link *link, struct worker_request_row *
             answer.error = failed.error;
         answer.text = failed.text;
     } else {
-        snprintf(text, sizeof text, "the worker answered with %s, which is no answer to %s",
-                 message->type->name, asked->name);
+        snprintf(text, sizeof text, MESSAGE_TEXT(worker_link_wrong_answer), message->type->name,
+                 asked->name);
         answer.text = text;
     }
     if (row->opcode == PROTO_WORKER_DETACH)
@@ -122,7 +123,7 @@ void worker_link_close(struct worker_link *link)
     link->closing = true;
     static const struct worker_answer lost = {.outcome = WORKER_LOST,
                                               .error = PROTO_ERROR_WORKER_LOST,
-                                              .text = "the worker ended before it had answered"};
+                                              .text = MESSAGE_TEXT(worker_link_lost)};
     uint64_t serial = 0;
     struct worker_request_row *row;
     while ((row = worker_requests_after(&link->requests, serial))) {
@@ -153,7 +154,7 @@ static bool peer_is_gone(int result)
 static void link_fail(struct worker_link *link, int result)
 {
     if (!link->failed)
-        link->trouble = peer_is_gone(result) ? NULL : "it no longer takes requests";
+        link->trouble = peer_is_gone(result) ? NULL : MESSAGE_TEXT(worker_link_stuck);
     link->failed = true;
     shutdown(link->fd, SHUT_RDWR);
 }
@@ -193,8 +194,7 @@ void worker_link_cancel(struct worker_link *link, uint32_t client)
 {
     static const struct worker_answer ended = {.outcome = WORKER_SESSION_ENDED,
                                                .error = PROTO_ERROR_CONNECTION_LOST,
-                                               .text =
-                                                   "the client ended before the worker answered"};
+                                               .text = MESSAGE_TEXT(worker_link_client_ended)};
     /* A callback may add requests for other clients and so move the rows: each is looked up anew.
      */
     struct worker_request_row *row = worker_requests_after(&link->requests, 0);
@@ -227,7 +227,7 @@ static const char *message_take(struct worker_link *link)
     }
     struct worker_request_row *row = worker_requests_find(&link->requests, serial);
     if (!row || row->client != message->header.client)
-        return "it answered a request that it was not asked";
+        return MESSAGE_TEXT(worker_link_unasked);
     if (row->cancelled && row->opcode != PROTO_WORKER_DETACH)
         worker_requests_remove(&link->requests, row);
     else

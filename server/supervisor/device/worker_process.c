@@ -250,13 +250,14 @@ int worker_process_start(struct worker_process **out, uv_loop_t *loop,
     return 0;
 }
 
-void worker_process_describe(int status, char *text, size_t bytes)
+const char *worker_process_describe(int status, char text[WORKER_PROCESS_END])
 {
     if (WIFSIGNALED(status))
-        snprintf(text, bytes, "was killed by signal %d (%s)", WTERMSIG(status),
+        snprintf(text, WORKER_PROCESS_END, "was killed by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) == 127)
-        snprintf(text, bytes, "could not be executed");
+        snprintf(text, WORKER_PROCESS_END, "could not be executed");
     else
-        snprintf(text, bytes, "exited with status %d", WEXITSTATUS(status));
+        snprintf(text, WORKER_PROCESS_END, "exited with status %d", WEXITSTATUS(status));
+    return text;
 }

@@ -39,8 +39,9 @@ void worker_process_expire(struct worker_process *process, uint64_t milliseconds
 /* After it ended. NULL is allowed. */
 void worker_process_free(struct worker_process *process);
 
-/* "exited with status 1", "was killed by signal 9 (Killed)". */
-void worker_process_describe(int status, char *text, size_t bytes);
+/* "exited with status 1", "was killed by signal 9 (Killed)". Returns text. */
+enum { WORKER_PROCESS_END = 128 };
+const char *worker_process_describe(int status, char text[WORKER_PROCESS_END]);
 
 /*
  * fork and exec: channel becomes descriptor 3, every other but 0 to 2 is closed on

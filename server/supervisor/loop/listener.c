@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/messages.h"
 #include "server/supervisor/loop/socket_file.h"
 
 /* A thousand clients may start in one second. */
@@ -59,9 +60,7 @@ static void rest_over(uv_timer_t *timer)
 static void connection_shed(struct listener *listener, int error)
 {
     if (!listener->complained)
-        log_error("connections are turned away: %s; raise the limit of file descriptors "
-                  "(LimitNOFILE)",
-                  strerror(error));
+        log_error(MESSAGE_TEXT(log_connections_shed), strerror(error));
     listener->complained = true;
     if (listener->spare >= 0)
         close(listener->spare);
@@ -95,15 +94,13 @@ static void listener_ready(uv_poll_t *poll, int status, int events)
 
 static uint32_t listener_fail(int error, const char *path, struct error *why)
 {
-    return error_set(
-        why, error_from_errno(error), "the clients' socket %s could not be made: %s%s", path,
-        strerror(error),
-        error == EADDRINUSE
-            ? " (another server listens there, or it is no socket): name another with --socket"
-        : error == EACCES || error == ENOENT
-            ? ": start as root, set XDG_RUNTIME_DIR to a folder of your own, "
-              "or name other sockets with --socket and --admin-socket"
-            : "");
+    uint32_t number = error_from_errno(error);
+    const char *reason = strerror(error);
+    if (error == EADDRINUSE)
+        return error_set(why, number, MESSAGE_TEXT(socket_taken), path);
+    if (error == EACCES || error == ENOENT)
+        return error_set(why, number, MESSAGE_TEXT(socket_folder), path, reason);
+    return error_set(why, number, MESSAGE_TEXT(socket_make), path, reason);
 }
 
 static void make_folder(const char *path)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/units.h"
+#include "common/messages.h"
 #include "protocol.h"
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START, fixed by the protocol */
@@ -118,28 +119,20 @@ static uint32_t socket_place(struct notify_sockets *sockets, int fd, const char 
 {
     int type = option_of(fd, SO_TYPE);
     if (type < 0)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                         "LISTEN_FDS: descriptor %d is not a socket", fd);
+        return error_set(why, MESSAGE(listen_not_socket), fd);
     if (!name)
         name = type == SOCK_SEQPACKET ? "client" : type == SOCK_STREAM ? "admin" : "";
     bool is_client = strcmp(name, "client") == 0;
     if (!is_client && strcmp(name, "admin") != 0)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                         "LISTEN_FDNAMES: \"%s\" is neither \"client\" nor \"admin\": set "
-                         "FileDescriptorName= in the socket unit",
-                         name);
+        return error_set(why, MESSAGE(listen_name), name);
     int wanted = is_client ? SOCK_SEQPACKET : SOCK_STREAM;
     if (option_of(fd, SO_DOMAIN) != AF_UNIX || type != wanted || option_of(fd, SO_ACCEPTCONN) != 1)
-        return error_set(
-            why, PROTO_ERROR_INVALID_VALUE,
-            "LISTEN_FDS: descriptor %d (\"%s\") is not a listening Unix socket of type "
-            "%s: use %s= in the socket unit",
-            fd, name, is_client ? "SOCK_SEQPACKET" : "SOCK_STREAM",
-            is_client ? "ListenSequentialPacket" : "ListenStream");
+        return error_set(why, MESSAGE(listen_type), fd, name,
+                         is_client ? "SOCK_SEQPACKET" : "SOCK_STREAM",
+                         is_client ? "ListenSequentialPacket" : "ListenStream");
     int *slot = is_client ? &sockets->client : &sockets->admin;
     if (*slot >= 0)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "LISTEN_FDS: two sockets are named \"%s\"",
-                         name);
+        return error_set(why, MESSAGE(listen_twice), name);
     *slot = fd;
     return 0;
 }
@@ -153,23 +146,19 @@ uint32_t notify_take_sockets(struct notify_sockets *sockets, const char *listen_
     if (!listen_pid || !listen_fds)
         return 0;
     if (units_parse_number(listen_pid, strlen(listen_pid), INT32_MAX, &pid) != 0)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                         "LISTEN_PID=\"%.40s\" is not a process number", listen_pid);
+        return error_set(why, MESSAGE(listen_pid), listen_pid);
     if (pid != (uint64_t)self)
         return 0;
     if (units_parse_number(listen_fds, strlen(listen_fds), 64, &count) != 0)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                         "LISTEN_FDS=\"%.40s\" is not a number from 0 to 64", listen_fds);
+        return error_set(why, MESSAGE(listen_count), listen_fds);
     for (unsigned i = 0; i < (unsigned)count; i++) {
         int fd = FIRST_FD + (int)i;
         char name[32];
         bool named = listen_fdnames && *listen_fdnames;
         if (named && !name_of(listen_fdnames, i, name))
-            return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                             "LISTEN_FDNAMES has fewer names than LISTEN_FDS says");
+            return error_set(why, MESSAGE(listen_names_few));
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-            return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                             "LISTEN_FDS: descriptor %d is not open", fd);
+            return error_set(why, MESSAGE(listen_not_open), fd);
         uint32_t error = socket_place(sockets, fd, named ? name : NULL, why);
         if (error)
             return error;

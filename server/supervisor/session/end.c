@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/messages.h"
 #include "common/ipc/timeline.h"
 #include "server/supervisor/session/session.h"
 #include "server/supervisor/session/attach.h"
@@ -61,10 +62,8 @@ static void hang_up(struct session *session)
 /* The client's bill, for the journal: what it used in its whole life. */
 static void log_usage(const struct session *session, const struct proto_worker_usage *used)
 {
-    log_info("client %u '%s' (pid %d, uid %u) used %.6f GPU seconds, %llu launches, %llu copies of "
-             "%llu bytes",
-             session->number, session->name, (int)session->pid, session->uid,
-             (double)used->gpu_nanoseconds / 1e9, (unsigned long long)used->launches,
+    log_info(MESSAGE_TEXT(log_client_used), session->number, session->name, (int)session->pid,
+             session->uid, (double)used->gpu_nanoseconds / 1e9, (unsigned long long)used->launches,
              (unsigned long long)used->copies, (unsigned long long)used->copied_bytes);
 }
 

@@ -48,8 +48,7 @@ static bool number_is_open(struct session *session, const struct channel_message
                            uint32_t number)
 {
     if (number)
-        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_VALUE,
-                       "%s came with the number %u: the server chooses it, a client sends 0",
+        session_refuse(session, message->header.serial, MESSAGE(message_number),
                        message->type->name, number);
     return !number;
 }
@@ -64,7 +63,7 @@ static struct request *create_request(struct session *session,
         session_refuse(session, serial,
                        result == -ENOSPC ? PROTO_ERROR_TOO_MANY_OBJECTS
                                          : PROTO_ERROR_SERVER_RESOURCES,
-                       "%s", result == -ENOSPC ? too_many : "the server has no memory for it");
+                       "%s", result == -ENOSPC ? too_many : MESSAGE_TEXT(request_no_memory));
         return NULL;
     }
     struct request *request = session_request(session, serial, message->type->reply);
@@ -135,8 +134,7 @@ static struct object *object_named(struct session *session, const struct channel
     struct object *object = object_find(&session->objects, kind, number);
     if (object && object->state == OBJECT_MADE)
         return object;
-    session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE, "there is no %s %u",
-                   nouns[kind], number);
+    session_refuse(session, message->header.serial, MESSAGE(object_unknown), nouns[kind], number);
     return NULL;
 }
 
@@ -215,8 +213,8 @@ void session_forward_ended(struct session *session, const struct channel_message
     if (object && object->state == OBJECT_ENDING)
         object_free(&session->objects, kind, number);
     else
-        log_warning("client %u: the worker sent %s of %u, which was not destroyed", session->number,
-                    message->type->name, number);
+        log_warning(MESSAGE_TEXT(log_object_not_destroyed), session->number, message->type->name,
+                    number);
 }
 
 /* ---- kernels and variables ---- */

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -146,10 +145,10 @@ static void memory_made(struct request *request, int result)
         return;
     }
     if (result < 0) {
-        alloc_failed(request, PROTO_ERROR_SERVER_RESOURCES,
-                     result == -EMFILE || result == -ENFILE
-                         ? "the server has no file descriptor for another buffer"
-                         : "this machine has no memory for the buffer");
+        if (result == -EMFILE || result == -ENFILE)
+            alloc_failed(request, MESSAGE(host_no_descriptor));
+        else
+            alloc_failed(request, MESSAGE(host_no_memory));
         return;
     }
     region->held_fd.fd = request->fd;
@@ -166,9 +165,8 @@ static void refuse_limit(struct request *request, const struct quota *culprit, u
     char asked[UNITS_TEXT];
     struct session *session = request->session;
     if (culprit == &session->fds || culprit == &session->server->fds) {
-        session_refuse(session, request->serial, PROTO_ERROR_SERVER_RESOURCES,
-                       "%s: %" PRIu64 " of %" PRIu64 " are in use: allocate fewer, larger buffers",
-                       culprit->name, culprit->used, culprit->limit);
+        session_refuse(session, request->serial, MESSAGE(host_descriptors), culprit->name,
+                       (unsigned long long)culprit->used, (unsigned long long)culprit->limit);
     } else if (culprit) {
         struct error why;
         session_quota_refuse(session, culprit, bytes, &why);
@@ -388,10 +386,12 @@ void session_host_share(struct session *session, struct channel_message *message
         return;
     struct heap_block *block = heap_find(&owner->buffers, body.address);
     if (!block || find_share(session, body.address)) {
-        session_refuse(session, serial, PROTO_ERROR_INVALID_HANDLE,
-                       block ? "the buffer at 0x%" PRIx64 " is shared with this connection already"
-                             : "no host buffer of that connection begins at 0x%" PRIx64,
-                       body.address);
+        if (block)
+            session_refuse(session, serial, MESSAGE(share_exists),
+                           (unsigned long long)body.address);
+        else
+            session_refuse(session, serial, MESSAGE(share_buffer_unknown),
+                           (unsigned long long)body.address);
         return;
     }
     if (owner->device == session->device) {
@@ -440,8 +440,8 @@ void session_host_free(struct session *session, struct channel_message *message)
     } else if (share && share->state == SHARE_LIVE) {
         share_return(share);
     } else {
-        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE,
-                       "no host buffer of this client begins at 0x%" PRIx64, body.address);
+        session_refuse(session, message->header.serial, MESSAGE(host_buffer_not_begun),
+                       (unsigned long long)body.address);
         return;
     }
     session_answer(session, PROTO_DONE, message->header.serial, NULL, NULL, 0);
@@ -473,8 +473,7 @@ void session_host_link(struct session *session, struct channel_message *message)
     if (!request)
         return;
     if (object_new(&session->objects, OBJECT_LINK, &request->object) < 0) {
-        session_refuse(session, serial, PROTO_ERROR_TOO_MANY_OBJECTS,
-                       "the client has as many links as it may have");
+        session_refuse(session, serial, MESSAGE(links_max));
         session_request_end(request);
         return;
     }

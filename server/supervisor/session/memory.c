@@ -78,7 +78,7 @@ static void unmap_answered(void *context, const struct worker_answer *answer)
         break;
     case WORKER_REFUSED:
         /* It is there still: so are its charge and its addresses, until the session's end. */
-        log_error("client %u: %s of device memory can't be unmapped: %.300s", session->number,
+        log_error(MESSAGE_TEXT(log_unmap_refused), session->number,
                   units_format_bytes(region->bytes, size), answer->text);
         break;
     case WORKER_LOST:
@@ -421,8 +421,8 @@ void session_memory_free(struct session *session, struct channel_message *messag
     memcpy(&body, message->body, sizeof body);
     struct heap_block *block = heap_find(&session->heap, body.address);
     if (!block || block->reserved) {
-        session_refuse(session, message->header.serial, PROTO_ERROR_INVALID_HANDLE,
-                       "no device memory of this client begins at 0x%" PRIx64, body.address);
+        session_refuse(session, message->header.serial, MESSAGE(device_memory_not_begun),
+                       (unsigned long long)body.address);
         return;
     }
     session_memory_return(session, block);

@@ -8,7 +8,6 @@
 #include "server/supervisor/session/module.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,9 +250,8 @@ static bool charge_all(struct session *session, struct request *request, struct 
     }
     if (quota_charge(&session->fds, &module->fd_charge, 1, &culprit) ||
         quota_charge(&session->fds, &request->charge, 1, &culprit)) {
-        session_refuse(session, request->serial, PROTO_ERROR_SERVER_RESOURCES,
-                       "%s: %" PRIu64 " of %" PRIu64 " are in use: unload modules or free memory",
-                       culprit->name, culprit->used, culprit->limit);
+        session_refuse(session, request->serial, MESSAGE(module_descriptors), culprit->name,
+                       (unsigned long long)culprit->used, (unsigned long long)culprit->limit);
         return false;
     }
     return true;

@@ -33,15 +33,14 @@ static void log_end(const struct session *session)
     const struct proto_ended *ended = &session->ended;
     /* Every client looks at the devices by a connection of its own first: no news. */
     if (!ended->error && session->state < SESSION_ATTACHING)
-        log_debug("connection %u (pid %d, uid %u) is gone before it became a client: %s",
-                  session->number, (int)session->pid, session->uid, ended->text);
+        log_debug(MESSAGE_TEXT(log_connection_gone), session->number, (int)session->pid,
+                  session->uid, ended->text);
     else if (!ended->error)
-        log_info("client %u '%s' (pid %d, uid %u) is gone: %s", session->number, session->name,
-                 (int)session->pid, session->uid, ended->text);
+        log_info(MESSAGE_TEXT(log_client_gone), session->number, session->name, (int)session->pid,
+                 session->uid, ended->text);
     else
-        log_warning("client %u '%s' (pid %d, uid %u) is disconnected: %s: %s", session->number,
-                    session->name, (int)session->pid, session->uid, error_name(ended->error),
-                    ended->text);
+        log_warning(MESSAGE_TEXT(log_client_ended), session->number, session->name,
+                    (int)session->pid, session->uid, error_name(ended->error), ended->text);
 }
 
 void session_schedule(struct session *session)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,10 +235,8 @@ static bool serial_is_new(struct session *session, const struct channel_message 
         session->last_serial = serial;
         return true;
     }
-    session_refuse(session, serial, PROTO_ERROR_PROTOCOL_VIOLATION,
-                   "%s came with the serial %" PRIu64 ", which is not greater than %" PRIu64
-                   ", that of the request before it",
-                   message->type->name, serial, session->last_serial);
+    session_refuse(session, serial, MESSAGE(message_serial), message->type->name,
+                   (unsigned long long)serial, (unsigned long long)session->last_serial);
     return false;
 }
 

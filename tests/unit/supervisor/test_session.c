@@ -373,7 +373,7 @@ static void a_wrong_serial_is_the_end_of_its_worker(void **state)
                      lie == ANOTHER_CLIENT ? attached.client + 1 : attached.client, NULL, NULL, 0,
                      NULL, 0);
         fake_expect_ended(&fake, fd, PROTO_ERROR_WORKER_LOST,
-                          "it answered a request that it was not asked");
+                          "it answered a request that it was not sent");
         fake_expect_nothing_left(&fake);
         fake_close(&fake);
     }
@@ -401,7 +401,7 @@ static void late_answers_for_a_client_that_ended_are_dropped(void **state)
     fake_usage(&fake, other);
     /* After its last word about the client there is nothing left to answer. */
     fake_reply(&fake.worker[0], &late, PROTO_EVENT_CREATED, &created, NULL, 0);
-    fake_expect_ended(&fake, other, PROTO_ERROR_WORKER_LOST, "it was not asked");
+    fake_expect_ended(&fake, other, PROTO_ERROR_WORKER_LOST, "it was not sent");
     fake_expect_nothing_left(&fake);
     fake_close(&fake);
 }

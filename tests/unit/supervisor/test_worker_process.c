@@ -138,11 +138,11 @@ static void ends_are_told_in_words(void **state)
 {
     (void)state;
     char text[128];
-    worker_process_describe(3 << 8, text, sizeof text);
+    worker_process_describe(3 << 8, text);
     assert_string_equal(text, "exited with status 3");
-    worker_process_describe(127 << 8, text, sizeof text);
+    worker_process_describe(127 << 8, text);
     assert_string_equal(text, "could not be executed");
-    worker_process_describe(SIGKILL, text, sizeof text);
+    worker_process_describe(SIGKILL, text);
     assert_string_equal(text, "was killed by signal 9 (Killed)");
 }
 
