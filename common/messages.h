@@ -19,6 +19,7 @@
 #include "common/messages_admin.h"
 #include "common/messages_config.h"
 #include "common/messages_server.h"
+#include "common/messages_tools.h"
 #include "protocol.h"
 
 /* clang-format off */
@@ -26,6 +27,7 @@
     MESSAGES_ADMIN(X) \
     MESSAGES_CONFIG(X) \
     MESSAGES_SERVER(X) \
+    MESSAGES_TOOLS(X) \
     X(driver_too_old, NO_DEVICE, \
       "%s: no symbol cuGetProcAddress_v2: not a CUDA driver of version 12.0 or newer") \
     X(driver_entry_missing, NO_DEVICE, \

@@ -123,7 +123,7 @@
       "%s: the file is gone, and the configuration from it is in force: to lift all limits, " \
       "put an empty file there") \
     X(config_missing, INVALID_VALUE, \
-      "%s: there is no such file: correct --config") \
+      "%s: there is no such file: name the configuration with --config") \
     X(config_checked, SUCCESS, \
       "%s: no mistake found; whether its GPUs are there was not checked") \
     X(reload_under_way, INVALID_VALUE, \

@@ -17,8 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/array.h"
+#include "common/messages.h"
+
 /* Another program that listens at the path could send without end. */
 #define ANSWER_MAX ((size_t)64 << 20)
+
+/* The error where no server was reached. */
+#define FAILED "connection_failed"
 
 json_t *admin_client_error(const char *error, const char *format, ...)
 {
@@ -32,7 +38,7 @@ json_t *admin_client_error(const char *error, const char *format, ...)
     /* jansson takes UTF-8 only, and a path may be something else. */
     return json ? json
                 : json_pack("{s:i, s:b, s:s, s:s}", "schema_version", ADMIN_CLIENT_SCHEMA_VERSION,
-                            "ok", 0, "error", error, "text", "the server could not be reached");
+                            "ok", 0, "error", error, "text", MESSAGE_TEXT(ctl_unreachable));
 }
 
 const char *admin_client_default_path(const char *runtime, char *path, size_t size)
@@ -48,47 +54,44 @@ const char *admin_client_default_path(const char *runtime, char *path, size_t si
 
 /* Names the group that may use the socket. Where the system has no group gpushare, the socket has
  * the server's group. */
-static const char *explain_access(const char *path, char *text, size_t size)
+static json_t *refuse_access(const char *path, const char *reason)
 {
     struct stat socket_file;
     struct group entry, *group = NULL;
     char buffer[4096], number[16];
     if (stat(path, &socket_file) < 0)
-        return "a folder above it is closed to this user: use sudo";
+        return admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_folder), path, reason);
     snprintf(number, sizeof number, "%u", (unsigned)socket_file.st_gid);
     getgrgid_r(socket_file.st_gid, &entry, buffer, sizeof buffer, &group);
     const char *name = group ? group->gr_name : number;
-    snprintf(text, size, "only its owner, root and members of its group %s may: %s", name,
-             strcmp(name, "gpushare") == 0
-                 ? "ask to be added to the group, or use sudo"
-                 : "use sudo (if the system has a group gpushare when gpushared starts, that group "
-                   "gets the socket)");
-    return text;
+    return strcmp(name, "gpushare") == 0
+               ? admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_group), path, reason)
+               : admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_other_group), path, reason,
+                                    name);
 }
 
-static const char *choose_remedy(int error, const char *path, char *text, size_t size)
+static json_t *refuse_connection(int error, const char *path)
 {
+    const char *reason = strerror(error);
     switch (error) {
     case ENOENT:
-        return "start gpushared, or name its admin socket with --socket";
+        return admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_missing), path, reason);
     case ECONNREFUSED:
-        return "the server that made this socket has ended: start gpushared";
+        return admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_abandoned), path, reason);
     case EACCES:
     case EPERM:
-        return explain_access(path, text, size);
+        return refuse_access(path, reason);
     case ENOTSOCK:
     case EPROTOTYPE:
-        return "that is not an admin socket (it may be the clients' socket): name the admin socket "
-               "with --socket";
+        return admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_kind), path, reason);
     default:
-        return "is gpushared running?";
+        return admin_client_error(FAILED, MESSAGE_TEXT(ctl_socket_unreachable), path, reason);
     }
 }
 
 __attribute__((nonnull)) static int connect_to(const char *path, json_t **problem)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    char text[400];
     int error = ENAMETOOLONG;
     int fd = -1;
     if (strlen(path) < sizeof address.sun_path) {
@@ -98,8 +101,7 @@ __attribute__((nonnull)) static int connect_to(const char *path, json_t **proble
             return fd;
         error = errno;
     }
-    *problem = admin_client_error("connection_failed", "cannot connect to %s: %s: %s", path,
-                                  strerror(error), choose_remedy(error, path, text, sizeof text));
+    *problem = refuse_connection(error, path);
     if (fd >= 0)
         close(fd);
     return -1;
@@ -182,13 +184,9 @@ static int read_line(int fd, struct admin_client_wait *wait, char **line, size_t
     int enough = wait->enough;
     *line = NULL;
     for (;;) {
-        if (used == room) {
-            room = room ? room * 2 : 65536;
-            char *more = room > ANSWER_MAX ? NULL : realloc(*line, room);
-            if (!more)
-                return -ENOMEM;
-            *line = more;
-        }
+        if (used == room &&
+            (room >= ANSWER_MAX || array_reserve(*line, room, max(used + 1, (size_t)65536)) < 0))
+            return -ENOMEM;
         int result = await_answer(fd, &end, &enough);
         if (result < 0)
             return result;
@@ -226,13 +224,8 @@ static json_t *exchange_lines(int fd, const char *path, json_t *request,
         return answer;
     json_decref(answer);
     if (result == 0)
-        return admin_client_error(
-            "connection_lost",
-            "the answer from %s is not in gpushared's format: is it the admin "
-            "socket?",
-            path);
-    return admin_client_error("connection_lost",
-                              "the server behind %s did not answer: %s: look at its log", path,
+        return admin_client_error("connection_lost", MESSAGE_TEXT(ctl_answer_form), path);
+    return admin_client_error("connection_lost", MESSAGE_TEXT(ctl_answer_missing), path,
                               strerror(-result));
 }
 

@@ -8,8 +8,8 @@
 
 #include "common/limits/dialect.h"
 #include "common/limits/limits.h"
+#include "common/messages.h"
 #include "common/units.h"
-#include "protocol.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -51,11 +51,9 @@ uint32_t change_read_target(json_t *request, int count, char *const words[], boo
         *used = 2;
     }
     if (!number)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "this command needs %s%s",
-                         kinds[kind].needs, others);
+        return error_set(why, MESSAGE(ctl_target_missing), kinds[kind].needs, others);
     if (units_parse_number(number, strlen(number), UINT32_MAX, &value) != 0)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "\"%s\" is not %s%s", number,
-                         kinds[kind].needs, others);
+        return error_set(why, MESSAGE(ctl_target), number, kinds[kind].needs, others);
     json_object_set_new(request, kinds[kind].name, json_integer((json_int_t)value));
     return 0;
 }
@@ -116,10 +114,10 @@ static uint32_t put_value(json_t *request, const struct place *place, json_t *va
     }
     if (json_object_get(object, at)) {
         json_decref(value);
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "\"%s\" sets something twice", word);
+        return error_set(why, MESSAGE(ctl_value_twice), word);
     }
     if (json_object_set_new(object, at, value) < 0)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "\"%s\" is not UTF-8", word);
+        return error_set(why, MESSAGE(ctl_value_utf8), word);
     return 0;
 }
 
@@ -140,9 +138,9 @@ static const char *why_not_value(const struct place *place, const char *text, js
 {
     struct dialect_amount share;
     if (!value && strcmp(place->path, "priority") == 0)
-        return "a priority is a number from 0 (normal) to 1000";
+        return MESSAGE_TEXT(ctl_value_priority);
     if (!value)
-        return "the value is not UTF-8";
+        return MESSAGE_TEXT(ctl_value_text);
     if (strcmp(place->name, "fraction") == 0 &&
         dialect_parse_share(text, strlen(text), &share) != 0)
         return "a fraction is " DIALECT_FORM_SHARE;
@@ -192,7 +190,7 @@ static uint32_t read_among(json_t *request, const char *word, const struct place
         const char *wrong = why_not_value(&places[i], text, value);
         if (wrong) {
             json_decref(value);
-            return error_set(why, PROTO_ERROR_INVALID_VALUE, "\"%s\": %s", word, wrong);
+            return error_set(why, MESSAGE(ctl_value), word, wrong);
         }
         if (put_value(request, &places[i], value, word, why))
             return why->number;
@@ -210,8 +208,7 @@ static uint32_t read_word(json_t *request, const char *word, enum kind kind, str
             read_among(request, word, settable[kind].more, settable[kind].more_count, &known, why);
     if (error || known)
         return error;
-    return error_set(why, PROTO_ERROR_INVALID_VALUE, "\"%s\" is none of %s with a value", word,
-                     settable[kind].forms);
+    return error_set(why, MESSAGE(ctl_value_name), word, settable[kind].forms);
 }
 
 uint32_t change_read_values(json_t *request, int count, char *const words[], struct error *why)
@@ -220,14 +217,11 @@ uint32_t change_read_values(json_t *request, int count, char *const words[], str
     while (kind < GPU && !json_object_get(request, kinds[kind].name))
         kind++;
     if (count == 0)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE, "set needs a limit to set, such as %s",
-                         settable[kind].example);
+        return error_set(why, MESSAGE(ctl_set_nothing), settable[kind].example);
     for (int i = 0; i < count; i++)
         if (read_word(request, words[i], kind, why))
             return why->number;
     if (json_object_get(request, "total") && json_object_size(request) != 3)
-        return error_set(why, PROTO_ERROR_INVALID_VALUE,
-                         "totals and the limits of each client can't be set together: give two "
-                         "commands");
+        return error_set(why, MESSAGE(ctl_totals_alone));
     return 0;
 }

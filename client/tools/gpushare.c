@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,20 +54,26 @@ struct options {
     bool json;
 };
 
-static int report_usage(const char *what, const char *argument)
+/* format: MESSAGE_TEXT(name). */
+__attribute__((format(printf, 1, 2))) static int report_usage(const char *format, ...)
 {
-    fprintf(stderr, "gpushare: %s%s\nTry 'gpushare --help'.\n", what, argument);
+    va_list arguments;
+    fputs("gpushare: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputs("\nTry 'gpushare --help'.\n", stderr);
     return STATUS_USAGE;
 }
 
 static int check_command(int count, char **words)
 {
     if (count == 0)
-        return report_usage("no command: info", "");
+        return report_usage(MESSAGE_TEXT(tool_command_missing));
     if (strcmp(words[0], "info") != 0)
-        return report_usage("unknown command: ", words[0]);
+        return report_usage(MESSAGE_TEXT(ctl_command_unknown), words[0]);
     if (count > 1)
-        return report_usage("one argument too many: ", words[1]);
+        return report_usage(MESSAGE_TEXT(ctl_argument), words[1]);
     return -1;
 }
 
@@ -89,7 +96,7 @@ static int read_options(struct options *options, int argc, char **argv)
             break;
         case 'd':
             if (units_parse_number(optarg, strlen(optarg), LIMITS_DEVICES_MAX, &number) != 0)
-                return report_usage("--device: not the number of a device: ", optarg);
+                return report_usage(MESSAGE_TEXT(tool_device), optarg);
             options->device = (uint32_t)number;
             break;
         case 'j':

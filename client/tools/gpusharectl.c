@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /* gpusharectl: the administrator's command. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,6 +18,7 @@
 #include "client/tools/table.h"
 #include "client/tools/tracing.h"
 #include "common/error.h"
+#include "common/messages.h"
 #include "common/units.h"
 
 static const char help[] =
@@ -76,16 +78,21 @@ struct options {
     const char *trace_option; /* the last option of `trace` that was given, or NULL */
 };
 
-__attribute__((format(printf, 1, 2))) static int report_usage(const char *format, ...)
+/* One line; on standard error with the program's name before it. */
+__attribute__((format(printf, 2, 3))) static void print_line(FILE *to, const char *format, ...)
 {
     va_list arguments;
-    fputs("gpusharectl: ", stderr);
+    if (to == stderr)
+        fputs("gpusharectl: ", to);
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vfprintf(to, format, arguments);
     va_end(arguments);
-    fputs("\nTry 'gpusharectl --help'.\n", stderr);
-    return ADMIN_USAGE;
+    fputc('\n', to);
 }
+
+/* MESSAGE_TEXT(name) and its arguments. */
+#define report_usage(...)                                                                          \
+    (print_line(stderr, __VA_ARGS__), fputs("Try 'gpusharectl --help'.\n", stderr), ADMIN_USAGE)
 
 static bool is_command(const char *command, const char *name)
 {
@@ -104,7 +111,7 @@ static int check_target(const struct options *options, int count, char **words)
         return change_read_values(options->request, count - used, words + used, &why)
                    ? report_usage("%s", why.text)
                    : -1;
-    return used < count ? report_usage("\"%s\" is one argument too many", words[used]) : -1;
+    return used < count ? report_usage(MESSAGE_TEXT(ctl_argument), words[used]) : -1;
 }
 
 static int check_command(struct options *options, int count, char **words)
@@ -112,22 +119,21 @@ static int check_command(struct options *options, int count, char **words)
     static const char *const commands[] = {"ping", "status", "clients", "version", "kill",
                                            "get",  "set",    "reload",  "trace"};
     if (count == 0)
-        return report_usage(
-            "no command: one of ping, status, clients, version, get, set, kill, reload, trace");
+        return report_usage(MESSAGE_TEXT(ctl_command_missing));
     bool known = false;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         known |= is_command(words[0], commands[i]);
     if (!known)
-        return report_usage("unknown command \"%s\"", words[0]);
+        return report_usage(MESSAGE_TEXT(ctl_command_unknown), words[0]);
     options->command = words[0];
     if (options->trace_option && !is_command(words[0], "trace"))
-        return report_usage("%s is an option of trace", options->trace_option);
+        return report_usage(MESSAGE_TEXT(ctl_trace_option), options->trace_option);
     if (is_command(words[0], "trace") && !options->trace.file)
-        return report_usage("trace needs a file to write: -o FILE");
+        return report_usage(MESSAGE_TEXT(ctl_trace_file));
     options->request = json_pack("{s:s}", "request", words[0]);
     if (is_command(words[0], "kill") || is_command(words[0], "get") || is_command(words[0], "set"))
         return check_target(options, count - 1, words + 1);
-    return count > 1 ? report_usage("\"%s\" is one argument too many", words[1]) : -1;
+    return count > 1 ? report_usage(MESSAGE_TEXT(ctl_argument), words[1]) : -1;
 }
 
 static int read_trace_option(struct options *options, int option)
@@ -142,12 +148,11 @@ static int read_trace_option(struct options *options, int option)
         options->trace_option = "--seconds";
         if (tracing_parse_seconds(optarg, &options->trace.seconds) == 0)
             return -1;
-        return report_usage("\"%s\": a trace lasts from 0.001 to 600 seconds", optarg);
+        return report_usage(MESSAGE_TEXT(ctl_trace_seconds), optarg);
     default:
         options->trace_option = "--gpu";
         if (units_parse_number(optarg, strlen(optarg), UINT32_MAX, &number) != 0)
-            return report_usage(
-                "\"%s\" is not the number of a GPU, as `gpusharectl status` shows it", optarg);
+            return report_usage(MESSAGE_TEXT(ctl_trace_gpu), optarg);
         options->trace.gpu = (uint32_t)number;
         return -1;
     }
@@ -197,15 +202,14 @@ static void print_reload(const json_t *answer)
     const char *file = json_string_value(json_object_get(answer, "file"));
     char shown[4096];
     if (!file) {
-        puts("there is no configuration file, so no limits are configured (write "
-             "/etc/gpushare/gpushared.yaml, or start gpushared with --config)");
+        puts(MESSAGE_TEXT(ctl_no_configuration));
         return;
     }
     snprintf(shown, sizeof shown, "%s", file);
     table_clean(shown);
-    printf("%s is in force: %lld profiles, %lld rules\n", shown,
-           (long long)json_integer_value(json_object_get(answer, "profiles")),
-           (long long)json_integer_value(json_object_get(answer, "rules")));
+    print_line(stdout, MESSAGE_TEXT(ctl_reloaded), shown,
+               (long long)json_integer_value(json_object_get(answer, "profiles")),
+               (long long)json_integer_value(json_object_get(answer, "rules")));
 }
 
 static void print_trace(const struct options *options, const json_t *answer,
@@ -215,16 +219,15 @@ static void print_trace(const struct options *options, const json_t *answer,
     char shown[4096];
     snprintf(shown, sizeof shown, "%s", options->trace.file);
     table_clean(shown);
-    printf("%s: %.3f s of GPU %u, %llu records of %u clients; open it at https://ui.perfetto.dev\n",
-           shown, summary->seconds, (unsigned)options->trace.gpu,
-           (unsigned long long)summary->records, summary->clients);
+    print_line(stdout, MESSAGE_TEXT(ctl_traced), shown, summary->seconds,
+               (unsigned)options->trace.gpu, (unsigned long long)summary->records,
+               summary->clients);
     if (summary->lost)
-        fprintf(stderr, "gpusharectl: %llu more records did not fit: trace a shorter time\n",
-                (unsigned long long)summary->lost);
+        print_line(stderr, MESSAGE_TEXT(ctl_trace_lost), (unsigned long long)summary->lost);
     if (trouble) {
         snprintf(shown, sizeof shown, "%s", trouble);
         table_clean(shown);
-        fprintf(stderr, "gpusharectl: the trace is cut short: %s\n", shown);
+        print_line(stderr, MESSAGE_TEXT(ctl_trace_cut), shown);
     }
 }
 
@@ -259,12 +262,12 @@ static void print_answer(const struct options *options, const json_t *answer)
     else if (is_command(options->command, "get") || is_command(options->command, "set"))
         print_limits(answer, look);
     else if (is_command(options->command, "kill"))
-        printf("client %lld: connection ended\n",
-               (long long)json_integer_value(json_object_get(answer, "client")));
+        print_line(stdout, MESSAGE_TEXT(ctl_killed),
+                   (long long)json_integer_value(json_object_get(answer, "client")));
     else if (is_command(options->command, "reload"))
         print_reload(answer);
     else
-        puts("gpushared answers");
+        puts(MESSAGE_TEXT(ctl_ping));
 }
 
 static void print_json(const struct options *options, json_t *answer)
@@ -279,7 +282,7 @@ static int finish_output(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    perror("gpusharectl: cannot write");
+    print_line(stderr, MESSAGE_TEXT(tool_output), strerror(errno));
     return status ? status : ADMIN_FAILED;
 }
 
@@ -309,7 +312,7 @@ int main(int argc, char **argv)
     if (status != ADMIN_OK) {
         const char *text = json_string_value(json_object_get(answer, "text"));
         char shown[800];
-        snprintf(shown, sizeof shown, "%s", text ? text : "memory is short");
+        snprintf(shown, sizeof shown, "%s", text ? text : MESSAGE_TEXT(process_no_memory));
         table_clean(shown);
         fprintf(stderr, "gpusharectl: %s\n", shown);
         if (status == ADMIN_NO_SERVER && !options.json && is_command(options.command, "version"))

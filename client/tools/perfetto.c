@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 /* Numbers of processes and tracks; a client's streams are its tracks 1 to PROTO_STREAMS_MAX. */
 enum { PROCESS_GPU = 1, TRACK_LEASES = 1, TRACK_SM_GROUPS = 1001, TRACK_HELD = 10001 };
 enum { NAMES_SHOWN = 6, SM_GROUP_WORDS = 4 };
@@ -189,14 +191,9 @@ static int add_group(struct writer *writer, const uint64_t sm_groups[SM_GROUP_WO
     for (uint32_t i = 0; i < writer->group_count; i++)
         if (memcmp(writer->groups[i].sm_groups, sm_groups, sizeof writer->groups[i].sm_groups) == 0)
             return 0;
-    if (writer->group_count == writer->group_room) {
-        uint32_t room = writer->group_room ? writer->group_room * 2 : 16;
-        struct group *groups = realloc(writer->groups, room * sizeof *groups);
-        if (!groups)
-            return -ENOMEM;
-        writer->groups = groups;
-        writer->group_room = room;
-    }
+    int result = array_reserve(writer->groups, writer->group_room, writer->group_count + 1);
+    if (result < 0)
+        return result;
     memcpy(writer->groups[writer->group_count++].sm_groups, sm_groups,
            sizeof writer->groups->sm_groups);
     return 0;

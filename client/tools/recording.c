@@ -11,6 +11,8 @@
 
 #include "common/ipc/shared_word.h"
 #include "common/ipc/shm.h"
+#include "common/messages.h"
+#include "common/util.h"
 
 #define TRACE_NS_MAX (UINT64_C(1000000000) * (PROTO_TRACE_SECONDS_MAX + 60))
 
@@ -28,8 +30,7 @@ const char *recording_hold_name(uint32_t why)
 
 static uint32_t fail_reading(struct error *why, int error, const char *what)
 {
-    return error_set(why, error_from_errno(error),
-                     "the trace that the server handed over can't be read: %s", what);
+    return error_set(why, error_from_errno(error), MESSAGE_TEXT(ctl_trace_unreadable), what);
 }
 
 static bool record_is_valid(const struct recording *recording,

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 struct table {
     const char *const *headings;
     unsigned columns, keys;
@@ -50,15 +52,9 @@ void table_clean(char *text)
 
 void table_add(struct table *table, const char *format, ...)
 {
-    if (table->count == table->room) {
-        size_t room = table->room ? table->room * 2 : 64;
-        void *cells = realloc(table->cells, room * TABLE_CELL);
-        if (!cells) {
-            table->failed = true;
-            return;
-        }
-        table->cells = cells;
-        table->room = room;
+    if (array_reserve(table->cells, table->room, table->count + 1) < 0) {
+        table->failed = true;
+        return;
     }
     va_list arguments;
     va_start(arguments, format);

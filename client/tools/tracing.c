@@ -14,6 +14,7 @@
 #include "client/tools/perfetto.h"
 #include "client/tools/recording.h"
 #include "common/error.h"
+#include "common/messages.h"
 
 int tracing_parse_seconds(const char *text, double *seconds)
 {
@@ -31,7 +32,8 @@ int tracing_parse_seconds(const char *text, double *seconds)
 static enum admin_outcome fail_writing(json_t **answer, const char *path, int error)
 {
     json_decref(*answer);
-    *answer = admin_client_error("invalid_value", "cannot write %s: %s", path, strerror(error));
+    *answer =
+        admin_client_error("invalid_value", MESSAGE_TEXT(ctl_trace_write), path, strerror(error));
     return ADMIN_FAILED;
 }
 
@@ -58,7 +60,8 @@ static enum admin_outcome write_recording(const struct tracing_options *options,
                                           json_t **answer, struct tracing_summary *summary)
 {
     struct recording recording;
-    struct error why = {PROTO_ERROR_CONNECTION_LOST, "the server sent no memory"};
+    struct error why;
+    error_set(&why, MESSAGE(ctl_trace_memory));
     if (memory < 0 || recording_read(&recording, memory, &why)) {
         json_decref(*answer);
         *answer = admin_client_error("connection_lost", "%s", why.text);

@@ -508,8 +508,8 @@ static uint32_t config_read(const struct supervisor *supervisor, struct config *
         /* A file that nobody asked for may be missing, but not vanish: its limits would with it. */
         if (supervisor->server.config)
             return error_set(why, MESSAGE(config_vanished), settings->config);
-        return settings->config_named ? error_set(why, MESSAGE(config_missing), settings->config)
-                                      : 0;
+        if (!settings->config_named)
+            return 0;
     }
     uint32_t error = config_load(config, settings->config, why);
     if (!error)

@@ -407,7 +407,7 @@ class Totals(Case):
                 # The file's value is in force again.
                 it.write("users:\n  - {memory: {limit: 20M}}\n")
                 self.assertEqual(it.reload().returncode, 0)
-                self.assertIn(f"user {UID}: its total device memory that was set by hand holds no longer", it.server.text())
+                self.assertIn(f"user {UID}: the total device memory that an administrator set no longer holds", it.server.text())
                 one.ask("memory_alloc", count=20 * MIB)
                 with self.assertRaisesRegex(RuntimeError, "20 MiB of 20 MiB"):
                     one.ask("memory_alloc", count=1)

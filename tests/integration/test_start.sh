@@ -61,8 +61,8 @@ gone() {
     ! kill -0 "$1" 2>/dev/null
 }
 
-refused 1 "does not fall back" --driver /nonexistent/libcuda.so.1
-refused 1 "fall back to another$" --driver /nonexistent/libcuda.so.1
+refused 1 "no other driver is tried" --driver /nonexistent/libcuda.so.1
+refused 1 "no other driver is tried$" --driver /nonexistent/libcuda.so.1
 refused 1 "/nonexistent/libcuda.so.1" --driver /nonexistent/libcuda.so.1
 refused 1 "cannot load" --driver "$BUILD/libexec/gpushare-worker"
 refused 1 "could not be executed" --driver softgpu --worker /nonexistent/gpushare-worker

@@ -498,10 +498,15 @@ uint32_t config_load(struct config **out, const char *path, struct error *why)
     char *text = malloc(room);
     *out = NULL;
     int result = text ? read_text(path, text, room, &bytes) : -ENOMEM;
-    uint32_t error = result == 0 ? config_parse(out, path, text, bytes, why)
-                     : result == -EINVAL
-                         ? error_set(why, MESSAGE(config_not_a_file), path)
-                         : error_set(why, MESSAGE(config_unreadable), path, strerror(-result));
+    uint32_t error = 0;
+    if (result == 0)
+        error = config_parse(out, path, text, bytes, why);
+    else if (result == -ENOENT)
+        error = error_set(why, MESSAGE(config_missing), path);
+    else if (result == -EINVAL)
+        error = error_set(why, MESSAGE(config_not_a_file), path);
+    else
+        error = error_set(why, MESSAGE(config_unreadable), path, strerror(-result));
     free(text);
     return error;
 }

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-FileCopyrightText: The gpushare authors */
+/* messages_tools: what gpushare and gpusharectl say themselves. Part of the table in
+ * common/messages.h. */
+#ifndef GPUSHARE_COMMON_MESSAGES_TOOLS_H
+#define GPUSHARE_COMMON_MESSAGES_TOOLS_H
+
+/* clang-format off */
+#define MESSAGES_TOOLS(X) \
+    X(tool_command_missing, INVALID_VALUE, \
+      "no command: info is the only one") \
+    X(tool_device, INVALID_VALUE, \
+      "--device: \"%s\" is not the number of a device") \
+    X(tool_output, SUCCESS, \
+      "the output can't be written: %s") \
+    X(ctl_command_missing, INVALID_VALUE, \
+      "no command: one of ping, status, clients, version, get, set, kill, reload, trace") \
+    X(ctl_command_unknown, INVALID_VALUE, \
+      "unknown command \"%s\"") \
+    X(ctl_argument, INVALID_VALUE, \
+      "\"%s\" is one argument too many") \
+    X(ctl_target_missing, INVALID_VALUE, \
+      "this command needs %s%s") \
+    X(ctl_target, INVALID_VALUE, \
+      "\"%s\" is not %s%s") \
+    X(ctl_value, INVALID_VALUE, \
+      "\"%s\": %s") \
+    X(ctl_value_name, INVALID_VALUE, \
+      "\"%s\" is none of %s with a value") \
+    X(ctl_value_twice, INVALID_VALUE, \
+      "\"%s\" sets a value twice: another argument sets it too") \
+    X(ctl_value_utf8, INVALID_VALUE, \
+      "\"%s\" is not UTF-8") \
+    X(ctl_value_priority, INVALID_VALUE, \
+      "a priority is a number from 0 (normal) to 1000") \
+    X(ctl_value_text, INVALID_VALUE, \
+      "the value is not UTF-8") \
+    X(ctl_set_nothing, INVALID_VALUE, \
+      "set needs a limit to set, such as %s") \
+    X(ctl_totals_alone, INVALID_VALUE, \
+      "totals and the limits of each client can't be set together: give two commands") \
+    X(ctl_trace_option, INVALID_VALUE, \
+      "%s is an option of trace") \
+    X(ctl_trace_file, INVALID_VALUE, \
+      "trace needs a file to write: -o FILE") \
+    X(ctl_trace_seconds, INVALID_VALUE, \
+      "\"%s\": a trace lasts from 0.001 to 600 seconds") \
+    X(ctl_trace_gpu, INVALID_VALUE, \
+      "\"%s\" is not the number of a GPU, as `gpusharectl status` shows it") \
+    X(ctl_trace_write, INVALID_VALUE, \
+      "cannot write %s: %s") \
+    X(ctl_trace_memory, CONNECTION_LOST, \
+      "the server sent no memory with the trace") \
+    X(ctl_trace_unreadable, SUCCESS, \
+      "the server's trace can't be read: %s") \
+    X(ctl_trace_lost, SUCCESS, \
+      "%llu more records did not fit: trace a shorter time") \
+    X(ctl_trace_cut, SUCCESS, \
+      "the trace is cut short: %s") \
+    X(ctl_traced, SUCCESS, \
+      "%s: %.3f s of GPU %u, %llu records of %u clients; open it at https://ui.perfetto.dev") \
+    X(ctl_killed, SUCCESS, \
+      "client %lld: connection ended") \
+    X(ctl_ping, SUCCESS, \
+      "gpushared answers") \
+    X(ctl_reloaded, SUCCESS, \
+      "%s is in force: %lld profiles, %lld rules") \
+    X(ctl_no_configuration, SUCCESS, \
+      "there is no configuration file, so no limits are configured (write " \
+      "/etc/gpushare/gpushared.yaml, or start gpushared with --config)") \
+    X(ctl_unreachable, CONNECTION_FAILED, \
+      "the server could not be reached") \
+    X(ctl_socket_missing, CONNECTION_FAILED, \
+      "cannot connect to %s: %s: start gpushared, or name its admin socket with --socket") \
+    X(ctl_socket_abandoned, CONNECTION_FAILED, \
+      "cannot connect to %s: %s: the server that made this socket has ended: start " \
+      "gpushared") \
+    X(ctl_socket_kind, CONNECTION_FAILED, \
+      "cannot connect to %s: %s: that is not an admin socket (it may be the clients' " \
+      "socket): name the admin socket with --socket") \
+    X(ctl_socket_folder, CONNECTION_FAILED, \
+      "cannot connect to %s: %s: a folder above it is closed to this user: use sudo") \
+    X(ctl_socket_group, CONNECTION_FAILED, \
+      "cannot connect to %s: %s: only its owner, root and members of its group gpushare " \
+      "may: ask to be added to the group, or use sudo") \
+    X(ctl_socket_other_group, CONNECTION_FAILED, \
+      "cannot connect to %s: %s: only its owner, root and members of its group %s may: use " \
+      "sudo (if the system has a group gpushare when gpushared starts, that group gets the " \
+      "socket)") \
+    X(ctl_socket_unreachable, CONNECTION_FAILED, \
+      "cannot connect to %s: %s: see that gpushared runs") \
+    X(ctl_answer_form, CONNECTION_LOST, \
+      "the answer from %s is not in gpushared's format: name the admin socket with --socket") \
+    X(ctl_answer_missing, CONNECTION_LOST, \
+      "the server behind %s did not answer: %s: look at its log")
+/* clang-format on */
+
+#endif
