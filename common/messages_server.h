@@ -22,6 +22,19 @@
       "use %s beyond that: ask for less, or wait until they have freed some") \
     X(peer_unknown, CONNECTION_LOST, \
       "the kernel does not say which process connected: %s") \
+    X(memory_descriptors, SERVER_RESOURCES, \
+      "%s: %llu of %llu are in use: free some, allocate fewer and larger " \
+      "pieces, or raise the server's LimitNOFILE") \
+    X(module_variables, SUCCESS, \
+      "memory for the module's variables: %s") \
+    X(trace_no_room, SERVER_RESOURCES, \
+      "the server has no memory left for a trace: try again later") \
+    X(trace_worker_stuck, DEVICE_NOT_READY, \
+      "the worker takes no requests: try again when it has ended") \
+    X(status_devices, SUCCESS, \
+      "%u of %u devices ready%s%s") \
+    X(socket_passed, SUCCESS, \
+      "the clients' socket that was passed to the server can't be used: %s") \
     X(server_ended, CONNECTION_LOST, \
       "the server is stopping: connect again when it has started") \
     X(client_killed, KILLED, \

@@ -72,7 +72,7 @@ static int copy_records(struct recording *recording, const struct shm *memory)
     uint64_t made = recording->header.next;
     if (room > recording->header.capacity)
         room = recording->header.capacity;
-    uint64_t count = made < room ? made : room;
+    uint64_t count = min(made, room);
     recording->lost = made - count;
     recording->records = malloc((count ? count : 1) * sizeof *shared);
     if (!recording->records)

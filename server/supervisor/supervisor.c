@@ -146,17 +146,17 @@ static void say_status(struct supervisor *supervisor)
 {
     uint32_t ready = 0;
     const char *trouble = "";
-    char text[512];
+    struct error status;
     for (uint32_t i = 0; i < supervisor->server.device_count; i++) {
         if (supervisor->server.devices[i].state == DEVICE_READY)
             ready++;
         else if (supervisor->server.devices[i].trouble[0])
             trouble = supervisor->server.devices[i].trouble;
     }
-    snprintf(text, sizeof text, "%u of %u devices ready%s%s", ready,
-             supervisor->server.device_count, *trouble ? "; " : "", trouble);
+    error_set(&status, MESSAGE(status_devices), ready, supervisor->server.device_count,
+              *trouble ? "; " : "", trouble);
     if (supervisor->events.status)
-        supervisor->events.status(supervisor->events.context, text);
+        supervisor->events.status(supervisor->events.context, status.text);
 }
 
 static void unpark_clients(struct supervisor *supervisor, const struct device *device)

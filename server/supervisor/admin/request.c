@@ -158,7 +158,7 @@ static uint32_t read_bound(struct allowance *change, enum resource resource, jso
         return 0;
     }
     return error_set(why, MESSAGE(admin_bound), row->name, request ? "request" : "limit",
-                     text ? text : "what is no text", row->form, request ? ", or 0 for none" : "");
+                     text ? text : "(not a text)", row->form, request ? ", or 0 for none" : "");
 }
 
 static uint32_t read_resource(struct allowance *change, json_t *root, enum resource resource,
@@ -217,8 +217,8 @@ static uint32_t read_total_part(json_t *total, enum resource resource, struct al
         return error_set(why, MESSAGE(admin_total_resource), row->name, row->form);
     if (!text || (strcmp(text, "default") != 0 &&
                   allowance_parse(resource, ALLOWANCE_LIMIT, text, strlen(text), &amount) != 0))
-        return error_set(why, MESSAGE(admin_total_limit), row->name,
-                         text ? text : "what is no text", row->form);
+        return error_set(why, MESSAGE(admin_total_limit), row->name, text ? text : "(not a text)",
+                         row->form);
     allowance_put(limits, resource, ALLOWANCE_LIMIT, amount);
     return 0;
 }

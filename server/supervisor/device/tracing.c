@@ -97,15 +97,15 @@ static const struct worker_request stop_request = {.opcode = PROTO_WORKER_TRACE_
 /* The worker brought it to its end, in its time or earlier. */
 static void finish_well(struct tracing *tracing)
 {
-    char text[120];
+    struct error early;
     if (!tracing->hurried) {
         tracing_finish(tracing, 0, NULL);
         return;
     }
-    snprintf(text, sizeof text, MESSAGE_TEXT(trace_hurried),
-             (double)(tracing->ends - tracing->began) / 1e9, (double)tracing->milliseconds / 1e3);
-    log_notice(MESSAGE_TEXT(log_trace_over), tracing->device->index, tracing->by, text);
-    tracing_finish(tracing, 0, text);
+    error_set(&early, MESSAGE(trace_hurried), (double)(tracing->ends - tracing->began) / 1e9,
+              (double)tracing->milliseconds / 1e3);
+    log_notice(MESSAGE_TEXT(log_trace_over), tracing->device->index, tracing->by, early.text);
+    tracing_finish(tracing, 0, early.text);
 }
 
 static void stop_answered(void *context, const struct worker_answer *answer)
@@ -209,13 +209,12 @@ static void memory_filled(struct job *job, int result)
     if (tracing->state == TRACING_ENDED) {
         shm_release(&tracing->memory);
     } else if (result < 0) {
-        tracing_finish(tracing, PROTO_ERROR_SERVER_RESOURCES,
-                       "the server is short of memory for a trace");
+        tracing_finish(tracing, MESSAGE(trace_no_room));
     } else {
         tracing->outstanding++;
         if (trace_begin(tracing) < 0) {
             tracing->outstanding--;
-            tracing_finish(tracing, PROTO_ERROR_DEVICE_NOT_READY, "the worker takes no requests");
+            tracing_finish(tracing, MESSAGE(trace_worker_stuck));
         }
     }
     tracing_free_if_over(tracing);

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/error.h"
 #include "common/messages.h"
 #include "server/supervisor/device/worker_requests.h"
 
@@ -98,7 +99,7 @@ static void request_answer(struct worker_link *link, struct worker_request_row *
     const struct proto_message *asked = proto_message_find(row->opcode);
     struct worker_answer answer = {.outcome = WORKER_REFUSED, .error = PROTO_ERROR_UNKNOWN};
     struct proto_failed failed;
-    char text[160];
+    struct error why;
     if (message->header.opcode == asked->reply) {
         answer = (struct worker_answer){.outcome = WORKER_ANSWERED, .message = message, .text = ""};
     } else if (message->header.opcode == PROTO_FAILED) {
@@ -107,9 +108,8 @@ static void request_answer(struct worker_link *link, struct worker_request_row *
             answer.error = failed.error;
         answer.text = failed.text;
     } else {
-        snprintf(text, sizeof text, MESSAGE_TEXT(worker_link_wrong_answer), message->type->name,
-                 asked->name);
-        answer.text = text;
+        error_set(&why, MESSAGE(worker_link_wrong_answer), message->type->name, asked->name);
+        answer.text = why.text;
     }
     if (row->opcode == PROTO_WORKER_DETACH)
         worker_requests_forget(&link->requests, row->client);

@@ -143,7 +143,8 @@ uint32_t listener_open(struct listener **out, uv_loop_t *loop, const char *path,
     if (fd < 0)
         error = socket_make(listener, path, why);
     else if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
-        error = listener_fail(errno, "that was passed", why);
+        error =
+            error_set(why, error_from_errno(errno), MESSAGE_TEXT(socket_passed), strerror(errno));
     int polled = error ? 0 : uv_poll_init(loop, &listener->poll, listener->fd);
     if (polled < 0)
         error = listener_fail(-polled, path, why);

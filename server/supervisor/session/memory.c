@@ -2,7 +2,6 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/session/memory.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -235,12 +234,10 @@ static void want_refuse_room(struct want *want, uint64_t bytes, const struct quo
         want_refuse_limit(want, bytes, culprit);
         return;
     }
-    char text[380];
-    snprintf(text, sizeof text,
-             "%s: %" PRIu64 " of %" PRIu64 " are in use: free some, allocate fewer and larger "
-             "pieces, or raise the server's LimitNOFILE",
-             culprit->name, culprit->used, culprit->limit);
-    want_refuse(want, PROTO_ERROR_SERVER_RESOURCES, text);
+    struct error why;
+    error_set(&why, MESSAGE(memory_descriptors), culprit->name, (unsigned long long)culprit->used,
+              (unsigned long long)culprit->limit);
+    want_refuse(want, why.number, why.text);
 }
 
 /* Serves a want, has it wait, or refuses it. */

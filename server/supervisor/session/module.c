@@ -152,7 +152,7 @@ static void load_start(struct request *request)
 static void variables_done(struct want *want, const struct want_answer *answer)
 {
     struct request *request = container_of(want, struct request, want);
-    char text[380];
+    struct error why;
     switch (answer->outcome) {
     case WANT_SERVED:
         answer->block->reserved = true;
@@ -160,8 +160,8 @@ static void variables_done(struct want *want, const struct want_answer *answer)
         load_start(request);
         break;
     case WANT_REFUSED:
-        snprintf(text, sizeof text, "memory for the module's variables: %.340s", answer->text);
-        load_failed(request, answer->error, text);
+        error_set(&why, answer->error, MESSAGE_TEXT(module_variables), answer->text);
+        load_failed(request, why.number, why.text);
         break;
     case WANT_SESSION_ENDED:
         load_ended(request);
@@ -182,9 +182,9 @@ static void inspect_answered(void *context, const struct worker_answer *answer)
     const struct quota *culprit = NULL;
     if (quota_charge(&request->session->memory, &request->module->resident, needs.resident_bytes,
                      &culprit)) {
-        struct error why;
-        session_quota_refuse(request->session, culprit, needs.resident_bytes, &why);
-        error_prefix(&why, "memory for the module's variables: ");
+        struct error why, memory;
+        session_quota_refuse(request->session, culprit, needs.resident_bytes, &memory);
+        error_set(&why, memory.number, MESSAGE_TEXT(module_variables), memory.text);
         load_failed(request, why.number, why.text);
         return;
     }
