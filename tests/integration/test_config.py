@@ -533,7 +533,7 @@ rules:
         with self.configured(good) as it:
             for text, words in (("clients:\n  memory: {limit: 1M}\nrulez: []\n", ":3: unknown key"),
                                 ("clients:\n  memory: {limit: 1M}\n  time: {limit: 50}\n", ":3: time.limit \"50\" must be"),
-                                ("clients:\n  memory: {limit: 1M, request: 2M}\n", ":2: memory: the request 2M exceeds"),
+                                ("clients:\n  memory: {limit: 1M, request: 2M}\n", ":2: memory: the request 2 MiB exceeds"),
                                 ("clients: {memory: {limit: 1M}}\ngpus:\n  - gpu: 7\n", ":3: there is no GPU"),
                                 ("clients: [\n", "not YAML")):
                 it.write(text)

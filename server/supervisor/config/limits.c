@@ -190,6 +190,15 @@ static uint32_t check_replicas(struct config_reader *reader, const struct block 
     return 0;
 }
 
+/* A size for people, rounded; a share as it is written. */
+static void format_amount(struct dialect_amount amount, char text[UNITS_TEXT])
+{
+    if (amount.unit == DIALECT_BYTES)
+        units_format_bytes(amount.value, text);
+    else
+        dialect_format(amount, text);
+}
+
 /* What only the whole block shows. Sizes and shares of memory can't be compared here. */
 static uint32_t block_check(struct config_reader *reader, const struct block *block)
 {
@@ -198,10 +207,15 @@ static uint32_t block_check(struct config_reader *reader, const struct block *bl
     uint32_t error = check_replicas(reader, block);
     if (error || !allowance_exceeds(&block->limits, &excess))
         return error;
+    format_amount(excess.request, asked);
+    format_amount(excess.limit, limit);
+    /* Rounded sizes that look the same would not show the mistake. */
+    if (strcmp(asked, limit) == 0) {
+        dialect_format(excess.request, asked);
+        dialect_format(excess.limit, limit);
+    }
     return config_refuse(reader, block->line[excess.resource], MESSAGE(config_request_over_limit),
-                         allowance_resource(excess.resource)->name,
-                         dialect_format(excess.request, asked),
-                         dialect_format(excess.limit, limit));
+                         allowance_resource(excess.resource)->name, asked, limit);
 }
 
 uint32_t config_limits_read(struct config_reader *reader, const struct config_node *map,

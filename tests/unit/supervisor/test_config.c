@@ -237,7 +237,7 @@ static void requests_that_no_limit_allows_are_refused(void **state)
     refused("clients:\n  time:\n    limit: 0.1\n    request: 0.25\n", 4,
             "time: the request 25% exceeds the limit 10%");
     refused("clients:\n  memory: {limit: 1G, request: 2G}\n", 2,
-            "memory: the request 2G exceeds the limit 1G");
+            "memory: the request 2 GiB exceeds the limit 1 GiB");
     refused("clients:\n  memory: {limit: 50%, request: 50.01%}\n", 2,
             "memory: the request 50.01% exceeds the limit 50%");
     refused("profiles:\n  a:\n    host_memory: {limit: 1M, request: 1048577}\n", 3,
