@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * change: what clients are granted and how devices are shared, changed by an
- * administrator while they work. Loop thread.
+ * change: what clients are granted and how devices are shared, changed by an administrator while
+ * the clients work. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CHANGE_H
 #define GPUSHARE_SERVER_SUPERVISOR_CHANGE_H
@@ -26,31 +26,34 @@ uint32_t change_check(const struct supervisor *supervisor, uint32_t client,
                       const struct allowance *change, struct error *why);
 
 /*
- * Changes the grant of an attached client that change_check allows, work in
- * flight or not. A memory limit below what is in use takes nothing away; it refuses
- * what is asked for from now on. Returns 1 if all is done; 0 if a worker has to be
- * asked: done is then called exactly once, from the loop and never before this
- * returns; -ENOENT, -ENOSPC (the guarantee does not fit: change_check
- * says why), or another -errno (done is not called, nothing has changed). by names who
- * asked, for the log.
+ * Changes the grant of an attached client that change_check allows, while it works. A memory limit
+ * below what is in use takes nothing away; it refuses further allocations. by names the asker, for
+ * the log.
+ *
+ * Returns 1 if the change is made. Returns 0 if the worker has to be asked: done is then called
+ * exactly once, from the loop and never before this function returns. Returns -ENOENT, -EBUSY (a
+ * reload is under way), -ENOSPC (the guarantee does not fit: change_check says why), or another
+ * -errno: done is not called, and nothing has changed.
  */
 int change_set(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
                const char *by, change_done *done, void *context);
 
 /*
- * The same, to undo changes of which one was refused, from within the `done` of the last
- * of them: a reload that began meanwhile waits for this, too.
+ * Like change_set, to undo changes of which one was refused. To be called from within the `done` of
+ * the last of them: then a reload that began meanwhile waits for this change too.
  */
 int change_put_back(struct supervisor *supervisor, uint32_t client, const struct allowance *change,
                     const char *by, change_done *done, void *context);
 
 /*
- * Changes how the clients of a device share it: the parts (bits of enum schedule_part)
- * of `to`. Returns 1 if all is done (there is no worker now: its successor is told
- * before any client); 0 if the worker is asked: done is then called exactly once, from
- * the loop and never before this returns, and after a refusal everything is as it was;
- * -ENOENT (no such device) or another -errno (done is not called, nothing has changed).
- * Changes are carried out in order. by names who asked, for the log.
+ * Changes how the clients of a device share it: the parts (bits of enum schedule_part) of `to`.
+ * Changes of one device are carried out in order. by names the asker, for the log.
+ *
+ * Returns 1 if the change is made, as when there is no worker now: its successor is told before any
+ * client. Returns 0 if the worker is asked: done is then called exactly once, from the loop and
+ * never before this function returns; after a refusal everything is as it was. Returns -ENOENT (no
+ * such device), -EBUSY (a reload is under way) or another -errno: done is not called, and nothing
+ * has changed.
  */
 int change_schedule(struct supervisor *supervisor, uint32_t device, const struct schedule *to,
                     unsigned parts, const char *by, change_done *done, void *context);

@@ -15,9 +15,9 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/supervisor_private.h"
 
-/* Connections above the limit that are kept until their hello, to be refused in words. */
+/* Connections above the limit that are kept until their hello, to be refused with a sentence. */
 #define OVER_LIMIT_MAX 16
-/* ...and of these of one user, so that the others' are told too. */
+/* As many of these may one user have, so that other users' clients are told too. */
 #define OVER_LIMIT_USER_MAX 4
 
 struct session *clients_find(const struct supervisor *supervisor, uint32_t number)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* clients: the server's sessions: accepted, found, removed, killed. Loop thread. */
+/* clients: the server's sessions: accept, find, remove and kill them. Loop thread. */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CLIENTS_H
 #define GPUSHARE_SERVER_SUPERVISOR_CLIENTS_H
 
@@ -10,20 +10,22 @@ struct session;
 struct supervisor;
 
 /*
- * Takes over a connected client socket (SOCK_SEQPACKET); closes it if it can't be
- * served, after telling the client why. Identity is the kernel's (SO_PEERCRED).
+ * Takes over a connected client socket (SOCK_SEQPACKET). If the client can't be served it is told
+ * why, at once or in answer to its hello, and the socket is closed. The client's identity is the
+ * kernel's word (SO_PEERCRED).
  */
 void clients_accept(struct supervisor *supervisor, int fd);
 
-/* The session of that number, whatever its state; NULL: there is none. */
+/* The session with that number, whatever its state, or NULL. */
 struct session *clients_find(const struct supervisor *supervisor, uint32_t number);
-/* The same if it is attached. */
+/* The session with that number if it is attached, or NULL. */
 struct session *clients_find_attached(const struct supervisor *supervisor, uint32_t number);
 
-/* Takes it off the list: nothing of it is left. */
+/* Takes a session off the list, after session_end has returned true. Its handles free it. */
 void clients_remove(struct supervisor *supervisor, struct session *session);
 
-/* Ends a client with PROTO_ERROR_KILLED. by names who asked, for the log. 0, or -ENOENT. */
+/* Ends a client with PROTO_ERROR_KILLED. by names the asker, for the log. Returns 0, or -ENOENT if
+ * there is no such client or it leaves already. */
 int clients_kill(struct supervisor *supervisor, uint32_t client, const char *by);
 
 #endif

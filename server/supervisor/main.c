@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* gpushared: parses, sets up, runs; or looks for mistakes in its configuration. */
+/* gpushared: parses its options, sets the server up and runs it; or checks its configuration. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ struct server {
     struct listener *listener;
     struct admin *admin;
     struct notify notify;
-    int status; /* to exit with */
+    int status; /* the process's exit status */
 };
 
 static void supervisor_ready(void *context)
@@ -57,7 +57,7 @@ static void server_stop(struct server *server)
     supervisor_stop(server->supervisor);
 }
 
-/* A user of NVIDIA's driver may have no GPU, and may not know that there is another driver. */
+/* A user without a GPU may not know that there is a driver that needs none. */
 static const char *another_way(const struct settings *settings)
 {
     return strcmp(settings->driver_name, "nvidia") == 0
@@ -81,7 +81,7 @@ static void supervisor_stopped(void *context)
         uv_close((uv_handle_t *)&server->signals[i], NULL);
 }
 
-/* The old configuration stays in force where the new one has a mistake, or does not fit. */
+/* The old configuration stays in force if the new one has a mistake or does not fit. */
 static void reload_ended(void *context, uint32_t error, const char *text)
 {
     (void)context;
@@ -128,7 +128,8 @@ static void watch_signals(struct server *server)
     }
 }
 
-/* Sockets first: a client that connects before the devices are ready waits for them. */
+/* Opens the sockets before the devices, so that clients that connect early wait and are not
+ * refused. */
 static int open_all(struct server *server)
 {
     struct supervisor_events events = {.ready = supervisor_ready,
@@ -174,7 +175,7 @@ static int server_serve(struct server *server)
     return server->status;
 }
 
-/* Checks that need the devices are left to the start and to a reload. */
+/* Checks that need devices are made at the server's start and by a reload. */
 static int check_config(const struct settings *settings)
 {
     struct config *config;

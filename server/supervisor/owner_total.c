@@ -26,11 +26,12 @@ static bool is_seen(const struct session *session, const struct account_owner *o
     return owner->group ? session->identity.gids != NULL : session->identity.known;
 }
 
-/* Does this client count in that total? Those who can't be seen have one of their own. */
+/* Whether a client counts in a total. Clients that can't be identified have a total of their
+ * own. */
 static bool client_counts(const struct session *session, const struct account_owner *owner)
 {
     const struct identity *identity = &session->identity;
-    if (!session->memory.parent) /* it has no accounts */
+    if (!session->memory.parent) /* the client has no accounts yet */
         return false;
     if (!is_seen(session, owner) || owner->id == CONFIG_ID_UNKNOWN)
         return !is_seen(session, owner) && owner->id == CONFIG_ID_UNKNOWN;
@@ -72,7 +73,8 @@ struct place {
     struct session_totals totals;
 };
 
-/* Where each client concerned is to count. 0 or -ENOMEM, with nothing to be given back. */
+/* Finds the totals for each client that the change concerns. Returns 0, or -ENOMEM and all of them
+ * have been given back. */
 static int find_places(struct supervisor *supervisor, const struct account_owner *owner,
                        struct place *places, size_t *count)
 {
@@ -80,7 +82,7 @@ static int find_places(struct supervisor *supervisor, const struct account_owner
     *count = 0;
     struct session *session;
     LIST_FOR_EACH (session, &supervisor->server.session_list, link) {
-        /* A client that can't be identified is bound by the strictest total of all. */
+        /* A client that can't be identified is bound by the strictest of all totals. */
         if (!client_counts(session, owner) && (!session->memory.parent || is_seen(session, owner)))
             continue;
         places[*count].session = session;

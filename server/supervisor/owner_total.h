@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* owner_total: what a user or a group has in total, as an administrator sees and sets it. */
+/* owner_total: what a user or a group has in total, as an administrator sees and sets it. Loop
+ * thread. */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_OWNER_TOTAL_H
 #define GPUSHARE_SERVER_SUPERVISOR_OWNER_TOTAL_H
 
@@ -14,16 +15,16 @@
 
 struct supervisor;
 
-/* All clients of a user, or of a group's members. */
+/* A user, or a group: all their clients together. */
 struct account_owner {
     bool group;
     uint32_t id; /* uid or gid */
 };
 
-/* Their limits in total. */
+/* New limits of a total. */
 struct total_change {
-    unsigned parts;          /* RESOURCE_BITs of what changes; the rest stays */
-    struct allowance limits; /* memory is of each GPU; unset: as the configuration says */
+    unsigned parts;          /* RESOURCE_BITs of what changes; other limits stay */
+    struct allowance limits; /* memory is for each GPU; unset: the configuration's limit applies */
 };
 
 /*
@@ -34,14 +35,14 @@ struct total_change {
 uint32_t owner_total_set(struct supervisor *supervisor, const struct account_owner *owner,
                          const struct total_change *change, const char *by, struct error *why);
 
-#define OWNER_TOTAL_HOST UINT32_MAX /* in place of a device: pinned host memory */
+#define OWNER_TOTAL_HOST UINT32_MAX /* instead of a device's index: pinned host memory */
 
 struct total_view {
-    uint64_t limit; /* PROTO_UNSET: none */
-    uint64_t used;  /* or guaranteed */
-    bool set;       /* the limit is no word of the configuration */
+    uint64_t limit; /* bytes; PROTO_UNSET: none */
+    uint64_t used;  /* bytes; of each client what it uses or is guaranteed, whichever is more */
+    bool set;       /* the limit was set by owner_total_set */
 };
-
+/* Fills *view with the total on one device, or with OWNER_TOTAL_HOST. */
 void owner_total_view(const struct supervisor *supervisor, const struct account_owner *owner,
                       uint32_t device, struct total_view *view);
 

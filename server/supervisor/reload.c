@@ -21,24 +21,25 @@
 
 static const char by[] = "the configuration";
 
-/* Both directions have the same steps. */
+/* The steps forwards, and the steps back after a refusal. */
 enum step { STEP_WAIT, STEP_LOWER, STEP_SCHEDULE, STEP_SHARE, STEP_MEMORY, STEP_OVER };
 
 /* One client's grants under the old and the new file. */
 struct change {
     uint32_t client;
-    struct grant old, new;        /* by the files */
-    struct grant was;             /* before, some of it set by hand maybe */
-    struct session_totals totals; /* of the file that is not in force */
-    uint64_t memory, host;        /* guaranteed before */
+    struct grant old, new;        /* as the two files say */
+    struct grant was;             /* before the reload; an administrator may have set part of it */
+    struct session_totals totals; /* under the file that is not in force */
+    uint64_t memory, host;        /* bytes guaranteed before the reload */
 };
 
 struct reload {
     struct supervisor *supervisor;
-    struct config *config; /* the other one: the new, and the old when all is done */
+    struct config
+        *config; /* the one that is not in force: the new one, after success the old one */
     struct change *changes;
     size_t count;
-    struct schedule old[SETTINGS_DEVICES_MAX]; /* of the devices, before */
+    struct schedule old[SETTINGS_DEVICES_MAX]; /* each device's, before the reload */
     enum step step;
     bool back;        /* all returns to where it was */
     bool asked;       /* somebody may have to be asked to go back */
@@ -112,8 +113,8 @@ static uint64_t value_if_changed(uint64_t old, uint64_t new, uint64_t now)
     return new == old ? now : new;
 }
 
-/* The shares that a client is to have of its device. A value that an administrator set by hand
- * stays where both files say the same, but a request is cut to its limit. */
+/* The share of the device that the reload gives a client. A value that an administrator has set
+ * stays if both files say the same about it, but a request is cut to its limit. */
 static struct allowance wanted_share(const struct reload *reload, const struct change *change,
                                      const struct session *session)
 {
@@ -133,7 +134,7 @@ static struct allowance wanted_share(const struct reload *reload, const struct c
     return to;
 }
 
-/* Requests that are to fall make room for those that are to rise. */
+/* Lowers the requests that fall, to make room for those that rise. */
 static void requests_lower(struct reload *reload, const struct change *change,
                            struct session *session)
 {
@@ -198,7 +199,7 @@ static void device_reschedule(struct reload *reload, uint32_t index)
 
 /* ---- memory: at once ---- */
 
-/* The parts that the files say differently. */
+/* A limit changes only if the two files differ about it. */
 static uint64_t wanted_limit(const struct change *change, const struct session *session,
                              enum resource resource, const struct quota *quota)
 {
@@ -260,7 +261,7 @@ static bool guarantees_change(struct reload *reload, bool falling)
     return true;
 }
 
-/* Restoring can't fail: nobody could allocate in between. */
+/* Restoring can't fail, since no client could allocate in between. */
 static void guarantee_as_before(struct reload *reload)
 {
     for (int rising = 0; rising < 2; rising++)
@@ -289,7 +290,8 @@ static void remember_guarantees(struct reload *reload)
     }
 }
 
-/* All of it, or with a sentence nothing. trial: then take it back. */
+/* Changes all memory, or nothing and reload->text says why. trial: only finds out whether it would
+ * fit. */
 static bool change_memory(struct reload *reload, bool trial)
 {
     struct supervisor *supervisor = reload->supervisor;
@@ -323,7 +325,7 @@ static void limit_memory(struct reload *reload)
 
 /* ---- the steps ---- */
 
-/* Nobody is on its way in, and no change is on its way to a worker. */
+/* Whether no client is being attached and no change is on its way to a worker. */
 static bool server_is_settled(const struct supervisor *supervisor)
 {
     const struct session *session;
@@ -458,7 +460,7 @@ static void take_step(struct reload *reload, enum step step)
     }
 }
 
-/* Takes what steps it can without an answer. True: it is over. */
+/* Takes the steps that need no answer first. Returns whether the reload is over. */
 static bool steps_advance(struct reload *reload)
 {
     while (!reload->due) {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * reload: another configuration, put in force whole or not at all, with clients at work.
+ * reload: puts another configuration in force while clients work, either whole or not at all.
  *
- * The supervisor must ask workers for everything that belongs to them: schedules, requests that
- * must fit together. So first every request that falls is lowered, then devices get their
- * schedules, then clients their shares, each step waiting for all answers; last comes memory,
- * which is the supervisor's own, in one go. The first refusal turns the steps round:
- * all goes back, in the same order, to where it was. Only what the two files say
- * differently is touched.
+ * Workers decide about everything that belongs to them: schedules, and whether requests fit
+ * together. So a reload takes steps. It lowers every request that falls, then gives devices their
+ * schedules, then clients their shares; each step waits for all answers. The last step is memory,
+ * which the supervisor changes by itself, at once.
  *
- * It begins when no client is on its way to be attached, and none is let in until it is
- * over (they wait); nobody else changes shares meanwhile. Loop thread.
+ * The first refusal turns the reload round: the same steps, in the same order, put back what was
+ * before. Only values that differ between the two files are touched.
+ *
+ * A reload begins when no client is being attached. Until it is over clients that want to attach
+ * wait, and no other change is accepted. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_RELOAD_H
 #define GPUSHARE_SERVER_SUPERVISOR_RELOAD_H
@@ -23,8 +24,8 @@
 
 struct supervisor;
 
-/* error: 0, or a number of the error table with a sentence. The reload is over when this is called:
- * the callee may begin another. */
+/* error: 0, or an error number with a sentence in text. The reload is over when this is called: the
+ * callee may begin another. */
 typedef void reload_done(void *context, uint32_t error, const char *text);
 
 /*
@@ -38,8 +39,8 @@ typedef void reload_done(void *context, uint32_t error, const char *text);
 uint32_t reload_start(struct supervisor *supervisor, bool *over, reload_done *done, void *context,
                       struct error *why);
 
-/* Takes the steps for which all answers are there, if a reload is under way. The loop calls it
- * whenever something may have changed. */
+/* Takes the steps of a reload under way for which all answers are there. The loop calls it in every
+ * turn. */
 void reload_advance(struct supervisor *supervisor);
 
 #endif

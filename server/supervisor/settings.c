@@ -21,7 +21,7 @@
 #define HELLO_TIMEOUT_MS 5000
 #define CLIENTS_MAX      100000
 
-/* Where distributions put NVIDIA's library; the first that exists is taken. */
+/* The places where distributions put NVIDIA's library; the first one that exists is taken. */
 static const char *const nvidia_paths[] = {
     "/usr/lib/x86_64-linux-gnu/libcuda.so.1",  "/usr/lib64/libcuda.so.1",
     "/usr/lib/aarch64-linux-gnu/libcuda.so.1", "/usr/lib/libcuda.so.1",
@@ -220,7 +220,7 @@ static uint32_t add_admin(struct settings *settings, const char *value, struct e
     if (settings->admin_count == SETTINGS_ADMINS_MAX) {
         return error_set(why, MESSAGE(option_admins_max), SETTINGS_ADMINS_MAX);
     }
-    /* The highest is what the kernel calls "no uid". */
+    /* UINT32_MAX is what the kernel calls "no uid". */
     uint32_t error = set_number(&uid, 0, UINT32_MAX - 1, "--admin-uid", value, why);
     if (!error)
         settings->admins[settings->admin_count++] = uid;
@@ -372,7 +372,7 @@ void settings_print(enum settings_page page, FILE *to)
 
 /* ---- what was not said ---- */
 
-/* The first of two places relative to this program's folder that exists; else the first. */
+/* The first of two places relative to this program's folder that exists, or else the first. */
 static void path_beside(char to[PATH_MAX], const char *first, const char *second)
 {
     char own[PATH_MAX], candidate[2 * PATH_MAX];
@@ -387,7 +387,7 @@ static void path_beside(char to[PATH_MAX], const char *first, const char *second
         if (i == 2 || access(candidate, F_OK) == 0)
             break;
     }
-    /* Without "..", for the path stands in messages. */
+    /* Resolves "..", since the path stands in messages. */
     if (!realpath(candidate, to))
         snprintf(to, PATH_MAX, "%.*s", PATH_MAX - 1, candidate);
 }
@@ -411,7 +411,8 @@ static void find_driver(struct settings *settings, const char *softgpu)
     strcpy(settings->driver, nvidia_paths[found]);
 }
 
-/* systemd's folder, which may be a list; the user's; the system's. */
+/* The first of these that is set: systemd's folder, which may be a list; the user's; the
+ * system's. */
 static void default_socket(char to[PATH_MAX], const char *name)
 {
     const char *systemd = getenv("RUNTIME_DIRECTORY"), *user = getenv("XDG_RUNTIME_DIR");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* The table of gpushared --list-variables. */
+/* Makes the table of gpushared --list-variables. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +23,8 @@ static void add_row(struct listing *listing, const char *name, const char *use)
     listing->used += (size_t)length;
 }
 
-/* In place of the environment: notes what is looked for, and has nothing. */
+/* Stands for the environment: notes each variable that is looked for, and says that it is not
+ * set. */
 static const char *note_limit(const char *name, void *context)
 {
     add_row(context, name, "limit");

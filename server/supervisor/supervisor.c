@@ -22,12 +22,12 @@
 #include "server/supervisor/supervisor_private.h"
 #include "server/supervisor/device/tracing.h"
 
-/* Module images: this part of the machine's memory, all clients together. */
+/* Module images of all clients together may take this part of the machine's memory. */
 #define IMAGES_PART 8
 
 /* ---- the loop's turn ---- */
 
-/* Everything that supervisor_stop waits for may have been the last. */
+/* Ends the stopping if nothing that supervisor_stop waits for is left. */
 static void stop_advance(struct supervisor *supervisor)
 {
     if (!supervisor->stopping || supervisor->stopped || supervisor->server.sessions)
@@ -41,8 +41,8 @@ static void stop_advance(struct supervisor *supervisor)
     supervisor->events.stopped(supervisor->events.context);
 }
 
-/* A session stays at the head of the list, marked as due, while it is looked at: what it schedules
- * comes after it. */
+/* A session stays at the head of the queue, marked as due, while it is looked at. So sessions that
+ * it schedules come after it. */
 static void end_sessions(struct supervisor *supervisor)
 {
     struct queue *due = &supervisor->server.due;
@@ -56,7 +56,7 @@ static void end_sessions(struct supervisor *supervisor)
     }
 }
 
-/* No callback is on the stack now: what they left to be done is done. */
+/* No callback is on the stack now, so the work that callbacks have left can be done. */
 static void take_turn(struct supervisor *supervisor)
 {
     do {
@@ -76,8 +76,8 @@ static void after_wait(uv_check_t *check)
     take_turn(check->data);
 }
 
-/* Once right after messages have been served, and once before the loop sleeps, for what timers and
- * other callbacks left: then nothing that is due waits for a message. */
+/* The loop takes a turn twice: right after messages have been served, and before it sleeps, for
+ * work that timers and other callbacks left. So nothing that is due waits for the next message. */
 static void turn_open(struct supervisor *supervisor)
 {
     uv_prepare_init(supervisor->server.loop, &supervisor->before_wait);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * supervisor_private: the one object that holds all others, for the files that carry
- * out what supervisor, clients, view, change, owner_total, trace and reload promise.
+ * supervisor_private: the one object that holds all others. Only the files that carry out what
+ * supervisor, clients, view, change, owner_total, trace and reload promise include it.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SUPERVISOR_PRIVATE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SUPERVISOR_PRIVATE_H
@@ -22,18 +22,18 @@ struct reload;
 struct supervisor {
     struct server server;
     struct supervisor_events events;
-    uint32_t next_number;     /* of a session */
-    uint32_t over_limit;      /* sessions that are only kept until they are refused at hello */
-    uint64_t refused;         /* connections turned away */
-    uv_prepare_t before_wait; /* the loop's turn */
-    uv_check_t after_wait;
+    uint32_t next_number;     /* number of the latest session */
+    uint32_t over_limit;      /* sessions that are kept only until their hello is refused */
+    uint64_t refused;         /* connections turned away since the start */
+    uv_prepare_t before_wait; /* the loop's turn: before it sleeps */
+    uv_check_t after_wait;    /* the loop's turn: after callbacks of descriptors */
     uint8_t uuids[SETTINGS_DEVICES_MAX][LIMITS_UUID_BYTES];
-    struct reload *reload; /* under way; NULL: none */
+    struct reload *reload; /* the reload under way, or NULL */
     bool ready, stopping, stopped;
     uint64_t started_at;
 };
 
-/* supervisor_start without the workers: tests adopt fake ones. */
+/* The part of supervisor_start that starts no worker: tests adopt fake workers afterwards. */
 uint32_t supervisor_add_devices(struct supervisor *supervisor, const struct discovery *discovery,
                                 struct error *why);
 

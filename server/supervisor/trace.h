@@ -14,20 +14,21 @@
 struct supervisor;
 
 /*
- * Traces a device for this time (at most PROTO_TRACE_SECONDS_MAX seconds). done is called exactly
- * once, from the loop and never before this returns, unless the trace is abandoned. Returns 0, or
- * an error number with a sentence in why (done is not called): no such device, no worker, another
- * trace of it under way, no memory. by names who asked.
+ * Traces a device for this time, at most PROTO_TRACE_SECONDS_MAX seconds. by names the asker, for
+ * the log. Returns 0: done is then called exactly once, from the loop and never before this
+ * function returns, unless the trace is abandoned. Returns an error number with a sentence in why
+ * if there is no such device, no worker or no memory, or if the device is being traced: done is not
+ * called then.
  */
 uint32_t trace_start(struct supervisor *supervisor, uint32_t device, uint64_t milliseconds,
                      const char *by, trace_done *done, void *context, struct error *why);
 
-/* Ends the trace that was started with this context before its time: done is called as usual, and
- * trace->trouble says that it was cut short. Does nothing where there is none. */
+/* Ends early the trace that was started with this context. done is called as usual, and
+ * trace->trouble says that the trace was cut short. Does nothing if there is no such trace. */
 void trace_stop(struct supervisor *supervisor, const void *context);
 
-/* Ends the trace that was started with this context, whose asker is gone. Returns whether there was
- * one: then done is not called any more. */
+/* Ends the trace that was started with this context, whose asker has gone. Returns whether there
+ * was such a trace; its done is not called any more. */
 bool trace_abandon(struct supervisor *supervisor, const void *context);
 
 #endif

@@ -23,7 +23,8 @@ static bool same_partition(const struct session *a, const struct session *b)
     return memcmp(a->worker.sm_groups, b->worker.sm_groups, sizeof a->worker.sm_groups) == 0;
 }
 
-/* Whether an attached client is the first in the list of those in its partition: counted there. */
+/* Whether an attached client is the first one in the list with its partition, which is counted
+ * there. */
 static bool first_of_partition(const struct supervisor *supervisor, const struct session *session)
 {
     const struct session *other;

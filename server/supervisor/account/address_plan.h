@@ -3,9 +3,9 @@
 /*
  * address_plan: which client owns which addresses, over all devices.
  *
- * A window is a power of two bytes, aligned to its size, at the same offset of the
- * device arena and of the host arena. No two windows overlap, whatever device
- * their clients are on.
+ * A window is a power of two of bytes, aligned to its size, at the same offset of the device arena
+ * and of the host arena. No two windows overlap, even if their clients are on different devices.
+ * Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ADDRESS_PLAN_H
 #define GPUSHARE_SERVER_SUPERVISOR_ADDRESS_PLAN_H
@@ -16,7 +16,7 @@
 /* The smallest window: room for one allocation of each size class. */
 #define ADDRESS_PLAN_SMALLEST (UINT64_C(1) << 24)
 
-/* Lives in its owner; linked into the plan while it is held. */
+/* Embedded in its owner; in the plan's list while it is held. */
 struct address_window {
     uint64_t offset;
     uint64_t bytes; /* 0 while nothing is held */
@@ -27,40 +27,43 @@ struct address_plan {
     uint64_t device_base;
     uint64_t host_base;
     uint64_t bytes;
-    struct address_window *first; /* by offset */
+    struct address_window *first; /* in the order of offsets */
     uint32_t windows;
 };
 
 enum { ADDRESS_PLAN_FULL = 1 };
 
-/* The bases differ in one bit and are multiples of bytes, a power of two. Returns 0 or -EINVAL. */
+/* Makes an empty plan. The bases differ in one bit and are multiples of bytes, which is a power of
+ * two. Returns 0 or -EINVAL. */
 int address_plan_open(struct address_plan *plan, uint64_t device_base, uint64_t host_base,
                       uint64_t bytes);
 
-/* Asserts that every window was given back. */
+/* Every window must have been given back; an assertion checks that. */
 void address_plan_close(struct address_plan *plan);
 
 /*
- * Takes the first free window of this size (a power of two) at or above an offset.
- * Returns 0; ADDRESS_PLAN_FULL; -EINVAL for another size or a window still held.
+ * Takes the first free window of this size (a power of two) at or above the offset `from`. *window
+ * must not hold addresses. Returns 0; ADDRESS_PLAN_FULL; or -EINVAL for another size or a window
+ * that is held already.
  */
 int address_plan_take(struct address_plan *plan, struct address_window *window, uint64_t bytes,
                       uint64_t from);
 
-/* Gives it back; idempotent. */
+/* Gives a window back. Idempotent. */
 void address_plan_return(struct address_plan *plan, struct address_window *window);
 
+/* The addresses at which a held window begins, in the device arena and in the host arena. */
 uint64_t address_plan_device(const struct address_plan *plan, const struct address_window *window);
 uint64_t address_plan_host(const struct address_plan *plan, const struct address_window *window);
 
 /*
- * The window size for these limits: the next power of two at or above twice the
- * larger, so that fragmentation does not bite before the limit; at most `most`
- * (a power of two) and at least ADDRESS_PLAN_SMALLEST.
+ * The size of the window for these limits: the next power of two at or above twice the larger
+ * limit, so that fragmentation does not bite before the limit does. At most `most` (a power of
+ * two), and at least ADDRESS_PLAN_SMALLEST.
  */
 uint64_t address_plan_size(uint64_t device_limit, uint64_t host_limit, uint64_t most);
 
-/* The next power of two at or above value; 0 if that is more than 64 bits hold. */
+/* The next power of two at or above value; 0 if that needs more than 64 bits. */
 uint64_t address_plan_round(uint64_t value);
 
 #endif

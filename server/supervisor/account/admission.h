@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * admission: what a client is granted of what it wishes.
+ * admission: decides a client's grant from its wish.
  *
- * Pure functions. A limit is the least of the client's wish, the administrator's and
- * what the device has. A request is what the administrator gives or, where he says
- * nothing of it, what the client asks for; never more than either, nor than the limit.
- * Whether the requests of all clients together fit is asked elsewhere.
+ * A limit is the smallest of the client's wish, the administrator's limit and what the device has.
+ * A request is the administrator's or, if the administrator set none, the client's; if both set
+ * one, the smaller counts. A request never exceeds its limit. Whether the requests of all clients
+ * fit together is asked elsewhere (the worker, session_quota). Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_ADMISSION_H
 #define GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_ADMISSION_H
@@ -19,23 +19,24 @@
 struct config;
 struct config_who;
 
-/* The server's side of it, for one device. */
+/* The server's part of the decision, for one device. */
 struct admission {
     struct allowance limits;
     uint64_t max_window; /* 0: from the device's memory */
 };
 
 struct grant {
-    struct allowance allowance; /* everything is set, no request is above its limit, no `part` */
+    struct allowance allowance; /* every value is set, no request exceeds its limit; `part` unset */
     uint64_t window_bytes;
 };
 
-/* A grant never exceeds its window: addresses are a limit too. */
+/* Computes a grant. It never exceeds its window, since addresses are a limit too. */
 struct grant admission_grant(const struct admission *admission,
                              const struct proto_device_info *device, const struct allowance *wish);
 
-/* The same under a configuration (NULL: under none), whose rules for this client and the device of
- * that index tighten the limits. 0; -ENOENT: there is no profile as the client asks for. */
+/* Like admission_grant, under a configuration whose rules for this client and this device tighten
+ * the limits; NULL: without one. device_index is the device's index in the configuration. Returns
+ * 0, or -ENOENT if the profile that the client asks for does not exist. */
 int admission_choose(const struct admission *admission, const struct config *config,
                      uint32_t device_index, const struct config_who *who,
                      const struct proto_device_info *device, const struct allowance *wish,

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* More than this many clients on one node would rather want more servers. */
+/* A node with more clients than this would rather want several servers. */
 #define CLIENTS_DEFAULT_MAX 4096
 
 int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t devices,
@@ -14,7 +14,7 @@ int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t de
 {
     uint64_t own = FD_BUDGET_SERVER + (uint64_t)devices * FD_BUDGET_DEVICE;
     uint64_t free = descriptors > own ? descriptors - own : 0;
-    /* One more a client than it always has, so that each can hold memory at all. */
+    /* One more for each client than it always has, so that each can hold memory at all. */
     uint64_t fit = free / (FD_BUDGET_CLIENT + 1);
     *budget = (struct fd_budget){.descriptors = descriptors};
     if (clients > fit || fit == 0) {
@@ -22,13 +22,14 @@ int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t de
         return -EMFILE;
     }
     if (!clients) {
-        /* Half of the descriptors for clients to come, half for their requests. */
+        /* One half of the descriptors is for clients to come, the other half for their requests. */
         clients = (uint32_t)(free / (2 * FD_BUDGET_CLIENT));
         clients = clients > CLIENTS_DEFAULT_MAX ? CLIENTS_DEFAULT_MAX : clients;
         clients = clients ? clients : 1;
     }
     budget->clients = clients;
     budget->shared = (uint32_t)(free - (uint64_t)clients * FD_BUDGET_CLIENT);
+    /* A quarter, so that one client can't take all of them. */
     budget->client_share = budget->shared / 4 ? budget->shared / 4 : budget->shared;
     return 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * fd_budget: file descriptors that the supervisor holds for clients.
+ * fd_budget: the file descriptors that the supervisor holds for clients.
  *
- * Everything that must outlive a worker is a descriptor here. Descriptors are scarce, so each
- * that a client can ask for (one a device memory handle, one a host buffer) is
- * charged to it; those that every client has (FD_BUDGET_CLIENT) are set aside for
- * as many clients as the server admits, so that no client's greed shuts others out.
+ * Everything that must outlive a worker is a descriptor here, and descriptors are scarce. Each
+ * descriptor that a client can ask for (one for a device memory handle, one for a host buffer) is
+ * charged to the client. Those that every client has (FD_BUDGET_CLIENT) are set aside for as many
+ * clients as the server admits, so that no client's greed shuts others out. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_FD_BUDGET_H
 #define GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_FD_BUDGET_H
@@ -15,16 +15,16 @@
 
 #include "server/supervisor/account/quota.h"
 
-/* Connection, pidfd, ring, status and twin memory, doorbell; and the read-only status
- * descriptor or a received image while a message is under way. */
+/* For each client: connection, pidfd, ring, status and twin memory, doorbell; and the read-only
+ * status descriptor or a received image while a message is under way. */
 #define FD_BUDGET_CLIENT 7
 
-/* Loop, log, sockets, spare, threads; and of each device: channel, pidfd, and a message under way.
- */
+/* For the server: loop, log, sockets, spare descriptor, threads. For each device: channel, pidfd,
+ * and a message under way. */
 #define FD_BUDGET_SERVER 64
 #define FD_BUDGET_DEVICE 8
 
-/* A descriptor and what it was charged. fd is -1 when none is held. */
+/* A descriptor and its charge. fd is -1 when none is held. */
 struct held_fd {
     int fd;
     struct charge charge;
@@ -35,26 +35,26 @@ struct held_fd {
 /* How the descriptors of this process are divided. */
 struct fd_budget {
     uint32_t descriptors;  /* RLIMIT_NOFILE */
-    uint32_t clients;      /* most clients */
-    uint32_t shared;       /* for memory handles and buffers, all clients together */
-    uint32_t client_share; /* of these, one client's most */
+    uint32_t clients;      /* maximum of clients */
+    uint32_t shared;       /* for memory handles and buffers of all clients together */
+    uint32_t client_share; /* maximum of these for one client */
 };
 
 /*
- * Raises RLIMIT_NOFILE to its hard limit and divides it. clients: most clients
- * wished, 0 for as many as fit. Returns 0; -EMFILE if that many do not fit, with
- * what would in budget->clients; or another -errno.
+ * Raises RLIMIT_NOFILE to its hard limit and divides it. clients: the number of clients that is
+ * wished, or 0 for as many as fit. Returns 0; -EMFILE if so many do not fit, and budget->clients is
+ * the number that would; or another -errno.
  */
 int fd_budget_open(struct fd_budget *budget, uint32_t devices, uint32_t clients);
 
-/* The division alone, for a given limit. Same results. */
+/* Divides a given limit without changing the process. Results as above. */
 int fd_budget_divide(struct fd_budget *budget, uint32_t descriptors, uint32_t devices,
                      uint32_t clients);
 
-/* Charges one descriptor, before it exists. Returns 0 or QUOTA_OVER as quota_charge. */
+/* Charges a descriptor before it exists. Returns 0 or QUOTA_OVER, as quota_charge does. */
 int fd_budget_charge(struct held_fd *held, struct quota *fds, const struct quota **culprit);
 
-/* Closes and pays back; idempotent. */
+/* Closes the descriptor if there is one, and gives its charge back. Idempotent. */
 void fd_budget_release(struct held_fd *held);
 
 #endif

@@ -61,7 +61,7 @@ static struct size_class class_of(uint64_t bytes)
 {
     uint64_t units = bytes / HEAP_ALIGNMENT;
     unsigned level = 63u - (unsigned)__builtin_clzll(units);
-    if (level < 3) /* fewer units than classes: each size its own */
+    if (level < 3) /* fewer units than classes: each size has a class of its own */
         return (struct size_class){0, (unsigned)units};
     return (struct size_class){level - 2, (unsigned)((units >> (level - 3)) & 7)};
 }
@@ -123,8 +123,8 @@ static struct heap_block *find_free(const struct heap *heap, uint64_t bytes)
     }
     if (classes)
         return heap->free[at.level][__builtin_ctz(classes)];
-    /* The last resort before a refusal: a block of the very class may still be large enough. Not
-     * all are looked at, for a client can make very many that are not. */
+    /* The last resort before a refusal: a block of the same class may still be large enough. Only
+     * LOOKS_MAX blocks are looked at, since a client can make very many that are not. */
     at = class_of(bytes);
     unsigned looks = LOOKS_MAX;
     for (struct heap_block *b = heap->free[at.level][at.class]; b && looks; b = b->next, looks--)
@@ -137,11 +137,12 @@ static struct heap_block *find_free(const struct heap *heap, uint64_t bytes)
 
 static struct heap_block **bucket(const struct heap *heap, uint64_t address)
 {
+    /* 2^64 divided by the golden ratio spreads neighbouring addresses over the table. */
     uint64_t hash = (address / HEAP_ALIGNMENT) * UINT64_C(0x9e3779b97f4a7c15);
     return &heap->buckets[(hash >> 32) & (heap->bucket_count - 1)];
 }
 
-/* A table that could not grow is slower, not wrong. */
+/* If memory is short the table stays as it is, which is slower and not wrong. */
 static void grow_buckets(struct heap *heap)
 {
     struct heap_block **old = heap->buckets;
@@ -238,7 +239,7 @@ int heap_take(struct heap *heap, uint64_t count, struct heap_block **out)
     return 0;
 }
 
-/* Takes the free block that follows into this one. */
+/* Joins the free block that follows into this one. */
 static void join_after(struct heap *heap, struct heap_block *block)
 {
     struct heap_block *gone = block->after;
@@ -261,7 +262,7 @@ struct heap_region *heap_block_reclaim(struct heap_block *block)
     if (block->before && block->before->state == HEAP_BLOCK_FREE) {
         struct heap_block *whole = block->before;
         remove_free(heap, whole);
-        /* join_after expects what it takes in to stand in its class. */
+        /* join_after takes a block out of its class, so this one has to be in one. */
         insert_free(heap, block);
         join_after(heap, whole);
         block = whole;

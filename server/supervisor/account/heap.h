@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * heap: which allocation lies where in one client's device window.
+ * heap: which allocation lies where in one client's window.
  *
- * Regions are physical memory: one handle each. A slab is cut into blocks for many
- * small allocations; any other region is one block. The heap only decides: its
- * owner asks the worker for memory, charges it, and keeps the descriptors (the
- * members held_fd and charge of a region are the owner's).
+ * A region is physical memory with one handle. A slab is a region that is cut into blocks for many
+ * small allocations; any other region is one block. The heap only decides: its owner asks the
+ * worker for memory, charges it, and keeps the descriptors. The members held_fd and charge of a
+ * region belong to the owner.
  *
- * Free memory of slabs is found by size class in constant time (two levels, eight
- * classes a power of two), and so is a block by its address: a client with a
- * hundred thousand allocations costs the loop no more than one with ten.
+ * Free memory of slabs is found by its size class in constant time (two levels, eight classes for
+ * each power of two), and a block is found by its address in constant time too. So a client with a
+ * hundred thousand allocations costs the loop no more than a client with ten. One thread at a time.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_HEAP_H
 #define GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_HEAP_H
@@ -21,19 +21,19 @@
 #include "server/supervisor/account/fd_budget.h"
 #include "server/supervisor/account/quota.h"
 
-#define HEAP_ALIGNMENT   UINT64_C(512)
-#define HEAP_SLAB_MIN    (UINT64_C(2) << 20)
+#define HEAP_ALIGNMENT   UINT64_C(512)       /* at least what modules' variables need */
+#define HEAP_SLAB_MIN    (UINT64_C(2) << 20) /* the granularity of NVIDIA's devices */
 #define HEAP_SLAB_MAX    (UINT64_C(64) << 20)
-#define HEAP_SMALL_BELOW (UINT64_C(1) << 20) /* from here on, a handle of its own */
+#define HEAP_SMALL_BELOW (UINT64_C(1) << 20) /* bytes; from here on an allocation has a region */
 
 /* 2^39 units of 512 bytes: more than an arena has. */
 #define HEAP_LEVELS  40
 #define HEAP_CLASSES 8
 
 enum heap_region_state {
-    HEAP_REGION_MAPPING,  /* asked for; holds its addresses */
-    HEAP_REGION_LIVE,     /* memory */
-    HEAP_REGION_UNMAPPING /* its blocks are gone; still holds its addresses and its charge */
+    HEAP_REGION_MAPPING,  /* the worker was asked to map it; it holds its addresses */
+    HEAP_REGION_LIVE,     /* it is memory */
+    HEAP_REGION_UNMAPPING /* its blocks are gone; it still holds its addresses and its charge */
 };
 
 struct heap_block;
@@ -44,12 +44,12 @@ struct heap_region {
     uint64_t bytes;
     bool slab;
     enum heap_region_state state;
-    struct heap_block *first;            /* blocks by address; one, not to be used, while mapping */
-    struct heap_region *previous, *next; /* by address */
+    struct heap_block *first; /* blocks by address; while mapping: one that must not be used */
+    struct heap_region *previous, *next; /* in the order of addresses */
     struct charge charge;
     struct held_fd held_fd;
-    void *user;      /* the owner's: the request that waits for it */
-    uint32_t shares; /* the owner's: other connections that use it */
+    void *user;      /* the owner's: what waits for the region */
+    uint32_t shares; /* the owner's: number of other connections that use it */
     bool gone;       /* the owner's: its worker has unmapped it */
 };
 
@@ -59,11 +59,11 @@ struct heap_block {
     uint64_t address;
     uint64_t bytes;
     enum heap_block_state state;
-    bool reserved; /* the owner's: not for the client to free */
+    bool reserved; /* the owner's: the client must not free it */
     struct heap_region *region;
     struct heap_block *before, *after;  /* neighbours in the region */
-    struct heap_block *previous, *next; /* FREE: of its class; RETIRED: the owner's */
-    struct heap_block *bucket_next;     /* USED */
+    struct heap_block *previous, *next; /* FREE: of its size class; RETIRED: the owner's */
+    struct heap_block *bucket_next;     /* USED: of its bucket */
 };
 
 struct heap {
@@ -72,9 +72,9 @@ struct heap {
     uint64_t granularity;
     struct heap_region *first;
     uint32_t regions;
-    uint32_t mapping;                     /* slabs that are being mapped */
-    uint64_t next_slab;                   /* size of the next slab, if the limits allow */
-    uint64_t used_blocks, retired_blocks; /* retired: not free yet */
+    uint32_t mapping;                     /* number of slabs that are being mapped */
+    uint64_t next_slab;                   /* size of the next slab, if the limits allow it */
+    uint64_t used_blocks, retired_blocks; /* retired blocks are not free yet */
     uint64_t level_map;
     uint8_t class_map[HEAP_LEVELS];
     struct heap_block *free[HEAP_LEVELS][HEAP_CLASSES];
@@ -84,10 +84,11 @@ struct heap {
 
 enum { HEAP_FULL = 1 };
 
-/* base and bytes: the window; granularity: of device memory. Returns 0, -EINVAL, -ENOMEM. */
+/* Makes an empty heap for the window at base. granularity is that of the window's memory, in bytes.
+ * Returns 0, -EINVAL or -ENOMEM. */
 int heap_open(struct heap *heap, uint64_t base, uint64_t bytes, uint64_t granularity);
 
-/* Asserts that no region is left. Idempotent. */
+/* Every region must have been removed; an assertion checks that. Idempotent. */
 void heap_close(struct heap *heap);
 
 /* count rounded up to HEAP_ALIGNMENT; 0 if that overflows or count is 0. */
@@ -97,41 +98,45 @@ uint64_t heap_round(uint64_t count);
 uint64_t heap_round_region(const struct heap *heap, uint64_t count);
 
 /*
- * Takes a block of count (rounded by heap_round) bytes from live slabs.
- * Returns 0, HEAP_FULL, or -ENOMEM (this process).
+ * Takes a block of count bytes, rounded by heap_round, from live slabs; its state is then used.
+ * Returns 0; HEAP_FULL; or -ENOMEM if this process has no memory.
  */
 int heap_take(struct heap *heap, uint64_t count, struct heap_block **block);
 
 /*
- * Finds addresses for a region (a multiple of the granularity); it is mapping then.
- * Returns 0, HEAP_FULL, or -ENOMEM.
+ * Finds addresses for a region, whose size is a multiple of the granularity. The region is in state
+ * MAPPING then. Returns 0, HEAP_FULL or -ENOMEM.
  */
 int heap_region_add(struct heap *heap, uint64_t bytes, bool slab, struct heap_region **region);
 
 /*
- * The region is memory now. A slab's space can be taken, and NULL is returned;
- * another region's one block is returned, used.
+ * The region is memory now. Returns NULL for a slab, whose space can be taken from now on; for
+ * another region its one block, in state used.
  */
 struct heap_block *heap_region_ready(struct heap_region *region);
 
-/* Forgets all blocks of a live region, used and retired ones too; their pointers are dead then. */
+/* Forgets all blocks of a live region, used and retired ones too; pointers to them are invalid
+ * afterwards. heap_region_withdraw must follow. */
 void heap_region_clear(struct heap_region *region);
 
-/* No block of it is used any more: withdraws its space; it is unmapping then. */
+/* Withdraws the space of a live region that has no used block. The region is in state UNMAPPING
+ * then. */
 void heap_region_withdraw(struct heap_region *region);
 
-/* Gives its addresses back and frees it. It is not live, its charge and descriptor are gone. */
+/* Gives a region's addresses back and frees it. The region is not live, and the owner has given
+ * back its charge and its descriptor. */
 void heap_region_remove(struct heap_region *region);
 
 /* The used block that begins at this address, or NULL. */
 struct heap_block *heap_find(const struct heap *heap, uint64_t address);
 
-/* The block is not found any more; its memory is not reused before heap_block_reclaim. */
+/* The client freed a used block. It can't be found any more; its memory is not used again before
+ * heap_block_reclaim. */
 void heap_block_retire(struct heap_block *block);
 
 /*
- * A retired block becomes free, joined with free neighbours; the pointer is dead
- * then. Returns its region if nothing in it is used or retired, else NULL.
+ * Makes a retired block free and joins it with free neighbours; the pointer is invalid afterwards.
+ * Returns the block's region if no block in it is used or retired any more, else NULL.
  */
 struct heap_region *heap_block_reclaim(struct heap_block *block);
 

@@ -12,13 +12,13 @@ void quota_open(struct quota *quota, const char *name, uint64_t limit, struct qu
     *quota = (struct quota){.name = name, .limit = limit, .parent = parent};
 }
 
-/* The amount that an account takes up in the accounts above it. */
+/* The amount that an account takes up in the accounts above it and in its totals. */
 static uint64_t quota_held(const struct quota *quota)
 {
     return max(quota->used, quota->guarantee);
 }
 
-/* An account that was lowered below its use has nothing left, rather than very much. */
+/* A limit may have been lowered below what is used: then nothing is left, rather than very much. */
 static uint64_t quota_room(const struct quota *quota)
 {
     return quota->used < quota->limit ? quota->limit - quota->used : 0;
@@ -32,8 +32,8 @@ static const struct quota *find_full_above(const struct quota *quota, uint64_t m
     return NULL;
 }
 
-/* The account that lacks room for more of what this one holds: the nearest to the client, for that
- * is what its user can do something about. NULL: none. */
+/* The account that lacks room for more of what this one holds, or NULL. Totals are asked first:
+ * they are the nearest to the client, and its user can do something about them. */
 static const struct quota *find_full(const struct quota *quota, uint64_t more)
 {
     for (const struct quota_link *link = quota->totals; link; link = link->next)
@@ -48,7 +48,7 @@ static void take_less(struct quota *quota, uint64_t less)
     quota->used -= less;
 }
 
-/* Passes on to the accounts above that this one holds so much more, or so much less. */
+/* Tells the accounts above and the totals that this account holds more or less. */
 static void charge_carry(struct quota *quota, uint64_t more, uint64_t less)
 {
     for (struct quota_link *link = quota->totals; link; link = link->next) {
@@ -94,7 +94,7 @@ static int culprit_report(const struct quota *full, const struct quota **culprit
     return QUOTA_OVER;
 }
 
-/* How much more it would hold with this guarantee. */
+/* How much more the account would hold with this guarantee. */
 static uint64_t more_with(const struct quota *quota, uint64_t amount)
 {
     uint64_t before = quota_held(quota), after = max(quota->used, amount);

@@ -3,16 +3,18 @@
 /*
  * quota: accounts of a countable resource, and charges against them.
  *
- * Charge first, then allocate. The charge is a member of what it pays for, so what
- * is freed without being paid back shows when its account is closed. An account
- * may stand under another (a client's under the server's), and count in totals
- * besides (those of its user and its groups): all of them must have room.
+ * Charge first, then allocate. The charge is a member of the object that it pays for, so an object
+ * that is freed without giving its charge back shows when the account is closed. An account may
+ * stand under another one (a client's under the server's), and may count in totals besides (those
+ * of its user and its groups): all of them must have room.
  *
- * A guarantee of an account is held in those above it and in its totals as if
- * it were used: nobody else can have it, and its own charges find room for as much.
+ * An account's guarantee is held in the accounts above it and in its totals as if it were used. So
+ * no other account can have it, and the account's own charges find room for as much.
  *
- *   device 100: a guaranteed 40, uses 10; b uses 50
+ *   device 100: a is guaranteed 40 and uses 10; b uses 50
  *     the device holds 40 + 50; b can have 10 more, a 40 more
+ *
+ * One thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_QUOTA_H
 #define GPUSHARE_SERVER_SUPERVISOR_QUOTA_H
@@ -21,22 +23,22 @@
 
 struct quota;
 
-/* Membership of an account in a total. Belongs to the caller that joined it. */
+/* Membership of an account in a total. It belongs to the caller of quota_join. */
 struct quota_link {
     struct quota *total;
     struct quota_link *next;
 };
 
 struct quota {
-    const char *name; /* for messages: "device memory limit"; outlives the account */
+    const char *name; /* for messages: "device memory limit"; must outlive the account */
     uint64_t limit;
-    uint64_t used;             /* of one that others stand under or count in: what they hold */
-    uint64_t guarantee;        /* of one without others under it; see quota_guarantee */
-    struct quota *parent;      /* or NULL */
-    struct quota_link *totals; /* which have neither parent nor totals */
+    uint64_t used;        /* charged; in an account above others, or a total: what those hold */
+    uint64_t guarantee;   /* only in an account that has none under it; see quota_guarantee */
+    struct quota *parent; /* the account above, or NULL */
+    struct quota_link *totals; /* a total itself has neither parent nor totals */
 };
 
-/* The charge of one object. All zero: none. */
+/* The charge for one object. All zero: nothing is charged. */
 struct charge {
     struct quota *quota;
     uint64_t amount;
@@ -48,40 +50,41 @@ enum { QUOTA_OVER = 1 };
 
 void quota_open(struct quota *quota, const char *name, uint64_t limit, struct quota *parent);
 
-/* Asserts that every charge has come back and every total was left; its guarantee ends. */
+/* Ends an account and its guarantee. Every charge must have been given back and every total left;
+ * assertions check that. */
 void quota_close(struct quota *quota);
 
-/* From now on it counts in this total, with what it holds already, even beyond the total's limit.
- */
+/* The account counts in this total from now on, or no longer. The amount that it holds already
+ * counts at once, even beyond the total's limit. */
 void quota_join(struct quota *quota, struct quota_link *link, struct quota *total);
 void quota_leave(struct quota *quota, struct quota_link *link);
 
 /*
- * Guarantees it so much from now on. Less is always possible; for more, those above and
- * the totals must have room: else QUOTA_OVER, with the account that lacks it in *culprit
- * (which may be NULL), and nothing changed.
+ * Guarantees the account this amount from now on. A lower amount is always possible. For a higher
+ * one the accounts above and the totals must have room. Returns 0; or QUOTA_OVER, with the account
+ * that lacks room in *culprit (which may be NULL), and nothing has changed.
  */
 int quota_guarantee(struct quota *quota, uint64_t amount, const struct quota **culprit);
 
 /*
- * Guarantees it what it was guaranteed a moment ago. Totals are not asked, for their limits may
- * have been set below what is held, and who is given back takes nothing new; those above are. 0 or
- * QUOTA_OVER, and nothing changed.
+ * Guarantees the account what it was guaranteed a moment ago. Totals are not asked: their limits
+ * may have been set below what is held, and the account takes nothing new. The accounts above must
+ * have room. Returns 0; or QUOTA_OVER, and nothing has changed.
  */
 int quota_restore(struct quota *quota, uint64_t amount);
 
 /*
- * Charges amount to the account, to those above it and to its totals, or to none of them. The
- * charge must be empty. Returns 0; QUOTA_OVER with the account that lacks room in
- * *culprit (which may be NULL).
+ * Charges amount to the account, to the accounts above it and to its totals, or to none of them.
+ * *charge must be empty. Returns 0; or QUOTA_OVER, with the account that lacks room in *culprit
+ * (which may be NULL).
  */
 int quota_charge(struct quota *quota, struct charge *charge, uint64_t amount,
                  const struct quota **culprit);
 
-/* The amount that could be charged now, all accounts considered. */
+/* The amount that could be charged now, in view of all accounts. */
 uint64_t quota_left(const struct quota *quota);
 
-/* Pays back; idempotent. */
+/* Gives a charge back and empties it. Idempotent. */
 void quota_return(struct charge *charge);
 
 #endif

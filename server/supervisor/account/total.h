@@ -4,8 +4,8 @@
  * total: what all clients of one user, or of one group's members, have together.
  *
  * A total is an account of device memory on one device, or of pinned host memory. It exists while
- * somebody is a member of it: a client's account of that resource. Its limit is set by
- * whoever knows the configuration. One thread.
+ * it has members, which are clients' accounts of that resource. The caller, which knows the
+ * configuration, sets its limit. One thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_TOTAL_H
 #define GPUSHARE_SERVER_SUPERVISOR_ACCOUNT_TOTAL_H
@@ -17,13 +17,13 @@
 
 enum total_kind { TOTAL_USER, TOTAL_GROUP };
 
-#define TOTAL_HOST UINT32_MAX /* not a device's: pinned host memory */
+#define TOTAL_HOST UINT32_MAX /* instead of a device's index: pinned host memory */
 
 struct total {
-    struct quota quota; /* the first member */
+    struct quota quota; /* must stay the first member */
     struct total *next;
     enum total_kind kind;
-    uint32_t id;     /* uid or gid; UINT32_MAX: of all who are not known */
+    uint32_t id;     /* uid or gid; UINT32_MAX: of all clients that can't be identified */
     uint32_t device; /* index, or TOTAL_HOST */
     uint32_t members;
     char name[96];
@@ -33,7 +33,7 @@ struct totals {
     struct total *first;
 };
 
-/* A place in a total; counts between total_members_enter and total_members_exit. */
+/* A membership in a total. It counts between total_members_enter and total_members_exit. */
 struct total_member {
     struct total_member *next;
     struct total *total;
@@ -41,8 +41,8 @@ struct total_member {
 };
 
 /*
- * Adds a place in this total to the list, unless it has one already; the total is made,
- * without a limit, if there is none. Returns 0 or -ENOMEM (the list is as it was).
+ * Adds a membership in this total to the list, unless the list has one already. A total that does
+ * not exist is made, without a limit. Returns 0; or -ENOMEM, and the list is as it was.
  */
 int total_join(struct totals *totals, enum total_kind kind, uint32_t id, uint32_t device,
                struct total_member **list);
@@ -51,7 +51,8 @@ int total_join(struct totals *totals, enum total_kind kind, uint32_t id, uint32_
 void total_members_enter(struct total_member *list, struct quota *quota);
 void total_members_exit(struct total_member *list, struct quota *quota);
 
-/* Ends all places, which count no longer. *list is NULL then. */
+/* Ends all memberships of a list that does not count any more, and frees totals without members.
+ * *list is NULL afterwards. */
 void total_members_leave(struct totals *totals, struct total_member **list);
 
 #endif

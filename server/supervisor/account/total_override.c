@@ -27,7 +27,7 @@ static void overrides_copy(struct allowance *to, const struct allowance *from, u
         }
 }
 
-/* The parts that are limits at all. */
+/* The parts that have a limit. */
 static unsigned is_limited(const struct allowance *limits)
 {
     unsigned parts = 0;
@@ -36,7 +36,7 @@ static unsigned is_limited(const struct allowance *limits)
     return parts;
 }
 
-/* The parts of a setting about which the configuration says what it said then. */
+/* The parts of an override about which the configuration still says what it said at that time. */
 static unsigned override_holds(const struct total_override *setting, const struct allowance *says)
 {
     const struct allowance *said = &setting->said;

@@ -22,7 +22,7 @@
 #include "server/supervisor/supervisor.h"
 
 #define BACKLOG 64
-/* The kernel shows every uid that is not mapped in our user namespace as this one. */
+/* The kernel shows every uid that is not mapped into our user namespace as this one. */
 #define UID_NOBODY 65534u
 
 /* ---- requests ---- */
@@ -97,7 +97,7 @@ static void carry_out(struct admin_peer *peer, const struct admin_request *reque
 
 static void on_turned_away(uv_handle_t *handle);
 
-/* libuv listens no further until a waiting connection was accepted into something. */
+/* libuv goes on listening only after a waiting connection was accepted into some handle. */
 static void turn_away(struct admin *admin)
 {
     if (admin->turning_away || admin->closing)
@@ -115,7 +115,7 @@ static void on_turned_away(uv_handle_t *handle)
 {
     struct admin *admin = handle->data;
     admin->turning_away = false;
-    if (admin->turned_away_one) /* another may have come meanwhile */
+    if (admin->turned_away_one) /* another connection may wait by now */
         turn_away(admin);
     admin_release(admin);
 }
@@ -156,7 +156,7 @@ uint32_t admin_open(struct admin **out, struct supervisor *supervisor, struct er
     if (!admin) {
         return error_set(why, MESSAGE(server_no_memory));
     }
-    /* libuv writes without MSG_NOSIGNAL: a peer that left would end the server. */
+    /* libuv writes without MSG_NOSIGNAL: a peer that has left would end the server with SIGPIPE. */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
     list_init(&admin->peer_list);

@@ -120,7 +120,7 @@ struct queues {
     const struct admin_usages *usages;
     uint32_t device;
     uint64_t shared;
-    bool known; /* every attached client's worker has answered */
+    bool known; /* the workers of all attached clients have answered */
 };
 
 static bool add_queues(void *context, const struct client_view *view)
@@ -136,7 +136,8 @@ static bool add_queues(void *context, const struct client_view *view)
     return true;
 }
 
-/* A device's properties as the driver reports them; null before the first worker was ready. */
+/* Adds the device's properties as the driver reports them; null until the first worker was
+ * ready. */
 static void put_device_info(struct admin_json *object, const struct device_view *view)
 {
     const struct proto_device_info *info = &view->info;
@@ -217,7 +218,7 @@ json_t *admin_answer_status(const struct supervisor *supervisor, const struct ad
     put_versions(&answer);
     admin_json_put(&answer, "pid", json_integer(getpid()));
     admin_json_put(&answer, "driver", driver_json(supervisor_settings(supervisor)));
-    /* One context a device, one address space: see docs/architecture.md. */
+    /* A device has one context, which is one address space: see docs/architecture.md. */
     admin_json_put(&answer, "kernel_isolation", json_string("none"));
     put_totals(&answer, supervisor);
     json_t *devices = json_array();
@@ -231,8 +232,8 @@ json_t *admin_answer_status(const struct supervisor *supervisor, const struct ad
 /* ---- clients and limits ---- */
 
 struct listing {
-    const struct admin_usages *usages;   /* of clients */
-    const struct admin_request *request; /* of get and set */
+    const struct admin_usages *usages;   /* for the command clients */
+    const struct admin_request *request; /* for get and set */
     json_t *rows;
     bool failed;
 };
@@ -282,7 +283,7 @@ json_t *admin_answer_limits(const struct supervisor *supervisor,
         view_each_client(supervisor, list_limits, &listing);
     }
     if (request->target == ADMIN_TARGET_GROUP)
-        json_decref(listing.rows); /* whose clients are shown with their users */
+        json_decref(listing.rows); /* the answer shows clients with their users instead */
     else
         admin_json_put(&answer, request->target == ADMIN_TARGET_GPU ? "gpus" : "clients",
                        listing.rows);

@@ -3,10 +3,9 @@
 /*
  * admin_answer: the answers of the admin socket, as JSON.
  *
- * Names are stable and carry their unit (used_bytes, gpu_time_seconds); what is
- * not known or not asked is null. Each answer matches schemas/admin-*.schema.json.
- * Loop thread. Every function returns a new value that the caller owns, or NULL
- * where memory is short.
+ * Names are stable and carry their unit (used_bytes, gpu_time_seconds). A value that is not known,
+ * or was not asked for, is null. Each answer matches schemas/admin-*.schema.json. Every function
+ * returns a new value that the caller owns, or NULL if memory is short. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ADMIN_ANSWER_H
 #define GPUSHARE_SERVER_SUPERVISOR_ADMIN_ANSWER_H
@@ -23,34 +22,34 @@
 
 #define ADMIN_SCHEMA_VERSION 2
 
-/* A client's usage as reported by a worker; known: false before the report. */
+/* A client's use of its device; known is false until the worker has reported it. */
 struct admin_usage {
     uint32_t client;
     bool known;
     struct proto_worker_usage usage;
 };
 
-/* usages of all attached clients, in the order of their numbers. */
+/* The use of all attached clients, in the order of view_each_client. */
 struct admin_usages {
     struct admin_usage *rows;
     size_t count;
 };
 
-json_t *admin_answer_refusal(uint32_t error, const char *text); /* error: of the error table */
+json_t *admin_answer_refusal(uint32_t error, const char *text); /* error: an error number */
 json_t *admin_answer_ping(void);
 json_t *admin_answer_version(void);
 json_t *admin_answer_kill(uint32_t client);
-/* get and set: what these clients are granted now. */
+/* For get and set: the present limits of what the request names: clients, a total, or a GPU. */
 json_t *admin_answer_limits(const struct supervisor *supervisor,
                             const struct admin_request *request);
-/* The descriptor goes with the answer. */
+/* The caller sends a descriptor of the trace's memory with this answer. */
 json_t *admin_answer_trace(const struct supervisor *supervisor, const struct trace *trace);
 json_t *admin_answer_reload(const struct config_view *view);
 json_t *admin_answer_status(const struct supervisor *supervisor, const struct admin_usages *usages);
 json_t *admin_answer_clients(const struct supervisor *supervisor,
                              const struct admin_usages *usages);
 
-/* The row of a client, or NULL. */
+/* The row of a client, or NULL if it has none. */
 struct admin_usage *admin_answer_find_usage(const struct admin_usages *usages, uint32_t client);
 
 #endif

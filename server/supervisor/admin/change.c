@@ -15,16 +15,16 @@
 #include "server/supervisor/owner_total.h"
 #include "server/supervisor/view.h"
 
-/* One client of a setting. */
+/* One client whose limits are set. */
 struct target {
     uint32_t client;
-    bool takes;            /* its requests rise: others give theirs up first */
-    bool changed;          /* the new values hold */
-    struct allowance back; /* to the values of before */
+    bool takes;            /* its requests rise: other clients' requests have to fall first */
+    bool changed;          /* it has the new values */
+    struct allowance back; /* the change that restores its old values */
 };
 
 struct setting {
-    struct admin_work work; /* first */
+    struct admin_work work; /* must stay first */
     struct admin_request request;
     char by[ADMIN_NAME];
     struct target *targets;
@@ -91,7 +91,7 @@ static bool is_limited(const struct setting *setting)
 
 /* ---- clients ---- */
 
-/* The change that restores the present values of everything that this change names. */
+/* The change that restores the present values of everything that `change` changes. */
 static struct allowance back_from(const struct allowance *change, const struct client_view *view)
 {
     struct allowance back = allowance_none;
@@ -108,7 +108,7 @@ static struct allowance back_from(const struct allowance *change, const struct c
     return back;
 }
 
-/* Whether it takes shares from others: then those that give come first. */
+/* Whether a change raises a request. Changes that lower requests come before it. */
 static bool change_takes(const struct allowance *change, const struct allowance *now)
 {
     for (enum resource i = 0; i < RESOURCES; i++)
@@ -148,7 +148,7 @@ static void put_one_back(struct setting *setting, const struct target *target)
         log_error(MESSAGE_TEXT(log_set_not_undone), target->client, strerror(-result));
 }
 
-/* One was refused: nobody's limits change. Those who took give back first. */
+/* One client was refused, so all get their old limits back. Requests that had risen fall first. */
 static void put_back(struct setting *setting)
 {
     for (int takes = 1; takes >= 0; takes--)
@@ -157,7 +157,7 @@ static void put_back(struct setting *setting)
                 put_one_back(setting, &setting->targets[i]);
 }
 
-/* All have answered. A client that left is no reason to refuse the others what they got. */
+/* All clients have answered. If one of them left, the others still keep their new limits. */
 static void setting_settle(struct setting *setting)
 {
     bool any = false;
@@ -186,7 +186,7 @@ static void on_set(void *context, uint32_t client, uint32_t error, const char *t
     admin_work_came(&setting->work);
 }
 
-/* A change that fitted each client alone may not fit all of them together. */
+/* A change that fits each client alone may not fit all of them together. */
 static void note_failure(struct setting *setting, uint32_t client, int result)
 {
     if (!setting->why.number)
@@ -206,8 +206,8 @@ static void set_one(struct setting *setting, struct target *target)
         note_failure(setting, target->client, result);
 }
 
-/* Those who give first: else requests that fit in the end would not on the way. A worker carries
- * them out in this order. */
+/* Lowers requests before it raises any: otherwise requests that fit in the end would not fit on the
+ * way. A worker carries changes out in this order. */
 static void set_all(struct setting *setting)
 {
     for (int takes = 0; takes < 2; takes++)
@@ -218,7 +218,7 @@ static void set_all(struct setting *setting)
         setting_settle(setting);
 }
 
-/* Nobody's limits change unless everybody's may. */
+/* All clients' limits may change, or none does. */
 static void check_all(struct setting *setting)
 {
     for (size_t i = 0; i < setting->count && !setting->why.number; i++)
@@ -226,7 +226,7 @@ static void check_all(struct setting *setting)
                      &setting->request.change, &setting->why);
     if (setting->count)
         return;
-    /* A user without clients is shown with the limits that its clients will have. */
+    /* A user without clients is shown with the limits that its future clients will have. */
     if (setting->request.target == ADMIN_TARGET_USER && setting->request.kind == ADMIN_GET &&
         is_limited(setting))
         return;

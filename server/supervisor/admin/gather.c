@@ -10,7 +10,7 @@
 #include "server/supervisor/view.h"
 
 struct gathering {
-    struct admin_work work; /* first */
+    struct admin_work work; /* must stay first */
     enum admin_kind kind;
     struct admin_usages usages;
     size_t room;
@@ -23,7 +23,7 @@ static void gathering_free(struct admin_work *work)
     free(gathering);
 }
 
-/* Answers with what is known by now. */
+/* Answers with what the workers have reported by now. */
 static void gathering_answer(struct admin_work *work, struct admin_peer *peer, bool late)
 {
     struct gathering *gathering = (struct gathering *)work;
@@ -71,7 +71,7 @@ void admin_gather(struct admin_peer *peer, enum admin_kind kind)
                                     .usages = {.rows = rows},
                                     .room = (size_t)totals.clients + 1};
     admin_work_begin(&gathering->work, peer);
-    /* First the list, then the questions: a row must stand before its answer can come. */
+    /* All rows are made before the first question: an answer needs its row. */
     view_each_client(supervisor, client_collect, gathering);
     for (size_t i = 0; i < gathering->usages.count; i++)
         if (view_usage(supervisor, rows[i].client, on_usage, gathering) == 0)

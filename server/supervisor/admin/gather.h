@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* admin_gather: status and clients, with what the workers say of their clients' use. */
+/* admin_gather: the commands status and clients, with the use that workers report. Loop thread. */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ADMIN_GATHER_H
 #define GPUSHARE_SERVER_SUPERVISOR_ADMIN_GATHER_H
 
 #include "server/supervisor/admin/peer.h"
 
-/* Answers a request of this kind: ADMIN_STATUS or ADMIN_CLIENTS. */
+/* Answers a request of kind ADMIN_STATUS or ADMIN_CLIENTS, when the workers have reported or a time
+ * limit is over. */
 void admin_gather(struct admin_peer *peer, enum admin_kind kind);
 
 #endif

@@ -13,7 +13,7 @@
 #include "server/supervisor/admin/answer.h"
 #include "server/supervisor/admin/json.h"
 
-/* A peer that neither asks nor reads gives its place up after this. */
+/* A peer that neither asks nor reads for this time loses its place. */
 #define IDLE_MS 60000
 
 void admin_release(struct admin *admin)
@@ -33,7 +33,7 @@ static void work_settle(struct admin_work *work)
     admin_release(admin);
 }
 
-/* The peer is to hear nothing more of it. */
+/* The peer gets no answer from this work any more. */
 static void work_leave(struct admin_work *work)
 {
     work->peer->work = NULL;
@@ -43,13 +43,14 @@ static void work_leave(struct admin_work *work)
     work_settle(work);
 }
 
-/* An answer that can't be sent closes the peer, which must not find the work then. */
+/* The work leaves the peer first: an answer that can't be sent closes the peer, which must not find
+ * the work then. */
 static void work_answer(struct admin_work *work, bool late)
 {
     struct admin_peer *peer = work->peer;
     peer->work = NULL;
     work->peer = NULL;
-    uv_read_stop((uv_stream_t *)&peer->pipe); /* of the watched peer */
+    uv_read_stop((uv_stream_t *)&peer->pipe); /* admin_peer_watch may have started it */
     peer->reading = false;
     work->answer(work, peer, late);
     work_settle(work);
@@ -136,7 +137,7 @@ static void on_written(uv_write_t *write, int status)
     admin_peer_serve(peer);
 }
 
-/* Sends the beginning of the answer, with the descriptor. Returns how much, or -errno. */
+/* Sends the beginning of the answer with the descriptor. Returns the number of bytes, or -errno. */
 static ssize_t descriptor_pass(struct admin_peer *peer, const char *line, size_t length, int passed)
 {
     uv_os_fd_t fd;
@@ -144,10 +145,10 @@ static ssize_t descriptor_pass(struct admin_peer *peer, const char *line, size_t
     return result < 0 ? result : admin_socket_pass(fd, line, length, passed);
 }
 
-/* passed: a descriptor, or -1. */
+/* passed: the descriptor that goes with the answer, or -1. */
 static void send_answer(struct admin_peer *peer, json_t *json, int passed)
 {
-    /* Where memory is short the connection ends: half an answer would be worse than none. */
+    /* If memory is short the connection ends, since half an answer would be worse than none. */
     char *line =
         json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(ADMIN_JSON_DIGITS)) : NULL;
     json_decref(json);
@@ -156,7 +157,7 @@ static void send_answer(struct admin_peer *peer, json_t *json, int passed)
         return;
     }
     size_t length = strlen(line);
-    line[length] = '\n'; /* in place of the NUL: the length goes with it */
+    line[length] = '\n'; /* in place of the NUL, since the length is sent with the line */
     peer->output = line;
     peer->write.data = peer;
     ssize_t sent = passed >= 0 ? descriptor_pass(peer, line, length + 1, passed) : 0;
@@ -223,7 +224,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
     if (!peer->work)
         admin_peer_serve(peer);
     else if (peer->used == ADMIN_LINE_MAX)
-        uv_read_stop(stream); /* what it asks ahead has to wait */
+        uv_read_stop(stream); /* requests that come ahead of time have to wait */
 }
 
 static void read_on(struct admin_peer *peer)
@@ -255,7 +256,7 @@ void admin_peer_serve(struct admin_peer *peer)
     uv_read_stop(stream);
     peer->reading = false;
     if (!end) {
-        /* Where the next request begins is unknown now. */
+        /* Where the next request begins can't be known any more. */
         peer->last = true;
         admin_peer_refuse(peer, MESSAGE(admin_line_max), ADMIN_LINE_MAX);
         return;
@@ -299,7 +300,7 @@ struct admin_peer *admin_peer_new(struct admin *admin)
     uv_loop_t *loop = admin->listener.loop;
     peer->admin = admin;
     peer->input = input;
-    /* Neither can fail on Linux for an initialised loop. */
+    /* On Linux neither call can fail for an initialised loop. */
     uv_pipe_init(loop, &peer->pipe, 0);
     uv_timer_init(loop, &peer->timer);
     peer->pipe.data = peer->timer.data = peer;

@@ -72,7 +72,7 @@ static bool may_be_about(enum admin_kind kind, enum admin_target target)
            (kind == ADMIN_TRACE && target == ADMIN_TARGET_GPU);
 }
 
-/* The members of each kind. */
+/* Which members a request of this kind may have. */
 static bool has_member(enum admin_kind kind, enum admin_target target, const char *key)
 {
     if (strcmp(key, "request") == 0)
@@ -93,7 +93,7 @@ static bool has_member(enum admin_kind kind, enum admin_target target, const cha
     return allowance_find(key) != RESOURCES || strcmp(key, "priority") == 0;
 }
 
-/* The members that can be set depend on it. */
+/* Names the subject of a request; the members that can be set depend on it. */
 static const char *of_whom(const struct admin_request *request)
 {
     if (request->kind != ADMIN_SET)

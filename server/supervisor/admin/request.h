@@ -3,8 +3,8 @@
 /*
  * admin_request: one line of the admin socket, read and checked.
  *
- * A line is hostile: its length, nesting, members and their types are checked here,
- * so that nobody else looks at JSON that came from outside. Pure; any thread.
+ * A line is hostile. Its length, nesting, members and their types are checked here, so that no
+ * other file handles JSON that came from outside. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_ADMIN_REQUEST_H
 #define GPUSHARE_SERVER_SUPERVISOR_ADMIN_REQUEST_H
@@ -20,7 +20,7 @@
 #include "server/supervisor/config/schedule.h"
 #include "server/supervisor/view.h"
 
-#define ADMIN_LINE_MAX  65536 /* bytes of a request, its newline included */
+#define ADMIN_LINE_MAX  65536 /* bytes of a request, with its newline */
 #define ADMIN_DEPTH_MAX 8     /* objects and arrays inside one another */
 
 enum admin_kind {
@@ -35,7 +35,7 @@ enum admin_kind {
     ADMIN_TRACE
 };
 
-/* The subject of a request. */
+/* The kind of object that a request is about. */
 enum admin_target {
     ADMIN_TARGET_NONE,
     ADMIN_TARGET_CLIENT,
@@ -47,27 +47,27 @@ enum admin_target {
 struct admin_request {
     enum admin_kind kind;
     enum admin_target target;
-    uint32_t number; /* of the client, or the GPU's index; or the uid or gid of all clients meant */
-    struct allowance change;   /* of set */
-    bool totals;               /* of set: not each client's limits but what they have in total */
-    struct total_change total; /* then */
-    struct schedule schedule;  /* of set, of a GPU... */
-    unsigned parts;            /* ...these parts: bits of enum schedule_part */
-    uint32_t gpu;              /* of trace */
-    uint32_t milliseconds;     /* likewise; 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
+    uint32_t number;           /* of the client or the GPU; or the uid or gid */
+    struct allowance change;   /* set: new limits of each client */
+    bool totals;               /* set: `total` is changed instead */
+    struct total_change total; /* set: new limits of the user's or the group's total */
+    struct schedule schedule;  /* set, of a GPU: new parts of its schedule */
+    unsigned parts;            /* set, of a GPU: these parts, as bits of enum schedule_part */
+    uint32_t gpu;              /* trace: the GPU's index */
+    uint32_t milliseconds;     /* trace: 1 to 1000 * PROTO_TRACE_SECONDS_MAX */
 };
 
-/* "ping", "version", ... Static. */
+/* The name of a kind in requests: "ping", "version", ... The string is static. */
 const char *admin_request_kind_name(enum admin_kind kind);
 
-/* Whether this client is one of those that a get or set is about; none is where it is a GPU. */
+/* Whether a get or set is about this client. False for every client if it is about a GPU. */
 bool admin_request_concerns(const struct admin_request *request, const struct client_view *view);
 
-/* The user or the group that it is about. */
+/* The user or the group that a request is about. */
 struct account_owner admin_request_owner(const struct admin_request *request);
 
-/* Does it change anything, or show what other users' programs do? Then it needs more than being
- * allowed to connect. */
+/* Whether a request of this kind changes anything, or shows what other users' programs do. Then the
+ * right to connect is not enough for it. */
 bool admin_request_kind_changes(enum admin_kind kind);
 
 /*

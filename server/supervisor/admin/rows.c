@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 #include "server/supervisor/admin/rows.h"
 
-/* Each row shows what the client asked for beside what it was granted. */
+/* A row shows for each value what the client asked for and what it was granted. */
 static json_t *bound_json(enum dialect_unit unit, uint64_t asked, uint64_t granted)
 {
     struct admin_json pair = admin_json_new();
@@ -18,7 +18,7 @@ static json_t *bound_json(enum dialect_unit unit, uint64_t asked, uint64_t grant
     return admin_json_finish(&pair);
 }
 
-/* What there is to say of a resource beside its request and its limit. */
+/* Adds what a resource has besides its request and its limit. */
 static void put_use(struct admin_json *json, const struct client_view *view, enum resource resource)
 {
     if (resource == RESOURCE_THREADS) {
@@ -147,7 +147,7 @@ static json_t *schedule_json(const struct schedule *schedule)
 void admin_rows_put_sharing(struct admin_json *object, const struct device_view *view)
 {
     admin_json_put(object, "schedule", schedule_json(&view->schedule));
-    /* Where the driver splits no device, what is left is to let a client work less often. */
+    /* If the driver can't split the device, a limit of threads lets a client run less often. */
     admin_json_put(object, "threads_enforced_by",
                    !view->info.multiprocessors            ? json_null()
                    : view->info.partition_multiprocessors ? json_string("partitions")

@@ -159,7 +159,7 @@ static int parse_range(const struct config_node *node, struct config_range *rang
         return -EINVAL;
     const char *dash = strchr(node->text, '-');
     size_t length = dash ? (size_t)(dash - node->text) : node->length;
-    /* The highest is what the kernel calls "no uid". */
+    /* UINT32_MAX is what the kernel calls "no uid". */
     if (units_parse_number(node->text, length, UINT32_MAX - 1, &first) < 0)
         return -EINVAL;
     last = first;
@@ -392,7 +392,7 @@ static uint32_t read_later(struct config_reader *reader, const struct config_nod
     return 0;
 }
 
-/* Rules name profiles, which may stand below them: two passes. */
+/* Rules name profiles, which may stand below them in the file; so it is read in two passes. */
 static const struct config_field first_pass[] = {
     {"clients", read_clients},       {"gpus", read_gpus},   {"profiles", read_profiles},
     {"rules", read_later},           {"users", read_users}, {"groups", read_groups},
@@ -470,7 +470,7 @@ uint32_t config_parse(struct config **out, const char *file, const char *text, s
     return error;
 }
 
-/* Not blocking: a pipe at that path must not hold the server up. */
+/* Opened without blocking: a pipe at that path must not hold the server up. */
 static int read_text(const char *path, char *text, size_t room, size_t *bytes)
 {
     struct stat status;
@@ -493,7 +493,7 @@ static int read_text(const char *path, char *text, size_t room, size_t *bytes)
 
 uint32_t config_load(struct config **out, const char *path, struct error *why)
 {
-    /* One more than may be, so that a file that is too long is seen as such. */
+    /* Room for one byte more than is allowed shows that a file is too long. */
     size_t bytes = 0, room = CONFIG_BYTES_MAX + 1;
     char *text = malloc(room);
     *out = NULL;

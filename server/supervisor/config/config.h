@@ -3,10 +3,10 @@
 /*
  * config: the administrator's file, gpushared.yaml, read and checked.
  *
- * A configuration is read whole or not at all, and never changes afterwards. What
- * this version can't enforce is refused, not ignored. Form and meaning of the file:
- * docs/configuration.md; its schema: schemas/gpushared-config.schema.json.
- * config_parse is pure. Failures are one sentence "FILE:LINE: reason".
+ * A configuration is read whole or not at all, and never changes after config_resolve. A setting
+ * that this version can't enforce is refused, not ignored. docs/configuration.md has the file's
+ * form and meaning, schemas/gpushared-config.schema.json its schema. Failures are one sentence
+ * "FILE:LINE: reason". One thread at a time; config_parse does no I/O.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_CONFIG_H
 #define GPUSHARE_SERVER_SUPERVISOR_CONFIG_CONFIG_H
@@ -23,7 +23,7 @@
 #define CONFIG_PATH         "/etc/gpushare/gpushared.yaml"
 #define CONFIG_PROFILES_MAX 256
 #define CONFIG_RULES_MAX    1024
-#define CONFIG_ITEMS_MAX    256 /* of a list in a rule */
+#define CONFIG_ITEMS_MAX    256 /* items of a list in a rule */
 #define CONFIG_PATTERN_MAX  1024
 #define CONFIG_NO_PROFILE   UINT32_MAX
 
@@ -34,18 +34,18 @@ struct config_profile {
 
 struct config_gpu {
     unsigned line;
-    char said[72];                 /* as the file names it */
-    struct limits_selector device; /* ordinals count the server's devices */
-    struct allowance limits;       /* of every client on it */
-    struct schedule schedule;      /* these parts of it */
-    unsigned schedule_parts;
+    char said[72];                 /* the GPU's name in the file */
+    struct limits_selector device; /* its ordinals are those of the server's devices */
+    struct allowance limits;       /* for every client on it */
+    struct schedule schedule;      /* only the parts in schedule_parts are set */
+    unsigned schedule_parts;       /* bits of enum schedule_part */
 };
 
 struct config_range {
     uint32_t first, last;
 };
 
-/* The clients that a rule matches. Each list that is not empty must have an item that fits. */
+/* The clients that a rule matches: each list that is not empty must have an item that fits. */
 struct config_match {
     struct config_range *uids, *gids;
     char **cgroups, **names; /* patterns */
@@ -61,28 +61,28 @@ struct config_rule {
     struct allowance limits;
 };
 
-/* The limits of all clients of a user, or of a group's members, together. */
+/* The limits of a total: of all clients of a user, or of a group's members, together. */
 struct config_total {
-    struct config_range *ids; /* NULL: every user or group */
+    struct config_range *ids; /* NULL: each user or each group has this total */
     size_t id_count;
-    struct allowance limits; /* memory (of each GPU) and host_memory */
+    struct allowance limits; /* memory (for each GPU) and host_memory */
 };
 
 struct config {
-    char *file;               /* for messages */
-    unsigned time_line;       /* where time is asked for first; 0: nowhere */
-    struct allowance clients; /* of every client */
-    struct allowance shared;  /* likewise, from NVIDIA's block */
-    bool time_sliced;         /* that block asks for it */
+    char *file;               /* its path, for messages */
+    unsigned time_line;       /* the first line that asks for time; 0: none does */
+    struct allowance clients; /* limits of every client */
+    struct allowance shared;  /* limits of every client, from NVIDIA's block `sharing` */
+    bool time_sliced;         /* that block asks for time slicing */
     struct config_gpu *gpus;
     struct config_profile *profiles;
     struct config_rule *rules;
     struct config_total *users, *groups;
     size_t gpu_count, profile_count, rule_count, user_count, group_count;
-    /* by device; after config_resolve */
+    /* For each device, set by config_resolve: */
     struct allowance ceilings[LIMITS_DEVICES_MAX];
     struct schedule schedules[LIMITS_DEVICES_MAX];
-    unsigned schedule_parts[LIMITS_DEVICES_MAX]; /* that the file says; bits of schedule_part */
+    unsigned schedule_parts[LIMITS_DEVICES_MAX]; /* that the file sets; bits of schedule_part */
     unsigned device_count;
 };
 
@@ -102,7 +102,7 @@ uint32_t config_resolve(struct config *config, const struct schedule *unsaid,
                         const uint8_t (*uuids)[LIMITS_UUID_BYTES], unsigned count,
                         struct error *why);
 
-/* NULL is allowed. */
+/* Frees a configuration. NULL is allowed. */
 void config_free(struct config *config);
 
 #endif

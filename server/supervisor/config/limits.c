@@ -28,18 +28,18 @@ void config_limits_replicate(struct allowance *to, uint64_t n, unsigned line)
 
 /* ---- one resource: {request: ..., limit: ...} ---- */
 
-/* A block while it is read. */
+/* A block that is being read. */
 struct block {
     struct allowance limits;
-    unsigned line[RESOURCES]; /* of its request */
-    uint64_t replicas;        /* 0: unsaid */
+    unsigned line[RESOURCES]; /* of each resource's request */
+    uint64_t replicas;        /* 0: the block does not say it */
 };
 
-/* One resource of a block, or of a total, while it is read. */
+/* One resource of a block or of a total that is being read. */
 struct entry {
     enum resource resource;
     struct allowance *limits;
-    unsigned *line; /* of the request; NULL: there may be none */
+    unsigned *line; /* set to the request's line; NULL: a request is refused */
 };
 
 static const char *name_of(const struct entry *entry)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * config_limits: what one block of a configuration gives and allows: threads, memory,
- * host_memory and time, each with request and limit, and priority; fraction and
- * replicas are spellings of these.
+ * config_limits: the limits in one block of a configuration: threads, memory, host_memory and time,
+ * each with request and limit, and priority. fraction and replicas are other spellings of these.
  *
- * A limit is never exceeded, a request is guaranteed. Blocks can only tighten each
- * other: of limits the least holds, and of requests too, so that an administrator's
- * lowers a client's; a block without a request leaves others' alone, and 0 says
- * that nothing may be reserved. Pure; any thread.
+ * A limit is never exceeded; a request is guaranteed. Blocks can only tighten each other: the
+ * smallest limit applies, and the smallest request too, so that an administrator's request lowers a
+ * client's. A block without a request leaves other blocks' requests alone; a request of 0 says that
+ * nothing may be reserved. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_LIMITS_H
 #define GPUSHARE_SERVER_SUPERVISOR_CONFIG_LIMITS_H
@@ -22,9 +21,9 @@
 #define CONFIG_REPLICAS_MAX 1000
 
 /*
- * Reads a mapping of limits; other, if not NULL, knows its other keys. to is set. A request above
- * a limit of the same block, and replicas whose requests come to more than there is,
- * are refused with the numbers.
+ * Reads a mapping of limits into *to, which is written in any case. `what` names the mapping in
+ * sentences. `other` has the mapping's other keys; NULL: none. A request above a limit of the same
+ * block is refused with the numbers, as are replicas whose requests come to more than there is.
  */
 uint32_t config_limits_read(struct config_reader *reader, const struct config_node *map,
                             const char *what, const struct config_table *other,

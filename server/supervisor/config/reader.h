@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * config_reader: values of a configuration's tree, checked, with what is wrong in words.
+ * config_reader: reads values of a configuration's tree and checks them.
  *
  * Every function returns 0, or the number that it set in the reader's struct error, with a
  * sentence "FILE:LINE: reason"; the line is the node's. Pure; any thread.
@@ -44,7 +44,7 @@ struct config_field {
     config_field_reader *read;
 };
 
-/* The fields of a table all write to one place. */
+/* A table of fields. All of them write to one place. */
 struct config_table {
     const struct config_field *fields;
     size_t count;
@@ -68,8 +68,8 @@ uint32_t config_reader_open_list(struct config_reader *reader, const struct conf
                                  const char *what, size_t most, size_t item_bytes, void **items,
                                  size_t *count);
 
-/* For the end of a sentence that says what a value must be: `, not "50"`, or nothing where it is no
- * text. Returns text. */
+/* For the end of a sentence that says which form a value must have: `, not "50"`; "" if the node is
+ * no text. Returns text. */
 #define CONFIG_SAID 80
 const char *config_reader_said(const struct config_node *node, char text[CONFIG_SAID]);
 

@@ -7,8 +7,8 @@
 
 #include "common/limits/limits.h"
 
-/* Both between slashes. Goes back to the latest star only, so it takes length times length at
- * most, whatever the client chose as its text. */
+/* Compares texts between two slashes. It goes back to the latest star only, so it takes at most
+ * length times length steps, whatever text the client chose. */
 static bool part_fits(const char *pattern, size_t pattern_length, const char *text, size_t length)
 {
     size_t p = 0, t = 0, star = SIZE_MAX, resume = 0;
@@ -75,7 +75,8 @@ static bool fits_one(char *const *patterns, size_t count, const char *text, bool
     return false;
 }
 
-/* unknown: the answer where the kernel has no word on what is asked for. */
+/* Whether a client fits. unknown: the answer if the kernel did not report what the rule asks
+ * for. */
 static bool rule_fits(const struct config_match *match, const struct config_who *who, bool unknown)
 {
     if (!who->identified)
@@ -101,7 +102,7 @@ static const struct config_profile *find_profile(const struct config *config, co
     return NULL;
 }
 
-/* A rule that may not be meant for it takes from a client, and gives it nothing. */
+/* A rule that may not be meant for the client can lower its limits and gives it no request. */
 static void rule_apply(struct allowance *to, const struct allowance *by, bool certain)
 {
     struct allowance limits = *by;

@@ -3,12 +3,12 @@
 /*
  * config_rules: which limits of a configuration hold for a client.
  *
- * Every rule that fits applies, and so do the ceilings and the profile that the
- * client asks for; in each respect the strictest holds. The order of rules means
- * nothing, and a client's name, which it chooses itself, can tighten and never free.
- * Of a client that the kernel does not identify every rule is taken to fit; but what
- * is not certain to be meant for it gives it no request.
- * Pure; any thread.
+ * Every rule that fits applies, and so do the ceilings and the profile that the client asks for;
+ * for each value the strictest one holds. So the order of rules means nothing, and a client's name,
+ * which it chooses itself, can tighten a limit and never lift one.
+ *
+ * For a client that the kernel does not identify, every rule counts as fitting. But a rule that is
+ * not certain to be meant for the client gives it no request. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_CONFIG_RULES_H
 #define GPUSHARE_SERVER_SUPERVISOR_CONFIG_RULES_H
@@ -19,32 +19,35 @@
 
 #include "server/supervisor/config/config.h"
 
-/* A client. The kernel vouches for all but its name and profile, which it chose itself. */
+/* A client. The kernel vouches for all members but name and profile, which the client chose. */
 struct config_who {
-    bool identified; /* false: pid or uid could not be seen from here; every rule fits */
+    bool identified; /* false: its pid or uid is not visible from here, so every rule fits */
     uint32_t uid;
-    const uint32_t *gids; /* NULL: not known, every gid fits */
+    const uint32_t *gids; /* NULL: not known, so every gid fits */
     size_t gid_count;
-    const char *cgroup;  /* path; NULL: not known, every pattern fits */
+    const char *cgroup;  /* path; NULL: not known, so every pattern fits */
     const char *name;    /* "": none */
-    const char *profile; /* that it asks for; "": none */
+    const char *profile; /* the profile that it asks for; "": none */
 };
 
 /*
- * '*' stands for any text without '/'. whole: the pattern must fit all of the text,
- * otherwise it may also end before a '/' of it ("/a" fits "/a/b", and "/" all).
+ * Whether a pattern fits a text. '*' stands for any text without '/'. whole: the pattern must fit
+ * all of the text. Otherwise it may also end before a '/' of the text: "/a" fits "/a/b", and "/"
+ * fits all.
  */
 bool config_rules_pattern_fits(const char *pattern, const char *text, bool whole);
 
-/* 0; -ENOENT: there is no such profile. device < config->device_count. */
+/* Computes the limits for a client on a device (device < config->device_count), after
+ * config_resolve. Returns 0, or -ENOENT if the profile that the client asks for does not exist. */
 int config_rules_choose(const struct config *config, uint32_t device, const struct config_who *who,
                         struct allowance *limits);
 
-/* No user and no group has this number; every entry of totals fits it. */
+/* Stands for clients that can't be identified: no user and no group has this number, and every
+ * entry of totals fits it. */
 #define CONFIG_ID_UNKNOWN UINT32_MAX
 
-/* The limit of a user or a group in total: the strictest of the entries that fit. False: none
- * does. */
+/* Computes the limits of a user's or group's total: the strictest of the entries that fit. Returns
+ * false, and limits that are not set, if no entry fits. */
 bool config_rules_total(const struct config_total *totals, size_t count, uint32_t id,
                         struct allowance *limits);
 

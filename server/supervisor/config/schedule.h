@@ -3,9 +3,9 @@
 /*
  * schedule: how the clients of one device share it, as administrators write it.
  *
- * Every setting has a name, the same in the configuration, on command lines and in
- * JSON: mode, lease, precision and quantum. The ranges are those of server/scheduler,
- * which carries a schedule out in the worker. Pure functions; any thread.
+ * The parts of a schedule are mode, lease, precision and quantum. They have these names in the
+ * configuration, on command lines and in JSON. Their ranges are those of server/scheduler, which
+ * carries a schedule out in the worker. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SCHEDULE_H
@@ -17,7 +17,7 @@
 #include "common/error.h"
 #include "protocol.h"
 
-/* What a schedule says, as bits. */
+/* The parts of a schedule, as bits. */
 enum schedule_part {
     SCHEDULE_MODE = 1,
     SCHEDULE_LEASE = 2,
@@ -29,11 +29,11 @@ enum schedule_part {
 struct schedule {
     enum proto_mode mode;
     uint32_t precision;  /* hundredths of a per cent, 1 % to 50 %; a plan is lease / precision */
-    uint64_t lease_ns;   /* of strict and fair, 5 ms to 10 s */
-    uint64_t quantum_ns; /* of turns, 5 ms to 1 h */
+    uint64_t lease_ns;   /* in modes strict and fair, 5 ms to 10 s */
+    uint64_t quantum_ns; /* in mode turns, 5 ms to 1 h */
 };
 
-/* The form of each, as messages describe it. */
+/* The form of each part, for messages. */
 #define SCHEDULE_FORM_MODE "one of concurrent, strict, fair and turns"
 #define SCHEDULE_FORM_LEASE                                                                        \
     "a time from 5ms to 10s, like 50ms, or a class: default (250ms), short (10ms), medium "        \
@@ -44,10 +44,10 @@ struct schedule {
 /* concurrent, lease 250ms, precision 5%, quantum 30s. */
 struct schedule schedule_default(void);
 
-/* Whether shares of time bind in this mode: strict and fair. */
+/* Whether clients' shares of time have an effect in this mode: in strict and fair. */
 bool schedule_time_enforced(enum proto_mode mode);
 
-/* The part of this name ("lease"), or 0. */
+/* The part with this name, such as "lease"; 0 if there is none. */
 unsigned schedule_part_of(const char *name, size_t length);
 
 /*
@@ -59,7 +59,7 @@ unsigned schedule_part_of(const char *name, size_t length);
 uint32_t schedule_set(struct schedule *schedule, enum schedule_part part, const char *value,
                       size_t length, struct error *why);
 
-/* The parts (bits) of `from` go into *schedule. */
+/* Copies the parts (bits) of `from` to *schedule. */
 void schedule_merge(struct schedule *schedule, const struct schedule *from, unsigned parts);
 
 bool schedule_equal(const struct schedule *a, const struct schedule *b);
@@ -67,7 +67,7 @@ bool schedule_equal(const struct schedule *a, const struct schedule *b);
 /* "mode fair, lease 50ms, precision 5%, quantum 30s". Returns text. */
 const char *schedule_format(const struct schedule *schedule, char *text, size_t size);
 
-/* As the worker is told. */
+/* The message that tells a worker this schedule. */
 struct proto_worker_schedule schedule_message(const struct schedule *schedule);
 
 #endif

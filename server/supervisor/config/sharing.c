@@ -13,7 +13,7 @@
 
 struct sharing {
     const char *method; /* "mps", "timeSlicing" */
-    uint64_t replicas;  /* of every GPU; 0: unsaid */
+    uint64_t replicas;  /* of every GPU; 0: not given yet */
 };
 
 /* Both are off where they stand not, and we have nothing that they could switch on. */

@@ -16,13 +16,13 @@
 #include "server/supervisor/account/address_plan.h"
 #include "server/supervisor/settings.h"
 
-/* Delays between starts: short after a fault, for clients wait; long for a driver that stays
+/* Delays between starts: short after a fault, since clients wait; long for a driver that stays
  * broken. */
 #define RESTART_DELAY_MIN_MS 50
 #define RESTART_DELAY_MAX_MS 10000
-/* A worker that lived this long is a good one: its successor starts without a delay. */
+/* After a worker that lived this long, the next one starts without a delay. */
 #define SETTLED_NS UINT64_C(30000000000)
-/* The time that a worker may take to end once it has lost its channel or was asked to stop. */
+/* Time that a worker has to end after it lost its channel or was told to stop. */
 #define EXIT_TIMEOUT_MS 5000
 
 static void device_down(struct device *device);
@@ -50,8 +50,8 @@ void device_open(struct device *device, uv_loop_t *loop, const struct settings *
     device->timer_open = true;
 }
 
-/* The present worker is of no more use. Its clients are marked first, so that what the link's end
- * answers them is not passed on as if they lived. */
+/* Gives the present worker up. Its clients are marked first, so that the answers which the link's
+ * end gives them are not passed on. */
 static void device_fail(struct device *device, uint32_t error, const char *text)
 {
     if (!device->link)
@@ -76,12 +76,12 @@ static void device_fail(struct device *device, uint32_t error, const char *text)
         device_down(device);
 }
 
-/* ---- how its clients share it: what the worker is told, and what it said to that ---- */
+/* ---- the schedule: telling the worker, and its answer ---- */
 
 struct scheduling {
     struct device *device;
     struct schedule schedule;
-    change_done *done; /* NULL: a new worker's first */
+    change_done *done; /* NULL: the first schedule of a new worker */
     void *context;
     char by[64];
 };
@@ -96,7 +96,7 @@ static void schedule_take(struct device *device, const struct schedule *schedule
                    schedule_format(schedule, text, sizeof text));
 }
 
-/* A worker that was never told anything shares as it was built to. */
+/* The worker shares the device by the defaults that it was built with. */
 static void schedule_first_refused(struct device *device, const char *text)
 {
     char kept[160];
@@ -142,7 +142,7 @@ static int schedule_ask(struct device *device, const struct schedule *schedule, 
     return 0;
 }
 
-/* A new worker is told how its clients share the device before it hears of any. */
+/* Tells a new worker how its clients share the device, before it hears of any client. */
 static void schedule_begin(struct device *device)
 {
     int result = schedule_ask(device, &device->schedule, "", NULL, NULL);
@@ -219,7 +219,7 @@ static void link_lost(void *context, const char *why)
     device_fail(device, lost.number, lost.text);
 }
 
-/* A worker that hung up has not said why; its exit status tells more. */
+/* A worker that hung up did not say why; its exit status tells more. */
 static void process_ended(void *context, int status)
 {
     struct device *device = context;
@@ -229,7 +229,7 @@ static void process_ended(void *context, int status)
     worker_process_free(device->process);
     device->process = NULL;
     if (device->link) {
-        /* Its last words may still lie in the socket. */
+        /* The worker's last messages may still be in the socket. */
         worker_link_finish(device->link);
         return;
     }
@@ -290,7 +290,7 @@ static void timer_closed(uv_handle_t *handle)
     device->events.stopped(device->events.context, device);
 }
 
-/* Neither process nor link is left. */
+/* Neither a process nor a link is left. */
 static void device_down(struct device *device)
 {
     if (device->stopping) {
@@ -356,8 +356,8 @@ uint32_t device_refuse(const struct device *device, struct error *why)
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
                         const char *by, change_done *done, void *context)
 {
-    /* The parts that this change leaves alone stay as the change before leaves them, which the
-     * worker may not have answered yet. */
+    /* The worker may not have answered the change before this one. The parts that this change
+     * leaves alone are as that change leaves them. */
     struct schedule schedule = device->scheduling ? device->scheduled : device->schedule;
     schedule_merge(&schedule, to, parts);
     if (device->state == DEVICE_READY)

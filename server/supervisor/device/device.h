@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * device: one GPU as the supervisor sees it: a worker, its successors, and what
- * the driver says of the device.
+ * device: one GPU as the supervisor sees it: its worker, the worker's successors, and what the
+ * driver says of the device.
  *
- * A worker that ends takes its clients with it; a fresh one is started when the
- * old process is gone (its context's kernels might still write until then), after
- * a delay that grows while it keeps failing.
+ * When a worker ends its clients end too. The next worker is started only when the old process is
+ * gone, since kernels of the old context might still write until then. The start waits for a delay
+ * that grows while workers keep failing. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_DEVICE_H
 #define GPUSHARE_SERVER_SUPERVISOR_DEVICE_DEVICE_H
@@ -26,13 +26,13 @@
 #include "server/supervisor/device/worker_process.h"
 
 enum device_state {
-    DEVICE_STARTING, /* the worker has not reported yet */
+    DEVICE_STARTING, /* the worker has not described the device yet */
     DEVICE_READY,    /* serves clients */
-    DEVICE_WAITING,  /* the worker ended; the next start waits */
+    DEVICE_WAITING,  /* the worker ended, and the next one is not started yet */
     DEVICE_STOPPED
 };
 
-/* "starting", "ready", "waiting", "stopped". Static. */
+/* The state's name in lower case, as `status` shows it. The string is static. */
 const char *device_state_name(enum device_state state);
 
 struct device;
@@ -40,21 +40,20 @@ struct settings;
 struct tracing;
 
 /*
- * A device's callbacks about its worker. Each is called from the loop; a device is never
- * freed before the supervisor is, so its caller does not vanish, and none of these may
- * end a session otherwise than by marking it.
+ * A device's callbacks about its worker. The loop calls them. A device is never freed before the
+ * supervisor, so it stays valid for its caller. A callback may end a session only by marking it.
  */
 struct device_events {
     /* A worker serves: clients may attach. */
     void (*ready)(void *context, struct device *device);
-    /* The worker is gone, or goes: its clients end with this error. The requests that they have
-     * sent to it is answered with WORKER_LOST right after. */
+    /* The worker is gone, or has to go. Its clients end with this error. Right after this call,
+     * their requests to the worker are answered with WORKER_LOST. */
     void (*lost)(void *context, struct device *device, uint32_t error, const char *text);
     /* A start failed before any worker of this device was ready; device->trouble says why. */
     void (*failed)(void *context, struct device *device);
     /* device_stop is complete. */
     void (*stopped)(void *context, struct device *device);
-    /* The worker complains of one client, which is to end with this error. */
+    /* The worker complains of one client, which must end with this error. */
     void (*complained)(void *context, struct device *device, uint32_t client, uint32_t error,
                        const char *text);
     /* A stream or an event of a client has ended: worker_stream_ended or worker_event_ended. */
@@ -69,21 +68,21 @@ struct device {
     struct device_events events;
     uint32_t index, ordinal;
     enum device_state state;
-    struct proto_device_info info;
-    bool known; /* info holds something */
+    struct proto_device_info info; /* as the latest worker that was ready described it */
+    bool known;                    /* info is set */
     struct admission admission;
-    struct quota memory;            /* of all its clients together */
-    struct schedule schedule;       /* in force; without a worker: what the next one is told */
-    struct schedule scheduled;      /* asked of the worker last... */
-    uint32_t scheduling;            /* ...while so many answers are due */
-    struct worker_process *process; /* NULL: none, or adopted */
+    struct quota memory;            /* of all its clients together, bytes */
+    struct schedule schedule;       /* in force; without a worker: for the next one */
+    struct schedule scheduled;      /* the schedule that the worker was asked for last */
+    uint32_t scheduling;            /* answers about schedules that are still due */
+    struct worker_process *process; /* NULL: none, or the worker was adopted */
     struct worker_link *link;       /* NULL while there is none */
-    struct tracing *tracing;        /* a trace under way, or NULL */
-    uv_timer_t timer;               /* the next start */
+    struct tracing *tracing;        /* the trace under way, or NULL */
+    uv_timer_t timer;               /* for the next start */
     bool timer_open;
-    bool failed_once; /* no worker of it has ever been ready, and one has ended */
+    bool failed_once; /* a worker has ended before any worker of the device was ready */
     bool silent;      /* the latest worker hung up without a word */
-    bool served;      /* and had been ready */
+    bool served;      /* the latest worker had been ready */
     bool stopping;
     uint32_t starts;
     uint32_t failures;            /* in a row, without having been ready */
@@ -92,37 +91,39 @@ struct device {
     char trouble[380];            /* why there is no worker, or was none */
 };
 
-/* Nothing is started. settings are borrowed and must outlive it. */
+/* Prepares a device and starts nothing. settings are borrowed and must outlive the device; *events
+ * is copied. */
 void device_open(struct device *device, uv_loop_t *loop, const struct settings *settings,
                  uint32_t index, uint32_t ordinal, const struct device_events *events);
 
-/* Starts a worker. Returns 0 or -errno. */
+/* Starts a worker. Returns 0, or -errno and device->trouble says why. */
 int device_start(struct device *device);
 
-/* Takes over a socket to a worker that is no child of this process (tests). 0 or -errno. */
+/* Takes over a socket to a worker that is no child of this process; for tests. Returns 0 or
+ * -errno. */
 int device_adopt(struct device *device, int fd);
 
-/* Ends the worker; events.stopped follows from the loop. */
+/* Ends the worker and starts none after it. events.stopped follows from the loop. Idempotent. */
 void device_stop(struct device *device);
 
 /*
- * worker_link_request to the present worker. -EPIPE if there is none: then the loss of
- * the worker has been told, or follows from the loop.
+ * worker_link_request to the present worker. Returns -EPIPE if there is none: events.lost has been
+ * called, or will be called from the loop.
  */
 int device_request(struct device *device, const struct worker_request *request,
                    worker_link_reply *reply, void *context);
 
-/* Ends a client's outstanding requests with WORKER_SESSION_ENDED. */
+/* Ends a client's outstanding requests with WORKER_SESSION_ENDED. Does nothing without a worker. */
 void device_cancel(struct device *device, uint32_t client);
 
-/* The worker is of no more use to the caller: its loss follows from the loop. */
+/* Gives the worker up: events.lost follows from the loop. Does nothing without a worker. */
 void device_abandon(struct device *device);
 
-/* See change_schedule. */
+/* Changes parts of the schedule; results and done as for change_schedule. */
 int device_schedule_set(struct device *device, const struct schedule *to, unsigned parts,
                         const char *by, change_done *done, void *context);
 
-/* Explains in *why that clients can't be served now; returns device_not_ready. */
+/* Explains in *why that the device can't serve clients now. Returns why->number. */
 uint32_t device_refuse(const struct device *device, struct error *why);
 
 #endif

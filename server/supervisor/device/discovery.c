@@ -18,7 +18,7 @@
 #include "server/supervisor/device/worker_process.h"
 
 #define OUTPUT_MAX        8192
-#define ANSWER_TIMEOUT_MS 60000
+#define ANSWER_TIMEOUT_MS 60000 /* on a node with many GPUs the driver's start takes seconds */
 
 static int hex_digit(char c)
 {
@@ -28,8 +28,8 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Reads up to 32 hexadecimal digits, dashes between them ignored. Returns how many, -1 if others.
- */
+/* Reads up to 32 hexadecimal digits and ignores dashes between them. Returns the number of digits,
+ * or -1 for any other text. */
 static int read_uuid(const char *text, size_t length, uint8_t uuid[16])
 {
     int digits = 0;
@@ -107,8 +107,8 @@ uint32_t discovery_restrict(struct discovery *discovery, const struct limits_wis
     return 0;
 }
 
-/* Reads until the end, at most OUTPUT_MAX - 1 bytes and ANSWER_TIMEOUT_MS. Returns bytes or -errno.
- */
+/* Reads until the end, at most OUTPUT_MAX - 1 bytes and for ANSWER_TIMEOUT_MS. Returns the number
+ * of bytes or -errno. */
 static ssize_t read_all(int fd, char *output)
 {
     size_t used = 0;

@@ -3,10 +3,10 @@
 /*
  * discovery: which devices the driver has, and which of them are served.
  *
- * The supervisor never opens the driver: `gpushare-worker --driver PATH --list`
- * prints a line "device ORDINAL UUID" for each, UUID as 32 hexadecimal digits, or
- * one line "error NUMBER SENTENCE". It makes no context, so a device that is not
- * to be served is not touched.
+ * The supervisor never opens the driver. `gpushare-worker --driver PATH --list` opens it and prints
+ * a line "device ORDINAL UUID" for each device (UUID: 32 hexadecimal digits), or one line
+ * "error NUMBER SENTENCE". That command makes no context, so a device that is not served is not
+ * touched.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_DISCOVERY_H
 #define GPUSHARE_SERVER_SUPERVISOR_DEVICE_DISCOVERY_H
@@ -18,7 +18,7 @@
 #include "server/supervisor/settings.h"
 
 struct discovery_device {
-    uint32_t ordinal; /* as the driver counts */
+    uint32_t ordinal; /* as the driver numbers the device */
     uint8_t uuid[16];
 };
 
@@ -28,19 +28,19 @@ struct discovery {
 };
 
 /*
- * Runs the worker and waits for it, at most a minute. Returns 0 with the devices to
- * serve, in the order in which clients count them (settings' limits);
- * or an error number that *why explains.
+ * Runs the worker and waits for it, at most a minute. Returns 0 with the devices to serve, in the
+ * order in which clients number them (settings->limits), or an error number that *why explains.
  */
 uint32_t discovery_run(struct discovery *discovery, const struct settings *settings,
                        struct error *why);
 
-/* Reads what the worker printed. Same results. */
+/* Reads the worker's output, which it overwrites. Returns 0 with all devices, or an error number
+ * that *why explains. */
 uint32_t discovery_parse(struct discovery *discovery, char *output, struct error *why);
 
 /*
- * Keeps the devices that the administrator made visible, in that order. Returns 0;
- * or an error number: a device is named twice, or none is left.
+ * Keeps the devices that the administrator made visible, in that order. Returns 0, or an error
+ * number that *why explains: a device is unknown or named twice, or none is left.
  */
 uint32_t discovery_restrict(struct discovery *discovery, const struct limits_wish *limits,
                             struct error *why);

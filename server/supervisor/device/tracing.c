@@ -17,26 +17,26 @@
 #include "server/supervisor/loop/job.h"
 #include "server/supervisor/device/device.h"
 
-/* A worker that does not answer must hold up neither the asker nor the next trace. */
+/* A worker that does not answer must hold up neither this trace's asker nor the next trace. */
 #define ANSWER_TIMEOUT_MS 5000
 #define CLIENTS_MAX       65536
 
 enum tracing_state { TRACING_STARTING, TRACING_RUNNING, TRACING_STOPPING, TRACING_ENDED };
 
 struct tracing {
-    struct job job; /* first */
-    bool filling;   /* it is under way, and uses the memory */
+    struct job job; /* must stay first */
+    bool filling;   /* the job is under way and uses the memory */
     struct device *device;
     enum tracing_state state;
     uv_timer_t timer;
-    bool closed;          /* the timer is */
-    unsigned outstanding; /* requests to the worker, and the job */
-    bool hurried;         /* it is to end before its time */
+    bool closed;          /* the timer is closed */
+    unsigned outstanding; /* requests to the worker and the job that have not ended */
+    bool hurried;         /* the asker wants it to end before its time */
     struct shm memory;
     uint64_t milliseconds;
-    uint64_t began, ends; /* CLOCK_MONOTONIC */
+    uint64_t began, ends; /* CLOCK_MONOTONIC, ns */
     char by[64];
-    trace_done *done; /* NULL: nobody waits any more */
+    trace_done *done; /* NULL: it was called, or the trace was abandoned */
     void *context;
     struct trace_client *clients;
     size_t count, room;
@@ -57,7 +57,7 @@ static void timer_closed(uv_handle_t *handle)
     tracing_free_if_over(tracing);
 }
 
-/* trouble: NULL if the worker brought it to its end. */
+/* trouble: why the trace ended before its time, or NULL. */
 static void hand_over(struct tracing *tracing, const char *trouble)
 {
     struct trace trace = {.device = tracing->device->index,
@@ -75,7 +75,8 @@ static void hand_over(struct tracing *tracing, const char *trouble)
     close(trace.memory);
 }
 
-/* error: 0, or why there is no trace at all; text: then why, else what cut it short, or NULL. */
+/* error: 0 and a trace, which text says was cut short (NULL: it was not); or an error number, which
+ * text explains, and no trace. */
 static void tracing_finish(struct tracing *tracing, uint32_t error, const char *text)
 {
     tracing->state = TRACING_ENDED;
@@ -94,7 +95,7 @@ static void tracing_finish(struct tracing *tracing, uint32_t error, const char *
 
 static const struct worker_request stop_request = {.opcode = PROTO_WORKER_TRACE_STOP};
 
-/* The worker brought it to its end, in its time or earlier. */
+/* The worker has ended the trace, in its time or because it was hurried. */
 static void finish_well(struct tracing *tracing)
 {
     struct error early;
@@ -173,7 +174,7 @@ void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pi
 {
     if (!tracing || tracing->count == CLIENTS_MAX)
         return;
-    /* Without memory it shows with its number alone. */
+    /* If memory is short the client shows with its number alone. */
     if (array_reserve(tracing->clients, tracing->room, tracing->count + 1) < 0)
         return;
     struct trace_client *client = &tracing->clients[tracing->count++];
@@ -193,8 +194,8 @@ static int trace_begin(struct tracing *tracing)
     return device_request(tracing->device, &request, start_answered, tracing);
 }
 
-/* Filled before it is used: a page that can't be had later would end the worker, and the context
- * with it. */
+/* The memory is filled before it is used: if a page could not be had later, the worker would die of
+ * it, and its context with it. */
 static int memory_fill(struct job *job)
 {
     const struct tracing *tracing = (const struct tracing *)job;
@@ -256,7 +257,7 @@ uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char 
     if (result < 0) {
         tracing->filling = false;
         tracing->outstanding = 0;
-        tracing_finish(tracing, 0, NULL); /* nobody is told: done is not set yet */
+        tracing_finish(tracing, 0, NULL); /* calls nothing: done is not set yet */
         return error_set(why, MESSAGE(trace_begin), strerror(-result));
     }
     tracing->done = done;

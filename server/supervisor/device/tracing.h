@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * tracing: a trace of one device under way: its memory, its end, and who its clients
- * were, those that left meanwhile included.
+ * tracing: a trace of one device while it is under way: its memory, its end, and the clients that
+ * the device had meanwhile, those that left included.
  *
- * At most one a device. It ends by itself after its time, when its worker is lost, or
- * when the asker says so or is gone; a worker that does not answer is waited for a few
- * seconds only. Loop thread.
+ * A device has at most one trace. A trace ends after its time, when the device's worker is lost, or
+ * when the asker ends it or is gone. A worker that does not answer is waited for only a few
+ * seconds. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_TRACING_H
 #define GPUSHARE_SERVER_SUPERVISOR_TRACING_H
@@ -32,40 +32,42 @@ struct trace_client {
 struct trace {
     uint32_t device;
     uint64_t milliseconds;              /* as asked */
-    int memory;                         /* read-only; the supervisor's own, closed after the call */
-    const char *trouble;                /* why it ended before its time, or NULL */
-    const struct trace_client *clients; /* that were attached at any time of it */
+    int memory;                         /* read-only; the supervisor closes it after the call */
+    const char *trouble;                /* why the trace ended before its time, or NULL */
+    const struct trace_client *clients; /* clients that were attached at any time of the trace */
     size_t client_count;
 };
 
-/* error: 0, or a number of the error table, a sentence in text, and no trace. The trace is over
- * when this is called; its memory is not freed before control returns to the loop. */
+/* error: 0 and a trace; or an error number with a sentence in text, and trace is NULL. The trace is
+ * over when this is called. Its memory is not freed before control returns to the loop. */
 typedef void trace_done(void *context, uint32_t error, const char *text, const struct trace *trace);
 
-/* Whether a trace of the device could be started now: 0, or an error number with a sentence. */
+/* Whether a trace of the device could be started now: 0, or an error number that *why explains. */
 uint32_t tracing_check(const struct device *device, struct error *why);
 
 /*
- * Traces a device that tracing_check allows, for this time; device->tracing is set. done is called
- * exactly once, from the loop and never before this returns, unless the trace is abandoned. 0, or
- * an error number with a sentence (done is not called). by names the asker.
+ * Traces a device that tracing_check allows, for this time, and sets device->tracing. by names the
+ * asker, for the log. Returns 0: done is then called exactly once, from the loop and never before
+ * this function returns, unless the trace is abandoned. Returns an error number that *why explains:
+ * done is not called then.
  */
 uint32_t tracing_start(struct device *device, uint64_t milliseconds, const char *by,
                        trace_done *done, void *context, struct error *why);
 
-/* This client has the device from now on. tracing: the device's, or NULL. */
+/* Notes a client that has the device from now on. tracing: the device's, or NULL. */
 void tracing_note(struct tracing *tracing, uint32_t number, const char *name, pid_t pid, uid_t uid);
 
-/* Whether a trace (or NULL) is one whose done will be called with this context. */
+/* Whether this trace's done will be called with this context. tracing may be NULL. */
 bool tracing_is_for(const struct tracing *tracing, const void *context);
 
-/* It is to end now, before its time: done is called, with that as its trouble. */
+/* Ends the trace before its time. done is called as usual, and trace->trouble says that the trace
+ * was cut short. */
 void tracing_stop(struct tracing *tracing);
 
-/* It ends now, and done is not called any more. */
+/* Ends the trace at once; done is not called any more. */
 void tracing_abandon(struct tracing *tracing);
 
-/* The device's worker is lost: the trace (or NULL) ends with what it has. */
+/* The device's worker is lost: ends the trace with the records it has. tracing may be NULL. */
 void tracing_lost(struct tracing *tracing);
 
 #endif

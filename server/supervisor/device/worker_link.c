@@ -15,11 +15,10 @@
 #include "common/messages.h"
 #include "server/supervisor/device/worker_requests.h"
 
-/* A worker that reads nothing for this time is stuck; its clients then find out by their own waits.
- */
+/* A worker that lets so many bytes wait is stuck: it reads nothing. */
 #define SEND_QUEUE_BYTES_MAX (UINT64_C(64) << 20)
 
-/* Messages taken in a row before the loop looks at others again. */
+/* Number of messages taken in a row before the loop looks at other descriptors. */
 #define BATCH 64
 
 struct worker_link {
@@ -81,7 +80,7 @@ static void link_closed(uv_handle_t *handle)
     free(link);
 }
 
-/* Takes the row away first: the callback may make the next request. */
+/* Removes the row before it calls back, since the callback may make the next request. */
 static void request_end(struct worker_link *link, struct worker_request_row *row,
                         const struct worker_answer *answer)
 {
@@ -92,7 +91,7 @@ static void request_end(struct worker_link *link, struct worker_request_row *row
         reply(context, answer);
 }
 
-/* What came as the answer to a request may be a refusal, or nothing that answers it. */
+/* A message with a request's serial may be its answer, a refusal, or no answer to it. */
 static void request_answer(struct worker_link *link, struct worker_request_row *row,
                            struct channel_message *message)
 {
@@ -133,14 +132,14 @@ void worker_link_close(struct worker_link *link)
     assert(link->requests.outstanding == 0);
     send_queue_close(&link->send_queue);
     uv_poll_stop(&link->poll);
-    /* The worker sees the end now, not when the loop comes round. */
+    /* The worker sees the end at once, and not when the loop closes the descriptor. */
     shutdown(link->fd, SHUT_RDWR);
     uv_close((uv_handle_t *)&link->poll, link_closed);
 }
 
 void worker_link_finish(struct worker_link *link)
 {
-    /* Queued messages can still be received after this. */
+    /* Messages that are queued in the socket can still be received after this. */
     shutdown(link->fd, SHUT_RDWR);
 }
 
@@ -216,7 +215,7 @@ uint32_t worker_link_outstanding(const struct worker_link *link)
     return link->requests.outstanding;
 }
 
-/* NULL, or why the worker is not to be believed any more. */
+/* Handles one message. Returns NULL, or how the worker broke the protocol. */
 static const char *message_take(struct worker_link *link)
 {
     struct channel_message *message = &link->message;
@@ -242,6 +241,8 @@ static void link_lost(struct worker_link *link, const char *why)
     link->events.lost(link->events.context, why);
 }
 
+/* Tries twice: an error of the socket, left by a worker that died with requests unread, is reported
+ * once and hides the worker's last messages. */
 static int link_receive(struct worker_link *link)
 {
     int result =

@@ -3,10 +3,10 @@
 /*
  * worker_link: requests to one worker and their answers.
  *
- * Every request gets a serial of the link's own, greater than all before it, and a
- * callback that is called exactly once, with one of four outcomes (enum worker_outcome).
- * A worker that answers a request which it was not asked, or has answered already, has
- * broken the protocol: the link is lost.
+ * Each request gets a serial, which grows by one, and a callback. The callback is called exactly
+ * once, with one of four outcomes (enum worker_outcome). A worker that answers a request which does
+ * not exist, or which it has answered already, has broken the protocol: the link is lost. Loop
+ * thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_DEVICE_WORKER_LINK_H
 #define GPUSHARE_SERVER_SUPERVISOR_DEVICE_WORKER_LINK_H
@@ -20,40 +20,41 @@
 #include "server/supervisor/loop/send_queue.h"
 
 enum worker_outcome {
-    WORKER_ANSWERED,     /* with the message that answers such a request (proto_message.reply) */
+    WORKER_ANSWERED,     /* the worker sent the answer of such a request (proto_message.reply) */
     WORKER_REFUSED,      /* the worker said why, or sent a message that is no answer */
-    WORKER_LOST,         /* the worker ended, or its link did */
-    WORKER_SESSION_ENDED /* worker_link_cancel: the client of the request is taken down */
+    WORKER_LOST,         /* the worker or its link ended before the answer */
+    WORKER_SESSION_ENDED /* worker_link_cancel: the request's client is taken down */
 };
 
 struct worker_answer {
     enum worker_outcome outcome;
-    struct channel_message *message; /* of WORKER_ANSWERED; else NULL */
-    uint32_t error;                  /* of the error table; 0 of WORKER_ANSWERED */
-    const char *text;                /* a sentence that goes with the error; else "" */
+    struct channel_message *message; /* the answer of WORKER_ANSWERED; else NULL */
+    uint32_t error;                  /* 0 for WORKER_ANSWERED; else an error number */
+    const char *text;                /* "" for WORKER_ANSWERED; else a sentence */
 };
 
 /*
- * The end of a request. answer is the callee's only during the call; it takes
- * descriptors out with channel_take_fd, the link closes the rest. The callee may make
- * requests and may mark sessions to end; nothing that the link's caller holds (link,
- * device, session) is freed before control returns to the loop.
+ * The end of a request. *answer belongs to the callee only during the call. The callee takes
+ * descriptors out with channel_take_fd; the link closes the others. The callee may make requests
+ * and may mark sessions to end. Link, device and session are not freed before control returns to
+ * the loop, so they stay valid for the link's caller.
  */
 typedef void worker_link_reply(void *context, const struct worker_answer *answer);
 
-/* Called from the loop. Both may close the link: its memory is freed later, by the loop. */
+/* Called from the loop. Both may close the link, whose memory the loop frees later. */
 struct worker_link_events {
-    /* A message that answers nothing (serial 0). It is the callee's only during the call. */
+    /* A message that answers no request (serial 0). It belongs to the callee during the call. */
     void (*notice)(void *context, struct channel_message *message);
-    /* The worker hung up (why is NULL), or broke the protocol (a sentence). Close the link now. */
+    /* The worker hung up (why is NULL) or broke the protocol (why says how). The callee closes the
+     * link. */
     void (*lost)(void *context, const char *why);
     void *context;
 };
 
 struct worker_request {
     uint16_t opcode;
-    uint32_t client;  /* whom it is about; 0: the device */
-    const void *body; /* of the opcode's type; may be NULL where that has no bytes */
+    uint32_t client;  /* number of the client that it is about; 0: the device */
+    const void *body; /* of the opcode's type; NULL if that has no bytes */
     const void *tail;
     size_t tail_bytes;
     const int *fds; /* stay the caller's */
@@ -62,15 +63,17 @@ struct worker_request {
 
 struct worker_link;
 
-/* Takes over fd (SOCK_SEQPACKET), on failure too. Returns 0 or -errno. */
+/* Makes a link from a socket (SOCK_SEQPACKET), which it takes over, on failure too. Returns 0, or
+ * -errno with *link NULL. */
 int worker_link_open(struct worker_link **link, uv_loop_t *loop, int fd,
                      const struct worker_link_events *events);
 
-/* The worker will send no more: `lost` follows from the loop, after what it has sent. */
+/* Tells the worker to send no more. `lost` follows from the loop, after the messages that the
+ * worker has sent already. */
 void worker_link_finish(struct worker_link *link);
 
-/* Ends every outstanding request with WORKER_LOST, closes. The pointer is dead then. NULL is
- * allowed. */
+/* Ends every outstanding request with WORKER_LOST and closes the link. The pointer is invalid
+ * afterwards. NULL is allowed. */
 void worker_link_close(struct worker_link *link);
 
 /*
@@ -82,11 +85,11 @@ void worker_link_close(struct worker_link *link);
 int worker_link_request(struct worker_link *link, const struct worker_request *request,
                         worker_link_reply *reply, void *context);
 
-/* Ends the outstanding requests of one client with WORKER_SESSION_ENDED. Answers that come later
+/* Ends one client's outstanding requests with WORKER_SESSION_ENDED. Answers to them that come later
  * are dropped. */
 void worker_link_cancel(struct worker_link *link, uint32_t client);
 
-/* Requests without an answer so far. */
+/* Number of requests whose callback has not been called. */
 uint32_t worker_link_outstanding(const struct worker_link *link);
 
 #endif

@@ -17,7 +17,7 @@
 
 #include "server/supervisor/settings.h"
 
-#define CHANNEL_FD 3
+#define CHANNEL_FD 3 /* child_start tells the worker this number */
 
 struct worker_process {
     uv_poll_t poll;
@@ -75,7 +75,9 @@ char **worker_process_environment(char *const environment[])
     return copy;
 }
 
-/* In the child, between fork and exec: only what a signal handler might do. */
+/* Runs in the child between fork and exec, so it may call only what a signal handler may. Exit
+ * statuses are a shell's: 126 for a child that can't be prepared, 127 for a program that can't be
+ * executed. */
 static void worker_exec(const char *program, char *const words[], char *const environment[],
                         int channel, int output, pid_t parent)
 {
@@ -83,11 +85,11 @@ static void worker_exec(const char *program, char *const words[], char *const en
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    /* The supervisor alone decides when a worker ends: signals to its group are not for them. */
+    /* A group of its own: the supervisor decides when a worker ends, not a signal to its group. */
     setpgid(0, 0);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         _exit(126);
-    /* The supervisor may have died before that took hold. */
+    /* The supervisor may have died before prctl took effect. */
     if (getppid() != parent)
         _exit(126);
     if (output >= 0 && dup2(output, STDOUT_FILENO) < 0)
@@ -107,7 +109,7 @@ pid_t worker_process_spawn(const char *program, char *const words[], char *const
 {
     sigset_t all, before;
     pid_t parent = getpid();
-    /* No handler of the loop's may run in the child. */
+    /* No signal handler of the loop may run in the child. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
@@ -167,7 +169,7 @@ pid_t worker_process_pid(const struct worker_process *process)
     return process->pid;
 }
 
-/* From here on the process is known to the loop. */
+/* Makes the process known to the loop. */
 static int process_watch(struct worker_process *process, uv_loop_t *loop)
 {
     process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * worker_process: starting gpushare-worker, and knowing when it has ended.
+ * worker_process: starts gpushare-worker, and tells when it has ended.
  *
- * Its environment is scrubbed: no CUDA_MPS_* of the administrator's reaches the
- * driver, CUDA_MPS_PIPE_DIRECTORY points nowhere, modules load eagerly and there
- * are 32 queues. It dies with the supervisor (PR_SET_PDEATHSIG), so none outlives
- * a stop. It keeps standard error and nothing else of the supervisor's.
+ * The worker's environment is scrubbed: no CUDA_MPS_* of the administrator's reaches the driver,
+ * CUDA_MPS_PIPE_DIRECTORY points nowhere, modules load eagerly, and there are 32 queues. The worker
+ * dies with the supervisor (PR_SET_PDEATHSIG), so none outlives a stop. It keeps standard input,
+ * output and error, and no other descriptor of the supervisor's. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_WORKER_PROCESS_H
 #define GPUSHARE_SERVER_SUPERVISOR_WORKER_PROCESS_H
@@ -20,12 +20,14 @@
 struct settings;
 struct worker_process;
 
-/* status: as waitpid gives it. The process is reaped; it may be freed in the callback. */
+/* Called from the loop when the process has ended and is reaped. status is waitpid's. The callee
+ * may free the process. */
 typedef void worker_process_ended(void *context, int status);
 
 /*
- * Starts a worker for the device of this ordinal. *channel becomes the supervisor's
- * end of its socket pair, owned by the caller. Returns 0 or -errno.
+ * Starts a worker for the device of this ordinal. *channel becomes the supervisor's end of the
+ * socket pair, which the caller owns. settings are needed only during the call. Returns 0, or
+ * -errno with *process NULL.
  */
 int worker_process_start(struct worker_process **process, uv_loop_t *loop,
                          const struct settings *settings, uint32_t ordinal, int *channel,
@@ -33,10 +35,10 @@ int worker_process_start(struct worker_process **process, uv_loop_t *loop,
 
 pid_t worker_process_pid(const struct worker_process *process);
 
-/* It is killed if it has not ended in this time. Repeated calls do not extend it. */
+/* Kills the process if it has not ended in this time. A later call does not change the time. */
 void worker_process_expire(struct worker_process *process, uint64_t milliseconds);
 
-/* After it ended. NULL is allowed. */
+/* Frees a process that has ended; the loop does so later. NULL is allowed. */
 void worker_process_free(struct worker_process *process);
 
 /* "exited with status 1", "was killed by signal 9 (Killed)". Returns text. */
@@ -44,13 +46,15 @@ enum { WORKER_PROCESS_END = 128 };
 const char *worker_process_describe(int status, char text[WORKER_PROCESS_END]);
 
 /*
- * fork and exec: channel becomes descriptor 3, every other but 0 to 2 is closed on
- * exec by its own flag. Returns the pid or -errno. environment ends with NULL.
+ * Starts a program. channel becomes its descriptor 3, output its standard output; -1: none. All
+ * other descriptors above 2 must be close-on-exec. environment ends with NULL. Returns the pid or
+ * -errno.
  */
 pid_t worker_process_spawn(const char *program, char *const words[], char *const environment[],
                            int channel, int output);
 
-/* The scrubbed copy of an environment; one allocation, for free(). NULL: no memory. */
+/* A scrubbed copy of an environment, which the caller frees with one free(). Its strings are the
+ * original's. NULL: no memory. */
 char **worker_process_environment(char *const environment[]);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "common/array.h"
 
-/* Far more than the requests that a thousand clients may have under way: a worker that leaves so
+/* Far more than the requests that a thousand clients may have under way. A worker that leaves so
  * many unanswered is stuck. */
 #define REQUESTS_MAX (UINT32_C(1) << 20)
 
@@ -17,7 +17,7 @@ void worker_requests_close(struct worker_requests *requests)
     *requests = (struct worker_requests){.last = requests->last};
 }
 
-/* Answered rows go when the array is full, so that each row is moved once or twice in its life. */
+/* Called only when the array is full, so that each row is moved once or twice in its life. */
 static void rows_compact(struct worker_requests *requests)
 {
     uint32_t kept = 0;

@@ -19,10 +19,9 @@
 
 /* A thousand clients may start in one second. */
 #define BACKLOG 1024
-/* Connections taken in a row before the loop looks at others again. */
+/* Number of connections taken in a row before the loop looks at other descriptors. */
 #define BATCH 32
-/* The spare descriptor may be gone too (the whole system is out of files): how long to rest then.
- */
+/* Pause when the spare descriptor is gone too, because the whole system is out of files. */
 #define REST_MS 100
 
 struct listener {
@@ -33,7 +32,7 @@ struct listener {
     bool complained;
     void (*accepted)(void *context, int fd);
     void *context;
-    struct socket_file file; /* none where systemd made it */
+    struct socket_file file; /* none if systemd made the socket */
 };
 
 static int open_spare(void)
@@ -56,7 +55,8 @@ static void rest_over(uv_timer_t *timer)
     uv_poll_start(&listener->poll, UV_READABLE, listener_ready);
 }
 
-/* Takes the connection with the spare descriptor and closes it: its client learns at once. */
+/* Uses the spare descriptor to accept the connection and close it, so that its client learns at
+ * once. */
 static void connection_shed(struct listener *listener, int error)
 {
     if (!listener->complained)
@@ -122,7 +122,7 @@ static uint32_t socket_make(struct listener *listener, const char *path, struct 
     listener->fd = socket_file_bind(&listener->file, SOCK_SEQPACKET, path);
     if (listener->fd < 0)
         return listener_fail(-listener->fd, path, why);
-    /* Any user may be a client; what each gets is decided by who it is. */
+    /* Any user may be a client; the server decides by its identity what it gets. */
     if (chmod(path, 0666) < 0 || listen(listener->fd, BACKLOG) < 0)
         return listener_fail(errno, path, why);
     return 0;

@@ -31,7 +31,7 @@ int notify_open(struct notify *notify, const char *notify_socket)
         length >= sizeof address.sun_path)
         return -EINVAL;
     memcpy(address.sun_path, notify_socket, length);
-    /* An abstract name starts with NUL and is exactly as long as the address says. */
+    /* An abstract name begins with NUL and is exactly as long as the address's length says. */
     if (notify_socket[0] == '@')
         address.sun_path[0] = '\0';
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length +
@@ -81,7 +81,7 @@ int notify_status(const struct notify *notify, const char *text)
     static const char prefix[] = "STATUS=";
     char state[sizeof prefix + 400];
     snprintf(state, sizeof state, "%s%s", prefix, text);
-    /* A line break would begin another assignment. */
+    /* A line break would begin another assignment of the protocol. */
     for (char *c = state; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
@@ -97,7 +97,7 @@ static int option_of(int fd, int option)
     return getsockopt(fd, SOL_SOCKET, option, &value, &size) < 0 ? -1 : value;
 }
 
-/* The name of descriptor number `index`: the part between colons. False where there is none. */
+/* The part between colons that names descriptor number `index`. Returns false if there is none. */
 static bool name_of(const char *names, unsigned index, char name[32])
 {
     for (; index > 0; index--) {

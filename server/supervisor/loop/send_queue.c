@@ -21,7 +21,7 @@ struct send_queue_message {
     uint8_t data[];
 };
 
-/* Results of a full socket: the peer reads again some time, or its connection ends. */
+/* Whether the socket was full: the peer will read again, or its connection will end. */
 static bool is_full(int result)
 {
     return result == -EAGAIN || result == -ENOBUFS || result == -ENOMEM;
@@ -129,8 +129,8 @@ int send_queue_flush(struct send_queue *queue)
         int result = channel_send(queue->fd, message->opcode, message->serial, message->client,
                                   message->data, message->data + message->body_bytes,
                                   message->tail_bytes, message->fds, message->fd_count);
-        /* Too many descriptors of this user are under way in sockets: that passes, and what was
-         * accepted for sending is sent. */
+        /* -ETOOMANYREFS: too many descriptors of this user are on their way in sockets. That
+         * passes, and a message that was accepted has to be sent. */
         if (is_full(result) || result == -ETOOMANYREFS)
             return SEND_QUEUE_QUEUED;
         if (result < 0)

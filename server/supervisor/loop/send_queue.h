@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * send_queue: sending messages to a peer that may not read, without ever waiting.
+ * send_queue: sends messages to a peer that may not read, without ever waiting.
  *
- * A message that the socket does not take at once is copied, its descriptors duplicated, and
- * sent when the socket has room. The queue is bounded: a peer that lets it run full
- * has lost its connection.
+ * If the socket does not take a message at once, the message is copied, its descriptors are
+ * duplicated, and it is sent when the socket has room. The queue is bounded: a peer that lets it
+ * run full loses its connection. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SEND_QUEUE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SEND_QUEUE_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The weight of a waiting descriptor: descriptors are scarcer than memory. */
+/* Bytes that a waiting descriptor counts as: descriptors are scarcer than memory. */
 #define SEND_QUEUE_FD_BYTES 8192
 
 struct send_queue_message;
@@ -22,28 +22,28 @@ struct send_queue_message;
 struct send_queue {
     int fd; /* borrowed; non-blocking */
     struct send_queue_message *first, *last;
-    size_t bytes; /* queued; a descriptor counts as SEND_QUEUE_FD_BYTES */
-    size_t max;   /* bytes that may be queued */
+    size_t bytes; /* waiting; each descriptor counts as SEND_QUEUE_FD_BYTES */
+    size_t max;   /* maximum of bytes */
 };
 
 enum { SEND_QUEUE_QUEUED = 1 };
 
-/* max: bytes that may wait. */
+/* Makes an empty queue for a socket, which stays the caller's. max: bytes that may wait. */
 void send_queue_open(struct send_queue *queue, int fd, size_t max);
 
-/* Drops what waits. Idempotent. */
+/* Drops the messages that wait. Idempotent. */
 void send_queue_close(struct send_queue *queue);
 
 /*
- * Sends one message, as channel_send does; fds stay the caller's. Returns 0 when
- * sent; SEND_QUEUE_QUEUED when it waits (then ask for writability); -ENOBUFS when the
- * queue is full; or another -errno.
+ * Sends one message, as channel_send does. fds stay the caller's. Returns 0 if it was sent;
+ * SEND_QUEUE_QUEUED if it waits, and the caller polls for writability; -ENOBUFS if the queue is
+ * full; or another -errno.
  */
 int send_queue_send(struct send_queue *queue, uint16_t opcode, uint64_t serial, uint32_t client,
                     const void *body, const void *tail, size_t tail_bytes, const int *fds,
                     unsigned fd_count);
 
-/* Sends what waits. Returns 0 when nothing does any more; SEND_QUEUE_QUEUED; or -errno. */
+/* Sends messages that wait. Returns 0 if none waits any more; SEND_QUEUE_QUEUED; or -errno. */
 int send_queue_flush(struct send_queue *queue);
 
 static inline bool send_queue_waiting(const struct send_queue *queue)

@@ -35,8 +35,8 @@ static bool group_is_none(const uint8_t group[16])
     return memcmp(group, none, 16) == 0;
 }
 
-/* A token that another client guessed or overheard is of no use: process and user must be the same,
- * and known (pid 0: a process in a namespace that can't be seen from here). */
+/* A token that another client guessed or overheard is of no use to it: process and user must be the
+ * same and be known. pid 0 is a process in a namespace that is not visible from here. */
 static bool group_is_valid(const struct session *session, const uint8_t group[16])
 {
     if (!session->pid)
@@ -50,8 +50,8 @@ static bool group_is_valid(const struct session *session, const uint8_t group[16
 }
 
 /*
- * A token that fits nobody is not refused, it joins nothing: the connection that it came from may
- * have been ended a moment ago, without its process knowing yet.
+ * A token that fits no client is not refused; it joins nothing. The connection that it came from
+ * may have ended a moment ago, and its process may not know that yet.
  */
 static int join_group(struct session *session, const struct proto_attach *wish)
 {
@@ -66,7 +66,7 @@ static int join_group(struct session *session, const struct proto_attach *wish)
     return 0;
 }
 
-/* The supervisor has no use for a client's rings: the descriptor is what it keeps. */
+/* The supervisor never reads a client's rings, so it keeps only their descriptor. */
 static int create_unmapped(struct shm *shm, const char *name, size_t bytes)
 {
     int result = shm_create(shm, name, bytes);
@@ -111,7 +111,7 @@ static int open_heaps(struct session *session)
     return result;
 }
 
-/* Everything but the connection; what session_attach_now made, in reverse. */
+/* Undoes session_attach_now in reverse order; the connection stays. */
 void session_attach_release(struct session *session)
 {
     session_memory_release(session);
@@ -123,7 +123,7 @@ void session_attach_release(struct session *session)
     session_quota_close(session);
     address_plan_return(&session->server->plan, &session->window);
     if (session->linked && session->twin.fd >= 0) {
-        /* A client on another device that waits for this one's timelines must not wait for ever. */
+        /* A client on another device may wait for these timelines, and must not wait for ever. */
         void *words = mmap(NULL, session->twin.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                            session->twin.fd, 0);
         if (words != MAP_FAILED) {
@@ -242,7 +242,7 @@ void session_attach_now(struct session *session, uint64_t serial, const struct p
     session->asked = *wish;
     session->wish = allowance_from_wire(&wish->allowance, &wish->sources);
     memcpy(session->name, wish->name, sizeof session->name);
-    limits_clean_name(session->name); /* it will stand in logs and on administrators' terminals */
+    limits_clean_name(session->name); /* logs and administrators' terminals will show it */
     identity_free(&session->identity);
     identity_read(&session->identity, session->fd, session->pid, session->uid, session->pidfd);
     int result =
@@ -301,14 +301,14 @@ static void move_answered(void *context, const struct worker_answer *answer)
         };
         session_answer(session, PROTO_WINDOW, request->serial, &body, NULL, 0);
     } else if (answer->outcome == WORKER_REFUSED) {
-        /* Client, worker and plan no longer agree on where it lives. */
+        /* Client, worker and plan no longer agree on the client's addresses. */
         session_fail(session, MESSAGE(window_refused));
     }
     session_request_end(request);
 }
 
-/* The next window above the present one: a client that is refused one after the other
- * walks through the arena once, and no further. */
+/* Takes the next window above the present one. So a client whose windows are all taken in its
+ * process walks through the arena once, and no further. */
 static int take_next(struct session *session)
 {
     struct address_plan *plan = &session->server->plan;

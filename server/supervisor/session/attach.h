@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session_attach: a session gets its device: the grant, the window, what is shared with
- * the client and its worker; and gives all that back.
+ * session_attach: gives a session its device (the grant, the window, and the memory that the client
+ * shares with its worker), and takes all that back. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_ATTACH_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_ATTACH_H
@@ -15,16 +15,18 @@
 struct config;
 struct grant;
 
+/* Handles window_move. */
 session_handler session_attach_move;
 
-/* Attaches, or refuses the client's message with that serial. Its device is ready. */
+/* Attaches the client to the device that `wish` names, which is ready; or refuses the client's
+ * message with that serial. The worker's answer comes later. */
 void session_attach_now(struct session *session, uint64_t serial, const struct proto_attach *wish);
 
-/* Gives everything but the connection back. The worker has nothing of the client any more. */
+/* Takes everything but the connection back. The worker must have nothing of the client any more. */
 void session_attach_release(struct session *session);
 
-/* A client's grant under a configuration (NULL: under none). 0; -ENOENT: the profile that
- * it asks for does not exist. */
+/* Computes a client's grant under a configuration; NULL: without one. Returns 0, or -ENOENT if the
+ * profile that the client asks for does not exist. */
 int session_attach_grant(const struct session *session, const struct config *config,
                          const struct device *device, const struct allowance *wish,
                          struct grant *grant);

@@ -25,7 +25,7 @@ void session_end_handle_closed(uv_handle_t *handle)
     free(session);
 }
 
-/* Waiters on the client's completion words find out from them, without a message. */
+/* Threads that wait on the client's completion words learn the end from them, without a message. */
 static void fail_timelines(struct session *session)
 {
     uint32_t error = session->ended.error;
@@ -36,12 +36,13 @@ static void fail_timelines(struct session *session)
                       error ? error : PROTO_ERROR_CONNECTION_LOST);
 }
 
-/* Unread messages of the client would reset the connection on close, and the
- * client's next receive would report that instead of the last message. */
+/* Messages of the client that are not read would reset the connection on close, and the client's
+ * next receive would report the reset instead of the last message. So they are read first. */
 static void hang_up(struct session *session)
 {
     uint8_t rest[64];
     shutdown(session->fd, SHUT_RD);
+    /* Bounded, whatever the socket holds: the loop has other clients. */
     for (unsigned i = 0; i < 4096 && recv(session->fd, rest, sizeof rest, MSG_DONTWAIT) > 0; i++)
         ;
     if (session->ended.error)
@@ -59,7 +60,7 @@ static void hang_up(struct session *session)
     session->pidfd = -1;
 }
 
-/* The client's bill, for the journal: what it used in its whole life. */
+/* Writes the client's use in its whole life to the log. */
 static void log_usage(const struct session *session, const struct proto_worker_usage *used)
 {
     log_info(MESSAGE_TEXT(log_client_used), session->number, session->name, (int)session->pid,
@@ -67,7 +68,7 @@ static void log_usage(const struct session *session, const struct proto_worker_u
              (unsigned long long)used->copies, (unsigned long long)used->copied_bytes);
 }
 
-/* The worker has nothing of it any more, or is gone. */
+/* The worker is dead, or has nothing of the client any more. */
 static void detach_done(struct session *session)
 {
     session->at_worker = false;
@@ -89,7 +90,7 @@ static void worker_detach(struct session *session)
     device_cancel(session->device, session->number);
     if (device_request(session->device, &request, detach_answered, session) == 0)
         return;
-    /* A worker that can't be told would keep what is given to others now. */
+    /* A worker that can't be told keeps the memory and the addresses that go to others now. */
     device_abandon(session->device);
     detach_done(session);
 }

@@ -18,8 +18,8 @@ static void forward_answered(void *context, const struct worker_answer *answer)
     session_request_end(request);
 }
 
-/* Asks the worker the client's question, with this body. False: the client has been refused, and
- * the request has ended; answered is not called. */
+/* Passes the client's request on to the worker, with this body. Returns false if that fails: the
+ * client has been refused, the request has ended, and `answered` is not called. */
 static bool forward_ask(struct request *request, const struct channel_message *message,
                         const void *body, worker_link_reply *answered)
 {
@@ -43,7 +43,7 @@ static void forward_plainly(struct session *session, struct channel_message *mes
         forward_ask(request, message, message->body, forward_answered);
 }
 
-/* The number is the server's to choose: whether the client has left it to the server. */
+/* Whether the client has left the number to the server, which chooses it. Refuses otherwise. */
 static bool number_is_open(struct session *session, const struct channel_message *message,
                            uint32_t number)
 {
@@ -53,7 +53,8 @@ static bool number_is_open(struct session *session, const struct channel_message
     return !number;
 }
 
-/* A request to make an object, with the number that object_new gave or why it gave none. */
+/* Makes the request to create an object. result is what object_new returned; on its failure,
+ * refuses and returns NULL. */
 static struct request *create_request(struct session *session,
                                       const struct channel_message *message, int result,
                                       uint32_t number, const char *too_many)
@@ -126,7 +127,7 @@ void session_forward_event_create(struct session *session, struct channel_messag
         object_free(&session->objects, OBJECT_EVENT, body.event);
 }
 
-/* A live object of the client, or NULL: then the message has been refused. */
+/* Finds an object that the client may use. Otherwise refuses the message and returns NULL. */
 static struct object *object_named(struct session *session, const struct channel_message *message,
                                    enum object_kind kind, uint32_t number)
 {
@@ -138,7 +139,8 @@ static struct object *object_named(struct session *session, const struct channel
     return NULL;
 }
 
-/* The worker may have said already that the object has ended, and the number may be another's. */
+/* The worker may have said before that the object has ended; then the number may be another's
+ * now. */
 static void object_destroyed(struct request *request, enum object_kind kind,
                              const struct worker_answer *answer)
 {
@@ -232,7 +234,7 @@ static void function_found(void *context, const struct worker_answer *answer)
 {
     struct request *request = context;
     struct objects *objects = &request->session->objects;
-    /* Gone, if the worker has answered an unload of its module before this. */
+    /* NULL if the worker has answered the unload of the kernel's module before this. */
     struct object *kernel = object_find(objects, OBJECT_FUNCTION, request->object);
     if (kernel) {
         kernel->function.asking--;

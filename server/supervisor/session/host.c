@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Shared host buffers, and what connections of one process share with one another.
+ * Host buffers, and what connections of one process share with one another.
  *
- * A buffer is a region of the client's host heap. Another connection of the same
- * group may use it on its own device (a share), for which it is charged as well:
- * the memory is pinned once more there. Addresses and charge of a buffer go back
- * when its own worker and every share have let go of it.
+ * A buffer is a region of the client's host heap. Another connection of the same group may use the
+ * buffer on its own device. That use is a share, for which the other connection is charged as well:
+ * the memory is pinned once more there. A buffer's addresses and charge are given back when its own
+ * worker and every share have let go of it.
  */
 #include "server/supervisor/session/host.h"
 
@@ -33,7 +33,7 @@ struct host_share {
     struct session *user, *owner;
     struct heap_region *region;
     enum share_state state;
-    bool recalled; /* to be unmapped as soon as it is mapped */
+    bool recalled; /* unmap it as soon as it is mapped */
     struct charge charge;
 };
 
@@ -53,7 +53,7 @@ static void buffer_forget(struct heap_region *region)
     heap_region_remove(region);
 }
 
-/* Its worker has let go of it, or a share has. */
+/* Frees a buffer if neither its own worker nor any share has it. */
 static void buffer_settle(struct heap_region *region)
 {
     struct session *session = session_of(region);
@@ -114,7 +114,7 @@ static void buffer_map_answered(void *context, const struct worker_answer *answe
     }
 }
 
-/* Off the loop's thread: the kernel clears every page here. */
+/* Runs on another thread, since the kernel clears every page here. */
 static int memory_make(struct request *request)
 {
     int fd = memfd_create("gpushare-host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -178,7 +178,8 @@ static void refuse_limit(struct request *request, const struct quota *culprit, u
     session_request_end(request);
 }
 
-/* Charges, and finds addresses; 0, HEAP_FULL (culprit: the account or NULL), -ENOMEM. */
+/* Charges the buffer and finds its addresses. Returns 0; HEAP_FULL, with the account in *culprit or
+ * NULL if the window is full; or -ENOMEM. */
 static int alloc_reserve(struct request *request, uint64_t bytes, const struct quota **culprit)
 {
     struct session *session = request->session;
@@ -225,7 +226,7 @@ static void alloc_try(struct request *request)
         alloc_failed(request, MESSAGE(host_request_no_memory));
 }
 
-/* Those who waited for a buffer to be gone. */
+/* Tries again for requests that waited for a buffer to be freed. */
 static void wants_retry(struct session *session)
 {
     struct request *all = session->host_wants;
@@ -260,7 +261,7 @@ void session_host_flush(struct session *session)
 
 /* ---- shares ---- */
 
-/* Nothing of it is mapped at the user's worker any more. */
+/* The user's worker has nothing of the share mapped any more. */
 static void share_free(struct host_share *share)
 {
     struct session *owner = share->owner;
@@ -321,7 +322,7 @@ static void share_map_answered(void *context, const struct worker_answer *answer
     session_request_end(request);
 }
 
-/* The buffer's owner leaves: its addresses must not stay in use elsewhere. */
+/* The buffers' owner leaves, so their addresses must not stay in use elsewhere. */
 void session_host_recall(struct session *session)
 {
     struct session *other;
@@ -334,7 +335,8 @@ void session_host_recall(struct session *session)
     }
 }
 
-/* At once, not with the rest: two connections that lend to each other would wait for each other. */
+/* Shares are given back before the rest of the session: two connections that lend to each other
+ * would otherwise wait for each other. */
 void session_host_unshare(struct session *session)
 {
     while (session->shares)
@@ -355,7 +357,7 @@ void session_host_release(struct session *session)
     session->host_unmapping = 0;
 }
 
-/* Another attached connection of the same process; refuses the request if there is none. */
+/* Finds another attached connection of the same process and group; else refuses the request. */
 static struct session *companion_find(struct session *session, uint64_t serial, uint32_t number)
 {
     struct session *other;

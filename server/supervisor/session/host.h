@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session_host: host buffers, and what connections of one process share with one another.
+ * session_host: host buffers, and what connections of one process share with one another. Loop
+ * thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_HOST_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_HOST_H
@@ -10,15 +11,16 @@
 
 session_handler session_host_alloc, session_host_free, session_host_share, session_host_link;
 
-/* The session is taken down: its requests that wait for room end... */
+/* The session is taken down. session_host_flush ends its requests that wait for room;
+ * session_host_recall makes other sessions stop using its buffers. */
 void session_host_flush(struct session *session);
-/* ...and other sessions stop using its buffers. */
 void session_host_recall(struct session *session);
 
-/* Its worker has nothing of it any more: what it used of others' buffers goes back to them. */
+/* The session's worker has nothing of it any more: buffers of other sessions that it used go back
+ * to them. */
 void session_host_unshare(struct session *session);
 
-/* Nobody uses its buffers any more: they go back. */
+/* No session and no worker uses the session's buffers any more: frees them. */
 void session_host_release(struct session *session);
 
 #endif

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The kernel shows every uid that is not mapped in our user namespace as this one. */
+/* The kernel shows every uid that is not mapped into our user namespace as this one. */
 #define UID_OVERFLOW 65534u
 #define UID_NONE     UINT32_MAX
 /* Version 1 has a line for each of a dozen controllers, each with a path of its own. */
@@ -39,7 +39,7 @@ char *identity_cgroup(const char *text)
         for (const char *line = text; line && *line;) {
             size_t length = strcspn(line, "\n");
             const char *mark = strstr(line, marks[i]);
-            /* Version 2's stands at a line's beginning, the other behind its number. */
+            /* Version 2's entry begins the line; the other one follows its number. */
             if (mark && mark < line + length &&
                 (i ? strspn(line, "0123456789") == (size_t)(mark - line) : mark == line)) {
                 mark += strlen(marks[i]);
@@ -59,7 +59,7 @@ static char *read_cgroup(pid_t pid)
     if (file) {
         size_t bytes = fread(text, 1, CGROUP_BYTES - 1, file);
         text[bytes] = '\0';
-        /* A path cut short would fit rules that the whole does not. */
+        /* A path that is cut short would fit rules that the whole path does not fit. */
         if (bytes < CGROUP_BYTES - 1 && !ferror(file))
             cgroup = identity_cgroup(text);
         fclose(file);
@@ -86,7 +86,7 @@ void identity_read(struct identity *identity, int fd, pid_t pid, uid_t uid, int 
         return;
     read_groups(identity, fd);
     identity->cgroup = read_cgroup(pid);
-    /* Asked afterwards: while the process lives, its pid is its own. */
+    /* Asked after reading: while the process lives, its pid belongs to no other process. */
     if (has_ended(pidfd)) {
         free(identity->cgroup);
         identity->cgroup = NULL;

@@ -38,7 +38,7 @@ static int copy_bytes(int from, int to, uint64_t bytes, const struct hash_key *k
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0 || (uint64_t)got < want) {
-            /* It was large enough a moment ago; a file that shrinks while it is read is refused. */
+            /* The file was large enough a moment ago; a file that shrinks meanwhile is refused. */
             result = got < 0 ? -errno : -ENODATA;
             break;
         }

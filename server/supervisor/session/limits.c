@@ -31,7 +31,7 @@ void session_limits_query(struct session *session, struct channel_message *messa
     session_answer(session, PROTO_LIMITS, message->header.serial, &body, NULL, 0);
 }
 
-/* A change with a part of the device's memory in bytes. */
+/* Turns a part of the device's memory into bytes. */
 static struct allowance change_in_bytes(const struct session *session,
                                         const struct allowance *change)
 {
@@ -103,7 +103,7 @@ static uint32_t take_guarantees(struct session *session, const struct allowance 
         max(host, wanted_or_now(change->host_memory.request, host)), why);
 }
 
-/* Less than there is, or as much: there is always room. */
+/* Sets guarantees that are no higher than the present ones: there is always room for them. */
 static void keep_guarantees(struct session *session, uint64_t memory, uint64_t host)
 {
     struct error unused;
@@ -121,7 +121,7 @@ static uint32_t check_guarantees(struct session *session, const struct allowance
     return error;
 }
 
-/* Limits of memory have to be within the device and the client's window of addresses. */
+/* A limit of memory must not exceed the device or the client's window of addresses. */
 static uint32_t check_limits(const struct session *session, const struct allowance *change,
                              struct error *why)
 {
@@ -168,18 +168,18 @@ uint32_t session_limits_check(struct session *session, const struct allowance *c
                      dialect_format(excess.limit, limit));
 }
 
-/* A change that the worker has to carry out first. */
+/* A change that waits for the worker. */
 struct setting {
     struct session *session;
-    struct request *request; /* keeps the session until the worker has answered */
+    struct request *request; /* keeps the session from being freed until the worker answers */
     struct allowance change; /* in bytes */
-    struct allowance share;  /* what the worker was asked for */
+    struct allowance share;  /* as the worker was asked */
     change_done *done;
     void *context;
     char by[64];
 };
 
-/* change: in bytes. */
+/* Changes everything that the worker does not enforce. change: in bytes. */
 static void set_memory(struct session *session, const struct allowance *change)
 {
     struct allowance *grant = &session->grant.allowance;
@@ -236,7 +236,7 @@ static void share_answered(void *context, const struct worker_answer *answer)
     free(setting);
 }
 
-/* The guarantees have been taken. change: in bytes. */
+/* Makes a change whose guarantees are taken already. change: in bytes. */
 static int carry_out(struct session *session, const struct allowance *change, const char *by,
                      change_done *done, void *context)
 {

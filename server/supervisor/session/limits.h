@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session_limits: what a running client is granted, shown to it and changed.
+ * session_limits: what a running client is granted, shown to the client and changed. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_LIMITS_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_LIMITS_H
@@ -15,6 +15,7 @@
 #include "common/limits/allowance.h"
 #include "server/supervisor/account/change_done.h"
 
+/* Handles limits_query. */
 session_handler session_limits_query;
 
 /* What an attached client is granted now, as messages say it. */
@@ -27,11 +28,11 @@ bool session_limits_change_empty(const struct allowance *change);
 uint32_t session_limits_check(struct session *session, const struct allowance *change,
                               struct error *why);
 
-/* Changes what the client is granted; see change_set. */
+/* Changes what the client is granted. Results and done as for change_set. */
 int session_limits_set(struct session *session, const struct allowance *change, const char *by,
                        change_done *done, void *context);
 
-/* The same, of what it was granted a moment ago; see change_put_back. */
+/* Puts back what the client was granted a moment ago. Results and done as for change_put_back. */
 int session_limits_put_back(struct session *session, const struct allowance *change, const char *by,
                             change_done *done, void *context);
 

@@ -58,7 +58,7 @@ static void want_queue(struct want *want)
 
 /* ---- regions: from the worker and back to it ---- */
 
-/* Memory that never came to be, or that the worker has given up. */
+/* Forgets a region that was never mapped, or that the worker has unmapped. */
 static void region_forget(struct heap_region *region)
 {
     fd_budget_release(&region->held_fd);
@@ -88,18 +88,18 @@ static void unmap_answered(void *context, const struct worker_answer *answer)
     wants_retry(session);
 }
 
-/* No block of the region is in use. It stays charged until the worker answers. */
+/* Unmaps a region without used blocks. It stays charged until the worker answers. */
 static void region_unmap(struct session *session, struct heap_region *region)
 {
     struct proto_worker_unmap body = {.address = region->address, .count = region->bytes};
     heap_region_withdraw(region);
     region->user = session;
     session->unmapping++;
-    /* That it can't be sent is the loss of the worker, which ends the session. */
+    /* If the request can't be sent the worker is lost, which ends the session. */
     session_ask(session, PROTO_WORKER_UNMAP, &body, unmap_answered, region);
 }
 
-/* The device had no room. Smaller slabs may fit; else those who wait are told. */
+/* The device had no room for a region. Smaller slabs may fit; otherwise the wants are refused. */
 static void map_refused(struct session *session, struct heap_region *region,
                         const struct worker_answer *answer)
 {
@@ -123,7 +123,7 @@ static void map_refused(struct session *session, struct heap_region *region,
     }
     if (full && frees_pending(session))
         return;
-    /* All that wait for a slab, taken off the queue first: being told may add to it. */
+    /* The wants for slabs are taken off the queue first: being refused, a want may add another. */
     struct want *all = session->wants, *others = NULL;
     session->wants = NULL;
     for (struct want *next; all; all = next) {
@@ -162,7 +162,8 @@ static void map_answered(void *context, const struct worker_answer *answer)
         break;
     case WORKER_LOST:
     case WORKER_SESSION_ENDED:
-        /* session_memory_release takes the region; a slab's wants are queued and told there. */
+        /* session_memory_release takes the region. A slab's wants are in the queue, and told
+         * there. */
         region->user = NULL;
         if (want)
             want_end(want);
@@ -173,8 +174,8 @@ static void map_answered(void *context, const struct worker_answer *answer)
 enum { REGION_WAITS = 1, REGION_NO_ROOM = 2 };
 
 /*
- * Charges and asks for a region. Returns 0; REGION_NO_ROOM (*culprit: the account, or
- * NULL if it is the window); or -errno.
+ * Charges a region and asks the worker for it. Returns 0; REGION_NO_ROOM, with the account in
+ * *culprit or NULL if the window is full; or -errno.
  */
 static int region_map(struct session *session, uint64_t bytes, bool slab, struct want *want,
                       const struct quota **culprit)
@@ -205,7 +206,8 @@ static int region_map(struct session *session, uint64_t bytes, bool slab, struct
     return result;
 }
 
-/* A slab as large as its turn, the limit and the device allow; at least `bytes`. */
+/* Asks for a slab as large as the next one should be, the limit and the device allow; at least
+ * `bytes`. */
 static int region_map_slab(struct session *session, uint64_t bytes, const struct quota **culprit)
 {
     struct heap *heap = &session->heap;
@@ -240,7 +242,7 @@ static void want_refuse_room(struct want *want, uint64_t bytes, const struct quo
     want_refuse(want, why.number, why.text);
 }
 
-/* Serves a want, has it wait, or refuses it. */
+/* Serves a want, queues it, or refuses it. */
 static void want_try(struct want *want)
 {
     struct session *session = want->session;
@@ -253,8 +255,8 @@ static void want_try(struct want *want)
         want_refuse_limit(want, want->count, culprit);
         return;
     }
-    /* Blocks that were freed but wait for the device count too: their number would be unbounded
-     * else. */
+    /* Blocks that were freed and wait for the device count too. Otherwise their number would have
+     * no bound. */
     if (heap->used_blocks + heap->retired_blocks >= SESSION_ALLOCATIONS_MAX &&
         heap->retired_blocks) {
         want_queue(want);
@@ -285,7 +287,7 @@ static void want_try(struct want *want)
         result = region_map(session, whole, false, want, &culprit);
         if (result == 0)
             return;
-        /* The limit may be used up by slabs that have room. */
+        /* Slabs that have room may have used up the limit. */
         if (result == REGION_NO_ROOM && heap_take(heap, bytes, &block) == 0) {
             want_serve(want, block);
             return;
@@ -346,7 +348,7 @@ static void quiesce_answered(void *context, const struct worker_answer *answer)
     wants_retry(session);
 }
 
-/* One question at a time: all that is freed before the next one shares it. */
+/* One quiesce at a time: everything that is freed before the next one shares it. */
 static void memory_quiesce(struct session *session)
 {
     session->retired_now = session->retired_next;
@@ -367,7 +369,7 @@ void session_memory_return(struct session *session, struct heap_block *block)
         memory_quiesce(session);
 }
 
-/* The worker has nothing of this client any more, so nothing has to wait. */
+/* The worker has nothing of this client any more, so nothing has to wait for the device. */
 void session_memory_release(struct session *session)
 {
     struct heap *heap = &session->heap;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session_memory: a client's device memory: allocations in regions that the worker maps.
+ * session_memory: a client's device memory: allocations in regions that the worker maps. Loop
+ * thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_MEMORY_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_MEMORY_H
@@ -12,7 +13,7 @@
 
 struct heap_block;
 
-/* Limits of one client; they bound the memory that this process spends on it. */
+/* Allocations of one client; the limit bounds the memory that this process spends on them. */
 #define SESSION_ALLOCATIONS_MAX (UINT64_C(1) << 18)
 
 session_handler session_memory_alloc, session_memory_free, session_memory_query;
@@ -21,28 +22,31 @@ enum want_outcome { WANT_SERVED, WANT_REFUSED, WANT_SESSION_ENDED };
 
 struct want_answer {
     enum want_outcome outcome;
-    struct heap_block *block; /* of WANT_SERVED: the memory, used */
-    uint32_t error;           /* of WANT_REFUSED */
-    const char *text;         /* of WANT_REFUSED: a sentence */
+    struct heap_block *block; /* WANT_SERVED: the memory, in state used; else NULL */
+    uint32_t error;           /* WANT_REFUSED: the error number; else 0 */
+    const char *text;         /* WANT_REFUSED: a sentence; else "" */
 };
 
-/* Device memory that somebody waits for. */
+/* A wish for device memory, embedded in what waits for it. */
 struct want {
     struct want *next;
     struct session *session;
     uint64_t count; /* bytes */
-    /* Called exactly once, maybe before session_memory_want returns. It may want and return memory
-     * and may mark the session, whose caller finds it as it was. */
+    /* Called exactly once, maybe before session_memory_want returns. It may want and return memory,
+     * and may mark the session; the session stays valid for its caller. */
     void (*done)(struct want *want, const struct want_answer *answer);
 };
 
+/* Allocates want->count bytes for want->session and calls want->done; the want must live until
+ * then. */
 void session_memory_want(struct want *want);
+/* Frees a block. It is used again only when the device is done with the client's work so far. */
 void session_memory_return(struct session *session, struct heap_block *block);
 
-/* The session is taken down: all that wait are told. */
+/* The session is taken down: every want that waits ends with WANT_SESSION_ENDED. */
 void session_memory_flush(struct session *session);
 
-/* The worker has nothing of it any more: all goes back. */
+/* The worker has nothing of the session any more: all of its memory is given back. */
 void session_memory_release(struct session *session);
 
 #endif

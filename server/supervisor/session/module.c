@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Loading: the image is copied off the loop's thread, the worker inspects the copy,
- * memory for the module's variables is allocated, the worker loads. Each step ends
- * in load_failed, in load_ended or in the next one.
+ * Loading a module takes four steps: the image is copied off the loop's thread, the worker inspects
+ * the copy, memory for the module's variables is allocated, and the worker loads it. Each step ends
+ * in load_failed, in load_ended or in the next step.
  */
 #include "server/supervisor/session/module.h"
 
@@ -29,12 +29,12 @@ struct module {
     struct module *next;
     uint32_t number;
     enum module_state state;
-    bool inspected; /* the worker knows this number */
+    bool inspected; /* the worker knows the module's number */
     struct image *image;
     struct charge charge;         /* of the image's bytes */
-    struct charge fd_charge;      /* of its descriptor, though others may share it */
+    struct charge fd_charge;      /* of its descriptor, even if other modules share it */
     struct charge resident;       /* of variables that stay where the driver puts them */
-    struct heap_block *variables; /* NULL if it has none */
+    struct heap_block *variables; /* memory of the variables that move; NULL: none */
 };
 
 static struct module *module_find(const struct session *session, uint32_t number)
@@ -86,7 +86,8 @@ static void module_free(struct session *session, struct module *module)
     free(module);
 }
 
-/* The worker has nothing of this client any more; the variables went with its memory. */
+/* The worker has nothing of this client any more. The variables' memory goes with all the
+ * client's. */
 void session_module_release(struct session *session)
 {
     while (session->modules)
@@ -95,7 +96,7 @@ void session_module_release(struct session *session)
 
 /* ---- loading ---- */
 
-/* Refuses the request; what was made of the module goes again. */
+/* Refuses the request, and undoes the steps taken so far. */
 static void load_failed(struct request *request, uint32_t error, const char *text)
 {
     struct session *session = request->session;
@@ -113,7 +114,7 @@ static void load_failed(struct request *request, uint32_t error, const char *tex
     session_request_end(request);
 }
 
-/* The session ends, and takes the module with it. */
+/* The session ends, and session_module_release frees the module. */
 static void load_ended(struct request *request)
 {
     session_request_end(request);
@@ -236,8 +237,8 @@ static int copy_run(struct request *request)
                       request->count);
 }
 
-/* The image's bytes, its descriptor, and the one that the client passed. Refuses if one is too
- * many. */
+/* Charges the image's bytes, its descriptor, and the descriptor that the client passed. Refuses the
+ * request if one is too much. */
 static bool charge_all(struct session *session, struct request *request, struct module *module)
 {
     const struct quota *culprit = NULL;

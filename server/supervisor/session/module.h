@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session_module: a client's modules, from the image that it sends to the one that its
- * worker has loaded.
+ * session_module: a client's modules, from the image that the client sends to the module that its
+ * worker has loaded. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_MODULE_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_MODULE_H
@@ -12,15 +12,15 @@
 
 #include "server/supervisor/session/session.h"
 
-/* Limits of one client; they bound the memory that this process spends on it. */
+/* Modules of one client; the limit bounds the memory that this process spends on them. */
 #define SESSION_MODULES_MAX 4096
 
 session_handler session_module_load, session_module_unload;
 
-/* Whether it has loaded a module of that number. */
+/* Whether the client has a module with that number that is loaded. */
 bool session_module_known(const struct session *session, uint32_t module);
 
-/* The worker has nothing of it any more: all go. */
+/* The worker has nothing of the session any more: frees all its modules. */
 void session_module_release(struct session *session);
 
 #endif

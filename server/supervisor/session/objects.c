@@ -10,7 +10,7 @@
 #include "common/array.h"
 #include "protocol.h"
 
-/* Of the kernels' names, a power of two: 64 to a bucket where a client has as many as it may. */
+/* Buckets for kernels' names, a power of two: 64 names in each if a client has all that it may. */
 #define BUCKETS 1024
 
 void objects_open(struct objects *objects, uint32_t streams, const struct hash_key *key)

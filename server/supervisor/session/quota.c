@@ -100,7 +100,8 @@ static uint64_t guaranteed_to_others(const struct session *session, bool host)
     return sum;
 }
 
-/* The culprit is one of the client's totals, or the device's or server's account of all clients. */
+/* The culprit is one of the client's totals, or the account of all clients of the device or
+ * server. */
 static uint32_t guarantee_refuse(const struct session *session, const struct quota *culprit,
                                  bool host, uint64_t request, struct error *why)
 {
@@ -151,6 +152,7 @@ uint32_t session_quota_open(struct session *session, struct error *why)
     struct server *server = session->server;
     const struct allowance *grant = &session->grant.allowance;
     struct session_totals totals;
+    /* A quarter, so that one client can't take all of it. */
     uint64_t images = server->images.limit / 4;
     quota_open(&session->memory, "device memory limit of this client", grant->memory.limit,
                &session->device->memory);

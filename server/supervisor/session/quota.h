@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session_quota: a client's accounts of memory, descriptors and images, the totals of
- * its user and groups in which it counts, and what is guaranteed to it.
+ * session_quota: a client's accounts of memory, descriptors and images, its membership in the
+ * totals of its user and groups, and the memory that is guaranteed to it. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_QUOTA_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_QUOTA_H
@@ -17,8 +17,9 @@
 struct config;
 struct allowance;
 
-/* Opens its accounts. 0, or an error number that *why explains: what is to be guaranteed does not
- * fit. Close them in any case; all zero, they are closed. */
+/* Opens the client's accounts. Returns 0, or an error number that *why explains: memory is short,
+ * or the guarantee does not fit. The caller closes the accounts in any case. Accounts that are all
+ * zero may be closed too. */
 uint32_t session_quota_open(struct session *session, struct error *why);
 void session_quota_close(struct session *session);
 
@@ -27,25 +28,28 @@ void session_quota_close(struct session *session);
 uint32_t session_quota_guarantee(struct session *session, uint64_t memory, uint64_t host,
                                  struct error *why);
 
-/* As it was a moment ago, whatever its totals say by now. False: others have taken some of it, and
- * what they have taken stays as it is. */
+/* Guarantees what was guaranteed a moment ago, even if the limits of the client's totals are lower
+ * by now. False: other clients have taken some of the memory, so that part of the guarantee is not
+ * restored. */
 bool session_quota_restore(struct session *session, uint64_t memory, uint64_t host);
 
-/* The totals that it would be in under a configuration (NULL: in none). 0 or -ENOMEM. */
+/* Finds the totals that the client would be in under a configuration; NULL: without one. Returns 0
+ * and *totals for session_quota_drop_totals; or -ENOMEM. */
 int session_quota_find_totals(struct session *session, const struct config *config,
                               struct session_totals *totals);
 void session_quota_drop_totals(struct server *server, struct session_totals *totals);
 
-/* It is in these from now on, and *totals are those that it was in. */
+/* The client counts in *totals from now on. Afterwards *totals has the totals that it was in. */
 void session_quota_swap_totals(struct session *session, struct session_totals *totals);
 
-/* What these limits of a total come to on this device, in bytes. */
+/* The limit of a total for this device's memory, in bytes. */
 uint64_t session_quota_total_memory(const struct device *device, const struct allowance *limits);
 
-/* Gives all totals their limits. */
+/* Sets the limits of all totals, as the configuration and administrators say. */
 void session_quota_limit_totals(struct server *server, const struct config *config);
 
-/* Explains in *why that so much more memory can't be charged; returns out_of_memory. */
+/* Explains in *why that no more memory can be charged: the account *culprit lacks `asked` bytes.
+ * Returns the number of out_of_memory. */
 uint32_t session_quota_refuse(const struct session *session, const struct quota *culprit,
                               uint64_t asked, struct error *why);
 

@@ -31,7 +31,8 @@ static void format_text(char *text, size_t bytes, const char *format, va_list ar
 static void log_end(const struct session *session)
 {
     const struct proto_ended *ended = &session->ended;
-    /* Every client looks at the devices by a connection of its own first: no news. */
+    /* Every client first looks at the devices through a connection of its own; its end is no
+     * news. */
     if (!ended->error && session->state < SESSION_ATTACHING)
         log_debug(MESSAGE_TEXT(log_connection_gone), session->number, (int)session->pid,
                   session->uid, ended->text);
@@ -182,7 +183,7 @@ static int job_run(struct job *job)
     return request->work(request);
 }
 
-/* A job can't be cancelled: what it made for a session that has ended meanwhile goes with the
+/* A job can't be cancelled. If the session has ended meanwhile, the job's result goes with the
  * request. */
 static void job_done(struct job *job, int result)
 {
@@ -204,7 +205,7 @@ int session_request_work(struct request *request, int (*work)(struct request *re
 int session_send(struct session *session, struct worker_request *request, worker_link_reply *reply,
                  void *context)
 {
-    /* Earlier requests were cancelled then; a later one would outlive the session. */
+    /* session_end has cancelled the earlier requests; a later one would outlive the session. */
     if (session->down)
         return -ESHUTDOWN;
     request->client = session->number;

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * session_request: what a session answers its client, asks of its worker and has
- * under way, and the mark that it must end. The floor of all session files: it calls
- * none of them.
+ * session_request: what a session answers its client, asks of its worker and has under way, and the
+ * mark that the session must end. The other session files stand on this one; it calls none of them.
  *
- * A session never ends within a call. session_fail marks it, and the loop takes it
- * down (session/end.h) when every callback of this turn has returned. So no caller
- * of anything here has to ask whether its session is still there: what is answered
- * after the mark is not sent, and all that the session owns stays valid until the
- * loop's turn. Loop thread.
+ * A session never ends within a call. session_fail marks it, and the loop takes it down
+ * (session/end.h) when every callback of this turn has returned. So no caller of a function here
+ * has to ask whether its session is still there. Answers after the mark are not sent. All that the
+ * session owns stays valid until the loop's turn. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_REQUEST_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_REQUEST_H
@@ -23,7 +21,7 @@
 #include "server/supervisor/session/memory.h"
 #include "server/supervisor/device/worker_link.h"
 
-/* Requests of one client that may wait at a time; then its messages are left in the socket. */
+/* Maximum of one client's requests under way; beyond it, its messages stay in the socket. */
 #define SESSION_REQUESTS_MAX 64
 
 struct heap_region;
@@ -33,13 +31,13 @@ struct module;
 struct session;
 
 /*
- * A request of the client that waits for the worker, a copy or memory. It keeps the
- * session from being freed. Whatever it waits for calls back exactly once, and whoever
- * is called last calls session_request_end.
+ * A request that waits for the worker, for a copy or for memory. It keeps the session from being
+ * freed. Everything that it waits for calls back exactly once, and the last callback calls
+ * session_request_end.
  */
 struct request {
     struct session *session;
-    uint64_t serial; /* of the client's message */
+    uint64_t serial; /* of the client's message; 0: the client made no request */
     uint16_t reply;  /* opcode of the answer */
     struct want want;
     struct job job;
@@ -48,61 +46,64 @@ struct request {
     struct module *module;
     struct heap_region *region;
     struct host_share *share;
-    struct image *image; /* the job's result */
+    struct image *image; /* made by the job; NULL: none */
     uint32_t object;     /* number of the stream, event, kernel or link */
     uint64_t count;
-    int fd;               /* the client's, or -1 */
-    struct charge charge; /* of that descriptor */
-    struct request *next; /* waiting for pinned memory */
+    int fd;               /* a descriptor that the request owns, or -1 */
+    struct charge charge; /* for that descriptor */
+    struct request *next; /* in the list that waits for pinned memory */
 };
 
 /* ---- the end ---- */
 
 /*
- * Marks the session: it must end, for this reason. Logs it, and has the loop take it
- * down: the client is then told (fault word, `ended`). The first reason counts.
- * error: of the error table; PROTO_ERROR_SUCCESS: the client hung up by itself.
+ * Marks the session, which must end for this reason. Logs the reason, and has the loop take the
+ * session down: the client is then told (fault word, `ended`). Only the first reason counts. error
+ * is an error number; PROTO_ERROR_SUCCESS: the client hung up by itself.
  */
 void session_fail(struct session *session, uint32_t error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The session's next state, but for one that is marked: that stays SESSION_LEAVING to its end. */
+/* Sets the session's state. A marked session stays in SESSION_LEAVING. */
 void session_enter(struct session *session, enum session_state state);
 
-/* Something that kept an ended session from being freed is gone: the loop looks at it again. Does
- * nothing for a session that has not been marked. */
+/* Has the loop look at a marked session again, after something that kept it from being freed has
+ * gone. Does nothing for a session that is not marked. */
 void session_schedule(struct session *session);
 
 /* ---- the client ---- */
 
-/* Whether to read the client's next message: not while it is attached, parked or ended,
- * nor while as many requests as it may have are under way. */
+/* Whether to read the client's next message: not while it is being attached, while a message is
+ * parked, after the mark, or while it has SESSION_REQUESTS_MAX requests under way. */
 bool session_reads(const struct session *session);
 
-/* Waits for messages, or stops while session_reads says no. */
+/* Has the loop wait for the client's messages, or for its hanging up alone while session_reads is
+ * false. */
 void session_poll(struct session *session);
 
-/* Answers. What the client does not read may mark the session; fds stay the caller's. */
+/* Answer the client's message with this serial. If the client does not read its answers, that may
+ * mark the session. fds stay the caller's. */
 void session_answer(struct session *session, uint16_t opcode, uint64_t serial, const void *body,
                     const int *fds, unsigned fd_count);
 void session_refuse(struct session *session, uint64_t serial, uint32_t error, const char *format,
                     ...) __attribute__((format(printf, 4, 5)));
-/* Passes the worker's answer on, whatever it is. */
+/* Passes the worker's answer on to the client, whether it answers or refuses. */
 void session_pass(struct session *session, uint64_t serial, const struct worker_answer *answer);
 
 /* ---- requests under way ---- */
 
-/* NULL: no memory; the client has been refused. */
+/* Makes a request for the client's message with this serial. NULL: no memory, and the client has
+ * been refused. */
 struct request *session_request(struct session *session, uint64_t serial, uint16_t reply);
-/* One that the client did not make. NULL: no memory. */
+/* Makes a request for which the client did not ask. NULL: no memory. */
 struct request *session_request_own(struct session *session);
-/* Frees it, with what it still holds. */
+/* Frees a request with what it still owns. */
 void session_request_end(struct request *request);
 
 /*
- * Runs work on another thread, where it touches the request alone; then calls worked
- * from the loop with its result, or with -ECANCELED if the session has ended: all that
- * is left to do then is session_request_end. Returns 0, or -errno: neither is called.
+ * Runs `work` on another thread, where it may touch the request alone. Then calls `worked` from the
+ * loop with the result of work, or with -ECANCELED if the session has ended; in that case only
+ * session_request_end is left to do. Returns 0, or -errno and neither is called.
  */
 int session_request_work(struct request *request, int (*work)(struct request *request),
                          void (*worked)(struct request *request, int result));
@@ -110,13 +111,14 @@ int session_request_work(struct request *request, int (*work)(struct request *re
 /* ---- the worker ---- */
 
 /*
- * A request to the worker about this client, which is filled in here: see
- * worker_link_request. Its callback comes while the session stands, or with
- * WORKER_LOST or WORKER_SESSION_ENDED. -ESHUTDOWN: the session has been taken down.
+ * Sends the worker a request about this client, whose number is filled in here; see
+ * worker_link_request. The reply comes while the session stands, or with WORKER_LOST or
+ * WORKER_SESSION_ENDED. Returns 0; -ESHUTDOWN if the session has been taken down; or -errno. reply
+ * is not called unless 0 is returned.
  */
 int session_send(struct session *session, struct worker_request *request, worker_link_reply *reply,
                  void *context);
-/* The same for one that is no more than its body. */
+/* Like session_send, for a request that has a body and nothing else. */
 int session_ask(struct session *session, uint16_t opcode, const void *body,
                 worker_link_reply *reply, void *context);
 

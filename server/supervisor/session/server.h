@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * server: what all sessions of the server share, and what they charge and take from.
- * Data alone: the supervisor fills it, sessions and the loop's turn use it. Loop thread.
+ * server: what all sessions of the server share, and the accounts that they charge. Data alone: the
+ * supervisor fills it, the sessions and the loop's turn use it. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_SERVER_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_SERVER_H
@@ -31,22 +31,22 @@ struct server {
     const struct settings *settings;
     struct device devices[SETTINGS_DEVICES_MAX];
     uint32_t device_count;
-    struct list session_list; /* by number */
-    uint32_t sessions;        /* in that list */
-    struct queue due;         /* sessions that are marked to end: looked at in the loop's turn */
-    struct config *config;    /* in force; NULL: none */
-    bool attaching_waits;     /* a reload is under way: clients stay parked */
+    struct list session_list; /* in the order in which they connected */
+    uint32_t sessions;        /* number of sessions in that list */
+    struct queue due;         /* marked sessions that the loop's turn has to look at */
+    struct config *config;    /* the configuration in force, or NULL */
+    bool attaching_waits;     /* a reload is under way: clients that want to attach wait */
     struct fd_budget budget;
-    uint32_t user_clients_max; /* clients of one uid */
+    uint32_t user_clients_max; /* number of clients that one uid may have */
     uint64_t served;           /* clients that attached since the start */
     struct address_plan plan;
-    struct quota host;    /* pinned host memory, bytes */
-    struct quota fds;     /* descriptors for handles and buffers */
-    struct quota images;  /* bytes of module images */
+    struct quota host;    /* pinned host memory of all clients, bytes */
+    struct quota fds;     /* descriptors for handles and buffers of all clients */
+    struct quota images;  /* module images of all clients, bytes */
     struct totals totals; /* of users and groups */
     struct total_overrides total_overrides;
     struct image_cache cache;
-    /* Every client's messages arrive here, one at a time; a copy, whole while it is handled. */
+    /* Every client's message arrives here, one at a time, and stays until it is handled. */
     struct channel_message message;
 };
 

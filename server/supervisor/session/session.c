@@ -23,15 +23,16 @@
 #include "server/supervisor/session/request.h"
 #include "server/supervisor/session/server.h"
 
-/* Answers that a client has not read; the largest message many times over. */
+/* Bytes of answers that a client has not read: many times the largest message. */
 #define SEND_QUEUE_BYTES_MAX (UINT64_C(256) << 10)
-/* Of the kernel's memory for what the client has not read, descriptors under way among it (they
- * count against this user as a whole). The kernel doubles it: the largest message fits. */
+/* Bytes of the kernel's memory for answers that the client has not read. Descriptors on their way
+ * count against this user as a whole, so it is small. The kernel doubles it: the largest message
+ * fits. */
 #define SOCKET_BYTES 32768
-/* Messages taken in a row before the loop looks at others again. */
+/* Number of messages taken in a row before the loop looks at other clients. */
 #define BATCH 16
-/* A client that said hello may look at the devices for so many hello timeouts before it attaches.
- */
+/* A client that said hello may look at the devices for so many hello timeouts before it
+ * attaches. */
 #define GREETED_TIMEOUTS 6
 
 #ifndef SO_PEERPIDFD
@@ -151,22 +152,22 @@ static void hello_handle(struct session *session, struct channel_message *messag
     session_answer(session, PROTO_WELCOME, serial, &welcome, NULL, 0);
 }
 
-/* The request waits until the device's worker is ready and no reload is under way; nothing else is
- * read meanwhile. */
+/* Has the request wait until the device's worker is ready and no reload is under way. No other
+ * message of the client is read meanwhile. */
 static void request_park(struct session *session, const struct channel_message *message)
 {
     session->parked.held = true;
     session->parked.serial = message->header.serial;
     session->parked.opcode = message->header.opcode;
     memset(&session->parked.body, 0, sizeof session->parked.body);
-    /* Both messages that can be parked begin with the device. */
+    /* Both messages that can be parked begin with the device's index. */
     _Static_assert(offsetof(struct proto_attach, device) == 0 &&
                        offsetof(struct proto_device_query, device) == 0,
                    "the device comes first");
     memcpy(&session->parked.body, message->body, message->type->bytes);
 }
 
-/* The device that a message names, or NULL: then it has been refused. */
+/* The device that a message names. Otherwise refuses the message and returns NULL. */
 static struct device *device_of(struct session *session, uint64_t serial, uint32_t index)
 {
     struct server *server = session->server;
@@ -227,7 +228,7 @@ void session_unpark(struct session *session)
 
 /* ---- the connection ---- */
 
-/* So that a request which is sent twice is never carried out twice. */
+/* Serials must grow, so that a request which is sent twice is not carried out twice. */
 static bool serial_is_new(struct session *session, const struct channel_message *message)
 {
     uint64_t serial = message->header.serial;
@@ -257,7 +258,7 @@ static void message_dispatch(struct session *session, struct channel_message *me
 }
 
 /* A message that breaks the protocol may be the hello of a client from before the header had its
- * present form: such a client is told in the form that it knows. */
+ * present form. Such a client is told in the form that it knows. */
 static void message_refuse(struct session *session, const struct channel_message *message)
 {
     uint32_t serial = session->state == SESSION_HELLO ? channel_old_hello(message) : 0;
@@ -322,7 +323,7 @@ static int peer_identify(struct session *session)
         return -errno;
     session->pid = credentials.pid;
     session->uid = credentials.uid;
-    /* Where the kernel has it: a child may keep the socket open when the client has died. */
+    /* Where the kernel has pidfds: a child may keep the socket open when the client has died. */
     bytes = sizeof session->pidfd;
     if (getsockopt(session->fd, SOL_SOCKET, SO_PEERPIDFD, &session->pidfd, &bytes) < 0)
         session->pidfd = -1;
@@ -331,7 +332,7 @@ static int peer_identify(struct session *session)
     return 0;
 }
 
-/* A client in this very process (tests) is watched by its socket alone. */
+/* A client in this very process, as in tests, is watched by its socket alone. */
 static void process_watch(struct session *session)
 {
     if (session->pidfd < 0 ||

@@ -6,18 +6,17 @@
  *   HELLO -> GREETED -> ATTACHING -> ATTACHED
  *     any of them -> LEAVING -> freed
  *
- * Leaving begins when the client hangs up, misbehaves, is killed, or its device's
- * worker is lost: session_fail (session/request.h) marks the session, and the loop
- * takes it down (session/end.h). It is over when the worker has said that nothing of
- * the client is left on the device (or is dead) and every request has ended: only
- * then do charges, descriptors and the window go back. Until then nothing of it can
- * be used by anybody else.
+ * Leaving begins when the client hangs up, breaks the protocol or is killed, or when its device's
+ * worker is lost. session_fail (session/request.h) marks the session, and the loop takes it down
+ * (session/end.h). Leaving is over when nothing of the client is left on the device, as the worker
+ * says or because it is dead, and when every request has ended. Only then are charges, descriptors
+ * and the window given back, so no other client can use them before.
  *
- * Its files: session_request is the floor (answers, requests, the mark); session_attach,
- * session_quota, session_limits, session_memory, session_host, session_module and
- * session_forward hold one subject each; objects knows what the client has on its worker;
- * session_end takes down what they made; session is the connection, which hands each message to its
- * handler. Loop thread.
+ * The files of a session: session is the connection, which hands each message to its handler.
+ * session_request has answers, requests and the mark; the others stand on it. session_attach,
+ * session_quota, session_limits, session_memory, session_host, session_module and session_forward
+ * have one subject each. objects knows what the client has on its worker. session_end takes down
+ * what the others made. Loop thread.
  */
 #ifndef GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_H
 #define GPUSHARE_SERVER_SUPERVISOR_SESSION_SESSION_H
@@ -57,12 +56,12 @@ struct session;
 struct server;
 struct want;
 
-/* Places in what its user and its groups have in total. */
+/* The totals of its user and its groups that it counts in. */
 struct session_totals {
     struct total_member *memory, *host;
 };
 
-/* One more than may be, of all or of its user: refused at hello. */
+/* A connection above the limit of all clients or of its user's clients; its hello is refused. */
 enum session_over_limit { OVER_LIMIT_NONE, OVER_LIMIT_SERVER, OVER_LIMIT_USER };
 
 struct session {
@@ -72,86 +71,88 @@ struct session {
     uint32_t number;
     enum session_state state;
     enum session_over_limit over_limit;
-    bool paused; /* nothing is read */
-    bool down;   /* its connection is closed, and nothing more is asked for it */
-    bool due;    /* the loop looks at it once more (session_schedule) */
+    bool paused; /* its messages are not read now */
+    bool down;   /* its connection is closed, and the worker is asked nothing more for it */
+    bool due;    /* it is in server->due */
     struct queue_link due_link;
     struct proto_ended ended; /* why it leaves */
 
-    pid_t pid; /* as the kernel says */
+    pid_t pid; /* as the kernel says; 0: not visible from here */
     uid_t uid;
-    struct identity identity; /* read at attach */
+    struct identity identity; /* read when the client attaches */
     uint64_t connected_at;
-    char name[64];
-    uint8_t group[16];
+    char name[64];     /* as the client calls itself; control characters replaced */
+    uint8_t group[16]; /* token that connections of one process share */
 
     uv_poll_t poll;
-    uv_poll_cb ready;       /* of poll */
-    uv_poll_t process_poll; /* pidfd */
+    uv_poll_cb ready;       /* callback of poll */
+    uv_poll_t process_poll; /* of pidfd; its data is NULL while it is not open */
     uv_timer_t deadline;
-    unsigned handles; /* open */
+    unsigned handles; /* number of open handles */
     int fd, pidfd;    /* -1: closed */
     struct send_queue send_queue;
 
     uint64_t last_serial; /* of the client's latest request */
-    uint32_t requests;    /* struct request that exist */
-    bool at_worker;       /* it was told of this client and has not answered worker_detach */
+    uint32_t requests;    /* number of struct request that exist */
+    bool at_worker;       /* the worker knows this client and has not answered worker_detach */
 
     struct {
         bool held;
         uint64_t serial;
         uint16_t opcode;
         struct proto_attach body;
-    } parked; /* waits for the device to be ready */
+    } parked; /* a message that waits until the device is ready */
 
     struct proto_attach asked;
-    struct allowance wish; /* as `asked` has it */
+    struct allowance wish; /* the limits in `asked` */
     struct grant grant;
-    struct proto_worker_attached worker;
-    struct allowance share; /* asked of the worker last... */
-    uint32_t sharing;       /* ...while so many answers are due */
+    struct proto_worker_attached worker; /* the worker's latest answer about its share */
+    struct allowance share;              /* what the worker was asked for last */
+    uint32_t sharing;                    /* answers about shares that are still due */
     uint64_t attach_serial;
 
     struct address_window window;
     struct quota memory, host, fds, images;
     struct session_totals totals;
     struct shm ring, status, twin;
-    int doorbell; /* -1 */
-    bool linked;  /* somebody waits for its timelines */
+    int doorbell; /* -1: none */
+    bool linked;  /* a client on another device may wait for its timelines */
 
     struct heap heap;                              /* device memory */
-    struct want *wants;                            /* in order of arrival */
-    struct heap_block *retired_now, *retired_next; /* the first wait for the worker's quiesce */
-    uint32_t unmapping;                            /* regions */
-    uint64_t slab_max;                             /* what the device had room for */
+    struct want *wants;                            /* that wait, in order of arrival */
+    struct heap_block *retired_now, *retired_next; /* wait for this quiesce; for the next one */
+    uint32_t unmapping;                            /* number of regions being unmapped */
+    uint64_t slab_max;                             /* bytes; lowered while the device is full */
 
-    struct heap buffers; /* host memory; one region a buffer */
+    struct heap buffers; /* host memory; one region for each buffer */
     struct request *host_wants, *host_wants_last;
     uint32_t host_unmapping;
-    struct host_share *shares; /* of others' buffers, used here */
-    uint32_t lent;             /* own buffers that others use */
+    struct host_share *shares; /* of other sessions' buffers, used by this one */
+    uint32_t lent;             /* number of shares of its own buffers */
 
-    struct objects objects; /* open from attach on */
+    struct objects objects; /* open from attaching on */
     struct module *modules;
     uint32_t module_count, next_module;
 };
 
-/* Handles a message of the client, which is the callee's only during the call. It may mark the
- * session; the session is there as long as its caller needs it. */
+/* Handles a message of the client, which belongs to the callee only during the call. The handler
+ * may mark the session; the session stays valid for its caller. */
 typedef void session_handler(struct session *session, struct channel_message *message);
 
-/* Takes over fd. Returns 0 or -errno (fd is closed then). */
+/* Makes a session for a connected socket, which it takes over. Returns 0, or -errno: the socket is
+ * closed then. */
 int session_open(struct session **session, struct server *server, int fd, uint32_t number,
                  enum session_over_limit over_limit);
 
-/* The session's device is ready, or is not going to be: what waits for that is carried out or
- * refused. Does nothing if nothing waits. */
+/* To be called when the session's device has become ready or has failed to, and when a reload is
+ * over. Carries out the parked message or refuses it; a request to attach stays parked while a
+ * reload is under way. Does nothing if no message is parked. */
 void session_unpark(struct session *session);
 
-/* "hello", "greeted", ... Static. */
+/* The state's name in lower case, as clients' rows show it. The string is static. */
 const char *session_state_name(enum session_state state);
 
-/* Descriptors that the server holds for it. */
+/* Number of descriptors that the server holds for the session. */
 uint32_t session_fds(const struct session *session);
 
 #endif
