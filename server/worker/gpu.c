@@ -12,7 +12,8 @@
 #include "common/messages.h"
 #include "common/ipc/shm.h"
 
-/* A hint is only a hint: the driver may place a reservation elsewhere and do as told next time. */
+/* The driver may place a reservation elsewhere although a hint was given, and follow the hint the
+ * next time. */
 #define RESERVE_ATTEMPTS 16
 
 static uint32_t refuse_cuda(struct error *why, const char *call, cuda_result result)
@@ -40,7 +41,7 @@ static uint32_t reserve_device_arena(struct gpu *device, uint64_t base, struct e
         result = device->cuda->cuMemAddressReserve(&got, device->arena_bytes, 0, base, 0);
         if (result != CUDA_OK || got == base)
             break;
-        /* Kept until the loop is over, so that the next attempt can't be given the same place. */
+        /* Kept until the loop is over, so that the driver can't give the same place again. */
         strays[stray_count++] = got;
     }
     for (unsigned i = 0; i < stray_count; i++)
@@ -62,7 +63,7 @@ static cuda_mem_allocation_prop own_memory(const struct gpu *device)
     };
 }
 
-/* Maps one granule at the arena's start and reads back what was written: the arena is usable. */
+/* Proves that the arena works: maps one granule at its start and reads back what was written. */
 static uint32_t prove_device_arena(struct gpu *device, struct error *why)
 {
     const struct cuda_driver *cuda = device->cuda;

@@ -3,9 +3,9 @@
 /*
  * gpu: the one GPU of this worker: its driver, its context, its two arenas.
  *
- * The host arena is reserved before the driver is touched and the device arena
- * right after cuInit, so that nobody else can have settled there; both are proven
- * once there is a context.
+ * gpu_open reserves the host arena before it touches the driver, and the device arena right after
+ * cuInit, so that nothing else can have settled there. Once there is a context, gpu_open maps
+ * memory in the device arena and reads it back, to prove that the arena works.
  */
 #ifndef GPUSHARE_SERVER_WORKER_GPU_H
 #define GPUSHARE_SERVER_WORKER_GPU_H
@@ -21,12 +21,12 @@ struct gpu {
     const struct cuda_driver *cuda;
     cuda_device handle;
     cuda_context context; /* the primary context; current in every thread of the worker */
-    uint64_t device_base; /* of the device arena */
-    uint64_t host_base;   /* of the host arena */
-    uint64_t arena_bytes; /* of each */
-    uint64_t granularity; /* of device memory, bytes */
+    uint64_t device_base; /* address of the device arena; 0: not reserved */
+    uint64_t host_base;   /* address of the host arena; 0: not reserved */
+    uint64_t arena_bytes; /* size of each arena */
+    uint64_t granularity; /* bytes; device memory is mapped in multiples of it */
     struct proto_device_info info;
-    struct gpu_host_range *hosts; /* what of the host arena is in use; control thread */
+    struct gpu_host_range *hosts; /* the parts of the host arena in use; control thread */
     size_t host_count, host_room;
 };
 
@@ -35,23 +35,25 @@ struct gpu_host_range {
 };
 
 /*
- * Reserves both arenas, starts the driver, retains the primary context and makes
- * it current in the calling thread. cuda stays the caller's and must outlive the
- * device. Returns 0, or a number of the error table with one sentence in why.
+ * Reserves both arenas, starts the driver, retains the primary context and makes it current in the
+ * calling thread. The caller keeps cuda, which must outlive the device. Returns 0, or an error
+ * number with one sentence in why; nothing is left open then.
  */
 uint32_t gpu_open(struct gpu *device, const struct cuda_driver *cuda, int ordinal,
                   uint64_t device_base, uint64_t host_base, uint64_t arena_bytes,
                   struct error *why);
 
-/* Makes the context current in the calling thread. Returns the driver's result. */
+/* Makes the context current in the calling thread, which needs that before any other call of the
+ * driver. Returns the driver's result. */
 cuda_result gpu_enter(const struct gpu *device);
 
-/* Marks part of the host arena as used: mapping over a neighbour's buffer would replace it. Returns
- * 0, -EEXIST, -ENOMEM. Control thread. */
+/* Mark part of the host arena as used, or as free again. Without this, mapping a buffer could
+ * replace a neighbour's. gpu_host_take returns 0; -EEXIST if the part overlaps one in use; -ENOMEM.
+ * Control thread. */
 int gpu_host_take(struct gpu *device, uint64_t address, uint64_t count);
 void gpu_host_return(struct gpu *device, uint64_t address);
 
-/* Gives context and arenas back. Nothing of the device may be in use any more. */
+/* Releases the context and both arenas, which nothing may use any more. Idempotent. */
 void gpu_close(struct gpu *device);
 
 #endif

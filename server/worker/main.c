@@ -22,7 +22,7 @@ struct options {
     const char *driver;
     int device;
     uint64_t device_base, host_base, arena_bytes;
-    uint64_t image_memory; /* 0: a part of the machine's */
+    uint64_t image_memory; /* bytes; 0: the default of code_memory_open */
     int channel;
     bool list, help;
 };
@@ -153,8 +153,8 @@ static int serve_supervisor(const struct options *options, const struct gpu *dev
     if (worker_start(&worker, device, options->channel, options->image_memory, &why))
         return give_up(options, &why);
     int result = control_serve(&worker);
-    /* After a fault every call of the driver fails and its threads may hang: the kernel cleans up.
-     */
+    /* After a fault every call of the driver fails and the driver's threads may hang, so the
+     * process leaves cleaning up to the kernel. */
     if (result == CONTROL_CONTEXT_LOST)
         _exit(1);
     if (result < 0)
@@ -183,7 +183,7 @@ int main(int argc, char *argv[])
         return device_list_print(options.driver, stdout);
     log_open("gpushare-worker", LOG_LEVEL_INFO, getenv("JOURNAL_STREAM") != NULL);
     signal(SIGPIPE, SIG_IGN);
-    /* The supervisor decides when a worker ends; a terminal's Ctrl-C reaches the whole group. */
+    /* The supervisor decides when a worker ends; Ctrl-C in a terminal reaches the whole group. */
     signal(SIGINT, SIG_IGN);
     if (cuda_driver_open(&driver, options.driver, &why))
         return give_up(&options, &why);

@@ -62,8 +62,8 @@ void trace_end(struct trace *trace)
     if (!trace->memory.base)
         return;
     atomic_store(&trace->on, 0);
-    /* A thread that announced itself before that sees the trace still on, and is soon done; one
-     * that comes later sees it off. */
+    /* A thread that counted itself as a writer before this sees the trace still on, and is done
+     * soon. A thread that does so later sees the trace off. */
     while (atomic_load(&trace->writers))
         sched_yield();
     /* Published behind the records: whoever reads that it ended finds them all. */

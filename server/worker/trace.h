@@ -4,10 +4,11 @@
  * trace: what ran when, written into memory that the supervisor made (protocol.xml:
  * trace_header, trace_record).
  *
- * Any thread adds records, without a lock; a record that finds no room is counted. Off, a call
- * costs one load. trace_begin and trace_end: control thread. Times are nanoseconds
- * of CLOCK_MONOTONIC (timeline_now). A record that ended before the trace began is left
- * out, one that began before it is cut there.
+ * Any thread adds records, without a lock. A record that finds no room is counted and dropped.
+ * While no trace is on, adding a record costs one load. The control thread begins and ends traces.
+ *
+ * Times are nanoseconds of CLOCK_MONOTONIC (timeline_now). A record that ended before the trace
+ * began is left out; a record that began before the trace is cut to the trace's beginning.
  */
 #ifndef GPUSHARE_SERVER_WORKER_TRACE_H
 #define GPUSHARE_SERVER_WORKER_TRACE_H
@@ -29,7 +30,7 @@ enum trace_kind {
 
 struct trace {
     _Atomic uint32_t on;
-    _Atomic uint32_t writers; /* threads that are, or may be, at the memory */
+    _Atomic uint32_t writers; /* threads that write a record, or are about to */
     struct shm memory;
     uint64_t capacity; /* records */
     uint64_t started;
@@ -38,31 +39,32 @@ struct trace {
 /* Why a client was held, besides the gate's reasons (enum scheduler_hold). */
 enum { TRACE_HELD_THREADS = PROTO_HOLD_THREADS };
 
-/* The header's fields about the device. */
+/* Fields of the trace's header that describe the device. */
 struct trace_device {
     uint32_t mode, sm_groups, sm_group_multiprocessors, remainder;
 };
 
-/* A trace that is off. */
+/* Sets *trace to a trace that is off. */
 void trace_open(struct trace *trace);
 
 /*
- * Begins. Takes the descriptor over, on failure too; a trace that was on is stopped
- * first. Returns 0, -EBADF (no sealed memory of that size), -EINVAL (no room for a
- * record) or another -errno.
+ * Begins a trace in `bytes` bytes of the memory behind fd. Takes fd over, on failure too. A trace
+ * that is on is ended first. Returns 0; -EBADF if fd is no sealed memory of that size; -EINVAL if
+ * there is no room for a record; or another -errno. Control thread.
  */
 int trace_begin(struct trace *trace, int fd, uint64_t bytes, const struct trace_device *device);
 
-/* Ends it: waits until no thread writes any more, forgets the memory. Idempotent. */
+/* Ends the trace: waits until no thread writes any more, then unmaps the memory. Idempotent.
+ * Control thread. */
 void trace_end(struct trace *trace);
 
-/* Whether records are wanted at all. NULL: never. */
+/* Whether a trace is on, so that records are wanted. False for NULL. Any thread. */
 static inline bool trace_is_on(const struct trace *trace)
 {
     return trace && atomic_load_explicit(&trace->on, memory_order_relaxed);
 }
 
-/* Adds a record, its kind set; does nothing when off. */
+/* Adds a record whose kind is set. Does nothing while no trace is on. Any thread. */
 void trace_add(struct trace *trace, const struct proto_trace_record *record);
 
 #endif

@@ -34,7 +34,7 @@ static void close_event(int *event)
     *event = -1;
 }
 
-/* A full counter is a wake-up too, so the result means nothing. */
+/* A full counter wakes the reader too, so a failed write needs no answer. */
 static void write_event(int event)
 {
     uint64_t one = 1;
@@ -96,7 +96,8 @@ bool wake_submitter_rests(struct wake *wake, uint64_t until)
 {
     atomic_store(&wake->submitter_until, until);
     atomic_store(&wake->submitter_asleep, 1);
-    /* Looked at after the flag is up: a thread that notes something later writes the eventfd. */
+    /* Read after the flag is up: a thread that sets the note later sees the flag and writes the
+     * eventfd. */
     return !atomic_load(&wake->submitter_noted);
 }
 
@@ -122,6 +123,8 @@ void wake_completer(struct wake *wake, bool urgent)
 
 uint32_t wake_completer_rests(struct wake *wake, enum wake_rest how)
 {
+    /* The bell is read before the announcement: a ring after that changes the bell, and the futex
+     * does not wait. */
     uint32_t seen = atomic_load(&wake->completer_bell);
     atomic_store(&wake->completer_rest, how);
     return seen;

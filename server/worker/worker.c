@@ -82,7 +82,7 @@ void worker_remove_client(struct worker *worker, struct client *client)
 
 struct client *worker_find_client(struct worker *worker, uint32_t number)
 {
-    /* Only the calling control thread changes the table. */
+    /* Without the lock: only this thread, the control thread, changes the table. */
     for (uint32_t i = 0; i < worker->client_count; i++)
         if (worker->clients[i]->number == number)
             return worker->clients[i];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * worker: the whole of it, as its five threads see it.
+ * worker: the object that all threads of the process share. The threads have five roles:
  *
- *   control    (the main thread) serves the supervisor's messages; slow driver calls
- *   loader     reads and compiles modules, slower than all else
- *   clearer    clears new device memory, which waits for its turn on the device
+ *   control    the main thread; serves the supervisor's messages and makes slow driver calls
+ *   loader     two threads; read and compile modules, which may take minutes
+ *   clearer    clears new device memory and waits until the device has done so
  *   submitter  reads the clients' rings and hands their work to the device
  *   completer  watches how far the device has come; wakes sleeping clients
  */
@@ -41,8 +41,9 @@ struct worker {
     struct trace trace;
     struct code_memory code_memory; /* this process's memory for clients' code */
 
-    /* The clients. The control thread changes the table and frees clients; the others hold the lock
-     * while they walk it, or keep to clients that have not left. */
+    /* The clients. The control thread alone changes the table and frees clients, so it reads the
+     * table without the lock. Every other thread holds the lock while it walks the table. Between
+     * walks the submitter keeps pointers only to clients that it has not dropped. */
     pthread_mutex_t clients_lock;
     struct client **clients;
     uint32_t client_count, client_room;
@@ -60,33 +61,38 @@ struct worker {
 /* ---- worker_life.c ---- */
 
 /*
- * Divides the device and starts the other threads. device is moved in; channel stays
- * the caller's. 0, or an error number with a sentence; then worker->device is
- * closed too. image_memory: bytes for clients' code, see code_memory_open.
+ * Divides the device and starts the other threads. The worker takes over *device and closes it in
+ * worker_stop. channel stays the caller's. image_memory is the number of bytes for clients' code
+ * (code_memory_open). Returns 0, or an error number with a sentence in why; after a failure
+ * everything is stopped and freed, and the device is closed.
  */
 uint32_t worker_start(struct worker *worker, const struct gpu *device, int channel,
                       uint64_t image_memory, struct error *why);
 
-/* Ends the threads and frees everything, clients that are left included. */
+/* Ends the threads, frees what they shared and closes the device. The control thread has removed
+ * and freed the clients before (control_client_drop_all). */
 void worker_stop(struct worker *worker);
 
 /* ---- worker.c: what the threads share; it calls none of them ---- */
 
-/* Any thread, whatever locks it holds, after it told the gate something: the submitter does not
- * sleep longer than the gate says now. */
+/* Makes sure that the submitter sleeps no longer than gate_next says now. To be called after the
+ * gate was told something. Any thread, whatever locks it holds. */
 void worker_reschedule(struct worker *worker);
 
 /*
- * The device context is lost: tells the supervisor, ends every client's connection
- * with this error and wakes all their threads. Only the first call does anything.
- * Any thread, without locks held.
+ * The device context is lost: tells the supervisor, ends every client's connection with the error
+ * number that belongs to result, and wakes all their threads. during names the call that failed,
+ * for the log. Only the first call does anything. Any thread, without locks held.
  */
 void worker_fail(struct worker *worker, cuda_result result, const char *during);
 
-/* Ends every client's connection and wakes all their threads. */
+/* Ends every client's connection with this error number and wakes all their threads. Takes
+ * clients_lock. Any thread. */
 void worker_end_clients(struct worker *worker, uint32_t error);
 
-/* Control thread. 0, or -ENOMEM and the client is not in the table. */
+/* The table of clients; control thread. worker_add_client returns 0, or -ENOMEM: the client is not
+ * in the table then. The table does not own its clients. worker_find_client returns NULL if no
+ * client has this number. */
 int worker_add_client(struct worker *worker, struct client *client);
 void worker_remove_client(struct worker *worker, struct client *client);
 struct client *worker_find_client(struct worker *worker, uint32_t number);

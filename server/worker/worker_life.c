@@ -11,8 +11,8 @@
 #include "common/util.h"
 #include "server/worker/worker.h"
 
-/* Under the lock of the places: the client runs elsewhere; if there was no room for it, it may go
- * on. */
+/* The client runs elsewhere now. If there was no room for it, it may be able to go on. Under the
+ * lock of struct placements. */
 static void placement_changed(void *context, struct placement *place)
 {
     struct worker *worker = context;
@@ -102,7 +102,8 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
         }
         worker->account.trace = &worker->trace;
     }
-    /* The completer looks at the submitter even while there are no clients. */
+    /* Before the completer, which writes the submitter's eventfd even while there are no
+     * clients. */
     if (!error)
         error = submitter_start(&worker->submitter, worker, why);
     if (!error)
@@ -125,6 +126,8 @@ uint32_t worker_start(struct worker *worker, const struct gpu *device, int chann
 
 void worker_stop(struct worker *worker)
 {
+    /* The threads end before anything that they use is freed. CUstreams go before the partitions
+     * whose green contexts they belong to, and all objects of the driver before the device. */
     loader_stop(&worker->loader);
     loader_stop(&worker->clearer);
     submitter_stop(&worker->submitter);

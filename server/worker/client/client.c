@@ -12,7 +12,7 @@
 #include "common/error.h"
 #include "common/messages.h"
 
-/* The device writes into it, at the address it gives. */
+/* Registers memory that the device writes; *address becomes its address on the device. */
 static cuda_result register_shm(const struct gpu *device, const struct shm *shm, uint64_t *address)
 {
     const struct cuda_driver *cuda = device->cuda;

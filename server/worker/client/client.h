@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * client: what the worker keeps of one client: its windows, its streams, and the
- * tables that its commands are checked against.
+ * client: what the worker keeps of one client: its shared memory, its streams, and the tables
+ * that its commands are checked against.
  *
- * Each part of struct client belongs to one thread or to one lock, and says so. The control
- * thread creates and destroys clients. client->lock is never held across a slow call of the
- * driver, only across submissions.
- * Order of locks: worker->clients_lock, client, places, partitions, stream_pool, account. The
- * gate's is taken under the first three and nothing under it.
+ * Each part of struct client belongs to one thread or to one lock, and says to which. The control
+ * thread creates and destroys clients. No thread holds client->lock across a slow call of the
+ * driver; only submissions are made under it.
+ *
+ * Locks are taken in this order: worker->clients_lock, client->lock, placements, partitions,
+ * stream_pool, account. The gate's lock is taken under any of the first three, and no other lock
+ * is taken under it.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_H
@@ -41,12 +43,12 @@ struct function {
     struct client_module *module; /* NULL: a free slot */
     uint32_t parameter_bytes;
     uint32_t block_threads;
-    uint32_t dynamic_bytes; /* most dynamic shared memory */
+    uint32_t dynamic_bytes; /* maximum of dynamic shared memory */
 };
 
 struct event {
-    cuda_event handle; /* NULL: a free slot */
-    const struct retirement *dying;
+    cuda_event handle;              /* NULL: a free slot */
+    const struct retirement *dying; /* NULL, or the request that destroys it */
     bool recorded;
 };
 
@@ -56,37 +58,37 @@ enum range_kind { RANGE_DEVICE, RANGE_HOST, RANGE_VARIABLE };
 struct range {
     uint64_t start, end;
     enum range_kind kind;
-    const struct retirement *dying;     /* being freed: only what was issued before may use it */
-    const struct client_module *module; /* of a variable */
+    const struct retirement *dying;     /* being freed: only commands issued before may use it */
+    const struct client_module *module; /* of a RANGE_VARIABLE; else NULL */
 };
 
-/* Timelines of a client on another device. */
+/* The timelines of a client on another device, which this client's streams may wait for. */
 struct link {
     struct shm shadows; /* read-only */
     uint32_t streams;   /* 0: a free slot */
 };
 
-/* Under client->lock, whichever thread it is. */
+/* Any thread that holds client->lock. */
 struct client_shared {
-    _Atomic(enum client_state) state; /* changed by client_state_set alone; may be read without */
-    struct partition *partition; /* where its streams belong; NULL before there is room for it */
+    _Atomic(enum client_state) state; /* client_state_set alone changes it; readable without lock */
+    struct partition *partition;      /* that its streams belong to; NULL while it has none */
     int32_t priority_first, priority_last;       /* of its streams, as the driver numbers them */
     uint64_t ready[CLIENT_STREAM_WORDS];         /* rings that have descriptors to read */
-    uint64_t blocked_rings[CLIENT_STREAM_WORDS]; /* rings that wait for another */
+    uint64_t blocked_rings[CLIENT_STREAM_WORDS]; /* rings that wait for another ring */
     uint64_t busy[CLIENT_STREAM_WORDS];          /* streams whose device work was not seen to end */
     uint32_t blocked_count;
-    uint32_t linked_count; /* of these: that wait for another device */
-    uint32_t watched_count;
-    uint32_t closing_count;
-    uint32_t in_flight; /* commands, as last counted */
+    uint32_t linked_count;  /* blocked rings that wait for another device */
+    uint32_t watched_count; /* streams on whose timeline a thread sleeps */
+    uint32_t closing_count; /* streams in STREAM_CLOSING */
+    uint32_t in_flight;     /* commands, as last counted */
     struct retirement *frees, **frees_end;
 
     struct error violation; /* VIOLATED: what its rings hold that they must not */
 };
 
-/* The objects that its commands may name, each at its number less 1; the supervisor chooses the
- * numbers. The control thread alone changes it, under client->lock,
- * and so looks at it without; the others look under the lock. */
+/* The objects that the client's commands may name, each at its number less 1. The supervisor
+ * chooses the numbers. The control thread alone changes the tables, and holds client->lock while
+ * it does; so it reads them without the lock, and the other threads read them under it. */
 struct client_objects {
     struct function *functions;
     uint32_t function_count, function_room;
@@ -98,32 +100,32 @@ struct client_objects {
     uint32_t link_count, link_room;
 };
 
-/* The control thread's own. */
+/* Belongs to the control thread. */
 struct client_control {
-    uint64_t device_base, window_bytes; /* its part of the device arena */
+    uint64_t device_base, window_bytes; /* its window in the device arena */
     uint32_t priority;                  /* 0 normal, 1 and above lower */
     struct client_module *modules;
-    uint32_t loading; /* jobs that the loaders have of it */
+    uint32_t loading; /* jobs of this client that the loaders have */
     uint64_t detach_serial;
 };
 
-/* The submitter's own. */
+/* Belongs to the submitter. */
 struct client_submit {
-    bool worked; /* since the submitter last looked at the clock */
+    bool worked; /* the client moved since the submitter last read the clock */
     int32_t deficit;
-    uint32_t cursor;    /* stream served last */
-    uint64_t last_work; /* ns */
+    uint32_t cursor;    /* stream that was served last */
+    uint64_t last_work; /* when the client last moved, ns */
 };
 
-/* Messages between threads, left under whatever locks they hold. The state is no such message: it
- * is changed under the client's lock alone. */
+/* Marks that one thread leaves for another. Any thread may leave them, whatever locks it holds. The
+ * state can't be used for this, since it changes only under the client's lock. */
 struct client_signals {
     _Atomic uint32_t completer; /* 1: the completer has to look at this client */
     _Atomic uint32_t submitter; /* 1: the submitter has to look at this client */
 };
 
 struct client {
-    /* The same from client_create on; any thread. */
+    /* Set by client_create and constant from then on; any thread. */
     uint32_t number;
     char name[64];
     struct gpu *device;
@@ -131,7 +133,7 @@ struct client {
     int doorbell;                           /* eventfd */
     uint64_t status_device, shadows_device; /* device addresses of the two */
     uint32_t stream_count;                  /* granted */
-    struct client_stream *streams;          /* stream.h says what their rules are */
+    struct client_stream *streams; /* stream_count of them; client_stream.h has their locks */
 
     pthread_mutex_t lock;
     struct client_shared shared;
@@ -140,36 +142,38 @@ struct client {
     struct client_submit submit;
     struct client_signals signals;
 
-    /* Under locks that are not the client's: */
-    struct placement place;      /* which SM groups it may have: the places' lock */
-    struct gate_client gate;     /* gate.h */
-    struct account_client usage; /* account.h */
-    uint64_t kept_bytes;         /* that its modules keep: code_memory's lock */
-    uint64_t loader_turns[2];    /* each loader's lock, by loader_which */
+    /* Protected by locks other than the client's: */
+    struct placement place;      /* which SM groups it may have: the lock of struct placements */
+    struct gate_client gate;     /* see gate.h */
+    struct account_client usage; /* see account.h */
+    uint64_t kept_bytes;         /* that its modules keep: the lock of struct code_memory */
+    uint64_t loader_turns[2];    /* by loader_which: the lock of that loader */
 };
 
 /*
- * Adopts the descriptors (fds are the client's on success, and closed on failure):
- * rings, status, shadows, doorbell. Registers status and shadows with the device.
- * Opens stream 0. It is ATTACHING, and has no place and no partition yet.
- * Returns 0 or an error number with a sentence in why.
+ * Makes a client from the descriptors of its rings, status, shadows and doorbell, in this order.
+ * The client owns the four descriptors from then on; after a failure they are closed. Registers
+ * status and shadows with the device, so the calling thread must have the context, and opens
+ * stream 0. The new client is ATTACHING and has no placement and no partition yet. Returns 0, or
+ * an error number with a sentence in why.
  */
 uint32_t client_create(struct client **client, struct gpu *device, uint32_t number,
                        const struct proto_worker_attach *attach, const int fds[4],
                        struct error *why);
 
-/* Everything of the client must be gone already (asserted): ranges, modules, events, frees; and no
- * other thread knows it (ATTACHING or LEFT). */
+/* Frees a client that no other thread knows (ATTACHING or LEFT). Its ranges, modules, events,
+ * pending frees and bound streams must be gone before; assertions check that. Control thread. */
 void client_destroy(struct client *client);
 
 static inline enum client_state client_state(const struct client *client)
 {
-    /* Acquired: what led to the state is seen with it, by a thread without the lock too. */
+    /* Acquired: a thread without the lock also sees what led to the state. */
     return atomic_load_explicit(&client->shared.state, memory_order_acquire);
 }
 
-/* Any thread, whatever locks it holds; then wake_completer, wake_submitter. Sequentially consistent
- * with those, see wake.h. */
+/* Mark the client for the completer or the submitter. wake_completer or wake_submitter must follow.
+ * The mark and the wake-up are sequentially consistent (wake.h says why). Any thread, whatever
+ * locks it holds. */
 static inline void client_signal_completer(struct client *client)
 {
     atomic_store(&client->signals.completer, 1);
@@ -179,13 +183,16 @@ static inline void client_signal_submitter(struct client *client)
     atomic_store(&client->signals.submitter, 1);
 }
 
-/* Control thread: destroys an event of the table; nothing uses it any more. Takes the lock. */
+/* Destroys an event of the table that no work and no request uses any more. Takes the lock.
+ * Control thread. */
 void client_event_forget(struct client *client, uint32_t handle);
 
-/* Whether everything that was handed to the device is done. */
+/* Whether the device has finished everything that was handed to it. Under the lock, or when the
+ * submitter hands nothing over any more. */
 bool client_is_quiet(const struct client *client);
 
-/* Commands that the device has not finished, counted over the busy streams. */
+/* Number of commands that the device has not finished, summed over the busy streams. Under the
+ * lock. */
 uint32_t client_in_flight(const struct client *client);
 
 #endif

@@ -34,8 +34,8 @@ static size_t first_after(const struct client *client, uint64_t address)
     return low;
 }
 
-/* Asked before anything is mapped; added after, so that no command names it too early. Only the
- * control thread changes the table in between. */
+/* To be asked before memory is mapped; the range is added after that, so that no command names it
+ * too early. In between only the control thread could change the table. */
 static int range_is_free(const struct client *client, uint64_t address, uint64_t count)
 {
     uint64_t end;
@@ -197,7 +197,8 @@ uint32_t client_memory_clear(const struct client *client, uint64_t address, uint
 {
     const struct cuda_driver *cuda = client->device->cuda;
     cuda_result result = cuda->cuMemsetD8(address, 0, count);
-    /* The clients' streams don't wait for it by themselves. */
+    /* cuMemsetD8 may return before the memory is clear, and the clients' streams don't wait for the
+     * legacy stream. */
     if (result == CUDA_OK)
         result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
     return result == CUDA_OK
@@ -210,11 +211,11 @@ uint32_t client_memory_clear(const struct client *client, uint64_t address, uint
 uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t count,
                              struct error *why)
 {
-    /* Covers no command. */
+    /* A request without targets, so that no command counts as issued before it. */
     static const struct retirement stuck = {.kind = RETIRE_DEVICE};
     pthread_mutex_lock(&client->lock);
     struct range *range = client_memory_range_exact(client, address, count, RANGE_DEVICE);
-    /* No command may name it while it goes, nor if it can't go. */
+    /* No command may name the range while it is unmapped, nor if the driver refuses to. */
     if (range)
         range->dying = &stuck;
     pthread_mutex_unlock(&client->lock);
@@ -286,7 +287,7 @@ static uint32_t check_host_fd(int fd, uint64_t count, struct error *why)
     return 0;
 }
 
-/* The arena stays ours: a hole in it could be taken by any library's mmap. */
+/* Keeps the arena reserved: any library's mmap could take a hole in it. */
 static int reserve_again(uint64_t address, uint64_t count)
 {
     void *base = mmap((void *)(uintptr_t)address, count, PROT_NONE,

@@ -3,8 +3,11 @@
 /*
  * client_memory: the device memory and host buffers that a client's commands may name.
  *
- * The supervisor decides addresses and charges; the worker makes, maps and unmaps,
- * on the control thread. Nothing here waits for work: see retire.
+ * The supervisor chooses addresses and charges for them; the worker makes, maps and unmaps, on the
+ * control thread. Nothing here waits for the client's work: retire.h does that before.
+ *
+ * Functions that return uint32_t return 0, or an error number with a sentence in why. Addresses are
+ * the client's own, counts are bytes.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_MEMORY_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_MEMORY_H
@@ -17,28 +20,31 @@
 #include "common/error.h"
 
 /*
- * Creates memory and maps it at an address of the client's device window; *fd is
- * the exported handle, the caller's. The only place where device memory of clients
- * is allocated. 0 or an error number. Takes client->lock.
+ * Creates memory and maps it at an address of the client's device window. Address and count are
+ * multiples of the device's granularity. *fd becomes the exported handle, which the caller owns. No
+ * other function allocates device memory for clients. Takes client->lock. Control thread.
  */
 uint32_t client_memory_map(struct client *client, uint64_t address, uint64_t count, int *fd,
                            struct error *why);
 
 /*
- * Zeroes what was mapped, and waits until that is done: no driver promises that a new handle
- * holds nothing of the memory's last user. Any one thread with the context.
+ * Zeroes what was mapped, and waits until the device has done so: no driver promises that a new
+ * handle holds nothing of the memory's last user. Any thread that has the context.
  */
 uint32_t client_memory_clear(const struct client *client, uint64_t address, uint64_t count,
                              struct error *why);
 
-/* Unmaps what client_memory_map mapped. If the driver refuses, the range stays in the client's
- * table, and no command may name it; client_memory_forget is for when the client goes all the same.
- */
+/* Unmaps a range that client_memory_map mapped, named exactly. If the driver refuses, the range
+ * stays in the client's table and no command may name it. client_memory_forget then removes the
+ * range from the table without unmapping it, for a client that leaves all the same. Both take
+ * client->lock. Control thread. */
 uint32_t client_memory_unmap(struct client *client, uint64_t address, uint64_t count,
                              struct error *why);
 void client_memory_forget(struct client *client, uint64_t address, uint64_t count);
 
-/* Maps a sealed host buffer at its address in the host arena and registers it; takes fd over. */
+/* Maps a sealed host buffer at its address in the host arena and registers it with the driver, or
+ * undoes both. Address and count are multiples of 4096. client_memory_host_map takes fd over, on
+ * failure too. Both take client->lock. Control thread. */
 uint32_t client_memory_host_map(struct client *client, uint64_t address, uint64_t count, int fd,
                                 struct error *why);
 uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint64_t count,
@@ -46,16 +52,18 @@ uint32_t client_memory_host_unmap(struct client *client, uint64_t address, uint6
 
 /* ---- the table; under client->lock ---- */
 
-/* Adds [address, address + count). -EEXIST if it meets another range, -ENOMEM, -EINVAL. */
+/* Adds [address, address + count). Returns 0; -EEXIST if it overlaps another range; -EINVAL if it
+ * is empty or its end overflows; -ENOMEM. module is the owner of a RANGE_VARIABLE, else NULL. */
 int client_memory_range_add(struct client *client, uint64_t address, uint64_t count,
                             enum range_kind kind, const struct client_module *module);
 
-/* The range that is exactly this, or NULL. */
+/* The range with exactly this start, size and kind, or NULL. */
 struct range *client_memory_range_exact(struct client *client, uint64_t address, uint64_t count,
                                         enum range_kind kind);
 void client_memory_range_remove(struct client *client, struct range *range);
 
-/* The range that holds all of [address, address + count), or NULL; no sum overflows. */
+/* The range that holds all of [address, address + count), or NULL. Any numbers are allowed; no sum
+ * overflows. */
 const struct range *client_memory_range_find(const struct client *client, uint64_t address,
                                              uint64_t count);
 

@@ -10,21 +10,21 @@
 #include "server/worker/client/client.h"
 
 #define TO(state) (1u << CLIENT_##state)
-/* From any state that is served: what a detaching client was doing does not matter. */
+/* A client may be detached in any served state, whatever it was doing. */
 #define LEAVE TO(LEAVING)
 /* The states that a visit may leave. */
 #define VISITED (TO(IDLE) | TO(READY) | TO(FULL) | TO(HELD) | TO(VIOLATED))
 
 static const struct {
     const char *name;
-    uint32_t next; /* a bit a state */
+    uint32_t next; /* the states that may follow, one bit each */
 } states[CLIENT_STATES] = {
     [CLIENT_ATTACHING] = {"attaching", TO(ASLEEP)},
     [CLIENT_ASLEEP] = {"asleep", TO(IDLE) | TO(READY) | LEAVE},
     [CLIENT_IDLE] = {"idle", VISITED | TO(ASLEEP) | LEAVE},
     [CLIENT_READY] = {"ready", VISITED | LEAVE},
     [CLIENT_FULL] = {"full", VISITED | TO(PARKED) | LEAVE},
-    /* To ASLEEP also when the scan set has no memory for it; and so from HELD. */
+    /* From PARKED and HELD also to ASLEEP, for when the scan set has no memory for the client. */
     [CLIENT_PARKED] = {"parked", TO(ASLEEP) | TO(IDLE) | TO(READY) | TO(FULL) | LEAVE},
     [CLIENT_HELD] = {"held", TO(ASLEEP) | TO(IDLE) | TO(READY) | LEAVE},
     [CLIENT_VIOLATED] = {"violated", TO(REPORTED) | LEAVE},
@@ -53,6 +53,6 @@ void client_state_set(struct client *client, enum client_state to)
                   states[to].name);
         abort();
     }
-    /* Released, so that a thread which sees the state without the lock sees what led to it. */
+    /* Released: a thread that sees the state without the lock also sees what led to it. */
     atomic_store_explicit(&client->shared.state, to, memory_order_release);
 }

@@ -33,15 +33,15 @@
  *                                            when nothing of it is in flight
  *
  * A visit by the submitter leaves a client of the scan set in whichever of IDLE, READY and FULL is
- * true then, or HELD, or VIOLATED; the completer turns FULL into READY when there is room.
+ * true then, or HELD, or VIOLATED. The completer turns FULL into READY when there is room.
  *
- * The state is written under client->lock: by the thread in brackets, by the submitter where there
- * is none. It may be read without the lock by a thread that can bear to see it change. What the
- * state says nothing else says: no flag repeats it.
+ * The state is written under client->lock: by the thread in brackets, or by the submitter where
+ * the drawing names none. A thread may read it without the lock if it tolerates that the state
+ * changes right afterwards. No flag repeats what the state says.
  *
- * A new state takes its name here, its row in client_state.c, and its part in the questions below.
- * One for a client whose device is being replaced would be neither served nor leaving: it comes
- * from the served states and goes on to ASLEEP or LEAVING.
+ * A new state needs its name here, its row in client_state.c, and an answer to each of the
+ * questions below. A state for a client whose device is being replaced would be neither served nor
+ * leaving: the client would come from one of the served states and go on to ASLEEP or LEAVING.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_STATE_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_STATE_H
@@ -51,54 +51,54 @@
 struct client;
 
 enum client_state {
-    CLIENT_ATTACHING, /* the control thread alone knows it */
-    CLIENT_ASLEEP,    /* not looked at; its doorbell, a mark or the gate wakes it */
-    CLIENT_IDLE,      /* in the scan set; nothing was ready when it was last visited */
+    CLIENT_ATTACHING, /* only the control thread knows it */
+    CLIENT_ASLEEP,    /* out of the scan set; its doorbell, a mark or the gate wakes it */
+    CLIENT_IDLE,      /* in the scan set; nothing was ready at the last visit */
     CLIENT_READY,     /* in the scan set; it has more to do */
     CLIENT_FULL,      /* in the scan set; more to do, and as much in flight as it may have */
-    CLIENT_PARKED,    /* the same, out of the scan set: the completer sees when there is room */
-    CLIENT_HELD,      /* more to do, not now: the gate or its placement wakes it */
-    CLIENT_VIOLATED,  /* it broke the protocol: nothing more is read; control will tell the
-                         supervisor */
-    CLIENT_REPORTED,  /* and has been */
-    CLIENT_LEAVING,   /* the submitter is to drop it */
-    CLIENT_LEFT,      /* and has: freed as soon as nothing of it is in flight */
+    CLIENT_PARKED,    /* like FULL, out of the scan set; the completer sees when there is room */
+    CLIENT_HELD,      /* more to do, not now; the gate or its placement wakes it */
+    CLIENT_VIOLATED,  /* it broke the protocol; its rings are read no more, and the control thread
+                         has to tell the supervisor */
+    CLIENT_REPORTED,  /* it broke the protocol, and the supervisor has been told */
+    CLIENT_LEAVING,   /* being detached; the submitter has to drop it */
+    CLIENT_LEFT,      /* the submitter has dropped it; freed when nothing of it is in flight */
     CLIENT_STATES
 };
 
-/* Whether its rings are read. */
+/* Whether the submitter reads the client's rings. */
 static inline bool client_state_is_served(enum client_state state)
 {
     return state >= CLIENT_ASLEEP && state <= CLIENT_HELD;
 }
 
-/* Whether it is in the submitter's scan set. One that is LEAVING or VIOLATED is in it until the
- * submitter has seen that. */
+/* Whether the state belongs to the submitter's scan set. A client that became LEAVING or VIOLATED
+ * stays in the set's array until the submitter has seen that. */
 static inline bool client_state_is_scanned(enum client_state state)
 {
     return state >= CLIENT_IDLE && state <= CLIENT_FULL;
 }
 
-/* Whether it has more to do and waits until less of it is in flight. */
+/* Whether the client has more to do and waits until less of it is in flight. */
 static inline bool client_state_is_full(enum client_state state)
 {
     return state == CLIENT_FULL || state == CLIENT_PARKED;
 }
 
-/* Whether it is being detached. */
+/* Whether the client is being detached. */
 static inline bool client_state_is_leaving(enum client_state state)
 {
     return state == CLIENT_LEAVING || state == CLIENT_LEFT;
 }
 
-/* Whether the drawing has an arrow from one to the other. */
+/* Whether the drawing has an arrow from one state to the other. */
 bool client_state_follows(enum client_state from, enum client_state to);
 
-/* "asleep"; for logs. */
+/* The state's name in lower case, for logs. The string is static. */
 const char *client_state_name(enum client_state state);
 
-/* Changes the state; the same one again changes nothing. Under client->lock. A step that the
- * drawing lacks is a defect of the worker, which ends with it. */
+/* Changes the state; setting the present state again does nothing. A step that the drawing lacks is
+ * a defect of the worker, so it ends the process. Under client->lock. */
 void client_state_set(struct client *client, enum client_state to);
 
 #endif

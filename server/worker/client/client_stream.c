@@ -23,6 +23,8 @@ void client_stream_set_reached(struct client_stream *stream, uint64_t value)
 
 uint64_t client_stream_written(const struct client_stream *stream)
 {
+    /* Acquired: a thread that does not hold the client's lock sees the submission that the value
+     * stands for. */
     return atomic_load_explicit(&stream->written, memory_order_acquire);
 }
 
@@ -69,6 +71,7 @@ bool client_stream_may_go_on(const struct client_stream *stream)
     for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
         const struct proto_dependency *on = &stream->blocked_on.on[i];
         uint64_t there;
+        /* Acquired: work that this worker submits next sees what the other device wrote. */
         if (on->link)
             there = shared_word_read((uint64_t *)client->objects.links[on->link - 1].shadows.base +
                                      on->stream);

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * client_stream: one ring as the worker sees it: what was taken from it, how far the device
- * has come, what it waits for, and the CUstream that it has on loan.
+ * has come, what the ring waits for, and the CUstream that it has on loan.
  *
- * Under the client's lock but what says otherwise.
+ * Under the client's lock, except where a member or a function says otherwise. Timeline values
+ * count a ring's descriptors from 1.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_STREAM_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_CLIENT_STREAM_H
@@ -23,7 +24,7 @@ struct pool_stream;
 enum stream_state {
     STREAM_FREE,
     STREAM_OPEN,
-    STREAM_CLOSING, /* destroyed by the client; up to `limit` is still carried out */
+    STREAM_CLOSING, /* destroyed by the client; commands up to `limit` are still carried out */
 };
 
 /* The timeline values that a blocked ring waits for. */
@@ -36,63 +37,66 @@ struct client_stream {
     struct client *client;
     uint32_t index;
     enum stream_state state;
-    int32_t wish;     /* the priority that its client asked for */
-    int32_t priority; /* what it has, as the driver numbers them */
+    int32_t wish;     /* the priority that its client asked for, as the driver numbers them */
+    int32_t priority; /* the priority that it has */
     struct ring_consumer ring;
-    uint64_t *shadow;         /* what the device has reached; private to the server */
+    uint64_t *shadow;         /* value that the device has reached; clients can't see this word */
     _Atomic uint64_t written; /* value that the device was last told to write */
-    uint64_t limit;           /* of a closing stream: its last value */
-    uint64_t woken;           /* completer: the shadow when the sleepers were last woken */
-    bool watched;             /* somebody sleeps on the timeline: the completer looks often */
+    uint64_t limit;           /* last value of a closing stream */
+    uint64_t woken;           /* completer: the shadow when it last woke the sleepers */
+    bool watched;             /* a thread sleeps on the timeline, so the completer looks often */
     struct stream_dependencies blocked_on;
     struct pool_stream *bound; /* under the pool's lock; only the submitter sets it while open */
-    struct client_stream *next_user; /* of the same pool_stream */
-    struct account_span *span;       /* the submitter's: of the batch under way, or NULL */
-    uint32_t unmeasured;             /* the submitter's: batches that found no span free */
-    struct queue_latency latency;    /* the submitter's */
-    uint64_t traced;                 /* the account's: end of the latest span in a trace, ns */
+    struct client_stream *next_user; /* of the same pool_stream; under the pool's lock */
+    struct account_span *span;       /* submitter: of the batch under way, or NULL */
+    uint32_t unmeasured;             /* submitter: batches that found no free span */
+    struct queue_latency latency;    /* submitter */
+    uint64_t traced;                 /* account's lock: end of the latest span in a trace, ns */
 };
 
-/* Timeline value up to which the device has come. */
+/* Timeline value that the device has reached. Any thread. */
 uint64_t client_stream_reached(const struct client_stream *stream);
 
-/* The server's own word for it: where the timeline of a new user of the stream begins, or that
- * nothing more will be reached. */
+/* Sets the reached value in the device's place: where the timeline of a stream's next user begins,
+ * or, for a stream that ends early, that no further value will come. */
 void client_stream_set_reached(struct client_stream *stream, uint64_t value);
 
-/* Timeline value up to which the device was told to write. */
+/* Timeline value that the device was last told to write. Any thread. */
 uint64_t client_stream_written(const struct client_stream *stream);
 
-/* Value of the last descriptor that the client has pushed; never more than a ring ahead. */
+/* Timeline value of the last descriptor that the client has pushed. The client's tail is not
+ * trusted: the result is never more than one ring ahead of what was read. */
 uint64_t client_stream_pushed(const struct client_stream *stream);
 
-/* Device addresses of the two words that a completion writes. */
+/* Device addresses of the client's word and of the private shadow, which a completion writes. */
 uint64_t client_stream_status_address(const struct client_stream *stream);
 uint64_t client_stream_shadow_address(const struct client_stream *stream);
 
-/* A closing stream that has reached its limit becomes free; unbinding it is the caller's. */
+/* Whether a closing stream has reached its limit. The caller unbinds it and makes it free. */
 bool client_stream_has_ended(const struct client_stream *stream);
 
-/* Counts a failure of work that is not fatal, for the client to find. */
+/* Counts a non-fatal failure of work in the stream's status, where the client finds it. */
 void client_stream_report(struct client_stream *stream, uint32_t error);
 
-/* Whether every dependency of a blocked ring is submitted (another device's: completed). */
+/* Whether every dependency of a blocked ring is met: a value on this device has been submitted, a
+ * value on another device has completed. */
 bool client_stream_may_go_on(const struct client_stream *stream);
 
-/* ---- the client's table of them ---- */
+/* ---- the client's table of streams ---- */
 
-/* Its streams have the priorities that this range leaves them, as the driver numbers them. Under
- * the lock. */
+/* Limits the client's streams to the priorities between first and last, as the driver numbers them
+ * (greater priorities are smaller numbers), and gives each stream its wish within that range. */
 void client_stream_set_range(struct client *client, int32_t first, int32_t last);
 
-/* Opens a stream, continuing its timeline, with the driver's priority for a wish, within what the
- * client was granted. NULL if the number is taken, or more than the client may have. */
+/* Opens stream `index`, whose timeline goes on where its last user ended. priority is the client's
+ * wish as the driver numbers it; the stream gets the nearest one that its client may have. Returns
+ * NULL if the stream is in use or the index is not below the number that the client was granted. */
 struct client_stream *client_stream_open(struct client *client, uint32_t index, int32_t priority);
 
-/* The commands in its ring are still carried out; then the stream is free again. */
+/* Closes a stream: the commands in its ring are still carried out, then it is free again. */
 void client_stream_close(struct client *client, struct client_stream *stream);
 
-/* Stream `index` if it is open (or closing), else NULL. */
+/* The stream of this index if it is open or closing, else NULL. Any index is allowed. */
 struct client_stream *client_stream_find(struct client *client, uint32_t index);
 
 #endif

@@ -17,7 +17,8 @@ uint32_t queue_latency_bucket(uint64_t nanoseconds)
     return min(log, (uint32_t)QUEUE_LATENCY_BUCKETS - 1);
 }
 
-/* Values run freely over 32 bits; a ring is far shorter than half of that. */
+/* Values wrap at 32 bits. The difference has the right sign, since a ring is far shorter than half
+ * of that range. */
 static bool is_behind(uint32_t value, uint32_t mark)
 {
     return (int32_t)(value - mark) > 0;
@@ -32,7 +33,7 @@ static void drop_mark(struct queue_latency *wait, uint32_t at)
     }
 }
 
-/* The two that are closest in time, so that the others stay evenly apart. */
+/* Merges the two marks that are closest in time, so that the others stay evenly apart. */
 static void merge_two(struct queue_latency *wait)
 {
     uint32_t best = 0;
@@ -50,7 +51,7 @@ void queue_latency_left(struct queue_latency *wait, uint32_t value, uint64_t now
     wait->looked = now;
     if (count && !is_behind(value, wait->value[count - 1]))
         return;
-    /* So soon after the last one that a mark of its own would be lost again. */
+    /* So soon after the last mark that a mark of its own would be merged again at once. */
     if (count && now - wait->seen[count - 1] <= (now - wait->seen[0]) / (4 * QUEUE_LATENCY_MARKS)) {
         wait->value[count - 1] = value;
         return;
@@ -75,7 +76,7 @@ void queue_latency_served_late(struct queue_latency *wait, uint64_t waits[QUEUE_
 {
     uint32_t end = from + count;
     uint64_t last = wait->count ? wait->looked : wait->rung;
-    /* One at least was there when the doorbell was found rung. */
+    /* At least one command was in the ring when its doorbell was found rung. */
     if (!wait->count) {
         waits[queue_latency_bucket(time_since(last, now))]++;
         from++;

@@ -2,20 +2,22 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * queue_latency: how long commands wait in a ring, from when the submitter could first see them
- * until they are handed to the device; counted by powers of two of microseconds.
+ * until it hands them to the device; counted by powers of two of microseconds.
  *
- * No clock is read for a command. A command that is served in the visit that found it has not
- * waited. A visit that leaves commands behind sets a mark: commands up to here were seen at this
- * time. A ring has few marks; when they are used up the two closest ones become one, of a time
- * between them. Commands that came between two looks, or since the last one, are taken to have come
- * in the middle of that time. So a wait is right to about a factor of two, and a short one to the
+ * No clock is read for a single command. A command that is served in the visit that found it has
+ * not waited. A visit that leaves commands behind sets a mark: commands up to this value were seen
+ * at this time. A ring has few marks; when they are used up, the two closest ones become one with a
+ * time between them.
+ *
+ * Commands that arrived between two looks, or since the last one, count as if they had arrived in
+ * the middle of that time. So a wait is right to about a factor of two, and a short one to the
  * resolution of the submitter's clock, some tens of microseconds.
  *
- * Why marks and not one timestamp a batch: when a command came is known only from looks at the
- * ring's tail, and one ring may be looked at thousands of times before what it held is served. The
- * marks are those looks, thinned so that their number is bounded.
+ * Why marks and not one timestamp for each batch: only looks at the ring's tail show when a command
+ * arrived, and the submitter may look at a ring thousands of times before it serves what the ring
+ * held. The marks are those looks, thinned so that their number is bounded.
  *
- * Pure, times in nanoseconds on one clock; the submitter, under client->lock.
+ * Pure. Times are nanoseconds on one clock. The submitter calls it, under client->lock.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_QUEUE_LATENCY_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_QUEUE_LATENCY_H
@@ -25,18 +27,19 @@
 
 enum { QUEUE_LATENCY_MARKS = 8, QUEUE_LATENCY_BUCKETS = 32 };
 
-/* Of one ring; zeroed at first. */
+/* The marks of one ring; zeroed at first. */
 struct queue_latency {
     uint64_t rung;   /* when its doorbell was last found rung; 0: served since */
-    uint32_t visit;  /* the visit that found it */
-    uint32_t count;  /* marks */
-    uint64_t looked; /* when its end was last looked at; while there are marks */
-    uint32_t value[QUEUE_LATENCY_MARKS]; /* low bits of timeline values, rising: commands up to
-                                            here... */
-    uint64_t seen[QUEUE_LATENCY_MARKS];  /* ...and behind the mark before were there at this time */
+    uint32_t visit;  /* the visit that found it rung */
+    uint32_t count;  /* number of marks */
+    uint64_t looked; /* when the ring's tail was last read; valid while there are marks */
+    /* Mark i: commands behind value[i - 1] and up to value[i] were in the ring at time seen[i].
+     * The values are the low bits of timeline values, and rise. */
+    uint32_t value[QUEUE_LATENCY_MARKS];
+    uint64_t seen[QUEUE_LATENCY_MARKS];
 };
 
-/* The ring's doorbell was found rung in this visit. */
+/* This visit found the ring's doorbell rung. */
 static inline void queue_latency_rung(struct queue_latency *wait, uint32_t visit, uint64_t now)
 {
     if (wait->rung)
@@ -45,20 +48,21 @@ static inline void queue_latency_rung(struct queue_latency *wait, uint32_t visit
     wait->visit = visit;
 }
 
-/* The ring was looked at and commands up to `value` are left in it. */
+/* The submitter looked at the ring and left commands up to `value` in it. */
 void queue_latency_left(struct queue_latency *wait, uint32_t value, uint64_t now);
 
-/* Whether the last look at the ring's end was that long ago, or never. */
+/* Whether the ring's tail was last read before that time, or never. */
 static inline bool queue_latency_looked_before(const struct queue_latency *wait, uint64_t then)
 {
     return !wait->count || wait->looked < then;
 }
 
-/* queue_latency_served for a ring that was left with something before. count: at least 1. */
+/* queue_latency_served for a ring in which an earlier visit left commands. count is at least 1. */
 void queue_latency_served_late(struct queue_latency *wait, uint64_t waits[QUEUE_LATENCY_BUCKETS],
                                uint32_t from, uint32_t count, uint64_t now);
 
-/* `count` commands behind the value `from` were handed to the device. */
+/* The submitter handed `count` commands behind the value `from` to the device. waits counts them,
+ * by queue_latency_bucket of their wait. */
 static inline void queue_latency_served(struct queue_latency *wait,
                                         uint64_t waits[QUEUE_LATENCY_BUCKETS], uint32_t from,
                                         uint32_t count, uint32_t visit, uint64_t now)
@@ -70,7 +74,7 @@ static inline void queue_latency_served(struct queue_latency *wait,
     wait->rung = 0;
 }
 
-/* The commands in the ring wait from now on: they could not have been handed over before. */
+/* The commands in the ring count as waiting from now on: until now they waited for another ring. */
 static inline void queue_latency_restart(struct queue_latency *wait, uint32_t visit, uint64_t now)
 {
     wait->count = 0;
@@ -78,7 +82,7 @@ static inline void queue_latency_restart(struct queue_latency *wait, uint32_t vi
     wait->visit = visit;
 }
 
-/* The bucket of a wait. */
+/* The index in waits for a wait of this length: the logarithm of its microseconds to base 2. */
 uint32_t queue_latency_bucket(uint64_t nanoseconds);
 
 #endif

@@ -33,7 +33,7 @@ bool retire_ready(const struct client *client, const struct retirement *request)
     for (uint32_t i = 0; i < request->streams; i++) {
         const struct client_stream *stream = &client->streams[i];
         uint64_t target = request->targets[i];
-        /* Of a client that is no longer read, only what was handed to the device will ever end. */
+        /* If the client's rings are read no more, only submitted work will ever end. */
         if (!client_state_is_served(client_state(client)) && target > client_stream_written(stream))
             target = client_stream_written(stream);
         if (client_stream_reached(stream) < target)
@@ -47,8 +47,9 @@ bool retire_covers(const struct retirement *request, uint32_t stream, uint64_t v
     return stream < request->streams && value <= request->targets[stream];
 }
 
-/* Values issued only grow, so no request is ready before the one in front of it: a client with tens
- * of thousands that wait costs the threads that everybody needs no more than one with one. */
+/* Issued values only grow, so no request is ready before the one in front of it. Looking at the
+ * first one is enough, and a client with tens of thousands of requests costs no other client
+ * time. */
 bool retire_any_ready(const struct client *client)
 {
     return client->shared.frees && retire_ready(client, client->shared.frees);

@@ -3,12 +3,13 @@
 /*
  * retire: nothing is unmapped under a running kernel.
  *
- * A request to give something up (memory, a host buffer, a module, an event) is written down with
- * the timeline values that the client had issued by then, one a stream: the tails of its rings. It
- * may be carried out when the device has reached every one of them. The private shadows say so,
- * never a word that the client can write. tests/model mirrors retire_request and retire_ready.
+ * A request to give something up (memory, a host buffer, a module, an event) is recorded with one
+ * timeline value for each stream: the tail of its ring, up to which the client had issued commands.
+ * The request may be carried out when the device has reached all of these values. The worker reads
+ * them from the private shadows, never from a word that the client can write. tests/model mirrors
+ * retire_request and retire_ready.
  *
- * Under client->lock.
+ * All functions: under client->lock.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CLIENT_RETIRE_H
 #define GPUSHARE_SERVER_WORKER_CLIENT_RETIRE_H
@@ -19,7 +20,7 @@
 struct client;
 
 enum retire_kind {
-    RETIRE_NOTHING, /* only to know that the work is done */
+    RETIRE_NOTHING, /* frees nothing; its answer says that the work is done */
     RETIRE_DEVICE,
     RETIRE_HOST,
     RETIRE_MODULE,
@@ -29,30 +30,33 @@ enum retire_kind {
 struct retirement {
     struct retirement *next;
     enum retire_kind kind;
-    uint64_t serial; /* of the request, to answer it; 0: no answer */
-    uint32_t handle; /* module or event */
+    uint64_t serial; /* of the supervisor's request, to answer it; 0: no answer is due */
+    uint32_t handle; /* number of the module or event */
     uint64_t address, count;
-    uint32_t streams;   /* how many targets */
-    uint64_t targets[]; /* a stream */
+    uint32_t streams;   /* number of targets */
+    uint64_t targets[]; /* timeline value of each stream */
 };
 
 /*
- * Appends a request to the client's list, with the values issued so far. What it
- * frees is marked by the caller (range.dying, event.dying, module.dying), under the
- * same lock, so that no later command can name it. NULL: no memory.
+ * Appends a request to the client's list, with the values that the client has issued so far, and
+ * marks the client for the completer. The caller marks what the request frees (range.dying,
+ * event.dying, client_module_mark_dying) without releasing the lock in between, so that no later
+ * command can name it. The list owns the request. NULL: no memory, and nothing was appended.
  */
 struct retirement *retire_request(struct client *client, enum retire_kind kind, uint64_t serial);
 
-/* Whether the device has reached every value that had been issued before the request. */
+/* Whether the device has reached every value that the client had issued before the request. For a
+ * client whose rings are read no more, only values that were submitted count. */
 bool retire_ready(const struct client *client, const struct retirement *request);
 
-/* Whether a descriptor with this value had been issued before the request. */
+/* Whether the client had issued the descriptor with this value before it made the request. */
 bool retire_covers(const struct retirement *request, uint32_t stream, uint64_t value);
 
 /* Whether retire_take would find a request. */
 bool retire_any_ready(const struct client *client);
 
-/* Takes the first request off the list if it is ready, else NULL. The caller frees it. */
+/* Takes the first request off the list and gives it to the caller, which frees it. NULL if the
+ * first one is not ready. */
 struct retirement *retire_take(struct client *client);
 
 #endif

@@ -16,18 +16,18 @@
 #include "server/worker/code/rewrite.h"
 #include "server/worker/code/symbols.h"
 
-#define COMPILER_LOG 4096
-/* Bytes of tree for each of an ordinary PTX text. */
+#define COMPILER_LOG 4096 /* bytes; only the first words go into a sentence */
+/* Bytes of tree for each byte of an ordinary PTX text. */
 #define TREE_ORDINARY 16
 
 struct client_module {
     struct client_module *next;
     uint32_t number;
     struct code_image image;
-    struct symbols *symbols; /* NULL until loaded, or if the image is no PTX */
-    cuda_module handle;      /* NULL until loaded */
+    struct symbols *symbols; /* NULL: not loaded, or the image is no PTX */
+    cuda_module handle;      /* NULL: not loaded */
     struct code_memory *code_memory;
-    uint64_t kept; /* bytes of it */
+    uint64_t kept; /* bytes charged to code_memory */
     const struct retirement *dying;
     bool busy;
 };
@@ -102,8 +102,8 @@ uint32_t client_module_new(struct client *client, uint32_t number, struct code_m
     return 0;
 }
 
-/* The image and, if it is PTX, its text read, within what one load may have. The caller ends with
- * end_reading. */
+/* Unpacks the image and, if it is PTX, reads its text, within the memory that one load may have.
+ * The caller ends with end_reading. */
 static uint32_t begin_reading(const struct client *client, struct client_module *module,
                               struct rewrite **rewrite, struct error *why)
 {
@@ -176,7 +176,7 @@ static uint32_t load_code(struct client *client, struct client_module *module, c
                : error_set(why, error, MESSAGE_TEXT(module_refused), cuda_error_sentence(result));
 }
 
-/* Zeroes and initial values into the memory that the variables have moved to. */
+/* Clears the memory that the variables have moved to, and writes their initial values. */
 static cuda_result write_variables(const struct cuda_driver *cuda, const struct rewrite *rewrite,
                                    uint64_t base)
 {
@@ -192,8 +192,8 @@ static cuda_result write_variables(const struct cuda_driver *cuda, const struct 
         result = values ? cuda->cuMemcpyHtoD(address, values, count) : CUDA_ERR_OUT_OF_MEMORY;
         free(values);
     }
-    /* Neither call promises to be done when it returns, and clients' streams don't wait for them.
-     */
+    /* Neither call promises to be done when it returns, and the clients' streams don't wait for
+     * them. */
     if (result == CUDA_OK)
         result = cuda->cuStreamSynchronize(CUDA_STREAM_LEGACY);
     return result;
@@ -211,10 +211,10 @@ static bool is_place(struct client *client, uint64_t base, uint64_t bytes)
 }
 
 /*
- * The memory of this process that a loaded module takes. The driver does not say what it takes
- * itself: of PTX the software GPU keeps a tree like ours and what it made of that; of a cubin any
- * driver keeps about a copy. Of a text that was not understood we take the size of an ordinary
- * tree.
+ * The memory of this process that a loaded module takes. The driver does not say how much it takes
+ * itself. For PTX the software GPU keeps a tree like ours and the code that it made from it; for a
+ * cubin any driver keeps about a copy. For a text that was not understood we count the size of an
+ * ordinary tree.
  */
 static uint64_t kept_bytes(const struct client *client, const struct client_module *module,
                            const struct rewrite *rewrite)
@@ -295,7 +295,7 @@ uint32_t client_module_load(struct client *client, struct client_module *module,
     uint32_t error = begin_reading(client, module, &rewrite, why);
     if (!error)
         error = load_read(client, module, rewrite, global_base, why);
-    /* Without the driver's word a cubin has to be asked for its kernels' parameters. */
+    /* If the driver can't say the layout of parameters, the cubin has to: its bytes are kept. */
     bool wanted = !error && !rewrite && !cuda->cuFuncGetParamInfo;
     if (!wanted)
         end_reading(module, rewrite);
@@ -353,7 +353,7 @@ static uint32_t attribute(const struct cuda_driver *cuda, cuda_function function
     return (uint32_t)value;
 }
 
-/* As the code itself says, for drivers that do not. */
+/* Finds the layout of parameters in the code itself, for drivers that can't say it. */
 static bool layout_in_code(const struct client_module *module, const char *name, uint32_t *layout,
                            uint32_t *count, uint64_t *end)
 {
@@ -362,7 +362,8 @@ static bool layout_in_code(const struct client_module *module, const char *name,
     return cubin_layout(module->image.bytes, module->image.count, name, layout, count, end) == 0;
 }
 
-/* Offsets and sizes of the parameters: the driver's word, or the code's. */
+/* Finds offsets and sizes of a kernel's parameters: as the driver says them, or as the code
+ * does. */
 static uint32_t read_layout(const struct cuda_driver *cuda, const struct client_module *module,
                             cuda_function function, const char *name,
                             struct proto_function_info *info, uint32_t *layout, struct error *why)
@@ -389,7 +390,7 @@ static uint32_t read_layout(const struct cuda_driver *cuda, const struct client_
     return 0;
 }
 
-/* Enters a kernel under a number that is free, or this kernel's already. */
+/* Enters a kernel under a number that is free, or that is this kernel's already. */
 static uint32_t enter_function(struct client *client, uint32_t number,
                                const struct function *function, struct error *why)
 {
@@ -410,7 +411,7 @@ static uint32_t enter_function(struct client *client, uint32_t number,
     return reserved ? 0 : error_set(why, MESSAGE(kernel_no_memory));
 }
 
-/* A loaded module that is not on its way out. */
+/* Finds a module that is loaded and is not being unloaded. */
 static uint32_t find_usable(struct client *client, uint32_t number, struct client_module **module,
                             struct error *why)
 {
@@ -420,7 +421,7 @@ static uint32_t find_usable(struct client *client, uint32_t number, struct clien
     return 0;
 }
 
-/* Names come from a client: no NUL inside, and room for one behind. */
+/* The name comes from a client, so it must hold no NUL and leave room for one. */
 static uint32_t copy_name(char *to, size_t size, const char *name, size_t length, struct error *why)
 {
     if (length == 0 || length >= size || memchr(name, 0, length))

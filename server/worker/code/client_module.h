@@ -3,12 +3,13 @@
 /*
  * client_module: a client's code on the device, its kernels and its variables.
  *
- * An image is read (inspect), which says how much client memory its variables need;
- * then it is read again and loaded with its variables there: nothing that grew out of
- * it waits for memory meanwhile. CUmodules are never shared between clients.
+ * The supervisor has an image inspected first, which says how much client memory its variables
+ * need. Then the image is read again and loaded, with its variables in that memory. Between the two
+ * nothing that was made from the image stays in memory. CUmodules are never shared between clients.
  *
- * Control thread, but for what the loader's thread does with a busy module; what the
- * submitter looks at is changed under client->lock.
+ * A module is busy while a loader thread inspects or loads it, and only that thread touches it
+ * then. All else is for the control thread, which changes under client->lock what the submitter
+ * looks at. Functions that return uint32_t return 0, or an error number with a sentence in why.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CODE_CLIENT_MODULE_H
 #define GPUSHARE_SERVER_WORKER_CODE_CLIENT_MODULE_H
@@ -23,39 +24,38 @@
 
 struct client_module;
 
-/* A module of this number with nothing in it; what it keeps is charged to code_memory. 0 or an
- * error number.
- */
+/* Makes an empty module with this number, which the client owns. code_memory, which must outlive
+ * the module, is charged for what the module keeps. */
 uint32_t client_module_new(struct client *client, uint32_t number, struct code_memory *code_memory,
                            struct client_module **module, struct error *why);
 
 /*
- * Reads an image of count bytes from fd (which stays the caller's), and says what memory its
- * variables need. 0 or an error number.
- * Any one thread, while the module is busy.
+ * Reads an image of `count` bytes from fd, which stays the caller's, and says what memory its
+ * variables need. Any one thread with the context, while the module is busy.
  */
 uint32_t client_module_inspect(const struct client *client, struct client_module *module, int fd,
                                uint64_t count, struct proto_worker_module_needs *needs,
                                struct error *why);
 
-/* Loads an inspected module, its variables at global_base. functions: 0 if the driver can't say.
- * 0 or an error number. Any one thread, while the module is busy. */
+/* Loads an inspected module, with its variables at global_base in the client's memory. *functions
+ * becomes the number of kernels, or 0 if the driver can't say. After a failure no code is
+ * loaded. Any one thread with the context, while the module is busy. */
 uint32_t client_module_load(struct client *client, struct client_module *module,
                             uint64_t global_base, uint32_t *functions, struct error *why);
 
-/* Somebody inspects or loads it: nothing else may be done with it. */
+/* Whether a loader inspects or loads the module: nothing else may be done with it then. */
 bool client_module_is_busy(const struct client_module *module);
 void client_module_set_busy(struct client_module *module, bool busy);
 
-/* Inspected, and not loaded yet. */
+/* Whether the module is inspected, not loaded and not busy. */
 bool client_module_is_loadable(const struct client_module *module);
 
-/* NULL if there is none with this number. */
+/* The client's module with this number, or NULL. */
 struct client_module *client_module_find(struct client *client, uint32_t number);
 
 uint32_t client_module_number(const struct client_module *module);
 
-/* The pending unload, or NULL. */
+/* The request that unloads the module, or NULL. Under client->lock, or the control thread. */
 const struct retirement *client_module_dying(const struct client_module *module);
 
 /* From now on only commands that were issued before the request may name the module's kernels.
@@ -63,14 +63,15 @@ const struct retirement *client_module_dying(const struct client_module *module)
 void client_module_mark_dying(struct client *client, struct client_module *module,
                               const struct retirement *request);
 
-/* Unloads and forgets it, with all its kernels and variables. No work may use it any more. */
+/* Unloads and frees a module, with all its kernels and variables; client_module_destroy_all does
+ * so for each module of a client. No work may use them any more. Take client->lock. */
 void client_module_destroy(struct client *client, struct client_module *module);
 void client_module_destroy_all(struct client *client);
 
 /*
- * Looks a kernel up by name (length bytes, no NUL) and gives it the handle `function`, which must
- * be free or this kernel's already. layout gets info->parameters pairs of offset and size;
- * PROTO_PARAMETER_COUNT_MAX of them have room.
+ * Looks a kernel up by its name (`length` bytes without NUL) and gives it the number `function`,
+ * which must be free or this kernel's already. layout gets info->parameters pairs of offset and
+ * size; it has room for PROTO_PARAMETER_COUNT_MAX pairs.
  */
 uint32_t client_module_function(struct client *client, uint32_t number, uint32_t function,
                                 const char *name, size_t length, struct proto_function_info *info,

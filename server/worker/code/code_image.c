@@ -17,7 +17,8 @@
 #include "common/util.h"
 #include "protocol.h"
 
-/* PTX is text whose first directive is .version. */
+/* The first directive of a PTX text is .version. Comments may stand before it, so the beginning of
+ * the text is searched, and not only its first line. */
 static bool looks_like_ptx(const struct code_image *image)
 {
     /* Comments may come first, such as a licence; noise is not searched to its end. */
@@ -25,7 +26,8 @@ static bool looks_like_ptx(const struct code_image *image)
     return memmem(image->bytes, look, ".version", 8) != NULL;
 }
 
-/* Of a fatbin the best PTX: its variables can be moved. Else the cubin made for this device. */
+/* Prefers PTX, since its variables can be moved; else takes the cubin that was made for this
+ * device. */
 static int select_entry(const struct code_image *image, uint32_t compute,
                         struct fatbin_entry *entry)
 {
@@ -39,7 +41,7 @@ static int select_entry(const struct code_image *image, uint32_t compute,
     if (error < 0)
         return error;
     while ((error = fatbin_next(&fatbin, &next)) > 0) {
-        /* A cubin runs on its own and on later minor versions of the same major one. */
+        /* A cubin runs on its own compute capability and on later minor versions of it. */
         bool fits = next.kind == FATBIN_CUBIN && next.arch / 10 == compute / 10 &&
                     next.arch <= compute &&
                     (!(next.flags & FATBIN_FLAG_ARCH_SPECIFIC) || next.arch == compute);
@@ -101,7 +103,7 @@ static uint32_t classify_bytes(struct code_image *image, uint32_t compute, size_
     }
     if (image->count >= FATBIN_HEADER_BYTES && fatbin_size(image->bytes))
         return unpack_entry(image, compute, max, why);
-    /* A text may come with the NUL that ends it in C. */
+    /* A text may come with the NUL that ends a string in C. */
     while (image->count && image->bytes[image->count - 1] == 0)
         image->count--;
     if (looks_like_ptx(image)) {

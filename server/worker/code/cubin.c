@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Records of .nv.info: a format, an attribute, and a 16-bit value or size. */
+/* A record of .nv.info is a format, an attribute, and a 16-bit value or size. */
 enum { FORMAT_SIZED = 4, ATTRIBUTE_PARAMETER = 0x17, ATTRIBUTE_PARAMETER_BYTES = 0x19 };
 enum { PARAMETER_RECORD = 12 };
 
@@ -45,7 +45,7 @@ static bool name_equals(struct span names, uint32_t offset, const char *prefix, 
            memcmp(at.bytes + first, name, rest + 1) == 0;
 }
 
-/* The section's contents; -ENOENT if there is none. */
+/* Returns -ENOENT if there is no such section. */
 static int find_section(struct span cubin, const char *prefix, const char *name, struct span *found)
 {
     Elf64_Ehdr elf;
@@ -95,7 +95,8 @@ static uint32_t read_word(const uint8_t *bytes)
     return value;
 }
 
-/* Its ordinal and offset, and in the upper bits of the last word its size. */
+/* A record has the parameter's ordinal and offset, and its size in the upper bits of the last
+ * word. */
 static int read_parameter(const uint8_t *record, uint32_t *pairs, uint32_t *count, uint64_t *end)
 {
     uint32_t ordinal = read_word(record + 4) & 0xffff, offset = read_word(record + 4) >> 16;
@@ -140,6 +141,6 @@ int cubin_layout(const uint8_t *cubin, size_t size, const char *kernel, uint32_t
         }
         at += bytes;
     }
-    /* Fewer or more records than ordinals: one is missing or stands twice. */
+    /* If there are fewer or more records than ordinals, one is missing or comes twice. */
     return seen == *count ? 0 : -EINVAL;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * cubin: what the driver of a cubin can't say before CUDA 12.4: the layout of a
- * kernel's parameters, from the ELF section .nv.info.KERNEL.
+ * cubin: the layout of a kernel's parameters, from the section .nv.info.KERNEL of the ELF file.
+ * Before CUDA 12.4 the driver can't say it.
  *
- * Input is hostile: every offset and size is checked against the bytes given.
+ * The input is hostile: every offset and size is checked against the bytes given. Pure; any thread.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CODE_CUBIN_H
 #define GPUSHARE_SERVER_WORKER_CODE_CUBIN_H
@@ -15,17 +15,17 @@
 #include "protocol.h"
 
 /*
- * Offsets and sizes of the parameters as pairs (2 * PROTO_PARAMETER_COUNT_MAX of them have
- * room) in order; *end: bytes of the whole block. 0; -ENOENT if the cubin has no such
- * kernel; -EINVAL if it is damaged.
+ * Fills pairs with offset and size of each parameter, in order; it has room for
+ * PROTO_PARAMETER_COUNT_MAX pairs. *end becomes the size of all parameters in bytes. Returns 0;
+ * -ENOENT if the cubin has no such kernel, or no section about its parameters; -EINVAL if the
+ * cubin is damaged.
  */
 int cubin_layout(const uint8_t *cubin, size_t size, const char *kernel, uint32_t *pairs,
                  uint32_t *count, uint64_t *end);
 
 /*
- * Bytes of the cubin's variables (sections .nv.global and .nv.global.init), which the
- * driver allocates when it loads it; UINT64_MAX if they are more than that. 0 for what is no ELF
- * file.
+ * Bytes of the cubin's variables (sections .nv.global and .nv.global.init), for which the driver
+ * allocates memory on loading. UINT64_MAX if the sum overflows, 0 if the bytes are no ELF file.
  */
 uint64_t cubin_variable_bytes(const uint8_t *cubin, size_t size);
 

@@ -13,7 +13,7 @@
 #include "server/worker/worker.h"
 
 static const struct {
-    const char *name; /* of the threads, at most 15 letters */
+    const char *name; /* of the threads; the kernel allows 15 letters */
     unsigned threads;
 } loaders[] = {
     [LOADER_MODULES] = {"loader", CODE_MEMORY_LOADS},
@@ -36,8 +36,8 @@ static bool is_working(const struct loader *loader, const struct client *client)
     return false;
 }
 
-/* Of the client that was served longest ago and has none at work; of one client, in order. Under
- * the lock. */
+/* Takes the next job of the client that was served longest ago and has no job at work. Jobs of one
+ * client are taken in their order. Under the lock. */
 static struct loader_job *take_next(struct loader *loader)
 {
     enum loader_which which = loader->which;
@@ -85,7 +85,7 @@ static void *loader_main(void *argument)
         carry_out(job);
         pthread_mutex_lock(&loader->lock);
         loader->working[self] = NULL;
-        if (loader->queued) /* perhaps by this client */
+        if (loader->queued) /* perhaps by this client, which no thread could serve until now */
             pthread_cond_signal(&loader->more);
         append_job(&loader->done, job);
         wake_control(&loader->worker->wake);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * loader: threads for what takes long: some read and compile clients' modules; another
- * instance's clears new device memory.
+ * loader: threads for work that takes long. One instance has two threads that read and compile
+ * clients' modules; another instance has one that clears new device memory.
  *
- * A compiler may need minutes for an image that was made for that, and everybody's
- * requests go through the control thread. So that thread only hands jobs over and
- * collects them when they are done; a job's module is marked busy meanwhile and
- * touched by nobody else. Clients take turns, and have one job at work at a time: one
- * that sends many images waits for itself, and one whose image never finishes compiling
- * (no driver call can be interrupted) leaves the other threads to the others.
+ * A compiler may need minutes for an image that was made for that, and every client's requests go
+ * through the control thread. So the control thread only hands jobs over, and collects them when
+ * they are done. A job's module is busy meanwhile, and no other thread touches it.
+ *
+ * Clients take turns, and a client has one job at work at a time. So a client that sends many
+ * images waits only for itself. A client whose image never finishes compiling (no call of the
+ * driver can be interrupted) leaves the other threads to the other clients.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CODE_LOADER_H
 #define GPUSHARE_SERVER_WORKER_CODE_LOADER_H
@@ -28,13 +29,13 @@ struct loader_job {
     enum loader_kind kind;
     struct client *client;
     struct client_module *module; /* NULL: LOADER_CLEAR */
-    uint64_t serial;              /* of the request */
-    int fd;           /* LOADER_INSPECT: the image; LOADER_CLEAR: the memory; the job's */
+    uint64_t serial;              /* of the supervisor's request */
+    int fd; /* the job's own: the image of LOADER_INSPECT, the memory of LOADER_CLEAR; or -1 */
     uint64_t address; /* LOADER_CLEAR */
     uint64_t count;
     uint64_t global_base; /* LOADER_LOAD */
     /* The result: */
-    uint32_t error; /* 0, or why says more */
+    uint32_t error; /* 0, or an error number that why explains */
     struct proto_worker_module_needs needs;
     uint32_t functions;
     struct error why;
@@ -48,33 +49,34 @@ struct loader {
     struct worker *worker;
     enum loader_which which;
     pthread_t threads[CODE_MEMORY_LOADS];
-    struct client *working[CODE_MEMORY_LOADS]; /* whose job each thread is at; NULL: none */
+    struct client *working[CODE_MEMORY_LOADS]; /* client whose job each thread works on, or NULL */
     unsigned thread_count, started;
     pthread_mutex_t lock;
     pthread_cond_t more;
     struct loader_job *queued, *done; /* oldest first */
-    uint64_t turn;
+    uint64_t turn;                    /* jobs begun; orders clients by their last turn */
     bool stop;
 };
 
-/* 0 or an error number. */
+/* Starts the threads. Returns 0, or an error number with a sentence in why. Control thread. */
 uint32_t loader_start(struct loader *loader, struct worker *worker, enum loader_which which,
                       struct error *why);
 
-/* Waits for the jobs at hand; what is queued or done is dropped. Idempotent. */
+/* Waits until the threads have ended the jobs they work on, then drops all other jobs, done ones
+ * included. Idempotent. Control thread. */
 void loader_stop(struct loader *loader);
 
-/* The rest is for the control thread. */
+/* The functions below are for the control thread. */
 
-/* Takes the job over (malloc'ed) and marks its module busy. */
+/* Takes over the job (malloc'ed), and marks its module busy. */
 void loader_submit(struct loader *loader, struct loader_job *job);
 
-/* A job that is done, its module no longer busy; NULL if there is none. The caller closes its
- * descriptor and frees it. */
+/* Takes a job that is done; its module is no longer busy. NULL if there is none. The caller closes
+ * the job's descriptor and frees the job. */
 struct loader_job *loader_collect(struct loader *loader);
 
-/* Forgets what is queued for a client that leaves. Its client->control.loading says what is left.
- */
+/* Drops the queued jobs of a client that leaves. Jobs that a thread works on go on;
+ * client->control.loading counts them, and jobs that are done and not collected. */
 void loader_forget(struct loader *loader, struct client *client);
 
 #endif

@@ -7,12 +7,12 @@
 
 #include "common/cuda/ptx_token.h"
 
-/* A walk over PTX's words, without its grammar. */
+/* Goes through the words of PTX without knowing its grammar. */
 struct scan {
     const char *text;
     struct ptx_token before; /* the token before this one */
     uint32_t depth;          /* of braces */
-    bool instruction;        /* modifiers of an instruction may follow, without a blank */
+    bool instruction;        /* modifiers of an instruction may follow without a blank */
 };
 
 static bool token_is(const struct scan *scan, const struct ptx_token *token, const char *word)
@@ -23,8 +23,8 @@ static bool token_is(const struct scan *scan, const struct ptx_token *token, con
 }
 
 /*
- * A word at a statement's beginning: an opcode. Behind a guard (@p ld) two words follow one
- * another, and .loc and .file, which no semicolon ends, end with a number or a string.
+ * A word at the beginning of a statement is an opcode. After a guard (@p ld) two words follow one
+ * another. No semicolon ends .loc and .file; they end with a number or a string.
  */
 static bool is_opcode(const struct scan *scan, bool guarded)
 {
@@ -34,7 +34,7 @@ static bool is_opcode(const struct scan *scan, bool guarded)
                                token_is(scan, before, ":") || before->kind == PTX_TOKEN_INTEGER);
 }
 
-/* .param .u64 .ptr .global says where a pointer points. */
+/* A space after .ptr, as in .param .u64 .ptr .global, only says where a pointer points. */
 static bool is_declaration(const struct scan *scan, const struct ptx_token *token)
 {
     bool space = token_is(scan, token, ".global") || token_is(scan, token, ".const") ||
@@ -48,7 +48,7 @@ uint32_t ptx_scan_declaration(const char *text, size_t length)
 {
     struct scan scan = {.text = text};
     struct ptx_lexer lexer;
-    bool guard = false, guarded = false; /* behind @, and behind its register */
+    bool guard = false, guarded = false; /* the last token was @; it was the register after @ */
     if (length > UINT32_MAX)
         return 1;
     ptx_lexer_init(&lexer, text, (uint32_t)length);
@@ -56,7 +56,7 @@ uint32_t ptx_scan_declaration(const char *text, size_t length)
         struct ptx_token token = ptx_lexer_next(&lexer);
         if (token.kind == PTX_TOKEN_END)
             return 0;
-        /* Macros could stand for anything. */
+        /* A macro could stand for anything. */
         if (token.kind == PTX_TOKEN_BAD || token_is(&scan, &token, "#") ||
             is_declaration(&scan, &token))
             return token.line;

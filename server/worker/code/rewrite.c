@@ -15,11 +15,11 @@
 #include "server/worker/code/symbols.h"
 #include "server/worker/code/ptx_scan.h"
 
-/* One .global variable, and what the rewriting does with it. */
+/* One .global variable, and the decision about it. */
 struct placed {
     const struct ptx_variable *variable;
-    const char *stays; /* why, or NULL: it moves */
-    uint64_t offset;   /* from the base */
+    const char *stays; /* why it stays, or NULL: it moves */
+    uint64_t offset;   /* of its new place, from the base */
 };
 
 struct rewrite {
@@ -31,11 +31,11 @@ struct rewrite {
     uint32_t count;
     struct placed **by_id; /* variable->id -> its entry, or NULL */
     uint64_t bytes, base;
-    size_t used, max; /* bytes of memory, the tree's included */
-    bool exceeded;    /* more than most were needed */
+    size_t used, max; /* bytes of memory: taken, the tree's included; and allowed */
+    bool exceeded;    /* max was not enough */
 };
 
-/* Zeroed and counted; the caller that frees it takes it off the count. */
+/* Allocates zeroed memory and counts it. The caller that frees it lowers the count. */
 static void *allocate_counted(struct rewrite *rewrite, size_t count, size_t size)
 {
     size_t bytes;
@@ -100,7 +100,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(bare_name(*(struct placed *const *)a), bare_name(*(struct placed *const *)b));
 }
 
-/* The first of those with this name, or `count`. */
+/* Index of the first of these with this name, or `count`. */
 static uint32_t first_named(struct placed *const *sorted, uint32_t count, const char *word,
                             size_t length)
 {
@@ -127,7 +127,7 @@ static void keep_what_text_names(const char *at, const char *end, struct placed 
             at++;
         size_t length = (size_t)(at - word);
         uint32_t i = length ? first_named(sorted, count, word, length) : count;
-        /* A variable that was found before is not looked at again. */
+        /* Variables that were marked before are skipped, so that each is marked once. */
         for (; i < count && sorted[i]->stays != named &&
                strncmp(bare_name(sorted[i]), word, length) == 0 && !bare_name(sorted[i])[length];
              i++)
@@ -141,7 +141,7 @@ static bool keep_what_sections_name(struct rewrite *rewrite)
     const char *section = memmem(rewrite->text, rewrite->length, ".section", 8);
     if (!section || !rewrite->count)
         return true;
-    /* Twice: sorting may copy it. */
+    /* Room for twice the pointers, since sorting may copy them. */
     struct placed **sorted = allocate_counted(rewrite, rewrite->count, 2 * sizeof(struct placed *));
     if (!sorted)
         return false;
@@ -156,22 +156,22 @@ static bool keep_what_sections_name(struct rewrite *rewrite)
 /* ---- variables that stay because others do ---- */
 
 /*
- * Variables whose initial values hold addresses of others are joined with these. Only the driver
- * knows where a variable that stays lies, and only once it is loaded; so every variable that is
- * joined with one that stays has to stay too. A text may chain very many of them: each is visited
- * once.
+ * A variable whose initial value holds the address of another one is joined with it. Only the
+ * driver knows where a variable lies that stays, and only once it is loaded. So every variable that
+ * is joined with one that stays has to stay too. A text may chain very many variables; each is
+ * visited once.
  */
 struct join {
-    uint32_t other; /* id */
-    uint32_t next;  /* index + 1 */
-    bool holds;     /* this one's value holds the other's address */
+    uint32_t other; /* its id */
+    uint32_t next;  /* index + 1 of the variable's next join; 0: none */
+    bool holds;     /* this variable's value holds the other one's address */
 };
 
 struct joins {
     struct join *all;
-    uint32_t *first; /* by id: index + 1 */
-    uint32_t *todo;  /* ids of those that stay and whose neighbours were not visited */
-    uint8_t *seen;   /* by id */
+    uint32_t *first; /* by id: index + 1 of the variable's first join; 0: none */
+    uint32_t *todo;  /* ids of variables that stay and whose neighbours were not visited */
+    uint8_t *seen;   /* by id: SEEN, SEEN_STATEMENT */
     uint32_t count, waiting;
 };
 
@@ -250,7 +250,7 @@ static void keep_in_place(struct joins *joins, struct placed *placed, const char
     mark_staying(joins, placed->variable->id);
 }
 
-/* All of a statement go or stay, and they stand next to each other in the table. */
+/* Either all variables of a statement move or none does. They are neighbours in the table. */
 static void keep_statement(struct rewrite *rewrite, struct joins *joins, struct placed *placed)
 {
     uint32_t start = placed->variable->start;
@@ -335,7 +335,7 @@ static void collect_variables(struct rewrite *rewrite)
     for (uint32_t f = 0; f < tree->function_count; f++)
         for (uint32_t i = 0; i < tree->functions[f]->variable_count; i++)
             add_variable(rewrite, tree->functions[f]->variables[i]);
-    /* As they stand in the text: those of one statement next to each other. */
+    /* In the order of the text, so that variables of one statement are neighbours. */
     qsort(rewrite->placed, rewrite->count, sizeof *rewrite->placed, by_place);
     for (uint32_t i = 0; i < rewrite->count; i++)
         rewrite->by_id[rewrite->placed[i].variable->id] = &rewrite->placed[i];
@@ -455,12 +455,12 @@ static uint64_t address_of(const struct rewrite *rewrite, const struct ptx_varia
     return rewrite->base + placed_of(rewrite, variable)->offset;
 }
 
-/* Only mov takes a 64-bit address as it is; for all else registers hold them. */
+/* Only mov takes a 64-bit address as it is. Other instructions get it in a register of ours. */
 struct uses {
     const struct rewrite *rewrite;
     struct text_edit *edit;
-    const char *prefix; /* of the registers' names; no other name begins so */
-    uint32_t registers; /* used in this function */
+    const char *prefix; /* of our registers' names; no name in the text begins like this */
+    uint32_t registers; /* number of ours in the present function */
 };
 
 static void use_operand(struct uses *uses, const struct ptx_instruction *instruction,
@@ -501,7 +501,7 @@ static void use_in_function(struct uses *uses, const struct ptx_function *functi
     text_edit_replace(uses->edit, function->body_start, function->body_start, code);
 }
 
-/* The declaration goes; its lines stay. */
+/* Removes the declaration and keeps its line breaks, so that all lines keep their numbers. */
 static void remove_declaration(struct text_edit *edit, const struct rewrite *rewrite,
                                const struct ptx_variable *variable)
 {

@@ -3,13 +3,12 @@
 /*
  * rewrite: moves a PTX module's .global variables into memory of its client.
  *
- * Their declarations go, their uses become absolute addresses, and the caller
- * writes their initial contents (addresses of one another included) there. Every
- * line stays the line it was, so that the compiler's messages fit the client's
- * text. A variable that can't be moved stays the module's, and
- * rewrite_why_stays() says why. .const variables always stay.
+ * The declarations go, their uses become absolute addresses, and the caller writes the initial
+ * contents (with addresses of other variables) to the new place. Every line stays the line it was,
+ * so that the compiler's messages fit the client's text. A variable that can't be moved stays in
+ * the module, and rewrite_why_stays() says why. .const variables always stay.
  *
- * One thread.
+ * One thread at a time.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CODE_REWRITE_H
 #define GPUSHARE_SERVER_WORKER_CODE_REWRITE_H
@@ -23,47 +22,54 @@
 struct rewrite;
 struct symbols;
 
-enum { REWRITE_ALIGN = 512 }; /* of the memory the variables move to */
+enum { REWRITE_ALIGN = 512 }; /* alignment of the memory that the variables move to, in bytes */
 
 /*
- * Reads PTX text, which must live until rewrite_place, within `most` bytes of memory (which hold
- * for rewrite_place too). 0 or an error number with a sentence. Text that the reader does not
- * understand is refused if it may declare variables, for nobody could charge them. Else it is no
- * error: nothing moves (rewrite_unread says why), and the driver's compiler judges it.
+ * Reads PTX text, which must live until rewrite_place. max is the number of bytes of memory that
+ * reading and rewrite_place may take. Returns 0, or an error number with a sentence in why and
+ * *rewrite NULL. Text that the reader does not understand is refused if it may declare variables,
+ * since no client could be charged for them. Otherwise it is no error: nothing moves
+ * (rewrite_unread says why), and the driver's compiler judges the text.
  */
 uint32_t rewrite_open(struct rewrite **rewrite, const char *text, size_t length, size_t max,
                       struct error *why);
 void rewrite_close(struct rewrite *rewrite); /* NULL allowed */
 
-/* The reader's words for the part that it did not understand, or NULL. */
+/* The reader's words for the part that it did not understand; NULL if it understood the text. */
 const char *rewrite_unread(const struct rewrite *rewrite);
 
-/* Bytes that the moved variables need. */
+/* Bytes of client memory that the variables which move need. */
 uint64_t rewrite_global_bytes(const struct rewrite *rewrite);
 
-/* Bytes of variables that stay where the driver puts them; 0 for a text that was not understood. */
+/* Bytes of the variables that stay where the driver puts them; UINT64_MAX if the sum overflows; 0
+ * for a text that was not understood. */
 uint64_t rewrite_resident_bytes(const struct rewrite *rewrite);
 
-/* The text with the variables at base (a multiple of REWRITE_ALIGN); malloc'ed. */
+/* *text becomes the text with the variables at base, a multiple of REWRITE_ALIGN; malloc'ed, the
+ * caller's. Returns 0, or an error number with a sentence in why. Once only. */
 uint32_t rewrite_place(struct rewrite *rewrite, uint64_t base, char **text, struct error *why);
 
 /*
- * After rewrite_place: what to write into the memory, which is otherwise zero.
- * Call with *next = 0 first; false at the end. *bytes is malloc'ed; NULL: no memory.
+ * The contents of the variables' memory, which is otherwise zero; after rewrite_place. *next is
+ * 0 at the first call. Each call gives one piece and returns true, until it returns false. *bytes
+ * is malloc'ed and the caller's; NULL: no memory.
  */
 bool rewrite_initial(const struct rewrite *rewrite, uint32_t *next, uint64_t *address,
                      uint8_t **bytes, size_t *count);
 
-/* After rewrite_place: what has to be known as long as the module lives. NULL without memory. */
+/* The names and addresses that are needed as long as the module lives; after rewrite_place. The
+ * caller frees them with symbols_free. NULL: no memory. */
 struct symbols *rewrite_symbols(const struct rewrite *rewrite);
 
 /* Bytes of memory that the text's tree takes; 0 for a text that was not understood. */
 size_t rewrite_tree_bytes(const struct rewrite *rewrite);
 
-/* Why a .global variable stays in the module; NULL if it moves or is unknown. Static. */
+/* Why this .global variable stays in the module; NULL if it moves or there is none of that name.
+ * The string is static. */
 const char *rewrite_why_stays(const struct rewrite *rewrite, const char *name);
 
-/* The first variable that stays, for a log; NULL if all move. */
+/* The name of the first variable that stays, for a log; NULL if all move. Valid as long as
+ * *rewrite. */
 const char *rewrite_first_that_stays(const struct rewrite *rewrite);
 
 #endif

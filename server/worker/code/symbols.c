@@ -18,15 +18,15 @@ struct kernel {
     uint64_t end;
 };
 
-/* One piece of memory: the tables, the pairs, the names. */
+/* One piece of memory: this struct, then the tables, the pairs and the names. */
 struct symbols {
     struct symbols_room room;
     size_t bytes;
     uint32_t variable_count, kernel_count;
     struct variable *variables;
     struct kernel *kernels;
-    uint32_t *pairs; /* free from here */
-    char *names;     /* free from here */
+    uint32_t *pairs; /* the next free pair */
+    char *names;     /* the next free byte */
 };
 
 void symbols_room_variable(struct symbols_room *room, const char *name)
@@ -44,7 +44,7 @@ void symbols_room_kernel(struct symbols_room *room, const char *name, uint32_t p
 
 struct symbols *symbols_create(const struct symbols_room *room)
 {
-    /* Each term is below 2^40: the counts are of things in a text of at most 1 GiB. */
+    /* Each term is below 2^40, since a text has at most 1 GiB: the sum can't overflow. */
     size_t bytes = sizeof(struct symbols) + room->variables * sizeof(struct variable) +
                    room->kernels * sizeof(struct kernel) + room->parameters * 2 * sizeof(uint32_t) +
                    room->name_bytes;
@@ -97,7 +97,7 @@ void symbols_add_kernel(struct symbols *symbols, const char *name, const uint32_
     symbols->room.parameters -= parameters;
 }
 
-/* Both tables' items begin with their name. */
+/* The items of both tables begin with their name. */
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * symbols: what is kept of a PTX text while its module is loaded: where variables
- * went, and kernels' parameters. The text's tree takes many times as much and goes.
+ * symbols: the parts of a PTX text that are kept while its module is loaded: where its variables
+ * went, and the parameters of its kernels. The text's tree takes many times as much memory and is
+ * freed.
  *
- * First room is counted, then filled, then sorted; after that it is immutable.
+ * The caller counts the room, creates, adds, then sorts. After that the symbols are immutable and
+ * any thread may read them.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CODE_SYMBOLS_H
 #define GPUSHARE_SERVER_WORKER_CODE_SYMBOLS_H
@@ -23,28 +25,29 @@ struct symbols_room {
 void symbols_room_variable(struct symbols_room *room, const char *name);
 void symbols_room_kernel(struct symbols_room *room, const char *name, uint32_t parameters);
 
-/* NULL without memory. */
+/* Room for exactly what was counted. NULL: no memory. */
 struct symbols *symbols_create(const struct symbols_room *room);
 void symbols_free(struct symbols *symbols); /* NULL allowed */
 
-/* Exactly what was counted; names are copied. pairs: offset and size of each parameter; end: of the
- * last one. */
+/* Add exactly what was counted. Names are copied. pairs: offset and size of each parameter; end:
+ * bytes of all parameters. symbols_sort must follow before anything is looked up. */
 void symbols_add_variable(struct symbols *symbols, const char *name, uint64_t address,
                           uint64_t count);
 void symbols_add_kernel(struct symbols *symbols, const char *name, const uint32_t *pairs,
                         uint32_t parameters, uint64_t end);
 void symbols_sort(struct symbols *symbols);
 
-/* False if there is none of that name. */
+/* The address and size of a variable. False if there is none of that name. */
 bool symbols_variable(const struct symbols *symbols, const char *name, uint64_t *address,
                       uint64_t *count);
-/* pairs has room for PROTO_PARAMETER_COUNT_MAX of them. Returns as above. */
+/* The parameters of a kernel; pairs has room for PROTO_PARAMETER_COUNT_MAX pairs. False if there is
+ * none of that name. */
 bool symbols_kernel(const struct symbols *symbols, const char *name, uint32_t *pairs,
                     uint32_t *parameters, uint64_t *end);
 
 uint32_t symbols_kernel_count(const struct symbols *symbols);
 
-/* Bytes of memory that it takes. */
+/* Bytes of memory that the symbols take. */
 size_t symbols_bytes(const struct symbols *symbols);
 
 #endif

@@ -73,8 +73,8 @@ static size_t new_length(const struct text_edit *edit)
     return length;
 }
 
-/* The places come from a client's text by way of a reader: pieces that overlap would be written
- * beyond the end of the new text. */
+/* A reader found the places in a client's text. Pieces that overlap would make the copying below
+ * write beyond the end of the new text. */
 static bool pieces_are_disjoint(const struct text_edit *edit)
 {
     size_t from = 0;
@@ -90,7 +90,7 @@ static bool pieces_are_disjoint(const struct text_edit *edit)
 char *text_edit_finish(struct text_edit *edit)
 {
     size_t from = 0, to = 0;
-    /* Sorting may copy all the pieces. */
+    /* Sorting may copy all pieces. */
     bool may = take_bytes(edit, edit->count * sizeof *edit->pieces + new_length(edit) + 1);
     if (may && edit->count)
         qsort(edit->pieces, edit->count, sizeof *edit->pieces, by_place);

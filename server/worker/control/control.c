@@ -136,7 +136,7 @@ int control_handle(struct worker *worker, struct channel_message *message)
 
 /* ---- the channel ---- */
 
-/* Returns 0 to go on. */
+/* Receives and handles one message. Returns 0 to go on. */
 static int serve_channel(struct worker *worker, struct channel_message *message)
 {
     int error = channel_receive(worker->channel, PROTO_PEER_WORKER, PROTO_PEER_SUPERVISOR, message);
@@ -156,7 +156,8 @@ static int serve_channel(struct worker *worker, struct channel_message *message)
     return error;
 }
 
-/* How often it looks whether a partition that nobody has is drained, or one can be made now. */
+/* How often the control thread looks whether an unused partition has drained, or a partition that
+ * could not be made can be made now. */
 #define PLACES_MS 10
 
 static int serve_messages(struct worker *worker, struct channel_message *message)

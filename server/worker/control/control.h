@@ -3,8 +3,8 @@
 /*
  * control: serves the supervisor's messages, and carries out what had to wait.
  *
- * The worker's main thread. Driver calls that may take long belong here, off the
- * submit thread.
+ * The control thread is the worker's main thread. Calls of the driver that may take long belong
+ * here, off the submitter's thread.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_H
@@ -15,17 +15,17 @@
 enum { CONTROL_SUPERVISOR_GONE = 1, CONTROL_CONTEXT_LOST = 2 };
 
 /*
- * Says device_info, then serves until the supervisor is gone or the context is
- * lost; by then every client's connection has been ended. Returns one of the two,
- * or -errno.
+ * Sends device_info, then serves until the supervisor is gone or the context is lost; by then every
+ * client's connection has been ended. Returns one of the two values above, or -errno.
  */
 int control_serve(struct worker *worker);
 
-/* One message, already received. 0; -errno if no answer can be sent. For tests too. */
+/* Handles one message that was received; its descriptors that are left stay the caller's. Returns
+ * 0, or -errno if no answer can be sent. For tests too. */
 int control_handle(struct worker *worker, struct channel_message *message);
 
-/* Carries out everything that became ready meanwhile: frees, closed streams, departures,
- * violations to report. */
+/* Carries out everything that became ready meanwhile: finished loads, frees, closed streams,
+ * departures, violations to report. Returns 0, or -errno if a message can't be sent. */
 int control_progress(struct worker *worker);
 
 #endif

@@ -17,7 +17,7 @@
 #include "server/worker/client/client_memory.h"
 #include "server/worker/code/client_module.h"
 
-/* Shows a client to the other threads. 0 or -errno. */
+/* Makes a client known to the other threads. Returns 0 or -errno. */
 static int show_client(struct worker *worker, struct client *client)
 {
     int error = worker_add_client(worker, client);
@@ -96,6 +96,7 @@ void control_client_used(struct worker *worker, struct client *client,
     used->launches = client->usage.launches;
     used->copies = client->usage.copies;
     used->copied_bytes = client->usage.copied_bytes;
+    /* Relaxed: nothing but the sum is read. */
     used->gpu_nanoseconds =
         atomic_load_explicit(&client->usage.gpu_nanoseconds, memory_order_relaxed);
     memcpy(used->waits, client->usage.waits, sizeof used->waits);
@@ -130,7 +131,7 @@ int control_client_link(struct request *request)
         return request_refuse(request, error_from_errno(adopted), MESSAGE_TEXT(link_unusable),
                               wanted->link, strerror(-adopted));
     }
-    /* The mapping is enough, and descriptors are what this process runs out of first. */
+    /* The mapping is enough, and descriptors are the first thing that this process runs out of. */
     close(link.shadows.fd);
     link.shadows.fd = -1;
     pthread_mutex_lock(&client->lock);
@@ -172,8 +173,8 @@ void control_client_drop(struct worker *worker, struct client *client)
     control_share_assign_priorities(worker);
     for (uint32_t i = 0; i < client->stream_count; i++) {
         stream_pool_unbind(&worker->pool, &client->streams[i]);
-        /* Nothing more will ever be reached: a client's ring on another device that waits for it
-         * must not hang. */
+        /* No value will be reached any more: a ring of a client on another device that waits for
+         * this stream must not hang. */
         client_stream_set_reached(&client->streams[i], UINT64_MAX);
     }
     account_forget(&worker->account, client);
@@ -184,7 +185,7 @@ void control_client_drop(struct worker *worker, struct client *client)
         free(request);
     }
     client->shared.frees_end = &client->shared.frees;
-    client_module_destroy_all(client); /* with its variables' ranges */
+    client_module_destroy_all(client); /* also removes the ranges of its variables */
     free_all_memory(client);
     for (uint32_t i = 0; i < client->objects.event_count; i++)
         if (client->objects.events[i].handle)
@@ -219,7 +220,7 @@ bool control_client_drop_all(struct worker *worker)
     completer_stop(&worker->completer);
     while (worker->client_count) {
         struct client *client = worker->clients[worker->client_count - 1];
-        /* The submitter has ended: its step is taken here. */
+        /* The submitter has ended, so this thread takes its step. */
         pthread_mutex_lock(&client->lock);
         if (client_state(client) != CLIENT_LEFT) {
             client_state_set(client, CLIENT_LEAVING);

@@ -8,7 +8,7 @@
 #include "server/worker/client/client_memory.h"
 #include "server/worker/control/control_retire.h"
 
-/* Answered when the memory has been cleared. */
+/* control_module_finish answers when the memory has been cleared. */
 int control_memory_map(struct request *request)
 {
     const struct proto_worker_map *wanted = request->body;

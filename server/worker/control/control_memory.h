@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * control_memory: the messages about a client's device memory and host buffers, and
- * about when its work is done. Control thread. Each returns 0, or -errno if no answer
- * can be sent; new memory is answered for when it has been cleared.
+ * control_memory: the messages about a client's device memory and host buffers, and about the end
+ * of its work. Control thread. Each function returns 0, or -errno if no answer can be sent. New
+ * device memory is answered for when it has been cleared.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_MEMORY_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_MEMORY_H

@@ -3,8 +3,8 @@
 /*
  * control_module: the messages about a client's modules and what is in them.
  *
- * Reading and compiling is the loader's, so inspect and load are answered when it is
- * done. Control thread. Each returns 0, or -errno if no answer can be sent.
+ * The loader reads and compiles, so inspect and load are answered when the loader is done. Control
+ * thread. Each function returns 0, or -errno if no answer can be sent.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_MODULE_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_MODULE_H
@@ -19,7 +19,7 @@ int control_function_set(struct request *request);
 int control_global_get(struct request *request);
 int control_occupancy_get(struct request *request);
 
-/* Answers for what the loaders are done with: modules, and new memory that is clear now. */
+/* Answers the requests that the loaders are done with: modules, and new memory that was cleared. */
 int control_module_finish(struct worker *worker);
 
 #endif

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * control_retire: gives up what a client asked to be freed, once the device is done with
- * it (retire.h says when).
+ * control_retire: frees what a client asked to be freed, once the device is done with it
+ * (retire.h).
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_RETIRE_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_RETIRE_H
 
 #include "server/worker/control/request.h"
 
-/* Control thread: carries out the frees whose work is done and answers them. 0, or -errno if an
- * answer can't be sent. */
+/* Carries out the frees whose work is done, and answers them. Takes the client's lock. Returns 0,
+ * or -errno if an answer can't be sent. Control thread. */
 int control_retire_finish(struct worker *worker, struct client *client);
 
-/* Of what was asked to be freed: answered at once if nothing is in flight, else by
- * control_progress. asked NULL: there was no memory for that, and it is refused. */
+/* Answers a request to free something: at once if nothing is in flight, else control_progress
+ * answers it. asked is the retirement that was made for the request; NULL: there was no memory for
+ * it, and the request is refused. Returns 0, or -errno if no answer can be sent. Control thread. */
 int control_retire_answer(const struct request *request, const struct retirement *asked);
 
 #endif

@@ -28,7 +28,7 @@ int control_share_answer(const struct request *request, const struct client *cli
     return request_answer(request, PROTO_WORKER_ATTACHED, &attached);
 }
 
-/* Where multiprocessors can't be divided, their limit holds as a part of the device's time. */
+/* Where multiprocessors can't be divided, a limit of them is enforced as a share of time. */
 static struct scheduler_limits time_limits(const struct worker *worker,
                                            const struct proto_allowance *allowance)
 {
@@ -39,7 +39,7 @@ static struct scheduler_limits time_limits(const struct worker *worker,
         .level = allowance->priority};
 }
 
-/* Puts a client where it belongs now, if there is room for it. */
+/* Moves a client to where it belongs now, if there is room for it. */
 static uint32_t apply_placement(struct worker *worker, struct client *client)
 {
     struct partition *to;
@@ -72,7 +72,7 @@ uint32_t control_share_take(struct worker *worker, struct client *client,
         return error;
     }
     gate_set_owner(&worker->gate, client, wanted->owner);
-    /* Others' work may have moved it while the gate did not know it. */
+    /* Other clients' work may have moved this one before the gate knew it. */
     placement_notify(&worker->places, &client->place);
     error = apply_placement(worker, client);
     if (error) {
@@ -95,7 +95,7 @@ void control_share_give_back(struct worker *worker, struct client *client)
 static uint32_t change_limits(struct worker *worker, struct client *client,
                               const struct proto_worker_limits *wanted, struct error *why)
 {
-    /* Only this thread changes what was asked. */
+    /* Read without locks: only this thread changes requests and limits. */
     struct scheduler_limits old_time = client->gate.scheduled.limits;
     uint32_t old_request = client->place.share.request, old_limit = client->place.share.limit;
     struct scheduler_limits time = time_limits(worker, &wanted->allowance);

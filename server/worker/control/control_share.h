@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * control_share: what each client gets of the device, as the supervisor says it: its
- * limits to the places and the gate, and the partitions that these need. Control thread.
+ * control_share: what each client gets of the device, as the supervisor says it. It passes limits
+ * on to the placements and the gate, and makes the partitions that these need. Control thread.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_SHARE_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_SHARE_H
@@ -10,21 +10,24 @@
 #include "common/error.h"
 #include "server/worker/control/request.h"
 
-/* A new client's share; the other threads need not know the client yet. 0, or an error number with
- * a sentence and nothing taken. */
+/* Gives a new client its share of the device; the other threads need not know the client yet.
+ * Returns 0, or an error number with a sentence in why; nothing is taken then. */
 uint32_t control_share_take(struct worker *worker, struct client *client,
                             const struct proto_worker_attach *wanted, struct error *why);
-/* The client goes; nothing of it is in flight or bound to a CUstream. */
+/* Takes the share of a client that leaves: nothing of it is in flight or bound to a CUstream.
+ * Idempotent. */
 void control_share_give_back(struct worker *worker, struct client *client);
 
-/* Says what the client's share is now. 0 or -errno, as the two messages. */
+/* Answers with the client's present share. Returns 0, or -errno if no answer can be sent; so do the
+ * two functions below. */
 int control_share_answer(const struct request *request, const struct client *client);
 
-/* The messages: other limits for a client; another way to share for all of them. */
+/* The two messages: new limits for a client; another way for all clients to share the device. */
 int control_share_change(struct request *request);
 int control_share_schedule(struct request *request);
 
-/* Makes the partitions that clients are to move to. 0 or an error number; the rest is left. */
+/* Makes the partitions that clients have to move to. Returns 0, or an error number at the first
+ * that can't be made; the others are made later. */
 uint32_t control_share_make_partitions(struct worker *worker);
 /* Divides the device's stream priorities among the clients anew, and makes a CUstream where a
  * client's has none. */

@@ -48,7 +48,8 @@ int control_stream_destroy(struct request *request)
     return error < 0 ? error : request_done(request);
 }
 
-/* Frees one stream whose work is done; its number, or 0. The default stream is never closed. */
+/* Frees one closed stream whose work is done. Returns its number, or 0; stream 0 is never
+ * closed. */
 static uint32_t free_ended_stream(struct worker *worker, struct client *client)
 {
     uint32_t freed = 0;
@@ -67,7 +68,7 @@ static uint32_t free_ended_stream(struct worker *worker, struct client *client)
     return freed;
 }
 
-/* The supervisor is told without the client's lock: the socket may have no room. */
+/* Tells the supervisor without holding the client's lock, since the socket may be full. */
 int control_stream_finish(struct worker *worker, struct client *client)
 {
     int error = 0;
@@ -81,7 +82,7 @@ int control_stream_finish(struct worker *worker, struct client *client)
 
 /* ---- events ---- */
 
-/* Room for an event of this number. False: no memory. Under client->lock. */
+/* Makes room for an event of this number. Returns false if memory is short. Under client->lock. */
 static bool reserve_event(struct client *client, uint32_t number)
 {
     struct client_objects *objects = &client->objects;
@@ -121,7 +122,7 @@ int control_event_create(struct request *request)
     return request_answer(request, PROTO_EVENT_CREATED, &created);
 }
 
-/* Copies a live event out of the table. Under no lock. */
+/* Copies an event that is not being destroyed out of the table. Takes the lock. */
 static bool find_event(struct client *client, uint32_t handle, struct event *event)
 {
     pthread_mutex_lock(&client->lock);
@@ -148,7 +149,7 @@ int control_event_destroy(struct request *request)
         client->objects.events[wanted->event - 1].dying = asked;
     }
     pthread_mutex_unlock(&client->lock);
-    /* Its caller has no use for the moment at which it is gone. */
+    /* Answered now: the client need not know when the event is gone. */
     int error = control_retire_answer(request, asked);
     return error < 0 || !asked ? error : request_done(request);
 }

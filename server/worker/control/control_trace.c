@@ -18,7 +18,7 @@ void control_trace_mode(struct worker *worker, uint32_t mode)
     trace_add(&worker->trace, &record);
 }
 
-/* Where each client runs as the trace begins. */
+/* Records where each client runs as the trace begins. */
 static void write_shares(struct worker *worker)
 {
     for (uint32_t i = 0; i < worker->client_count; i++) {
@@ -29,7 +29,7 @@ static void write_shares(struct worker *worker)
     }
 }
 
-/* Clients that still wait for multiprocessors as it ends. */
+/* Records the clients that wait for multiprocessors as the trace ends. */
 static void write_held(struct worker *worker)
 {
     uint64_t now = timeline_now();
@@ -55,11 +55,12 @@ int control_trace_start(struct worker *worker, struct channel_message *message)
     const struct proto_worker_trace_start *wanted = message->body;
     const struct partitions *partitions = &worker->partitions;
     struct trace_device device = {
-        .mode = worker->gate.scheduler.settings.mode, /* changed by this thread alone */
+        .mode = worker->gate.scheduler.settings.mode, /* only this thread changes it */
         .sm_groups = partitions->count,
         .sm_group_multiprocessors = partitions->sm_group_size,
         .remainder = partitions->remainder,
     };
+    /* Before the trace is on: work that ran until now is counted, and stays out of the trace. */
     account_trace_begin(&worker->account);
     int started = trace_begin(&worker->trace, channel_take_fd(message, 0), wanted->count, &device);
     if (started < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * control_trace: the supervisor's messages that begin and end a trace. Control thread.
- * Those that answer: 0, or -errno if no answer can be sent.
+ * control_trace: the supervisor's messages that begin and end a trace. Control thread. Functions
+ * that return int answer the message and return 0, or -errno if no answer can be sent.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_TRACE_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_CONTROL_TRACE_H
@@ -10,7 +10,7 @@
 #include "common/ipc/channel.h"
 #include "server/worker/worker.h"
 
-/* The device is shared in this mode from now on. */
+/* Records that the device is shared in this mode from now on. */
 void control_trace_mode(struct worker *worker, uint32_t mode);
 
 int control_trace_start(struct worker *worker, struct channel_message *message);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * reply: what the worker says to the supervisor. Control thread.
+ * reply: the worker's messages to the supervisor. Control thread. Each function waits while the
+ * socket is full, and returns 0 or -errno.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_REPLY_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_REPLY_H
 
 #include "server/worker/worker.h"
 
-/* A message without tail and descriptors; waits where the socket is full. 0 or -errno. */
+/* Sends a message without tail and descriptors. serial is that of the request that it answers, or
+ * 0. body is of the opcode's type; NULL if that has no bytes. */
 int reply_send(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,
                const void *body);
-/* The same with what may follow. */
+/* Sends a message with a tail and descriptors, which stay the caller's. */
 int reply_send_with(struct worker *worker, uint16_t opcode, uint64_t serial, uint32_t client,
                     const void *body, const void *tail, size_t tail_bytes, const int *fds,
                     unsigned fd_count);

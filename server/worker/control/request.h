@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * request: one message of the supervisor about a client, as its handler sees it, and
- * the ways to answer it. Control thread; what returns int is 0, or -errno if no answer
- * can be sent, but for what says otherwise.
+ * request: one message of the supervisor about a client, as its handler sees it, and the ways to
+ * answer it. Control thread. Functions return 0, or -errno if no answer can be sent, except where
+ * they say otherwise.
  */
 #ifndef GPUSHARE_SERVER_WORKER_CONTROL_REQUEST_H
 #define GPUSHARE_SERVER_WORKER_CONTROL_REQUEST_H
@@ -14,7 +14,7 @@
 
 struct request {
     struct worker *worker;
-    struct client *client; /* NULL where it is about none that is there */
+    struct client *client; /* NULL: the message is about no client, or about an unknown one */
     struct channel_message *message;
     const void *body;
     uint64_t serial;
@@ -29,8 +29,9 @@ int request_refuse_why(const struct request *request, const struct error *why);
 int request_answer(const struct request *request, uint16_t opcode, const void *body);
 int request_done(const struct request *request);
 
-/* Hands a copy of the job to a loader, which answers. 1; else it was refused, and what the job
- * holds is the caller's still. */
+/* Hands a copy of the job to a loader, with the request's client and serial; the request is
+ * answered when the job is collected. Returns 1. Otherwise the request was refused for lack of
+ * memory, and the caller still owns the job's descriptor and module; then returns 0 or -errno. */
 int request_submit(const struct request *request, struct loader *loader,
                    const struct loader_job *wanted);
 

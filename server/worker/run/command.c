@@ -58,7 +58,8 @@ note_violation(struct client_stream *stream, uint32_t error, const char *format,
     return COMMAND_VIOLATION;
 }
 
-/* A result of the driver: nothing, the stream's own misfortune, or the end of the context. */
+/* Judges a result of the driver: success, a failure of this stream alone, or the loss of the
+ * context. */
 static int settle_result(struct command *command, struct client_stream *stream, cuda_result result,
                          const char *during)
 {
@@ -73,13 +74,14 @@ static int settle_result(struct command *command, struct client_stream *stream, 
     return 0;
 }
 
-/* Whether an object that may be on its way out can still be named by this command. */
+/* Whether this command may still name an object that is being destroyed: only if the client had
+ * issued it before the destruction. */
 static bool is_alive(const struct retirement *dying, const struct client_stream *stream)
 {
     return !dying || retire_covers(dying, stream->index, stream->ring.value + 1);
 }
 
-/* Before the batch's first command that makes the device work. */
+/* Called before each command that makes the device work; begins the batch's span once. */
 static void begin_work(struct command *command, struct client_stream *stream)
 {
     if (!stream->span)
@@ -129,7 +131,7 @@ static int run_launch(struct command *command, struct client_stream *stream,
 
 /* ---- copies and fills ---- */
 
-/* A copy takes as much of its client's turn as the launches that fit into its time. */
+/* A copy of so many bytes counts as one launch of its client's turn: it takes about as long. */
 #define BYTES_A_COMMAND (UINT64_C(256) << 10)
 #define WEIGHT_MAX      1024
 
@@ -228,7 +230,7 @@ static int run_fill(struct command *command, struct client_stream *stream,
 
 /* ---- waits ---- */
 
-/* Whether stream `to` can be reached from `from` over what held rings wait for. */
+/* Whether blocked ring `from` waits for stream `to`, directly or through other blocked rings. */
 static bool waits_for(const struct client *client, uint32_t from, uint32_t to, uint64_t *seen,
                       uint32_t *stack)
 {
@@ -284,7 +286,7 @@ static int check_circle(struct client_stream *stream)
     for (uint32_t i = 0; i < stream->blocked_on.count; i++) {
         const struct proto_dependency *on = &stream->blocked_on.on[i];
         uint64_t seen[CLIENT_STREAM_WORDS] = {0};
-        /* Each stream is expanded once and pushes at most three. */
+        /* Each stream is expanded once and pushes at most three others. */
         uint32_t stack[3 * PROTO_STREAMS_MAX + 1];
         if (on->link || client->streams[on->stream].ring.value >= on->value)
             continue;
@@ -294,7 +296,7 @@ static int check_circle(struct client_stream *stream)
     return 0;
 }
 
-/* On the device: stream waits for what has been handed to the source's CUstream. */
+/* Makes the stream wait, on the device, for the work handed to the source's CUstream so far. */
 static cuda_result order_after(struct command *command, struct client_stream *stream,
                                const struct client_stream *source)
 {
@@ -327,10 +329,10 @@ static int run_wait(struct command *command, struct client_stream *stream,
         if (on->link || source == stream || client_stream_reached(source) >= on->value)
             continue;
         if (!source->bound || source->bound == stream->bound)
-            continue; /* one CUstream keeps the order by itself */
+            continue; /* both are on one CUstream, which keeps the order by itself */
         cuda_result result = order_after(command, stream, source);
         if (result != CUDA_OK) {
-            /* Going on without the order would be a wrong result: the context is given up. */
+            /* Without the order results would be wrong, so the context is given up. */
             command->fatal = result;
             command->during = "ordering two streams";
             return COMMAND_FATAL;
@@ -383,8 +385,8 @@ int command_complete(struct command *command, struct client_stream *stream)
     uint64_t value = stream->ring.value;
     if (stream->span)
         account_end(command->account, stream, value);
-    /* The client's word first: a thread that sees the private shadow move may wake sleepers on the
-     * client's. */
+    /* The client's word is written before the private shadow: a thread that sees the shadow move
+     * may wake threads that sleep on the client's word. */
     cuda_mem_op_params writes[2] = {
         {.write_value = {.operation = CUDA_MEM_OP_WRITE_VALUE_64,
                          .address = client_stream_status_address(stream),
@@ -393,12 +395,14 @@ int command_complete(struct command *command, struct client_stream *stream)
                          .address = client_stream_shadow_address(stream),
                          .value64 = value}},
     };
+    /* Stored before the device can write the value, so that no thread sees more reached than
+     * written. */
     atomic_store(&stream->written, value);
     cuda_result result = command->cuda->cuStreamBatchMemOp(stream->bound->handle, 2, writes, 0);
     if (result == CUDA_OK)
         return 0;
-    /* Without its completion nobody would ever wake: whatever the reason, the context is given up.
-     */
+    /* Without its completion no waiter would ever wake, so the context is given up, whatever the
+     * reason. */
     command->fatal = result;
     command->during = "writing a completion";
     return COMMAND_FATAL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * command: one descriptor of a ring: checked against its client's tables, then
- * handed to the driver.
+ * command: one descriptor of a ring, checked against its client's tables and then handed to the
+ * driver.
  *
- * The descriptor is a private copy. A value that an honest client library can't have
- * written is a violation: nothing of it is carried out, and nothing after it.
+ * The caller passes a private copy of the descriptor. A value that an honest client library can't
+ * have written is a violation: neither this command nor any later one is carried out.
  *
  * Submitter thread, under client->lock.
  */
@@ -21,34 +21,39 @@ enum {
     COMMAND_FATAL = 3,     /* the device context is lost: command->fatal, command->during */
 };
 
-/* The memory and events that carrying out needs; one a submitter. */
+/* Memory and events that commands need to be carried out; the submitter has one. */
 struct command {
     const struct cuda_driver *cuda;
     struct account *account;
-    cuda_event order[16]; /* for waits between CUstreams, in turn */
+    cuda_event order[16]; /* for waits between CUstreams, used in turn */
     uint32_t order_next;
-    uint32_t weight; /* added for large copies, in commands; the submitter resets it */
+    uint32_t
+        weight; /* what large copies add to the client's turn, in commands; the caller resets */
     cuda_result fatal;
     const char *during;
     _Alignas(64) uint8_t parameters[PROTO_PARAMETERS_MAX + 4];
 };
 
-/* Makes the events. Returns the driver's result. */
+/* Makes the events; the calling thread has the context. Returns the driver's result; after a
+ * failure nothing is left open. */
 cuda_result command_open(struct command *command, const struct gpu *device,
                          struct account *account);
 void command_close(struct command *command);
 
-/* The event whose last use lies longest back: enough for an order that is set up at once. */
+/* One of the events for an order that the caller sets up at once: the one whose last use lies
+ * longest back. */
 cuda_event command_event(struct command *command);
 
 /*
- * Carries out a descriptor of a bound stream. 0: it takes its place on the
- * timeline (its failure, if any, was reported in the stream's status).
+ * Carries out a descriptor of a stream that is bound to a CUstream. Returns 0 if the command takes
+ * its place on the timeline; a failure of the driver that is not fatal is then reported in the
+ * stream's status. Else returns one of the values above.
  */
 int command_run(struct command *command, struct client_stream *stream,
                 const struct ring_descriptor *descriptor);
 
-/* Has the device write the stream's value when all so far is done. 0 or COMMAND_FATAL. */
+/* Has the device write the stream's timeline value when all work so far is done. Returns 0 or
+ * COMMAND_FATAL. */
 int command_complete(struct command *command, struct client_stream *stream);
 
 #endif

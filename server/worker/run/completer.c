@@ -15,12 +15,12 @@
 #include "common/ipc/timeline.h"
 #include "server/worker/worker.h"
 
-#define YIELD_NS       5000    /* first looks follow each other at once, but let others run */
-#define PAUSE_FIRST_NS 20000   /* about what a sleep costs anyway */
-#define PAUSE_MAX_NS   500000  /* no sleeper is woken later than this */
-#define PAUSE_MIN_NS   30000   /* where the device idles until then */
-#define TICK_NS        5000000 /* how often a busy device is asked whether it lives */
-#define TICKS_MAX      4       /* ticks without work before it goes to sleep */
+#define YIELD_NS       5000    /* ns of looks without a pause, which let other threads run */
+#define PAUSE_FIRST_NS 20000   /* ns; a sleep costs about as much anyway */
+#define PAUSE_MAX_NS   500000  /* ns; no sleeper is woken later than this */
+#define PAUSE_MIN_NS   30000   /* ns; where the device idles until the end of work is seen */
+#define TICK_NS        5000000 /* ns between questions whether a busy device lives */
+#define TICKS_MAX      4       /* ticks without work before the completer goes to sleep */
 
 static void wake_all(struct completer *completer)
 {
@@ -44,9 +44,9 @@ static void look_at_stream(struct completer *completer, struct client_stream *st
     bool done = reached >= client_stream_written(stream);
     if (reached != stream->woken)
         look->progress = true;
-    /* When all is done sleepers are woken whatever they were woken for before: one may have
-     * announced itself since. It looks, and if it waits for more, its ring's next batch finds it.
-     */
+    /* When all work is done, sleepers are woken even if they were woken for this value before: a
+     * thread may have announced itself since. It looks at the value; if it waits for a later one,
+     * the ring's next batch finds it. */
     if (stream->watched && (done || reached != stream->woken))
         wake_later(completer, stream);
     stream->woken = reached;
@@ -77,7 +77,7 @@ static bool any_linked_hold_over(const struct client *client)
     return false;
 }
 
-/* Things that go on in another thread once the device has come far enough. */
+/* Finds things that other threads have to go on with, now that the device has come far enough. */
 static void look_at_waits(struct client *client, struct completer_look *look, bool *control,
                           bool *submitter)
 {
@@ -145,7 +145,7 @@ struct completer_look completer_look(struct completer *completer)
     for (uint32_t i = 0; i < worker->client_count; i++)
         if (atomic_load(&worker->clients[i]->signals.completer))
             look_at_client(completer, worker->clients[i], &look, &control, &submitter);
-    /* The words belong to clients that only leave the table under this lock. */
+    /* Under the lock: the words belong to clients, which leave the table only under it. */
     wake_all(completer);
     pthread_mutex_unlock(&worker->clients_lock);
     if (control)
@@ -174,8 +174,8 @@ static void tick_device(struct completer *completer, uint64_t now, bool in_use)
         worker_fail(worker, result, "work on the device");
 }
 
-/* Announces how it is going to rest, then looks once more, so that work which comes in between is
- * either seen here or rings. */
+/* Announces how the completer is going to rest, then looks once more. Work that arrives in between
+ * is either seen by this look or rings the bell. */
 static void rest_until_woken(struct completer *completer, enum wake_rest how, uint64_t nanoseconds)
 {
     struct wake *wake = &completer->worker->wake;
@@ -224,7 +224,7 @@ static void watch_timelines(struct completer *completer)
 static void *completer_main(void *argument)
 {
     struct completer *completer = argument;
-    /* The default slack of 50 us would more than double the first pauses. */
+    /* The default timer slack of 50 us would more than double the first pauses. */
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     cuda_result result = gpu_enter(&completer->worker->device);
     if (result != CUDA_OK)

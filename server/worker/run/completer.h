@@ -3,12 +3,14 @@
 /*
  * completer: watches the private shadows of the clients' timelines.
  *
- * The device can't wake anybody. While somebody sleeps on a timeline, while the
- * submitter needs room, while a lease waits for the end of another's work, while
- * there is something to free or another device to wait for, it polls with a growing
- * pause; while only work is in flight it looks now and then whether the device still
- * lives, for after a fault no completion ever arrives; otherwise it sleeps. wake_completer (wake.h)
- * ends its rest.
+ * The device can't wake a thread, so the completer looks at its words:
+ *
+ *   - It polls with a growing pause while a thread sleeps on a timeline, a full client waits for
+ *     room, a lease waits for the end of another client's work, memory waits to be freed, or a ring
+ *     waits for another device.
+ *   - While there is only work in flight it ticks: it asks now and then whether the device still
+ *     lives, since no completion ever arrives after a fault.
+ *   - Otherwise it sleeps. wake_completer (wake.h) ends its rest.
  */
 #ifndef GPUSHARE_SERVER_WORKER_RUN_COMPLETER_H
 #define GPUSHARE_SERVER_WORKER_RUN_COMPLETER_H
@@ -28,22 +30,22 @@ struct completer {
     pthread_t thread;
     bool running;
     _Atomic uint32_t stop;
-    uint64_t checked;           /* when the device was last asked whether it lives, ns */
-    const uint32_t *wakes[256]; /* words whose sleepers are to be woken */
+    uint64_t checked;           /* when it last asked whether the device lives, ns */
+    const uint32_t *wakes[256]; /* timeline words whose sleepers have to be woken */
     uint32_t wake_count;
 };
 
-/* 0 or an error number with a sentence. */
+/* Starts the thread. Returns 0, or an error number with a sentence in why. Control thread. */
 uint32_t completer_start(struct completer *completer, struct worker *worker, struct error *why);
-/* Ends the thread. Idempotent. */
+/* Ends the thread and waits for it. Idempotent. Control thread. */
 void completer_stop(struct completer *completer);
 
-/* ---- the part, for tests: what one look at everything found ---- */
+/* ---- what one look at all clients found; for tests ---- */
 struct completer_look {
-    bool urgent;       /* somebody waits */
+    bool urgent;       /* a thread, a request or a lease waits for the end of work */
     bool in_use;       /* work is in flight */
-    bool progress;     /* something was reached since the last look */
-    uint64_t patience; /* ns: the device may idle if the end of work is seen later than this */
+    bool progress;     /* the device has reached something since the last look */
+    uint64_t patience; /* ns; if the end of work is seen later than this the device may idle */
 };
 struct completer_look completer_look(struct completer *completer);
 

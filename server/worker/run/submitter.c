@@ -18,8 +18,8 @@
 #include "common/ipc/timeline.h"
 #include "server/worker/worker.h"
 
-/* How long an idle submitter, and an idle client in its scan set, is kept awake: longer than the
- * gap between two synchronous launches, far shorter than anything that would show as load. */
+/* How long an idle submitter stays awake, and an idle client in its scan set: longer than the gap
+ * between two synchronous launches, and far too short to show as load. */
 #define SPIN_NS        50000
 #define SPINS_A_LOOK   32 /* between two looks at the clock */
 #define EVENTS_A_SLEEP 64 /* what is left over is told by the next epoll_wait */
@@ -27,7 +27,7 @@
 
 /* ---- the scan set ---- */
 
-/* Without memory the client stays out. */
+/* Returns false, and the client stays out, if memory is short. */
 static bool scan_set_add(struct submitter *submitter, struct client *client)
 {
     if (array_reserve(submitter->scanned, submitter->scanned_room,
@@ -44,12 +44,13 @@ static void scan_set_remove(struct submitter *submitter, uint32_t at)
     submitter->scanned[at] = submitter->scanned[--submitter->scanned_count];
 }
 
-/* A served client is in the scan set from now on, in this state. Under its lock. */
+/* Puts a served client into the scan set, unless it is in it, and gives it this state. Under its
+ * lock. */
 static void scan_client(struct submitter *submitter, struct client *client, enum client_state to)
 {
     struct proto_client_header *header = ring_client_header(client->rings.base);
     if (!client_state_is_scanned(client_state(client))) {
-        /* Without memory it stays asleep; the next ring of its doorbell tries again. */
+        /* Memory is short: the client stays asleep, and its doorbell's next ring tries again. */
         if (!scan_set_add(submitter, client)) {
             doorbell_prepare_sleep(header);
             client_state_set(client, CLIENT_ASLEEP);
@@ -60,8 +61,8 @@ static void scan_client(struct submitter *submitter, struct client *client, enum
     client_state_set(client, to);
 }
 
-/* The doorbell of a client outside the scan set was rung. The next visit finds what its rings
- * hold; until then what was known of them stays true. */
+/* The doorbell of a client outside the scan set was rung. The next visit finds what its rings hold;
+ * until then the client keeps what its state says of them. */
 static void hear_doorbell(struct submitter *submitter, struct client *client)
 {
     static const enum client_state heard[CLIENT_STATES] = {
@@ -76,7 +77,7 @@ static void hear_doorbell(struct submitter *submitter, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-/* Whatever kept the client from going on may be over. */
+/* The reason that kept the client from going on may be gone. */
 static void look_again(struct submitter *submitter, struct client *client)
 {
     pthread_mutex_lock(&client->lock);
@@ -87,7 +88,8 @@ static void look_again(struct submitter *submitter, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-/* Looks without a pause for the end of a lease's last work; true: there is one. */
+/* Looks for the end of a lease's last work. Returns whether there is such a lease, so that the
+ * submitter does not pause. */
 static bool await_lease(struct submitter *submitter)
 {
     struct gate *gate = &submitter->worker->gate;
@@ -100,7 +102,7 @@ static bool await_lease(struct submitter *submitter)
     return true;
 }
 
-/* Clients that the gate has named. */
+/* Puts clients that the gate lets go on into the scan set. */
 static void look_at_named(struct submitter *submitter)
 {
     struct client *client;
@@ -108,7 +110,7 @@ static void look_at_named(struct submitter *submitter)
         look_again(submitter, client);
 }
 
-/* A client that is being detached: from now on nobody here knows it. */
+/* Drops a client that is being detached: from now on the submitter has no pointer to it. */
 static void drop_client(struct submitter *submitter, struct client *client)
 {
     for (uint32_t at = submitter->scanned_count; at-- > 0;)
@@ -120,7 +122,7 @@ static void drop_client(struct submitter *submitter, struct client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-/* Clients that the other threads have marked, or want dropped. */
+/* Looks at clients that other threads have marked, and drops those that leave. */
 static void look_at_marked(struct submitter *submitter)
 {
     struct worker *worker = submitter->worker;
@@ -140,7 +142,7 @@ static void look_at_marked(struct submitter *submitter)
         wake_control(&worker->wake);
 }
 
-/* Takes a client out of the scan set unless it has something to do. Returns whether it did. */
+/* Takes a client out of the scan set unless it has something to do. Returns whether it left. */
 static bool retire_client(struct submitter *submitter, struct client *client)
 {
     pthread_mutex_lock(&client->lock);
@@ -157,8 +159,8 @@ static bool retire_client(struct submitter *submitter, struct client *client)
 }
 
 /*
- * Clients that have not rung for a while leave the scan set. One with more to do leaves it only if
- * it has as much in flight as it may have: then the completer marks it when it may go on.
+ * Takes clients that have not rung for a while out of the scan set. A client with more to do leaves
+ * it only if it has as much in flight as it may have: the completer marks it when it may go on.
  */
 static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
 {
@@ -176,8 +178,8 @@ static void retire_idle(struct submitter *submitter, uint64_t idle_ns)
     }
 }
 
-/* Until a descriptor of the set is ready, or the time has come: to the nanosecond, which epoll_wait
- * can't. */
+/* Sleeps until a descriptor of the set is ready or the time has come. ppoll takes nanoseconds;
+ * epoll_wait takes milliseconds, which is too coarse for leases. */
 static void wait_until(struct submitter *submitter, uint64_t until)
 {
     struct pollfd set = {.fd = submitter->epoll, .events = POLLIN};
@@ -193,7 +195,7 @@ static void sleep_until_rung(struct submitter *submitter)
     struct epoll_event events[EVENTS_A_SLEEP];
     struct wake *wake = &submitter->worker->wake;
     uint64_t until = gate_next(&submitter->worker->gate);
-    /* Asked once the others can see that it rests; see wake.h. */
+    /* Asked again once the other threads can see that the submitter rests; see wake.h. */
     bool rest = wake_submitter_rests(wake, until) && !atomic_load(&submitter->stop) &&
                 gate_next(&submitter->worker->gate) >= until;
     if (rest && until != SCHEDULER_NEVER)
@@ -212,7 +214,8 @@ static bool visit_all(struct submitter *submitter)
     bool moved = false;
     for (uint32_t i = 0; i < submitter->scanned_count;) {
         struct client *client = submitter->scanned[i];
-        /* A full client is asked now and then: what it waits for takes longer than this. */
+        /* A full client is visited only now and then: the end of its work takes longer than a
+         * round. */
         if (client_state(client) == CLIENT_FULL && ++submitter->rounds % FULL_ROUNDS) {
             i++;
             continue;
@@ -220,7 +223,7 @@ static bool visit_all(struct submitter *submitter)
         bool worked = submitter_visit(submitter, client);
         client->submit.worked |= worked;
         moved |= worked;
-        /* Held: its doorbell stays silent, since nothing that it rings could let it go on. */
+        /* A held client leaves the set with its doorbell silent: no ring could let it go on. */
         if (client_state_is_scanned(client_state(client)))
             i++;
         else
@@ -265,7 +268,7 @@ static void serve_clients(struct submitter *submitter)
 static void *submitter_main(void *argument)
 {
     struct submitter *submitter = argument;
-    /* Leases end to the microsecond; the default slack is 50. */
+    /* Leases end to the microsecond; the default timer slack is 50 us. */
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
     cuda_result result = gpu_enter(&submitter->worker->device);
     if (result != CUDA_OK)
@@ -277,7 +280,8 @@ static void *submitter_main(void *argument)
 
 /* ---- for the other threads ---- */
 
-/* Spinning takes a processor from the client that it waits for, unless there is another one. */
+/* Without a second processor, spinning would take the only one from the client that it waits
+ * for. */
 static uint64_t spin_allowed(void)
 {
     return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
@@ -327,7 +331,7 @@ void submitter_stop(struct submitter *submitter)
 
 int submitter_add(struct submitter *submitter, struct client *client)
 {
-    /* Asleep from the start: the first ring of the doorbell makes it active. */
+    /* The client is asleep from the start, so its first ring of the doorbell is heard. */
     doorbell_prepare_sleep(ring_client_header(client->rings.base));
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = client};
     if (epoll_ctl(submitter->epoll, EPOLL_CTL_ADD, client->doorbell, &event) < 0)
@@ -335,7 +339,7 @@ int submitter_add(struct submitter *submitter, struct client *client)
     pthread_mutex_lock(&client->lock);
     client_state_set(client, CLIENT_ASLEEP);
     pthread_mutex_unlock(&client->lock);
-    /* Rings that were rung before that are looked at now. */
+    /* The client may have rung before its doorbell was in the epoll set. */
     client_signal_submitter(client);
     wake_submitter(&submitter->worker->wake);
     return 0;
@@ -344,8 +348,8 @@ int submitter_add(struct submitter *submitter, struct client *client)
 void submitter_drop(struct submitter *submitter, struct client *client)
 {
     epoll_ctl(submitter->epoll, EPOLL_CTL_DEL, client->doorbell, NULL);
-    /* Its doorbell is out of the epoll set by now: once the submitter has dropped the client and it
-     * is freed, no event of it can be left. */
+    /* The doorbell is out of the epoll set by now. So no event of the client is left when the
+     * submitter has dropped it and it is freed. */
     pthread_mutex_lock(&client->lock);
     client_state_set(client, CLIENT_LEAVING);
     client_signal_completer(client);

@@ -3,12 +3,14 @@
 /*
  * submitter: the one thread that hands work to the device.
  *
- * It looks at the clients that are active: those that rang a short while ago.
- * The others are asleep and leave it alone: their doorbell writes an eventfd of its
- * epoll set, edge-triggered and never read. Clients are served by deficit round
- * robin, as far as the gate lets them; a client's rings take turns. A held client is
- * left alone until the gate makes it runnable. Idle, it spins a short while if there is a processor
- * to spare, then sleeps; it never polls a sleeping client.
+ * It visits the clients of its scan set: those that rang their doorbell a short while ago. The
+ * other clients are asleep and cost nothing: their doorbell writes an eventfd of the submitter's
+ * epoll set, edge-triggered and never read. It serves clients by deficit round robin, as far as the
+ * gate lets them; the rings of one client take turns. It leaves a held client alone until the gate
+ * makes the client runnable.
+ *
+ * When idle it spins a short while if there is a processor to spare, then sleeps. It never polls a
+ * sleeping client.
  */
 #ifndef GPUSHARE_SERVER_WORKER_RUN_SUBMITTER_H
 #define GPUSHARE_SERVER_WORKER_RUN_SUBMITTER_H
@@ -25,8 +27,8 @@
 struct worker;
 
 enum {
-    SUBMITTER_QUANTUM = 64, /* commands a client may submit a round */
-    SUBMITTER_BATCH = 32    /* commands between two completions of a ring, at most */
+    SUBMITTER_QUANTUM = 64, /* maximum of commands that a client may submit in a round */
+    SUBMITTER_BATCH = 32    /* maximum of commands between two completions of a ring */
 };
 
 struct submitter {
@@ -36,8 +38,8 @@ struct submitter {
     int epoll;
     _Atomic uint32_t stop;
     uint64_t spin_ns;
-    uint64_t now;       /* a time not long ago */
-    uint32_t unclocked; /* commands submitted since */
+    uint64_t now;       /* when it last read the clock, ns */
+    uint32_t unclocked; /* commands submitted since then */
     uint32_t visits;
     uint32_t rounds;
     struct client **scanned; /* the scan set */
@@ -45,25 +47,27 @@ struct submitter {
     struct command command;
 };
 
-/* 0 or an error number with a sentence. */
+/* Starts the thread. Returns 0, or an error number with a sentence in why. Control thread. */
 uint32_t submitter_start(struct submitter *submitter, struct worker *worker, struct error *why);
-/* Ends the thread. */
+/* Ends the thread, waits for it and frees what it has. Idempotent. Control thread. */
 void submitter_stop(struct submitter *submitter);
 
-/* Control thread: from now on the client's doorbell is heard; it is ASLEEP. 0 or -errno. */
+/* From now on the submitter hears the client's doorbell; the client becomes ASLEEP. Returns 0 or
+ * -errno. Control thread, without the client's lock. */
 int submitter_add(struct submitter *submitter, struct client *client);
 
-/* Control thread: the client is LEAVING; LEFT when the submitter has dropped it. */
+/* The client becomes LEAVING. It is LEFT when the submitter has dropped it; the submitter then
+ * wakes the control thread. Control thread, without the client's lock. */
 void submitter_drop(struct submitter *submitter, struct client *client);
 
 /* ---- submitter_visit.c; the submitter's own thread ---- */
 
-/* Serves a client for one turn, if it is served at all; takes its lock. Afterwards it is IDLE,
- * READY, FULL or HELD, or VIOLATED. Returns whether anything moved. */
+/* Serves a client for one turn if its rings are read at all. Takes its lock. The client is IDLE,
+ * READY, FULL, HELD or VIOLATED afterwards. Returns whether anything moved. */
 bool submitter_visit(struct submitter *submitter, struct client *client);
 
-/* Something may have changed for the client: rings whose wait for others is over are ready again.
- * Returns whether any ring is ready. Under its lock. */
+/* Rings whose wait for other rings is over become ready again; to be called when something may have
+ * changed for the client. Returns whether any ring is ready. Under the client's lock. */
 bool submitter_find_ready(struct submitter *submitter, struct client *client);
 
 #endif

@@ -13,7 +13,7 @@
 #include "server/worker/sharing/client_partition.h"
 
 #define LINGER_PAUSES 12 /* roughly the time in which a client pushes three launches */
-/* A blocked ring is looked at no more often: each look costs its producer a miss. */
+/* A blocked ring is looked at no more often, since each look costs its producer a cache miss. */
 #define WAIT_LOOK_NS 50000
 
 /* ---- one ring ---- */
@@ -67,14 +67,14 @@ static void mark_busy(struct submitter *submitter, struct client_stream *stream)
 {
     struct client *client = stream->client;
     bits_set(client->shared.busy, stream->index);
-    /* Relaxed: it is taken down under the client's lock, which this thread holds. */
+    /* Relaxed: the mark is cleared only under the client's lock, which this thread holds. */
     if (!atomic_load_explicit(&client->signals.completer, memory_order_relaxed)) {
         client_signal_completer(client);
         wake_completer(&submitter->worker->wake, gate_has_waiters(&submitter->worker->gate));
     }
 }
 
-/* Sleepers on the stream's timeline: from now on the completer looks often. */
+/* If a thread sleeps on the stream's timeline, the completer looks often from now on. */
 static void mark_watched(struct submitter *submitter, struct client_stream *stream)
 {
     struct client *client = stream->client;
@@ -86,15 +86,15 @@ static void mark_watched(struct submitter *submitter, struct client_stream *stre
     }
     bits_set(client->shared.busy, stream->index);
     client_signal_completer(client);
-    /* The device was faster than this thread: waking the completer for it would cost the sleeper
-     * another 50 us. */
+    /* The device was faster than this thread. It wakes the sleeper itself, since the completer
+     * would take another 50 us. */
     if (client_stream_reached(stream) >= client_stream_written(stream))
         timeline_wake(timeline_word(stream->ring.ring.status));
     wake_completer(&submitter->worker->wake, true);
 }
 
-/* Runs descriptors worth up to `most` commands; *done says how many. Returns 0 or what command_run
- * returned. */
+/* Runs descriptors that count as up to max commands. *done becomes their number. Returns 0 or what
+ * command_run returned. */
 static int run_some(struct submitter *submitter, struct client_stream *stream, uint32_t max,
                     uint32_t *done)
 {
@@ -140,8 +140,8 @@ static int bind_stream(struct submitter *submitter, struct client_stream *stream
     return COMMAND_FATAL;
 }
 
-/* One batch of a ring, and the completion behind it. Batches of commands that take long are short:
- * only with its completion is seen that anything of a batch is done. */
+/* Serves one batch of a ring and adds its completion. If commands take long, batches are short: the
+ * end of work is seen only at a batch's completion. */
 static int serve_batch(struct submitter *submitter, struct client_stream *stream, uint32_t max,
                        uint32_t *done)
 {
@@ -157,14 +157,15 @@ static int serve_batch(struct submitter *submitter, struct client_stream *stream
     return command_complete(&submitter->command, stream) ? COMMAND_FATAL : result;
 }
 
-/* Looks away from the ring: each look takes the line that its producer writes away from it. */
+/* Does not look at the ring: each look takes the cache line away from the producer, which writes
+ * it. */
 static void pause_briefly(void)
 {
     for (int i = 0; i < LINGER_PAUSES; i++)
         cpu_pause();
 }
 
-/* The clock is read for a batch's worth of commands, and only where it matters how late it is. */
+/* The clock is read once for a batch's worth of commands, and only if commands have waited. */
 static void count_waits(struct submitter *submitter, struct client_stream *stream, uint32_t from,
                         uint32_t done, bool left)
 {
@@ -181,21 +182,21 @@ static void count_waits(struct submitter *submitter, struct client_stream *strea
         queue_latency_left(wait, stream->ring.tail, submitter->now);
 }
 
-/* Nothing of the client may be submitted now: what this ring has waits. */
+/* The client may submit nothing now: notes the commands that wait in this ring. */
 static void count_held(struct submitter *submitter, struct client_stream *stream)
 {
     if (submitter->now < WAIT_LOOK_NS ||
         !queue_latency_looked_before(&stream->latency, submitter->now - WAIT_LOOK_NS))
         return;
     submitter->now = timeline_now();
-    if (ring_ready(&stream->ring) > 0) /* a tail that lies is found when it is served */
+    if (ring_ready(&stream->ring) > 0) /* a false tail is reported when the ring is served */
         queue_latency_left(&stream->latency, stream->ring.tail, submitter->now);
 }
 
 /*
- * Batches of a ring until it is empty or `most` commands are done. A producer that
- * pushes faster than single batches are served is given a moment to push several,
- * unless somebody else waits for the submitter: then batches grow by themselves.
+ * Serves batches of a ring until it is empty or max commands are done. A producer that pushes
+ * faster than single batches are served gets a moment to push several. That moment is not given
+ * while other clients or rings wait for the submitter: then batches grow by themselves.
  */
 static int serve_ring(struct submitter *submitter, struct client_stream *stream, uint32_t max,
                       uint32_t *done, bool alone)
@@ -241,7 +242,7 @@ static void take_doorbells(struct submitter *submitter, struct client *client)
 {
     struct proto_client_header *header = ring_client_header(client->rings.base);
     uint64_t bits;
-    /* Bounded, for a client could ring on and on. */
+    /* Bounded, since a client could ring for ever. */
     for (int i = 0; i < CLIENT_STREAM_WORDS; i++) {
         int word = doorbell_take(header, client->stream_count, &bits);
         if (word < 0)
@@ -268,7 +269,7 @@ static void unblock_rings(struct submitter *submitter, struct client *client)
         if (!client_stream_may_go_on(&client->streams[i]))
             continue;
         unblock_ring(&client->streams[i]);
-        /* It waited for another ring until now, and not for the submitter. */
+        /* Until now the ring waited for another ring, not for the submitter. */
         queue_latency_restart(&client->streams[i].latency, submitter->visits, submitter->now);
         bits_set(client->shared.ready, i);
     }
@@ -281,7 +282,7 @@ static uint32_t next_ready(struct client *client)
     return next < count ? next : bits_next(client->shared.ready, 0, count);
 }
 
-/* How much of the client's room one ring gets: all have something to do. */
+/* The part of the client's room that one ring gets, so that all ready rings get some. */
 static uint32_t part_of(const struct client *client, uint32_t room)
 {
     uint32_t rings = 0;
@@ -290,8 +291,8 @@ static uint32_t part_of(const struct client *client, uint32_t room)
     return rings && rings < room ? room / rings : 1;
 }
 
-/* Serves rings until the client's turn is over. Returns 0 or COMMAND_FATAL. *end: what the client
- * is if it has more to do. */
+/* Serves rings until the client's turn is over. *end becomes the client's state in case it has more
+ * to do. Returns 0 or COMMAND_FATAL. */
 static int serve_client(struct submitter *submitter, struct client *client, bool *moved,
                         enum client_state *end)
 {
@@ -315,7 +316,7 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
         }
         client->submit.cursor = index;
         struct client_stream *stream = &client->streams[index];
-        /* Rings of one client take turns too, batch by batch. */
+        /* The rings of one client take turns too, batch by batch. */
         bool alone = next_ready(client) == index && submitter->scanned_count <= 1;
         uint32_t max = min((uint32_t)client->submit.deficit,
                            (uint32_t)(alone ? SUBMITTER_QUANTUM : SUBMITTER_BATCH));
@@ -342,8 +343,8 @@ static int serve_client(struct submitter *submitter, struct client *client, bool
     return 0;
 }
 
-/* Goes where the client may run now. False: nowhere; the placement marks it when
- * there is room. */
+/* Moves the client to where it may run now. Returns false if it may run nowhere: its placement
+ * marks it when that changes. */
 static bool take_place(struct submitter *submitter, struct client *client)
 {
     struct worker *worker = submitter->worker;
@@ -401,7 +402,7 @@ bool submitter_visit(struct submitter *submitter, struct client *client)
     enum client_state end = CLIENT_READY;
     submitter->visits++;
     pthread_mutex_lock(&client->lock);
-    /* It may have begun to leave since it was last looked at. */
+    /* The client may have begun to leave since the scan set's round began. */
     if (!client_state_is_served(client_state(client))) {
         pthread_mutex_unlock(&client->lock);
         return false;

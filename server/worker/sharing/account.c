@@ -11,7 +11,8 @@
 #include "server/worker/sharing/partition.h"
 #include "server/worker/sharing/stream_pool.h"
 
-/* Elapsed times are floats of milliseconds: over a second they are good to 60 ns. */
+/* The driver gives elapsed times as floats of milliseconds, which over a second are good to 60
+ * ns. */
 #define REBASE_NS 1e9
 
 cuda_result account_open(struct account *account, const struct cuda_driver *cuda,
@@ -21,7 +22,8 @@ cuda_result account_open(struct account *account, const struct cuda_driver *cuda
     account->cuda = cuda;
     account->partitions = partitions;
     account->incoming_end = &account->incoming;
-    account->settled = -1e18; /* spans may turn out to have begun before the first one seen */
+    account->settled =
+        -1e18; /* spans may turn out to have begun before the first one that is seen */
     pthread_mutex_init(&account->lock, NULL);
     pthread_mutex_init(&account->collecting, NULL);
     for (uint32_t i = 0; i < ACCOUNT_SPANS; i++) {
@@ -71,7 +73,7 @@ static struct account_span *take_free(struct account *account, struct client *cl
     return span;
 }
 
-/* The client has it no more; it may still be the base. */
+/* The span counts no more against its client; it may still be the base of times. */
 static void leave_client(struct account *account, const struct account_span *span)
 {
     pthread_mutex_lock(&account->lock);
@@ -142,7 +144,7 @@ static void take_incoming(struct account *account)
     pthread_mutex_unlock(&account->lock);
 }
 
-/* When the span began, if it has. The first ever is the beginning of time. */
+/* Finds when a span began, if it has begun. The first span of all is the origin of times. */
 static bool find_start(struct account *account, struct account_span *span)
 {
     float milliseconds = 0;
@@ -196,7 +198,7 @@ static void write_span(struct account *account, struct account_span *span, doubl
         .from = from > 0 ? (uint64_t)from : 0,
         .to = (uint64_t)(to + account->offset),
     };
-    /* Where the two clocks were laid otherwise meanwhile. */
+    /* The two clocks may have been aligned again since the stream's last span. */
     if (record.from < stream->traced)
         record.from = stream->traced;
     if (record.to < record.from)
@@ -223,7 +225,7 @@ void account_trace_end(struct account *account)
         if (!span->started || span->over)
             continue;
         if (!account->aligned || account->offset > now - span->from)
-            account->offset = now - span->from; /* it has begun, so much is known */
+            account->offset = now - span->from; /* the span has begun, so it began before now */
         account->aligned = true;
         write_span(account, span, now - account->offset);
     }
@@ -232,7 +234,7 @@ void account_trace_end(struct account *account)
 
 /* ---- times, continued ---- */
 
-/* Returns the time up to which everything is known well enough to be counted. */
+/* Returns the time up to which all spans are known well enough to be counted. */
 static double find_times(struct account *account)
 {
     double horizon = account->settled;
@@ -288,7 +290,7 @@ static void count_runners(const struct partitions *partitions, const struct runn
             on[a] += share_set_has(&runners[i].sm_groups, a);
 }
 
-/* Its part of each of its SM groups' time, averaged over the SM groups. */
+/* The client's part of the time of each of its SM groups, averaged over these groups. */
 static double share_of(const struct partitions *partitions, const uint32_t on[SHARE_SM_GROUPS_MAX],
                        const struct runner *one)
 {
@@ -303,7 +305,7 @@ static double share_of(const struct partitions *partitions, const uint32_t on[SH
     return sm_groups ? sum / sm_groups : 1.0;
 }
 
-/* Charges this time to all that run. */
+/* Adds this time to what each running client has earned. */
 static void earn_time(const struct partitions *partitions, struct runner *runners, uint32_t count,
                       double passed)
 {
@@ -343,6 +345,7 @@ static void sweep_edges(struct account *account, struct edge *edges, uint32_t ed
         runner->weight += edges[e].begins ? weight : -weight;
     }
     for (uint32_t i = 0; i < count; i++)
+        /* Relaxed: a sum that is only read for display and charging, in any order. */
         atomic_fetch_add_explicit(&runners[i].client->usage.gpu_nanoseconds,
                                   (uint64_t)(runners[i].earned + 0.5), memory_order_relaxed);
 }
@@ -363,7 +366,8 @@ static void settle_spans(struct account *account, double horizon)
         edges[count++] = (struct edge){.at = from, .span = span, .begins = true};
         edges[count++] = (struct edge){.at = to, .span = span, .begins = false};
     }
-    /* Without memory this stretch is counted for nobody; the next one is again. */
+    /* If memory is short, no client is charged for this stretch of time; the next one counts
+     * again. */
     if (edges && runners)
         sweep_edges(account, edges, count, runners);
     free(edges);
@@ -371,7 +375,7 @@ static void settle_spans(struct account *account, double horizon)
     account->settled = horizon;
 }
 
-/* A later start becomes what times are measured from, before floats get too coarse. */
+/* Makes a later span's start the origin of times, before the floats get too coarse. */
 static void rebase_times(struct account *account, struct account_span *span)
 {
     if (!account->base || span == account->base || !account->base->over)

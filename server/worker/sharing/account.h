@@ -3,21 +3,20 @@
 /*
  * account: how long the device worked for each client.
  *
- * Each batch of a ring is a span between two timing events. While spans of several
- * clients run on the same multiprocessors at once, each moment is split equally
- * among these clients, SM group by SM group; several streams of one client count once. A
- * client alone on its multiprocessors gets every moment whole, whatever its share
- * of the device.
+ * Each batch of a ring is a span between two timing events. While spans of several clients run on
+ * the same multiprocessors at once, each moment is split equally among these clients, SM group by
+ * SM group; several streams of one client count once. A client alone on its multiprocessors gets
+ * every moment whole, whatever its share of the device.
  *
- * Spans are limited; a batch that finds none free is not measured, and the
- * stream's next span counts for it too. A client has no more of them than are left
- * for others, so that none can take them all.
+ * The number of spans is limited. A batch that finds no free span is not measured, and the stream's
+ * next span counts for it too. A client may have no more spans than are left for others, so that
+ * no client can take them all.
  *
- * While a trace is on each span is written down, too, on the host's clock: the device's is
- * laid so that no span begins before it was submitted nor ends after it was seen to
- * be over, and those of one stream don't overlap.
+ * While a trace is on, each span is also written into the trace, on the host's clock. The device's
+ * clock is laid over the host's so that no span begins before it was submitted or ends after it
+ * was seen to be over. Spans of one stream don't overlap.
  *
- * account_begin and account_end: submitter. The rest: any thread.
+ * The submitter calls account_begin and account_end; any thread may call the rest.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_ACCOUNT_H
 #define GPUSHARE_SERVER_WORKER_SHARING_ACCOUNT_H
@@ -36,66 +35,70 @@ struct client_stream;
 
 enum { ACCOUNT_SPANS = 512 };
 
-/* Counted by the submitter, under client->lock. */
+/* A client's use of the device. The submitter counts, under client->lock. */
 struct account_client {
     uint64_t launches;
     uint64_t copies;
     uint64_t copied_bytes;
-    _Atomic uint64_t gpu_nanoseconds; /* counted by account_collect */
+    _Atomic uint64_t gpu_nanoseconds; /* account_collect counts them; readable without a lock */
     uint64_t waits[QUEUE_LATENCY_BUCKETS];
-    uint32_t spans; /* that it has; under account->lock */
+    uint32_t spans; /* that the client has; under account->lock */
 };
 
 struct account_span {
     struct account_span *next;
     cuda_event start, end;
     struct client_stream *stream;
-    struct share_set sm_groups; /* that it runs on: the client's may change meanwhile */
+    struct share_set sm_groups; /* that the span runs on: the client may move meanwhile */
     uint64_t value;             /* of the stream's timeline; once reached, the span is over */
-    uint64_t first;             /* the value before it */
+    uint64_t first;             /* the timeline value before the span */
     uint64_t begun;             /* when it was submitted, on the host's clock; 0: no trace was on */
     uint32_t weight;            /* batches that it stands for */
-    bool started, over;
-    double from, to; /* nanoseconds since the first span of all */
+    bool started, over;         /* from is known; to is known */
+    double from, to;            /* nanoseconds since the first span of all */
 };
 
 struct account {
     const struct cuda_driver *cuda;
     const struct partitions *partitions;
-    pthread_mutex_t lock; /* of the two lists; never held across a driver call */
+    pthread_mutex_t lock; /* of `free` and `incoming`; never held across a driver call */
     struct account_span *free;
     uint32_t free_count;
     struct account_span *incoming, **incoming_end;
-    pthread_mutex_t collecting; /* of all that follows */
-    struct account_span *open;  /* not settled yet */
-    struct account_span *base;  /* times are measured from its start */
+    pthread_mutex_t collecting; /* of all members below */
+    struct account_span *open;  /* spans that are not counted to their end */
+    struct account_span *base;  /* `from` and `to` are measured from its start */
     double base_time;
-    double settled; /* everything before is counted */
+    double settled; /* time up to which everything is counted */
     struct trace *trace;
-    bool aligned;  /* since the trace began */
-    double offset; /* of the host's clock from these times */
+    bool aligned;  /* offset was set since the trace began */
+    double offset; /* host's clock less the clock of `from` and `to` */
     struct account_span spans[ACCOUNT_SPANS];
 };
 
-/* Returns the driver's result. account->trace may be set then, before any span. */
+/* Makes the events; the calling thread has the context. Returns the driver's result; after a
+ * failure the account is closed. cuda and partitions stay the caller's. The caller may set
+ * account->trace afterwards, before the first span. */
 cuda_result account_open(struct account *account, const struct cuda_driver *cuda,
                          const struct partitions *partitions);
 void account_close(struct account *account);
 
-/* The batch's first work is about to be submitted on stream->bound. */
+/* The batch's first work is about to be submitted on stream->bound. Under client->lock. */
 void account_begin(struct account *account, struct client_stream *stream);
-/* The batch is submitted but for its completion, which will write this value. */
+/* The batch is submitted but for its completion, which will write this timeline value. Only if
+ * account_begin has set stream->span. Under client->lock. */
 void account_end(struct account *account, struct client_stream *stream, uint64_t value);
 
-/* Counts what has ended since. */
+/* Adds the time of spans that have ended, and of spans under way as far as it is certain, to the
+ * clients' gpu_nanoseconds. Takes locks; calls the driver. */
 void account_collect(struct account *account);
 
-/* A trace begins, and what ran before is settled; it ends, and what still runs is written down so
- * far. Control thread. */
+/* A trace begins: work that ran before is counted first, so that it stays out of the trace. A trace
+ * ends: work that still runs is written as far as it has come. Control thread. */
 void account_trace_begin(struct account *account);
 void account_trace_end(struct account *account);
 
-/* The client goes; nothing of it is in flight. */
+/* Forgets a client that leaves; nothing of it is in flight. Control thread. */
 void account_forget(struct account *account, const struct client *client);
 
 #endif

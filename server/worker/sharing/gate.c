@@ -9,18 +9,20 @@
 #include "common/ipc/timeline.h"
 #include "server/worker/client/client.h"
 
-/* The end of a lease's last work is polled for when it is so near: a sleep and a wake-up cost a
- * good part of that. */
+/* The submitter polls for the end of a lease's last work if it is this near: a sleep and a wake-up
+ * take a good part of that time. */
 #define AWAIT_NS 200000
-/* Work is seen to be done when its batch is done, so a batch lasts no longer than this. */
-#define BATCH_NS      250000
+/* The end of work is seen only when its batch is done, so a batch takes no longer than this. */
+#define BATCH_NS 250000
+/* A pace is learned from at least so many commands or so much time, since the moment at which the
+ * end of work is seen varies. */
 #define PACE_COMMANDS 8
 #define PACE_NS       1000000
 
 static bool is_open(const struct gate *gate)
 {
-    /* Relaxed: gate_enter looks again under the lock, and shut_gate takes every client's lock,
-     * under which an open gate is believed in. */
+    /* Relaxed: gate_enter looks again under the lock; and shut_gate takes the lock of every client,
+     * under which the submitter acts on an open gate. */
     return atomic_load_explicit(&gate->open, memory_order_relaxed);
 }
 
@@ -79,13 +81,15 @@ static struct gate_client *gate_client_of(struct scheduler_client *scheduled)
     return container_of(scheduled, struct gate_client, scheduled);
 }
 
-/* A lease that is over and whose last work is about to end. */
+/* Finds a lease that has expired and whose last work is about to end. */
 static void look_for_ending(struct gate *gate, uint64_t now)
 {
     for (uint32_t i = 0; i < gate->scheduler.lease_group_count && !gate->ending; i++) {
         const struct scheduler_lease_group *lease_group = &gate->scheduler.lease_groups[i];
         if (!lease_group->closing || lease_group->wants_count == 0)
             continue;
+        /* Not long after the lease's end: the mean may be far off, and the submitter polls
+         * meanwhile. */
         uint64_t left = lease_group->in_flight * lease_group->holder->mean_ns;
         if (left < AWAIT_NS && !gate_client_of(lease_group->holder)->dropped &&
             now < lease_group->lease_ends + 2 * AWAIT_NS)
@@ -93,7 +97,8 @@ static void look_for_ending(struct gate *gate, uint64_t now)
     }
 }
 
-/* After whatever was told: the scheduler's names, and when to look next. */
+/* To be called after the scheduler was told anything: takes the clients that it names, and the time
+ * of the next decision. */
 static void apply_decisions(struct gate *gate, uint64_t now)
 {
     uint64_t next = SCHEDULER_NEVER;
@@ -102,7 +107,7 @@ static void apply_decisions(struct gate *gate, uint64_t now)
         struct scheduler_client *named;
         while ((named = scheduler_decide(&gate->scheduler, now))) {
             mark_runnable(gate, gate_client_of(named));
-            /* The next of the lower levels is named when this one has taken its place. */
+            /* The next client of a lower level is named when this one has submitted. */
             if (named->low_turn)
                 break;
         }
@@ -110,6 +115,7 @@ static void apply_decisions(struct gate *gate, uint64_t now)
         look_for_ending(gate, now);
     }
     atomic_store(&gate->has_ending, gate->ending != NULL);
+    /* Sequentially consistent, as the submitter's sleep needs it; see wake.h. */
     atomic_store(&gate->next, gate->runnable_first ? 0 : next);
     if (gate_trace_wanted(&gate->watch))
         gate_trace_look(gate, now);
@@ -117,15 +123,16 @@ static void apply_decisions(struct gate *gate, uint64_t now)
 
 /* ---- what is in flight ---- */
 
-/* When one sees that work is done is a matter of luck: over several commands, or over a long one,
- * that evens out. */
+/* The end of work is seen at varying moments. Over several commands, or over a long one, that evens
+ * out. */
 static void learn_pace(struct gate_client *at, uint64_t completed, uint32_t in_flight, uint64_t now)
 {
     struct scheduler_client *scheduled = &at->scheduled;
     uint64_t done = completed - at->completed, span = now - at->since;
     if (at->since_exact && in_flight && done < PACE_COMMANDS && (done == 0 || span < PACE_NS))
         return;
-    /* With nothing left it ended some time ago: its pace is that or better. */
+    /* With nothing left in flight the work ended some time ago, so the client's pace is this or
+     * better. */
     bool better = scheduled->mean_ns == 0 || span / (done ? done : 1) < scheduled->mean_ns;
     if (done && at->since_exact && (in_flight || better))
         scheduler_pace(scheduled, done < UINT32_MAX ? (uint32_t)done : UINT32_MAX, span);
@@ -137,17 +144,21 @@ static void learn_pace(struct gate_client *at, uint64_t completed, uint32_t in_f
 static void set_in_flight_limits(const struct gate *gate, struct gate_client *at)
 {
     at->in_flight_limit = scheduler_in_flight_limit(&gate->scheduler.settings, &at->scheduled);
+    /* While the pace is unknown, a quarter: its end is seen while the rest keeps the device
+     * busy. */
     uint64_t batch =
         at->scheduled.mean_ns ? BATCH_NS / at->scheduled.mean_ns : at->in_flight_limit / 4;
     at->batch = batch < 1 ? 1 : batch < at->in_flight_limit ? (uint32_t)batch : at->in_flight_limit;
 }
 
-/* Under both locks. The scheduler is told what happened since it was last told. */
+/* Tells the scheduler what happened since it was last told. Under the client's lock and the
+ * gate's. */
 static void count_in_flight(struct gate *gate, struct client *client, uint64_t now)
 {
     struct gate_client *at = &client->gate;
     struct scheduler_client *scheduled = &at->scheduled;
     uint32_t in_flight = client->shared.in_flight = client_in_flight(client);
+    /* Relaxed: a hint, which changes under the lock of struct placements. */
     scheduled->borrows = atomic_load_explicit(&client->place.borrows, memory_order_relaxed);
     learn_pace(at, at->submitted - in_flight, in_flight, now);
     set_in_flight_limits(gate, at);
@@ -167,7 +178,8 @@ static uint32_t rings_with_work(const struct client *client)
 
 /* ---- the submitter ---- */
 
-/* Under the client's lock and the gate's. */
+/* Half of what is in flight: the client is not woken for each command that ends, and the device
+ * does not run dry. Under the client's lock and the gate's. */
 static uint32_t find_resume_point(struct client *client)
 {
     struct gate_client *at = &client->gate;
@@ -183,7 +195,7 @@ static uint32_t room_while_open(struct gate *gate, struct client *client, uint32
         pthread_mutex_lock(&gate->lock);
         at->scheduled.rings = rings_with_work(client);
         count_in_flight(gate, client, timeline_now());
-        at->since_exact = true; /* it is about to submit */
+        at->since_exact = true; /* the client is about to submit */
         if (client->shared.in_flight >= at->in_flight_limit)
             find_resume_point(client);
         pthread_mutex_unlock(&gate->lock);
@@ -207,7 +219,8 @@ static uint32_t ask_scheduler(struct gate *gate, struct client *client, uint32_t
     enum scheduler_hold hold = answer.room ? SCHEDULER_HOLDS : answer.hold;
     *held = hold != SCHEDULER_HOLDS;
     set_hold(gate, at, hold);
-    /* Told at once: else a lease could pass on while its client's work is on its way. */
+    /* The room counts as submitted at once. Otherwise a lease could pass on while its client's work
+     * is on its way. */
     scheduler_submitted(&gate->scheduler, scheduled, room, now);
     apply_decisions(gate, now);
     return room ? room : find_resume_point(client);
@@ -219,7 +232,7 @@ uint32_t gate_enter(struct gate *gate, struct client *client, uint32_t max, bool
     if (is_open(gate))
         return room_while_open(gate, client, max);
     pthread_mutex_lock(&gate->lock);
-    /* It may have been opened meanwhile; then it is not to be asked. */
+    /* The gate may have been opened meanwhile; then the scheduler must not be asked. */
     bool open = is_open(gate);
     uint32_t room = open ? 0 : ask_scheduler(gate, client, max, held);
     pthread_mutex_unlock(&gate->lock);
@@ -293,6 +306,7 @@ void gate_note_done(struct gate *gate, struct client *client)
 
 static void charge_client(struct gate *gate, struct gate_client *at, uint64_t now)
 {
+    /* Relaxed: nothing but the sum is read. */
     uint64_t total = atomic_load_explicit(&at->client->usage.gpu_nanoseconds, memory_order_relaxed);
     if (total > at->charged_gpu)
         scheduler_charge(&gate->scheduler, &at->scheduled, total - at->charged_gpu, now);
@@ -339,13 +353,14 @@ static bool may_be_open(const struct gate *gate)
     return true;
 }
 
-/* From here on everybody asks; what is in flight already is told. */
+/* Shuts the gate: every client has to ask from now on, and the scheduler learns what is in
+ * flight. */
 static void shut_gate(struct gate *gate)
 {
     if (!is_open(gate))
         return;
     atomic_store(&gate->open, 0);
-    /* The submitter may still believe in an open gate, but only under the client's lock. */
+    /* The submitter may still act on an open gate, but only under the client's lock. */
     for (struct gate_client *at = gate->first; at; at = at->next) {
         pthread_mutex_lock(&at->client->lock);
         gate_note_done(gate, at->client);
@@ -353,7 +368,7 @@ static void shut_gate(struct gate *gate)
     }
 }
 
-/* Under the lock: every client asks again, but for one that the submitter does not know yet. */
+/* Has every client ask again, except one that the submitter does not know yet. Under the lock. */
 static void mark_all_runnable(struct gate *gate, const struct gate_client *newcomer)
 {
     for (struct gate_client *at = gate->first; at; at = at->next)
@@ -361,7 +376,7 @@ static void mark_all_runnable(struct gate *gate, const struct gate_client *newco
             mark_runnable(gate, at);
 }
 
-/* Opens it if it may be. newcomer: see name_all; or NULL. */
+/* Opens the gate if it may be open. newcomer: see mark_all_runnable; or NULL. */
 static void reopen_gate(struct gate *gate, const struct gate_client *newcomer)
 {
     pthread_mutex_lock(&gate->lock);
@@ -440,7 +455,7 @@ uint32_t gate_add(struct gate *gate, struct client *client, const struct schedul
     pthread_mutex_unlock(&gate->lock);
     if (!open && is_open(gate)) {
         shut_gate(gate);
-        /* Its attaching may fail still, and then it is freed at once. */
+        /* Attaching the client may still fail; then it is freed at once. */
         reopen_gate(gate, at);
     }
     return error;
@@ -491,7 +506,7 @@ void gate_remove(struct gate *gate, struct client *client)
         forget_runnable(gate, at);
     set_hold(gate, at, SCHEDULER_HOLDS);
     gate_trace_forget(gate, at, now);
-    charge_client(gate, at, now); /* else a client that leaves at once has had it for nothing */
+    charge_client(gate, at, now); /* a client that leaves at once must not go uncharged */
     scheduler_remove(&gate->scheduler, &at->scheduled, now);
     at->added = false;
     bool open = may_be_open(gate);

@@ -27,7 +27,7 @@ static void note_unsupported(struct partitions *partitions, const char *reason, 
     partitions->sm_group_size = partitions->total = partitions->device->info.multiprocessors;
 }
 
-/* Asks whether the remainder may stand in one description with SM groups of the split. */
+/* Whether the driver accepts the remainder in one description with SM groups of the split. */
 static bool remainder_joins(const struct partitions *partitions)
 {
     cuda_dev_resource both[2] = {partitions->sm_groups[0],

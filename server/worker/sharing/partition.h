@@ -3,22 +3,23 @@
 /*
  * partition: a set of the device's multiprocessors that clients' streams run on.
  *
- * The multiprocessors are split once into the smallest groups the driver allows, the
- * SM groups; what is left over is the last SM group. A partition is a set of SM groups as a green
- * context, shared by the clients that have the same set. The set of all of them is the
- * unsplit device, as a green context too: work in the primary context's own streams
- * would run on everybody's multiprocessors. Green contexts are never made current.
- * The SM groups of a client are not chosen here (server/scheduler/share.h).
+ * The multiprocessors are split once into the smallest groups that the driver allows, the SM
+ * groups; the remainder is the last SM group. A partition is a set of SM groups as a green context,
+ * shared by the clients that have the same set. server/scheduler/share.h chooses the SM groups of
+ * each client.
  *
- * Partitions that no client has any more are kept, so that SM groups which are lent and taken
- * back again and again cost no call of the driver; beyond PARTITIONS_KEPT of them the one
- * that was longest unused must be dropped.
+ * The set of all SM groups is the unsplit device, as a green context too: work in the primary
+ * context's own streams would run on every client's multiprocessors. Green contexts are never made
+ * current.
  *
  * Where the driver lacks green contexts, or refuses to make one, there is one SM group, the whole
  * device, and limits hold as duty cycles (gate.h); partitions.unsupported says why.
  *
- * partition_find and partition_put: any thread, short. The others, which call the driver:
- * the control thread.
+ * Where the driver lacks green contexts there is one SM group, the whole device, and limits hold
+ * as duty cycles (gate.h); partitions.unsupported says why.
+ *
+ * partition_find and partition_put: any thread; they make no call of the driver. The other
+ * functions: the control thread.
  */
 #ifndef GPUSHARE_SERVER_WORKER_SHARING_PARTITION_H
 #define GPUSHARE_SERVER_WORKER_SHARING_PARTITION_H
@@ -39,7 +40,7 @@ struct partition {
     struct partition *next;
     struct share_set sm_groups;
     uint32_t multiprocessors;
-    uint32_t clients;     /* that have it; under the lock */
+    uint32_t clients;     /* number of clients that have it; under the lock */
     uint64_t put;         /* orders unused partitions by their last use; under the lock */
     bool whole;           /* the unsplit device */
     cuda_green_ctx green; /* NULL where the driver offers none */
@@ -53,13 +54,13 @@ struct partitions {
     bool whole_refused;           /* as the description of a green context */
     cuda_dev_resource *sm_groups; /* count of them */
     uint32_t count;               /* SM groups, the remainder included */
-    uint32_t sm_group_size;       /* multiprocessors of an SM group; of the remainder: fewer */
+    uint32_t sm_group_size;       /* multiprocessors of an SM group; the remainder has fewer */
     uint32_t remainder;   /* multiprocessors of the last SM group if it is the remainder, else 0 */
     uint32_t total;       /* multiprocessors of the device */
-    uint32_t kept_max;    /* PARTITIONS_KEPT */
+    uint32_t kept_max;    /* PARTITIONS_KEPT; tests lower it */
     pthread_mutex_t lock; /* of the list; never held across a driver call */
     struct partition *list;
-    uint32_t kept; /* of the list: that no client has */
+    uint32_t kept; /* partitions of the list that no client has */
     uint64_t puts;
 };
 
@@ -73,10 +74,11 @@ uint32_t partitions_open(struct partitions *partitions, const struct gpu *device
 /* Idempotent. */
 void partitions_close(struct partitions *partitions);
 
-/* The partition of a set if there is one, else NULL. The caller has it until partition_put. */
+/* The partition of a set if it exists, else NULL. The caller has it until partition_put. */
 struct partition *partition_find(struct partitions *partitions, const struct share_set *sm_groups);
 
-/* The same, made where there is none: 0 or an error number. The set must not be empty. */
+/* Like partition_find, but makes the partition if it does not exist. Returns 0 or an error number.
+ * The set must not be empty. */
 uint32_t partition_get(struct partitions *partitions, const struct share_set *sm_groups,
                        struct partition **partition);
 

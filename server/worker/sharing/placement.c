@@ -16,7 +16,7 @@ int placements_open(struct placements *places, struct partitions *partitions,
                     const struct placement_events *notice)
 {
     struct share share;
-    /* share.h counts whole SM groups; the remainder lies behind them. */
+    /* share.h counts whole SM groups; the remainder has the number after them. */
     int result = share_open(&share, partitions->count - (partitions->remainder ? 1 : 0),
                             partitions->sm_group_size, partitions->remainder);
     if (result)
@@ -89,6 +89,7 @@ static void leave_idle(struct placements *places, struct placement *place)
 static void find_steady(struct placement *place)
 {
     bool steady = place->settled && place->working && !place->idle && !place->held_since;
+    /* Relaxed: placement_enter says why an old value does no harm. */
     atomic_store_explicit(&place->steady, steady, memory_order_relaxed);
 }
 
@@ -96,6 +97,7 @@ static void find_borrowed(struct placements *places, struct placement *place)
 {
     struct share_set both = place->share.now;
     share_set_join(&both, &place->at);
+    /* Relaxed: the gate reads it as a hint, when it counts the next time. */
     atomic_store_explicit(&place->borrows, share_borrows(&places->share, &place->share, &both),
                           memory_order_relaxed);
 }
@@ -107,7 +109,7 @@ static void drop_next(struct placements *places, struct placement *place)
     place->next = NULL;
 }
 
-/* The SM groups of a place are others now. */
+/* To be called when the SM groups of a client have changed. */
 static void aim_placement(struct placements *places, struct placement *place)
 {
     bool nowhere = share_set_empty(&place->share.now);
@@ -131,8 +133,8 @@ static void aim_named(struct placements *places)
         aim_placement(places, placement_of(client));
 }
 
-/* Own SM groups changed hands: a client that runs on them without moving may borrow now, or no
- * more. */
+/* SM groups have got another owner: a client that runs on them, and does not move, may borrow now
+ * or no longer. */
 static void find_all_borrowed(struct placements *places)
 {
     for (struct share_client *client = places->share.first; client; client = client->next)
@@ -278,8 +280,8 @@ static enum placement_answer find_answer(struct placements *places, struct place
 enum placement_answer placement_enter(struct placements *places, struct placement *place,
                                       struct partition **to, uint64_t now)
 {
-    /* Relaxed: it changes under the lock, and a visit that still sees the old value is one that
-     * came a moment earlier. */
+    /* Relaxed: the value changes under the lock, and a visit that still sees the old one counts as
+     * a visit a moment earlier. */
     if (atomic_load_explicit(&place->steady, memory_order_relaxed))
         return PLACEMENT_STAY;
     pthread_mutex_lock(&places->lock);
@@ -313,8 +315,8 @@ void placement_view(struct placements *places, const struct placement *place, ui
 {
     pthread_mutex_lock(&places->lock);
     const struct share *share = &places->share;
-    /* A remainder that the driver does not let join other SM groups is counted with the whole
-     * alone. */
+    /* If the driver lets the remainder join no other SM groups, only the whole device has its
+     * multiprocessors. */
     uint32_t has = share_multiprocessors(share, &place->share.now);
     uint32_t most = share_most(share, &place->share);
     *view = (struct placement_view){

@@ -18,7 +18,8 @@ void stream_pool_open(struct stream_pool *pool, const struct gpu *device)
     pthread_mutex_init(&pool->lock, NULL);
 }
 
-/* Forgets rings that have nothing left here, and those of this client; true if none stays. */
+/* Forgets rings that have no work left on this CUstream, and all rings of this client. Returns
+ * whether no ring stays. */
 static bool prune_leavers(struct pool_stream *from, const struct client *client)
 {
     struct pool_leaver **link = &from->leavers;
@@ -130,7 +131,8 @@ static void bind_to(struct client_stream *stream, struct pool_stream *to)
     to->user_count++;
 }
 
-/* Rings keep their CUstream after their work is done, for the next time; now others need them. */
+/* Rings keep their CUstream when their work is done, in case more comes. Now other rings need
+ * them. */
 static void reap_idle(struct stream_pool *pool)
 {
     for (uint32_t i = 0; i < pool->count; i++) {

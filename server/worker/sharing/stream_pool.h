@@ -3,10 +3,10 @@
 /*
  * stream_pool: the CUstreams of the device, lent to rings while these have work.
  *
- * The device has at most 32 hardware queues; streams beyond share them, and then
- * one client's work waits for another's. So a ring is bound to a CUstream of its
- * client's partition and its own priority only while work of it is in flight, and
- * different clients share one last.
+ * The device has at most 32 hardware queues. CUstreams beyond that number share queues, and then
+ * one client's work waits for another's. So a ring is bound to a CUstream of its client's partition
+ * and its own priority only while it has work in flight. Different clients share a CUstream only
+ * when there is no other way.
  *
  * Making or destroying a CUstream may wait for the device, so the control thread alone does either,
  * and beforehand: with a partition, and when a client opens a stream. The submitter takes what
@@ -32,11 +32,11 @@ enum {
     STREAM_POOL_FIRST = 16,
 };
 
-/* Work of a ring that was bound to another CUstream while this was in flight. */
+/* Work that a ring left on this CUstream when it was bound to another one. */
 struct pool_leaver {
     struct pool_leaver *next;
     const struct client_stream *stream;
-    uint64_t value; /* of its timeline: then nothing of it is left here */
+    uint64_t value; /* of the ring's timeline; once reached, nothing of the ring is left here */
 };
 
 struct pool_stream {
@@ -61,11 +61,11 @@ struct stream_pool {
     atomic_bool wished;
     struct pool_stream **streams;
     uint32_t count, room;
-    uint32_t looked_at; /* by stream_pool_query */
+    uint32_t looked_at; /* where stream_pool_query goes on */
 };
 
 void stream_pool_open(struct stream_pool *pool, const struct gpu *device);
-/* All streams must be unbound. */
+/* All rings must be unbound. Destroys the CUstreams. */
 void stream_pool_close(struct stream_pool *pool);
 
 /*
@@ -97,40 +97,41 @@ cuda_result stream_pool_grant(struct stream_pool *pool);
  */
 cuda_result stream_pool_bind(struct stream_pool *pool, struct client_stream *stream);
 
-/* Whether a bound ring is where its client's share and its priority want it. */
+/* Whether a bound ring's CUstream has its client's partition and its own priority. */
 bool stream_pool_fits(const struct client_stream *stream);
 
 /*
- * Submitter: binds a ring with work in flight to another CUstream that fits; what
- * follows there waits, on the device, for what is in flight. On failure it stays
- * where it was.
+ * Binds a ring with work in flight to another CUstream that fits. Later work waits on the device,
+ * by this event, until the work in flight is done. Returns the driver's result; on failure the ring
+ * stays where it was. Submitter.
  */
 cuda_result stream_pool_move(struct stream_pool *pool, struct client_stream *stream,
                              cuda_event event);
 
 /*
- * Unbinds the rings of a client that are not where they belong and have nothing in
- * flight. Under the client's lock. Returns whether others are left.
+ * Unbinds the rings of a client that are bound to a CUstream which does not fit and that have
+ * nothing in flight. Returns whether rings that do have something in flight are left. Under the
+ * client's lock.
  */
 bool stream_pool_leave(struct stream_pool *pool, struct client *client);
 
-/* The client is about to go; nothing of it is in flight. */
+/* Forgets a client that is about to leave; nothing of it is in flight. */
 void stream_pool_forget(struct stream_pool *pool, const struct client *client);
 
-/* Whether no ring is bound to a CUstream of the partition and none of them has work left. */
+/* Whether no ring is bound to a CUstream of the partition, and none has work left on them. */
 bool stream_pool_drained(struct stream_pool *pool, const struct partition *partition);
 
-/* The ring's work is done. Idempotent. */
+/* Unbinds a ring whose work is done. Does nothing if the ring is not bound. */
 void stream_pool_unbind(struct stream_pool *pool, struct client_stream *stream);
 
-/* Destroys the CUstreams of a partition that nobody has any more and that has drained. */
+/* Destroys the free CUstreams of a partition that no client has any more and that has drained. */
 void stream_pool_drop(struct stream_pool *pool, const struct partition *partition);
 
-/* How many of the client's busy streams share a CUstream with another client's busy one. */
+/* Number of the client's busy streams that share a CUstream with another client's busy stream. */
 uint32_t stream_pool_shared(struct stream_pool *pool, const struct client *client);
 
-/* Asks the driver about one CUstream with work in flight, another one each time: CUDA_OK, or
- * CUDA_ERR_NOT_READY, or what is wrong with the device. */
+/* Asks the driver about one CUstream with work in flight, another one at each call. Returns
+ * CUDA_OK, CUDA_ERR_NOT_READY, or what is wrong with the device. */
 cuda_result stream_pool_query(struct stream_pool *pool);
 
 #endif

@@ -3,11 +3,13 @@
 /*
  * stream_priority: which of the device's stream priorities belong to which clients.
  *
- * The levels of priority that clients have (and the normal one, 0) divide the device's
- * range: the most urgent level begins at its greatest priority, each level ends before
- * the next one begins, and the last has the least one. A client's own streams keep their
- * order within that. Where there are more levels than priorities some share one; what
- * lower levels may have in flight does not depend on it.
+ * The levels of priority that clients have, and the normal level 0, divide the range of priorities
+ * that the device offers. The most urgent level begins at the device's greatest priority. Each
+ * level ends before the next one begins, and the last one ends at the least priority.
+ *
+ * Within its level's range a client's own streams keep their order. If there are more levels than
+ * priorities, some levels share one. Limits on what lower levels have in flight do not depend on
+ * this.
  *
  *   range -5 to 0; levels 0 alone: -5 to 0; 0 and 7: -5 to -1, and 0;
  *   0, 7 and 9: -5 to -4, -3 to -1, and 0
@@ -17,8 +19,8 @@
 
 struct worker;
 
-/* Control thread, without locks held, after a client came, went or got another level. Streams move
- * with their next batch. */
+/* Gives every client its range of priorities, after a client came, left or changed its level.
+ * Streams move with their next batch. Control thread, without locks held. */
 void stream_priority_assign(struct worker *worker);
 
 #endif
