@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The gpushare authors
-"""make demo: six processes share one GPU at once, within their limits, and a seventh comes after.
+"""make demo: six processes share one GPU at the same time within their limits; a seventh follows.
 
 Starts a private server on the GPU if one works, else on the software GPU, and says which.
 Nothing is left behind: no process, no socket, no file.
@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 
 class Failure(Exception):
-    """The demo can't show what it promises."""
+    """Something keeps the demo from showing what it promises."""
 
 
 class Server:
@@ -35,7 +35,7 @@ class Server:
         self.process = None
 
     def start(self, driver):
-        """Returns None when it serves, else the sentence with which it refused."""
+        """Returns None when the server serves, else the sentence with which it refused."""
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         path = os.path.join(self.folder, "notify")
         notify.bind(path)
@@ -76,13 +76,13 @@ class Server:
         return answer
 
     def grants(self):
-        """What each client was granted, by name: multiprocessors and bytes of device memory."""
+        """Returns each client's grant by name: multiprocessors and bytes of device memory."""
         pattern = re.compile(r"client \d+ '([^']*)' .* has device \d+: (\d+) multiprocessors.*?, (\d+) bytes of device")
         with open(self.log, encoding="utf-8", errors="replace") as log:
             return {m.group(1): (int(m.group(2)), int(m.group(3))) for m in map(pattern.search, log) if m}
 
     def bills(self):
-        """What each client used in its life, by name: the server writes it to its log when one has gone."""
+        """Returns each client's use by name. The server writes it to its log when a client has gone."""
         pattern = re.compile(r"client \d+ '([^']*)' .* used ([0-9.]+) GPU seconds, (\d+) launches")
         with open(self.log, encoding="utf-8", errors="replace") as log:
             return {m.group(1): (float(m.group(2)), int(m.group(3))) for m in map(pattern.search, log) if m}
@@ -115,12 +115,12 @@ def worker_pids(pid):
 
 
 class Client:
-    """One example program as a client of its own, with the limits that its environment asks for."""
+    """One example program as a client, with the limits that its environment asks for."""
 
     def __init__(self, title, command, expect="verified", **limits):
         self.title, self.command, self.expect, self.limits = title, command, expect, limits
         self.lines, self.rounds, self.of = [], 0, 0
-        self.seen = {}  # the server's last word about it
+        self.seen = {}  # the server's latest row about it
         self.killed = False
         self.process = self.reader = None
 
@@ -158,7 +158,7 @@ class Client:
         return f"{self.title} {'killed' if self.killed else 'done'}"
 
     def verdict(self):
-        """(as expected?, what it did)"""
+        """Returns whether the client did as expected, and a text that says what it did."""
         self.process.wait()
         self.reader.join()
         last = self.lines[-1] if self.lines else "no word"
@@ -172,7 +172,7 @@ class Client:
 
 
 def watch(server, clients):
-    """Asks the server what its clients have used; keeps the last word about each."""
+    """Asks the server for its clients' use, and keeps each client's latest row."""
     for entry in server.ask("clients")["clients"]:
         for client in clients:
             if entry.get("name") == client.title and entry.get("state") == "attached":

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Helpers of the examples: they end on the first error, and carry their kernels'
- * PTX inside the program. A program of your own needs neither macro: see
- * gpushare_module_load_file() for kernels in a file.
+ * Helpers of the examples, which end on the first error and carry their kernels' PTX inside the
+ * program. A program of your own needs neither macro; gpushare_module_load_file() loads kernels
+ * from a file.
  */
 #ifndef GPUSHARE_EXAMPLES_EXAMPLE_H
 #define GPUSHARE_EXAMPLES_EXAMPLE_H
@@ -13,7 +13,7 @@
 
 #include "client/gpushare.h"
 
-/* Makes a call; on an error says which call and why, and ends the program with status 1. */
+/* Makes a call. If it fails, says which call and why, and ends the program with status 1. */
 #define CHECK(call)                                                                                \
     do {                                                                                           \
         gpushare_error check_error = (call);                                                       \

@@ -5,8 +5,8 @@
  *
  * usage: histogram [-r ROUNDS] FILE...
  *
- * Shows a shared host buffer: the file is read into it, and the device copies from
- * where it was read.
+ * Shows a shared host buffer: the program reads the file into the buffer, and the device copies
+ * from there, without another copy in between.
  */
 #include <errno.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static int count_file(const char *path, unsigned long long *total)
         void *parameters[] = {&device_bytes, &count, &device_bins};
         CHECK(gpushare_copy_to_device_async(gpu, device_bytes, buffer, got, NULL));
         CHECK(gpushare_launch(histogram, grid, block, 0, NULL, parameters));
-        CHECK(gpushare_synchronize(gpu)); /* the buffer is read into again */
+        CHECK(gpushare_synchronize(gpu)); /* the next read overwrites the buffer */
         bytes += got;
     }
     int failed = ferror(file);

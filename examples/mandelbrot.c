@@ -49,7 +49,7 @@ static unsigned reference(double cr, double ci)
     return n;
 }
 
-/* Blue to white over the steps; black inside. */
+/* Points outside go from blue to white with their number of steps; points inside are black. */
 static int write_png(const unsigned *steps)
 {
     unsigned char *pixels = malloc((size_t)width * height * 3);
@@ -93,12 +93,11 @@ int main(int argc, char **argv)
     struct gpushare_dim grid = {(width + 15) / 16, (height + 15) / 16, 1}, block = {16, 16, 1};
     void *parameters[] = {&device, &width, &height, &left, &top, &pixel, &most};
     for (unsigned round = 0; round < rounds; round++) {
-        /* Nothing of an earlier round may pass for this one's. */
+        /* Values that an earlier round left must not count as this round's. */
         CHECK(gpushare_fill(gpu, device, 0xffffffffu, 4, count));
         CHECK(gpushare_launch(mandelbrot, grid, block, 0, NULL, parameters));
         CHECK(gpushare_copy_from_device(gpu, steps, device, count * sizeof *steps));
-        /* A device that fuses multiply and add may leave the set one step off where the border is
-         * fractal. */
+        /* A device that fuses multiply and add may be one step off where the border is fractal. */
         size_t different = 0;
         for (size_t i = 0; i < count; i++)
             different += steps[i] != expected[i];

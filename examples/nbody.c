@@ -48,8 +48,8 @@ static const struct planet {
      19412.24},
 };
 
-/* Position and velocity from the elements: Kepler's equation by Newton's method, then three
- * rotations. */
+/* Computes position and velocity from the elements: Kepler's equation by Newton's method, then
+ * three rotations. */
 static struct body place(const struct planet *p)
 {
     const double degree = M_PI / 180.0;
@@ -185,8 +185,8 @@ int main(int argc, char **argv)
         drift = fabs(energy(result) / energy(start) - 1);
         printf("round %u of %u: %u steps, energy kept to %.1e\n", round + 1, rounds, steps, drift);
         fflush(stdout);
-        /* Same operations in the same order, but the device may fuse or compute roots its own way:
-         * 1e-9 au is 150 m. */
+        /* The device makes the same operations in the same order, but may fuse them or compute
+         * roots in its own way: 1e-9 au is 150 m. */
         if (!(error < 1e-9) || !(drift < 1e-5)) {
             fprintf(stderr, "nbody: %.3g au from the reference, energy off by %.3g\n", error,
                     drift);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * vector-add: the smallest whole client. c = a + b, a few rounds, checked each time.
+ * vector-add: the smallest complete client. It computes c = a + b in some rounds and checks each.
  *
  * usage: vector-add [-n ELEMENTS] [-r ROUNDS]
  */

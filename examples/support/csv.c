@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parses one line's numbers onto the end of the table. Returns how many, or -1 if a field is none.
+/* Adds the numbers of one line to the table. Returns how many they are, or -1 if a field is none.
  */
 static int parse_line(char *line, struct csv *table, size_t *used, size_t *room)
 {

@@ -7,11 +7,11 @@
 #define GPUSHARE_EXAMPLES_SUPPORT_CSV_H
 
 struct csv {
-    double *values; /* row by row; free() */
+    double *values; /* row by row; the caller frees them */
     unsigned rows, columns;
 };
 
-/* Reads the file; prints file, line and reason, and returns -1, if it is not such a table. */
+/* Reads a file into *table. Returns 0; or -1 after printing file, line and reason. */
 int csv_read(const char *path, struct csv *table);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * accounting_error: what the server says it charged each client, against the software GPU's own
- * busy counters of every multiprocessor (SOFTGPU_STATS), which know of no client. Three clients
- * with requests of 20, 30 and 50 % and kernels of 20 ms, 1 ms and 100 us work for ten seconds in
- * mode strict, then, other three, in mode turns with a quantum of 1 s.
+ * accounting_error: the time that the server says it charged each client, against the software
+ * GPU's own busy counters of every multiprocessor (SOFTGPU_STATS), which know of no client. Three
+ * clients with requests of 20, 30 and 50 % and kernels of 20 ms, 1 ms and 100 us work for ten
+ * seconds in mode strict. Then three others work in mode turns with a quantum of 1 s.
  *
  * In these modes one client runs at a time, and on an idle device blocks go to the first
- * multiprocessors. So with kernels of 1, 2 and 3 blocks multiprocessor 2 is busy for the third
- * client only, multiprocessor 1 for it and the second, multiprocessor 0 for all: differences of
- * counters are each client's busy time. The error is |charged / busy - 1|, of the worst
- * client.
+ * multiprocessors. The clients' kernels have 1, 2 and 3 blocks. So multiprocessor 2 is busy for the
+ * third client only, multiprocessor 1 for the third and the second, multiprocessor 0 for all: the
+ * differences of the counters are each client's busy time. The error is |charged / busy - 1|, of
+ * the worst client.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -27,7 +27,7 @@
 
 enum { CLIENTS = 3 };
 
-/* As the server says; seconds. */
+/* Seconds that the server says it charged. */
 static double charged(int admin, uint32_t client)
 {
     json_t *answer = administer(admin, "{\"request\":\"clients\"}"), *one;

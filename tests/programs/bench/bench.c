@@ -77,7 +77,8 @@ void bench_pairs(struct bench_result *result, double *values, double *yardsticks
     free(ratios);
 }
 
-/* Servers of this program's life; pids of those that have ended are no children any more. */
+/* The servers that end with this program. waitpid tells which of them are still its children: the
+ * pid of a server that has ended may be another process's. */
 static struct {
     pid_t owner;
     size_t count;
@@ -121,7 +122,7 @@ struct server *bench_server_soft(const char *const env[])
     size_t n = 4;
     for (size_t i = 0; env && env[i] && n < 15; i++)
         settings[n++] = env[i];
-    /* Rows set shares and modes: whoever runs the bench is this server's administrator. */
+    /* Rows set shares and modes, so the user who runs the bench has to be an administrator. */
     char uid[16];
     snprintf(uid, sizeof uid, "%u", (unsigned)getuid());
     const char *args[] = {"--admin-uid", uid, NULL};

@@ -3,9 +3,9 @@
 /*
  * bench: rows of measurements, each beside its yardstick in the same run.
  *
- * A row function measures and fills its results in; what was promised stands in the
- * row table (bench.c). Rows never fail for a missed number, only when they can't
- * measure: a missed number is shown as "not met".
+ * A row function measures and fills its results in; the row table (bench.c) has the number that was
+ * promised. A row fails only if it can't measure. A number that misses its promise is shown as
+ * "not met".
  */
 #ifndef GPUSHARE_TESTS_BENCH_BENCH_H
 #define GPUSHARE_TESTS_BENCH_BENCH_H
@@ -20,10 +20,10 @@
 
 struct bench_result {
     double value;     /* in the row's unit */
-    double yardstick; /* in the same unit; 0 where the row has none */
+    double yardstick; /* in the same unit; 0: the row has none */
     double ratio;     /* value / yardstick, by the medians of pairs taken in turn */
     double spread;  /* of the ratio (or value) over the rounds: (third quartile - first) / median */
-    char note[300]; /* what else was seen; may be empty */
+    char note[300]; /* other observations; may be empty */
 };
 
 /* ---- rows, one function each ---- */
@@ -57,39 +57,39 @@ void bench_lane_instructions(struct bench_result *result);
 /* The PTX of tests/programs/bench/kernels/bench.cu, NUL-terminated. */
 extern const char bench_ptx[];
 
-/* A run of seconds, which shows that rows work (option --short): fewer rounds, numbers are not
- * judged. */
+/* --short: a run of seconds, which shows that the rows work. It has fewer rounds, and its numbers
+ * are not judged. */
 extern bool bench_short;
 
 double bench_now(void); /* seconds, CLOCK_MONOTONIC */
 
 void bench_sleep_until(double seconds);
 
-/* Ends the program, naming the row's call. */
+/* Ends the program if the call fails, and names the call. */
 #define BENCH_CHECK(call) bench_check((call), #call)
 void bench_check(gpushare_error error, const char *call);
 void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-double bench_median(double *values, size_t count); /* sorts */
+double bench_median(double *values, size_t count); /* sorts the values */
 
 /* Fills value, yardstick, ratio and spread from rounds of pairs taken in turn. */
 void bench_pairs(struct bench_result *result, double *values, double *yardsticks, size_t count);
 
-/* A server on the null driver, or on the friendly software GPU with further settings
- * (NULL-terminated, may be NULL). */
+/* Starts a server on the null driver, or on the friendly software GPU with more settings (ending
+ * with NULL; may be NULL). */
 struct server *bench_server_null(const char *counters);
 struct server *bench_server_soft(const char *const env[]);
 
-/* When this process ends early (bench_die), the server ends with it. All servers above are so. */
+/* Has the server end when this process ends early (bench_die). The servers above have that too. */
 struct server *bench_adopt(struct server *server);
 
-/* Puts the calling thread, or all threads of a process, on one CPU; -1: on all. */
+/* Put the calling thread, or all threads of a process, on one CPU; -1: on all. */
 void bench_pin_self(int cpu);
 void bench_pin_process(pid_t pid, int cpu);
 
-/* Connects to a private server. percentage: 0 for no wish. */
+/* Connects to a private server. percentage: the limit of threads asked for; 0: none. */
 gpushare_connection *bench_connect(const struct server *server, double percentage);
-uint32_t bench_multiprocessors(const struct server *server); /* of the device */
+uint32_t bench_multiprocessors(const struct server *server); /* number that the device has */
 gpushare_function *bench_function(gpushare_connection *gpu, const char *name);
 
 #endif

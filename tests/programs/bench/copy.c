@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * The copy rows: 64 MiB through a shared host buffer, on the null driver, which copies
- * inside the call on the worker's CPU; beside it, memcpy between two memfds there.
+ * The copy rows: 64 MiB through a shared host buffer on the null driver, which copies inside the
+ * call on the worker's CPU. The yardstick is memcpy between two memfds on that CPU.
  *
- * Where the pages of a buffer happen to lie makes a few per cent of difference for as long as it
- * lives (0.93 to 0.98 from server to server on one virtual machine, 3 % within each), to the
- * yardstick's as to the server's: so the row is the median over several of both.
+ * The pages of a buffer make a difference of a few per cent for as long as it lives, by where they
+ * happen to lie (0.93 to 0.98 from server to server on one virtual machine, 3 % within each). That
+ * holds for the yardstick's buffers too. So the row is the median over several of both.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static double yardstick(void *to, const void *from)
     return BYTES / took / 1e9;
 }
 
-/* One server, and buffers of its own. */
+/* Measures one server with buffers of its own. */
 static void copy_through(int to_device, double values[COPIES], double yardsticks[COPIES])
 {
     struct server *server = bench_server_null(NULL);
@@ -63,7 +63,7 @@ static void copy_through(int to_device, double values[COPIES], double yardsticks
             BENCH_CHECK(gpushare_copy_from_device(gpu, host, device, BYTES));
         double took = bench_now() - start, speed = yardstick(to, from);
         if (i < 0)
-            continue; /* the first ones fault pages in */
+            continue; /* the first copies fault pages in */
         values[i] = BYTES / took / 1e9;
         yardsticks[i] = speed;
     }

@@ -3,14 +3,15 @@
 /*
  * Mode fair, lease 50 ms, precision 5 % (a plan of 1 s), ten plans.
  *
- * fair_busy_ratio: requests of 25 % and 75 %; the second has no work half of the time (every other
- * half second). The row is the part of the time in which a kernel of one of them ran, as the
- * kernels wrote; where kernels of both ran at once, nobody had a lease, and it does not count.
+ * fair_busy_ratio: requests of 25 % and 75 %; the second client has no work half of the time (every
+ * other half second). The row is the part of the time in which a kernel of one of the two ran, as
+ * the kernels wrote it. Time in which kernels of both ran does not count, since neither had a lease
+ * then.
  *
- * fair_idle_split_error_points: requests of 10, 20, 30 and 40 %; the last has no work, so the
- * others should have their requests and a third of its 40 % each. A client's share is the time that
- * its kernels ran, of the whole; the row is the worst client's distance from that in points
- * (hundredths of the time).
+ * fair_idle_split_error_points: requests of 10, 20, 30 and 40 %. The last client has no work, so
+ * each of the others should have its request and a third of the 40 %. A client's share is the part
+ * of the time in which its kernels ran. The row is the worst client's distance from what it should
+ * have, in points (hundredths of the time).
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * The idle rows: what 64 connected clients cost while they do nothing.
+ * The idle rows: the cost of 64 connected clients that do nothing.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -60,7 +60,8 @@ static double cpu_seconds(pid_t pid)
     return total;
 }
 
-/* How often each thread of the process has gone to sleep so far; returns how many threads. */
+/* Counts how often each thread of a process has gone to sleep so far. Returns the number of
+ * threads. */
 static size_t thread_switches(pid_t pid, unsigned long *counts, size_t most)
 {
     char path[64], line[256];
@@ -92,7 +93,7 @@ static void open_idle(struct idle *idle)
     if (server_workers(idle->server, &idle->processes[1], 1) != 1)
         bench_die("the server has no worker");
     gpushare_connection *first = bench_connect(idle->server, 0);
-    gpushare_close(&first); /* what the first client brings about once is not the clients' */
+    gpushare_close(&first); /* costs that the first client causes once are not the clients' */
     sleep(1);
     idle->bytes_before = process_bytes(idle->processes[0]) + process_bytes(idle->processes[1]);
     for (int i = 0; i < IDLE_CLIENTS; i++)

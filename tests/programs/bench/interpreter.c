@@ -54,7 +54,7 @@ static double measure(struct cuda_driver *cu)
     return bench_median(speeds, LANE_ROUNDS);
 }
 
-/* In a child: the library's threads and settings must not outlive the row. */
+/* Runs in a child, since the library's threads and settings must not outlive the row. */
 void bench_lane_instructions(struct bench_result *result)
 {
     int ends[2];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * The launch rows: what gpushare itself costs, on a driver whose operations complete
- * inside the call. Client on CPU 0, worker on CPU 1; a yardstick's other process
- * stands on CPU 1 too, while the worker sleeps.
+ * The launch rows: gpushare's own cost, on a driver whose operations complete inside the call. The
+ * client is on CPU 0 and the worker on CPU 1. A yardstick's other process is on CPU 1 too, while
+ * the worker sleeps.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ struct scene {
     gpushare_connection *gpu;
     gpushare_function *nothing;
     gpushare_address memory;
-    volatile uint64_t *counter; /* the driver's count of launches */
+    volatile uint64_t *counter; /* the driver counts launches here */
     uint64_t launched;
     char path[64];
 };
@@ -85,7 +85,7 @@ static void launch(struct scene *scene)
     scene->launched++;
 }
 
-/* Seconds a launch costs its caller, over one burst. */
+/* Seconds that a launch costs its caller, over one burst. */
 static double burst(struct scene *scene)
 {
     double start = bench_now();
@@ -115,7 +115,7 @@ void bench_launch_async(struct bench_result *result)
     snprintf(result->note, sizeof result->note, "%llu launches, the driver saw as many", launched);
 }
 
-/* Seconds from launch to its completion seen, both sides awake. */
+/* Seconds from a launch until its completion is seen, with both sides awake. */
 static double round_trips(struct scene *scene)
 {
     double trips[TRIPS];
@@ -138,7 +138,8 @@ static double round_trips(struct scene *scene)
 
 struct partner {
     pid_t pid;
-    int socket; /* a byte there and back; also what wakes it for a ping-pong */
+    int socket; /* carries a byte there and back; a byte also wakes the other side for a ping-pong
+                 */
     struct {
         _Alignas(128) uint64_t ping;
         _Alignas(128) uint64_t pong;
@@ -228,7 +229,7 @@ static void launch_sync(struct bench_result *result, double (*yardstick)(struct 
     open_scene(&scene);
     for (int round = 0; round < SYNC_ROUNDS; round++) {
         values[round] = round_trips(&scene) * 1e9;
-        pause_ms(5); /* the worker goes to sleep, so that its CPU is the yardstick's */
+        pause_ms(5); /* until the worker sleeps and leaves its CPU to the yardstick */
         yardsticks[round] = yardstick(&partner) * 1e9;
     }
     close_scene(&scene);
@@ -246,7 +247,7 @@ void bench_launch_sync_socket(struct bench_result *result)
     launch_sync(result, socket_trips);
 }
 
-/* Seconds a launch from the first of a burst to the last one's completion. */
+/* Seconds for each launch from the first one of a burst to the last one's completion. */
 static double burst_to_end(struct scene *scene)
 {
     double start = bench_now();
@@ -257,8 +258,8 @@ static double burst_to_end(struct scene *scene)
 }
 
 /*
- * One server with one client and one with 64, side by side, so that both are measured in turn;
- * every connected client has launched once, so that each is known to the submitter.
+ * One server has one client and another has 64, side by side, so that both can be measured in turn.
+ * Every connected client has launched once, so that the submitter knows it.
  */
 void bench_launch_64(struct bench_result *result)
 {
@@ -276,7 +277,7 @@ void bench_launch_64(struct bench_result *result)
         BENCH_CHECK(gpushare_synchronize(other.gpu));
     }
     for (int round = 0; round < ROUNDS; round++) {
-        pause_ms(1); /* the other server's worker goes to sleep: both stand on CPU 1 */
+        pause_ms(1); /* until the other server's worker sleeps: both are on CPU 1 */
         burst_to_end(&crowd);
         values[round] = burst_to_end(&crowd) * 1e9;
         pause_ms(1);

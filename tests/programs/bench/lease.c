@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * lease_5ms_loss: mode fair, leases of 5 ms, four clients with requests of 25 % and kernels of
- * 100 us, each with more work than its share. Throughput is the time in which a
- * kernel of exactly one client ran, as the kernels wrote, in half a second; the loss is the part of
- * it that is missing against one of them alone in the same mode, taken in turn; the median of ten
- * pairs. Pieces of 20 ms that fell into a moment in which the machine did not run an idle thread
- * (quiet.h) are left out, and counted.
+ * lease_5ms_loss: mode fair, leases of 5 ms, four clients with requests of 25 % and kernels of 100
+ * us, each with more work than its share. Throughput is the time, in half a second, in which a
+ * kernel of exactly one client ran, as the kernels wrote it. The loss is the part of it that is
+ * missing against one of the clients alone in the same mode, taken in turn. The row is the median
+ * of ten pairs.
+ *
+ * Pieces of 20 ms in which the machine did not run an idle thread (quiet.h) are left out and
+ * counted.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -22,7 +24,7 @@ struct stretch {
     double from, to;
 };
 
-/* Half a second in which the first so many clients work. */
+/* Half a second in which the first `count` clients work. */
 static struct stretch work(struct load **loads, int count)
 {
     struct stretch stretch;
@@ -33,7 +35,7 @@ static struct stretch work(struct load **loads, int count)
     bench_sleep_until(stretch.to = stretch.from + (bench_short ? 0.2 : 0.5));
     for (int i = 0; i < count; i++)
         load_rest(loads[i]);
-    usleep(SETTLE_US); /* what is queued is done */
+    usleep(SETTLE_US); /* until queued launches are done */
     return stretch;
 }
 

@@ -17,7 +17,7 @@
 
 enum { CALIBRATIONS = 32, START_SECONDS = 60, STOP_SECONDS = 120, POLL_NS = 1000000 };
 
-/* Device's clock against CLOCK_MONOTONIC, once a program: clients that come later may be held. */
+/* The device's clock against CLOCK_MONOTONIC, measured once: later clients may be held. */
 static struct {
     bool known;
     int64_t offset;
@@ -49,7 +49,7 @@ static int64_t host_ns(void)
 
 /* ---- the child ---- */
 
-/* Words of a launch's first block. */
+/* The words of a launch's first block. */
 static struct span *words_of(const struct load *child, uint32_t launch)
 {
     return &child->log[(size_t)(launch % child->spec.most) * child->spec.blocks];
@@ -134,8 +134,8 @@ static void behave(struct load *child)
     }
 }
 
-/* A kernel begins after it was called for; by how little at the least is taken for nothing. On a
- * busy machine half a round trip would be a much worse guess. */
+/* A kernel begins after its call; the shortest such delay that is seen counts as none. On a busy
+ * machine half a round trip would be a much worse guess. */
 static void calibrate(struct load *child)
 {
     int64_t least = INT64_MAX;
@@ -183,8 +183,8 @@ static void child_open(struct load *child, const struct server *server)
         child->page->offset = device_clock.offset;
 }
 
-/* Launches of one stream end in order: words behind a launch that lacks some are those of a lost
- * one. */
+/* Launches of one stream end in order, so words that follow a launch which lacks some belong to a
+ * lost launch. */
 static void child_report(struct load *child)
 {
     struct load_page *page = child->page;
@@ -254,7 +254,7 @@ struct load *load_start(const struct server *server, const struct load_spec *spe
     load->page = shared_memory(sizeof *load->page);
     load->page->rest = 1;
     load->spans = shared_memory(spans_bytes(&load->spec));
-    fflush(NULL); /* the child shall not write it a second time */
+    fflush(NULL); /* otherwise the child would write the same text a second time */
     load->pid = fork();
     if (load->pid < 0)
         bench_die("no process for a client");

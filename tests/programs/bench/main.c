@@ -6,8 +6,8 @@
  * usage: bench [--short] OUT.json [ROW...]
  *        bench --list
  *
- * --list prints the rows as JSON: what is measured, in which unit, beside what, and what is aimed
- * at.
+ * --list prints the rows as JSON: what each measures, in which unit, beside which yardstick, and
+ * its aim.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@ enum judged { RATIO_AT_MOST, RATIO_AT_LEAST, RATIO_WITHIN, VALUE_AT_MOST, VALUE_
 static const struct row {
     const char *name, *unit, *yardstick;
     enum judged judged;
-    double low, high; /* `high` is what AT_MOST is judged by, `low` what AT_LEAST is */
+    double low, high; /* bounds: AT_MOST is judged by `high`, AT_LEAST by `low` */
     void (*run)(struct bench_result *result);
 } rows[] = {
     {"launch_async", "ns", "getppid() system call", RATIO_AT_MOST, 0, 1.0, bench_launch_async},
@@ -95,7 +95,7 @@ static void reach_text(const struct row *row, char *text, size_t size)
     }
 }
 
-/* "ratio" or "value", and the bounds that it must keep; a row that is stated has none. */
+/* Makes "ratio" or "value" with its bounds; a row that is only stated has none. */
 static json_t *aim(const struct row *row)
 {
     bool ratio = row->judged <= RATIO_WITHIN;

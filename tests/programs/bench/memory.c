@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * memory_exact_bytes: a client with a limit of device memory takes pieces until one is
- * refused. What it has then is read from the device's own count of free memory
- * (cuMemGetInfo of another process), not from the server's; the distance of that from
- * the limit, above or below, is the error. The row is the largest of several clients:
- * pieces of one granule (what device memory is made of) and of 1,000 bytes; after a module with
- * variables, after a large image, after many streams, after frees; limits that are a multiple of
- * the granule, and not. The kernel writes to both ends of every piece, so that each is known to be
- * memory, and nobody else's.
+ * memory_exact_bytes: a client with a limit of device memory takes pieces until one is refused.
+ * What it has then is read from the device's own count of free memory (cuMemGetInfo of another
+ * process), and not from the server's. The distance of that from the limit, above or below, is the
+ * error.
+ *
+ * The row is the largest error of several clients: with pieces of one granule (the unit of device
+ * memory) and of 1,000 bytes; after a module with variables, after a large image, after many
+ * streams, after frees; with limits that are a multiple of the granule, and that are not. The
+ * kernel writes to both ends of every piece, which shows that each is memory and belongs to no
+ * other client.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,10 +29,10 @@ static const struct filling {
     const char *name;
     uint64_t limit;
     uint64_t piece;
-    uint64_t variables; /* bytes of a module's variables, before the pieces */
+    uint64_t variables; /* bytes of variables of a module that is loaded before the pieces */
     uint64_t image;     /* bytes of comment in the module's text */
-    unsigned streams;   /* made and used, before the pieces */
-    bool frees;         /* every other piece is freed and taken again, in the middle */
+    unsigned streams;   /* number made and used before the pieces */
+    bool frees;         /* every other piece is freed and taken again half-way */
 } fillings[] = {
     {"granules", 64 << 20, GRANULE, 0, 0, 0, false},
     {"odd limit", (64 << 20) + 1234567, GRANULE, 0, 0, 0, false},
@@ -71,7 +73,7 @@ static uint64_t used_now(const char *state)
     return total - available;
 }
 
-/* In a process of its own, which leaves no context behind. */
+/* Runs in a process of its own, which leaves no context behind. */
 static uint64_t device_used(const char *state)
 {
     uint64_t used;
@@ -144,7 +146,7 @@ static void write_ends(gpushare_connection *gpu, gpushare_function *span, uint64
     (void)gpu;
 }
 
-/* Each piece was cleared, so it holds what the two launches for it wrote, or others wrote too. */
+/* Each piece was cleared. It must hold what its own two launches wrote, and nothing from others. */
 static void check_ends(gpushare_connection *gpu, const uint64_t *pieces, size_t count,
                        uint64_t bytes)
 {
@@ -160,7 +162,7 @@ static void check_ends(gpushare_connection *gpu, const uint64_t *pieces, size_t 
     }
 }
 
-/* Takes pieces until one is refused; their number. */
+/* Takes pieces until one is refused. Returns how many it got. */
 static size_t fill(gpushare_connection *gpu, gpushare_function *span, uint64_t *pieces,
                    size_t count, uint64_t bytes)
 {
@@ -174,7 +176,7 @@ static size_t fill(gpushare_connection *gpu, gpushare_function *span, uint64_t *
     return count;
 }
 
-/* What the device had to give for this client, less its limit. */
+/* The bytes that the device gave up for this client, less its limit. */
 static double distance(const struct filling *filling)
 {
     static uint64_t pieces[PIECES_MOST];

@@ -11,7 +11,7 @@
 
 enum { OVERLAP_ROUNDS = 5, HALF_BLOCKS = 64 };
 
-/* One client's part of a round; runs in a thread of its own. */
+/* One client's part of a round, which runs in a thread of its own. */
 struct part {
     gpushare_connection *gpu;
     gpushare_function *occupy;
@@ -46,7 +46,7 @@ static void *part_main(void *context)
     return NULL;
 }
 
-/* Seconds until the last of the parts, started together, is done. */
+/* Starts the parts together. Returns the seconds until the last one is done. */
 static double together(struct part **parts, unsigned count)
 {
     pthread_t threads[4];
@@ -143,7 +143,7 @@ void bench_overlap_copy_compute(struct bench_result *result)
 }
 
 /*
- * Shared memory lets two blocks of this kernel stand on a multiprocessor at a time. The number of
+ * Shared memory lets two blocks of this kernel run on a multiprocessor at a time. The number of
  * blocks is a multiple of what both sizes of the device hold, so that neither has a half-empty last
  * wave.
  */
@@ -166,8 +166,8 @@ void bench_threads_25(struct bench_result *result)
     BENCH_CHECK(gpushare_function_set_shared(quarter.occupy, SHARED));
     struct part *one[] = {&quarter}, *other[] = {&whole};
     for (int i = 0; i < 3; i++) {
-        /* Throughput in blocks a second; the yardstick is the whole device's, times the granted
-         * share. */
+        /* Throughput in blocks a second. The yardstick is the whole device's, times the share
+         * granted. */
         values[i] = quarter.blocks / together(one, 1);
         yardsticks[i] = whole.blocks / together(other, 1) * granted / sms;
     }

@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * threads_30_70_error: one client at 30 % of the threads and one at 70 %, each alone and both
- * together. A block takes a whole multiprocessor (by its shared memory), so the time
- * that blocks ran in a stretch of time, over that stretch, is how many multiprocessors
- * the client had. The error is that number's distance from what it was granted, over
- * what it was granted; the row is the largest of the four. Granted has to be what was asked for,
- * rounded down: else the row ends.
+ * together.
+ *
+ * A block takes a whole multiprocessor (by its shared memory). So the sum of the times for which
+ * blocks ran in a stretch of time, divided by that stretch, is the number of multiprocessors that
+ * the client had. The error is that number's distance from the number granted, divided by it. The
+ * row is the largest of the four errors. The row ends with a failure if a grant is not the
+ * percentage asked for, rounded down.
  */
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +35,7 @@ static struct load *client(const struct server *server, const char *percentage)
                              .kernel_ns = BLOCK_NS,
                              .blocks = BLOCKS,
                              .whole_sm = true,
-                             .most = 32, /* finding the clock takes one, again and again */
+                             .most = 32, /* finding the clock takes one after another */
                              .drain = true,
                              .behave = one_launch};
     return load_start(server, &spec);
@@ -60,7 +62,7 @@ static double error_of(const struct load *load, uint64_t from)
     uint64_t last = 0;
     for (size_t i = 0; i < load_spans(load); i++)
         last = load->spans[i].begin > last ? load->spans[i].begin : last;
-    /* It has more than it was granted, and was done sooner. */
+    /* A client that has more than it was granted is done sooner. */
     uint64_t to = last < from + stretch_ns ? last : from + stretch_ns;
     if (to <= from)
         return 1;
@@ -68,7 +70,7 @@ static double error_of(const struct load *load, uint64_t from)
     return fabs(had / load->page->multiprocessors - 1);
 }
 
-/* Runs the clients at once; their errors. */
+/* Runs the clients at the same time, and computes their errors. */
 static void run(struct load **loads, unsigned count, double *errors)
 {
     uint64_t from = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * priority_p99: an urgent client launches one kernel of 1 ms on the whole device at random
- * moments, first alone, then beside three clients of lower priority that keep the device
- * full with such kernels. A launch takes from the call to the end that its last block
- * wrote. The row is the 99th percentile beside the others; its yardstick the 99th
- * percentile alone (no more than a quarter of a kernel above the median), plus one kernel, for a
- * running kernel cannot be stopped. Launches that
- * fell into a moment in which the machine did not run an idle thread (quiet.h) are dropped
- * from both and counted.
+ * priority_p99: an urgent client launches one kernel of 1 ms on the whole device at random moments,
+ * first alone, then beside three clients of lower priority that keep the device full with such
+ * kernels. A launch takes from the call to the end that its last block wrote.
+ *
+ * The row is the 99th percentile beside the others. Its yardstick is the 99th percentile alone (no
+ * more than a quarter of a kernel above the median) plus one kernel, since a running kernel can't
+ * be stopped. Launches during which the machine did not run an idle thread (quiet.h) are dropped
+ * from both, and counted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static unsigned launches_wanted(void)
     return bench_short ? LAUNCHES / 10 : LAUNCHES;
 }
 
-/* Tells when each launch was called for. */
+/* Records the time at which each launch was called for. */
 static void urgent(struct load *child)
 {
     unsigned seed = 1, launches = launches_wanted();
@@ -63,7 +63,7 @@ static uint64_t end_of(const struct load *load, uint32_t launch)
     return end;
 }
 
-/* Milliseconds of each launch that the machine did not disturb; returns how many. */
+/* Fills in the milliseconds of each launch that the machine did not disturb. Returns how many. */
 static unsigned latencies(const struct load *load, double *took)
 {
     unsigned count = 0;
@@ -79,7 +79,8 @@ static unsigned latencies(const struct load *load, double *took)
     return count;
 }
 
-/* Lets the urgent client make its launches; the percentile, and how many were dropped. */
+/* Lets the urgent client make its launches. Returns the percentile; *dropped is how many were
+ * dropped. */
 static double measure(struct load *load, unsigned *dropped, double *median)
 {
     static double took[LOAD_TIMES];
@@ -95,8 +96,7 @@ static double measure(struct load *load, unsigned *dropped, double *median)
 
 void bench_priority(struct bench_result *result)
 {
-    /* A smaller device: what each kernel costs the machine grows with it, what is asked does not.
-     */
+    /* A smaller device is enough: the cost of each kernel to the machine grows with the device. */
     const char *env[] = {"SOFTGPU_SMS=16", NULL};
     struct server *server = bench_server_soft(env);
     struct load *low[LOW];
@@ -105,8 +105,8 @@ void bench_priority(struct bench_result *result)
     uint32_t blocks = bench_multiprocessors(server);
     struct load *alone = client(server, "GPUSHARE_CLIENT_PRIORITY=0", blocks, urgent);
     double yardstick = measure(alone, &dropped, &alone_median);
-    /* Alone, what is much above the median is the machine's doing, and no excuse for what follows.
-     */
+    /* A percentile far above the median, alone, is caused by the machine, and must not excuse the
+     * row. */
     if (yardstick > alone_median + KERNEL_NS / 4e6)
         yardstick = alone_median + KERNEL_NS / 4e6;
     yardstick += KERNEL_NS / 1e6;
@@ -127,7 +127,7 @@ void bench_priority(struct bench_result *result)
         load_free(low[i]);
     }
     double filled = (double)busy / (double)(to - from);
-    /* Beside clients that are kept from the device anybody is quick. */
+    /* Without a full device any client would be quick. */
     if (filled < 0.4 && !bench_short)
         bench_die("the low clients had the device for %.0f %% of the time: they did not fill it",
                   100 * filled);

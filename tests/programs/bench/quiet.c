@@ -54,7 +54,7 @@ void quiet_stop(void)
 
 bool quiet_between(double from, double to)
 {
-    /* Of a short run no number is judged, and a busy machine shall not end it. */
+    /* The numbers of a short run are not judged, so a busy machine must not end it. */
     unsigned n = bench_short ? 0 : atomic_load(&quiet.count);
     for (unsigned i = 0; i < n; i++)
         if (quiet.moments[i].from < to && from < quiet.moments[i].to)

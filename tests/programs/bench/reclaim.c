@@ -2,17 +2,21 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * reclaim_ms_p99: a client has half of the multiprocessors by request, and works in bursts of
- * twenty kernels of 1 ms, idle for 20 to 26 ms between them; another keeps the whole device full
+ * twenty kernels of 1 ms, with pauses of 20 to 26 ms. Another client keeps the whole device full
  * with kernels of 1 ms, so that it borrows that half. A block takes a whole multiprocessor (by its
- * shared memory), and each of the owner's kernels has one for each of its own.
+ * shared memory), and each of the owner's kernels has a block for each multiprocessor that it owns.
  *
- * A reclaim takes from the owner's call to the later of two moments, as the blocks wrote them:
- * the last block of the burst's first kernel began, so that all are its own; the last
- * block that the borrower has on one of them during the burst ended. The row is the 99th
- * percentile of that less the 1 ms of the kernel that was running. If they are not given back at
- * all, that comes to the 20 ms of the burst. Counted are reclaims of multiprocessors on which a
- * kernel of the borrower ran in the 5 ms before: nothing else was lent. Those that fell
- * into a moment in which the machine did not run an idle thread (quiet.h) are dropped.
+ * A reclaim takes from the owner's call to the later of two moments, as the blocks wrote them. One
+ * is when the last block of the burst's first kernel began: then all multiprocessors are the
+ * owner's again. The other is when the last block ended that the borrower had on one of them during
+ * the burst.
+ *
+ * The row is the 99th percentile of that time, less the 1 ms of the kernel that was running. If the
+ * multiprocessors are never given back, that comes to the 20 ms of the burst.
+ *
+ * Only reclaims of multiprocessors on which a kernel of the borrower ran in the 5 ms before are
+ * counted: no others were lent. Reclaims during which the machine did not run an idle thread
+ * (quiet.h) are dropped.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,13 +49,13 @@ static void now_and_then(struct load *child)
     }
 }
 
-/* What the borrower has on multiprocessors of the set (one byte each). */
+/* The borrower's blocks on a set of multiprocessors (one byte each). */
 struct borrowed {
-    unsigned before;   /* blocks in the 5 ms before the call */
-    uint64_t last_end; /* of its blocks between the call and the end of the burst */
+    unsigned before;   /* blocks that ran in the 5 ms before the call */
+    uint64_t last_end; /* end of the last block between the call and the end of the burst */
 };
 
-/* Spans are about in order of time: *at moves on. */
+/* Spans are roughly in the order of time; *at is where the search goes on. */
 static struct borrowed borrowed(const struct load *load, const uint8_t *set, uint64_t called,
                                 uint64_t end, size_t *at)
 {

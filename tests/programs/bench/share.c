@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
  * share_change_ms: the share of a client changes a thousand times, between 25 % and 50 % of the
- * threads, while it has hundreds of launches of 1 ms in its queue. A change takes from
- * before the command is sent to the first block that ran on the new set of
- * multiprocessors; the row is the 99th percentile. Where a launch ran, when, and that
- * none was lost, say the words that its blocks wrote.
+ * threads, while it has hundreds of launches of 1 ms in its queue. A change takes from the moment
+ * before the command is sent to the first block that ran on the new set of multiprocessors. The row
+ * is the 99th percentile. The words that the blocks wrote say where and when each launch ran, and
+ * that none was lost.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -35,8 +35,8 @@ static uint64_t first_begin(const struct load *load, uint32_t launch)
     return first;
 }
 
-/* The highest multiprocessor of a set: that of the last of launches enough that all queued before
- * are done. */
+/* The highest multiprocessor of a set. It is read from the last of enough launches for all earlier
+ * ones in the queue to be done. */
 static uint32_t highest_of(const struct load *load, int admin, const char *threads)
 {
     administer_threads(admin, load->page->client, threads);
@@ -47,7 +47,7 @@ static uint32_t highest_of(const struct load *load, int admin, const char *threa
     return highest_sm(load, until - 1);
 }
 
-/* When the first launch from this one on, all of whose blocks are on the new set, began. */
+/* When the first launch from this one on began that has all its blocks on the new set. */
 static uint64_t wait_for_set(const struct load *load, uint32_t from, bool larger, uint32_t small)
 {
     double end = bench_now() + 20;
@@ -61,8 +61,7 @@ static uint64_t wait_for_set(const struct load *load, uint32_t from, bool larger
 void bench_share_change(struct bench_result *result)
 {
     static double took[CHANGES];
-    /* A smaller device: what each kernel costs the machine grows with it, what is asked does not.
-     */
+    /* A smaller device is enough: the cost of each kernel to the machine grows with the device. */
     const char *soft[] = {"SOFTGPU_SMS=32", NULL};
     const char *env[] = {"GPUSHARE_ACTIVE_THREAD_PERCENTAGE=50", NULL};
     struct server *server = bench_server_soft(soft);

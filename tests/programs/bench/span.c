@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What of a span lies between; empty where begin is not below end. */
+/* The part of a span between two times; empty if the result's begin is not below its end. */
 static struct span cut(struct span span, uint64_t from, uint64_t to)
 {
     if (span.begin < from)
@@ -26,13 +26,14 @@ uint64_t span_sum(const struct span *spans, size_t count, uint64_t from, uint64_
     return sum;
 }
 
-/* A begin or an end. */
+/* The begin or the end of a span. */
 struct edge {
     uint64_t at;
     int change;
 };
 
-/* Of one moment ends come first: what follows without a pause does not run beside it. */
+/* At the same time ends come first: a span that follows another without a pause does not overlap
+ * it. */
 static int by_time(const void *a, const void *b)
 {
     const struct edge *x = a, *y = b;

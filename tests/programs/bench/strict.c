@@ -9,13 +9,13 @@
  *   33 %  kernels of 1 ms, and at the end of each lease one of 100 ms, to run beyond it
  *   37 %  kernels of 5 ms; arrives in the middle of another plan
  *
- * A client's share is the time its kernels ran, as they wrote it, between its first launch
- * and the end, ten plans after the last client arrived. The error is the distance from its request
- * in points (hundredths of the time); the row is the worst client's.
+ * A client's share is the time for which its kernels ran, as they wrote it, between its first
+ * launch and the end, ten plans after the last client arrived. The error is the distance from its
+ * request in points (hundredths of the time). The row is the worst client's error.
  *
- * Lease 250 ms and precision 5 %, the defaults: a plan is 5 s, ten are 50 s. Shorter leases
- * would make a shorter row and no honest one: a kernel that runs for 300 ms is there or
- * not, and over ten plans of 1 s would be 3 points by itself.
+ * Lease 250 ms and precision 5 % are the defaults: a plan is 5 s, ten plans are 50 s. Shorter
+ * leases would make the row shorter and wrong: a kernel of 300 ms falls into the time that is
+ * measured or does not, and over ten plans of 1 s that alone is 3 points.
  */
 #include <math.h>
 #include <stdio.h>
@@ -27,14 +27,15 @@
 
 enum { CLIENTS = 4, PLANS = 10 };
 
-/* The short run: everything but the 20 us ten times as fast, and half the plans. */
+/* In a short run everything but the 20 us is ten times as fast, and there are half as many
+ * plans. */
 static uint64_t scaled(uint64_t ns)
 {
     return bench_short ? ns / 10 : ns;
 }
 
-/* Launches kernels of 1 ms, and one of 100 ms where a lease of 250 ms, which it knows by the pause
- * before, is about to end. */
+/* Launches kernels of 1 ms, and one of 100 ms when a lease of 250 ms is about to end. The client
+ * knows its lease by the pause before it. */
 static void at_lease_end(struct load *child)
 {
     const uint64_t lease = scaled(250000000), long_ns = scaled(100000000);
@@ -62,7 +63,7 @@ static void at_lease_end(struct load *child)
 
 static const struct mix {
     const char *name, *request;
-    double share, arrives; /* arrives: in plans */
+    double share, arrives; /* arrives: in plans after the start */
     uint64_t kernel_ns;
     uint32_t most;
     void (*behave)(struct load *child);
@@ -95,7 +96,8 @@ void bench_strict_share(struct bench_result *result)
     struct administer_mode mode = {
         .mode = "strict", .lease = bench_short ? "25ms" : "250ms", .precision = "5%"};
     double start = 0, end = 0;
-    /* Who is there from the beginning goes first; the clock of the device is known then. */
+    /* The clients that are there from the beginning come first; then the device's clock is
+     * known. */
     for (int i = 0; i < CLIENTS; i++)
         if (!(mix[i].arrives > 0))
             loads[i] = client(server, &mix[i]);
@@ -114,7 +116,7 @@ void bench_strict_share(struct bench_result *result)
     }
     bench_sleep_until(end += plan * (bench_short ? 4 : PLANS));
     uint64_t to = load_device_time(loads[0], end);
-    usleep(100000); /* what has run until then has said so */
+    usleep(100000); /* until the kernels that ran by then have written their words */
     for (int i = 0; i < CLIENTS; i++) {
         load_stop(loads[i]);
         uint64_t from = loads[i]->page->arrived;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * make chaos: everything that an administrator may change, changed at random under clients
- * that have queues full of launches. What must come of it is read from words which the
- * kernels write: no launch is lost, none runs twice, and every client goes on.
+ * make chaos: changes everything that an administrator may change, at random, while clients have
+ * queues full of launches. The words that the kernels write show that no launch is lost, none runs
+ * twice, and every client goes on.
  *
- *   changes   CHANGES share changes, one after another, threads, time or priority, each under
- *             load: the next one comes when a launch of this client has ended meanwhile
- *   disorder  for CHAOS_SECONDS: those, other modes, a new configuration (or one that
- *             must be refused), clients that are killed with work in flight and others in
- *             their place
+ *   changes   CHANGES changes of a share, one after another, of threads, time or priority, each
+ * under load: the next change comes when a launch of this client has ended meanwhile disorder  for
+ * CHAOS_SECONDS: such changes, other modes, a new configuration (or one that the server must
+ * refuse), clients that are killed with work in flight and others in their place
  *
  * usage: chaos SECONDS [CHANGES [SEED]]
- * Prints a line for each part. Exit status 0: as it must be.
+ * Prints a line for each part. Exit status 0: all of it holds.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -32,11 +31,11 @@ static struct chaos {
     int admin;
     unsigned seed;
     char config[64];
-    struct load *staying[STAYING]; /* their launches are counted to the last */
+    struct load *staying[STAYING]; /* every launch of theirs is counted */
     struct load *dying[DYING];     /* killed, and others put in their place */
-    uint32_t seen[STAYING];        /* launches done, when last looked at */
-    double progress[STAYING];      /* when that changed */
-    unsigned done[8], refused;     /* of each kind below */
+    uint32_t seen[STAYING];        /* launches that were done at the last look */
+    double progress[STAYING];      /* when that number last changed */
+    unsigned done[8], refused;     /* number of each kind of disorder below; refusals */
 } chaos;
 
 static unsigned random_below(unsigned bound)
@@ -69,7 +68,7 @@ static bool change_share(uint32_t client_number)
     if (kind == 4)
         answer = administer_try(chaos.admin, "{\"request\":\"set\",\"client\":%u,\"priority\":%u}",
                                 client_number, random_below(4));
-    else if (kind == 3) /* clients come to 90 % at most, so that it fits */
+    else if (kind == 3) /* at most 90 % for all clients, so that it fits */
         answer = administer_try(chaos.admin,
                                 "{\"request\":\"set\",\"client\":%u,\"%s\":{\"request\":\"%u%%\","
                                 "\"limit\":\"100%%\"}}",
@@ -188,7 +187,7 @@ static void start_clients(void)
         chaos.dying[i] = client("dying", false);
 }
 
-/* load_stop waits for the launches of those that stay, counts them and looks at each. */
+/* Ends the staying clients: load_stop waits for their launches, counts them and checks each. */
 static uint64_t end_clients(void)
 {
     uint64_t launches = 0;

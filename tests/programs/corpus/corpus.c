@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * corpus: runs every corpus kernel on a driver and on the host, and compares.
+ * corpus: runs every corpus kernel on a driver and on the host, and compares the results.
  *
  *   corpus --oracle LIBORACLE --ptx FOLDER --driver LIBCUDA [--match WORD] [--quiet] [--seconds N]
- *   corpus --oracle LIBORACLE --self        the oracle against itself, threads in other orders
+ *   corpus --oracle LIBORACLE --self        the oracle against itself, with threads in other orders
  *   corpus --oracle LIBORACLE --list        module and name of every kernel
  *
- * A verdict per kernel, then "N passed, N failed, N skipped". Each module has a
+ * It prints a verdict for each kernel, then "N passed, N failed, N skipped". Each module has a
  * process of its own, so that a crash or a sticky error costs one kernel. After --seconds no
- * further module begins; its kernels count as not run, and the exit status is 3 if none failed.
+ * further module begins: its kernels count as not run, and the exit status is 3 if none failed.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,12 +28,12 @@
 #include "common/error.h"
 #include "tests/corpus/oracle.h"
 
-/* With a bound on the whole, one kernel that hangs must not use it up. */
+/* BOUNDED_KERNEL_SECONDS applies with --seconds: one kernel that hangs must not use the time up. */
 enum { KERNEL_SECONDS = 60, BOUNDED_KERNEL_SECONDS = 5, ORDERS = 3 };
 
 enum verdict { PENDING, RUNNING, PASSED, FAILED, SKIPPED };
 
-/* Written by the child, read by the parent. */
+/* The child writes it, the parent reads it. */
 struct outcome {
     enum verdict verdict;
     char text[600];
@@ -50,14 +50,14 @@ struct oracle {
 struct options {
     const char *oracle, *driver, *ptx, *match;
     bool self, list, quiet;
-    unsigned seconds; /* 0: as long as it takes */
+    unsigned seconds; /* 0: no time limit */
 };
 
 static struct oracle oracle;
 
 /* ---- one kernel's buffers and parameters, in one of the two worlds ---- */
 struct arguments {
-    uint64_t address[CORPUS_MAX_BUFFERS]; /* where the kernel sees each buffer */
+    uint64_t address[CORPUS_MAX_BUFFERS]; /* at which the kernel sees each buffer */
     void *value[CORPUS_MAX_PARAMS];
     void *pointers[CORPUS_MAX_PARAMS];
 };
@@ -99,7 +99,7 @@ static void host_destroy(const struct corpus_kernel *k, struct host_run *run)
         free(run->data[i]);
 }
 
-/* Leaves the buffers' final content in run, for the caller to destroy in any case. */
+/* Leaves the buffers' final content in run, which the caller destroys in any case. */
 static int host_run(const struct corpus_kernel *k, uint32_t order, struct host_run *run, char *why,
                     size_t why_size)
 {
@@ -109,7 +109,7 @@ static int host_run(const struct corpus_kernel *k, uint32_t order, struct host_r
     for (int i = 0; i < k->buffers; i++) {
         const struct corpus_buffer *b = &k->buffer[i];
         size_t bytes = oracle.bytes(b);
-        /* 256 bytes aligned, as device memory is. */
+        /* Aligned to 256 bytes, as device memory is. */
         run->data[i] = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
         if (!run->data[i]) {
             snprintf(why, why_size, "out of memory");
@@ -172,7 +172,7 @@ static int device_open(struct device *d, const char *path, char *why, size_t why
     return 0;
 }
 
-/* What is left by then counts as leaked. */
+/* Memory that is not freed by then counts as leaked. */
 static void device_close(struct device *d)
 {
     if (!d->capability)
@@ -253,7 +253,7 @@ static int device_launch(struct device *d, const struct corpus_kernel *k, struct
     return CALL(d, cuCtxSynchronize) ? -EIO : 0;
 }
 
-/* Runs the kernel and judges every buffer against what the host computed. */
+/* Runs the kernel and compares every buffer with the host's result. */
 static int device_check(struct device *d, const struct corpus_kernel *k,
                         const struct host_run *expected, char *why, size_t why_size)
 {
@@ -334,8 +334,8 @@ static void judge(const struct options *o, struct device *d, const struct corpus
     outcome->verdict = rc ? FAILED : PASSED;
 }
 
-/* In the child: kernels of one module; returns at the first failed one, after which a device may be
- * unusable. */
+/* Judges the kernels of one module, in the child. Returns at the first failed one, after which a
+ * device may be unusable. */
 static void judge_module(const struct options *o, const struct corpus_kernel *k,
                          struct outcome *outcome, const size_t *todo, size_t count)
 {
@@ -367,7 +367,7 @@ static int run_module(const struct options *o, const struct corpus_kernel *k,
         if (child == 0) {
             judge_module(o, k, outcome, todo, count);
             fflush(NULL);
-            exit(0); /* not _exit: sanitizers report at the end */
+            exit(0); /* not _exit, since sanitizers report at exit */
         }
         if (child < 0 || waitpid(child, &status, 0) != child) {
             perror("corpus");
@@ -385,7 +385,7 @@ static int run_module(const struct options *o, const struct corpus_kernel *k,
                 snprintf(r->text, sizeof r->text, "the process died (%s)",
                          WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "exit");
         }
-        /* A sanitizer's report, say, after the last verdict. */
+        /* After the last verdict, for instance in a sanitizer's report. */
         struct outcome *last = &outcome[todo[count - 1]];
         if (status && last->verdict == PASSED) {
             snprintf(last->text, sizeof last->text, "its module's process ended with status 0x%x",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Fuzzes one line of the admin socket. Besides memory errors it finds: a refusal
- * without a clean sentence, and a request that was accepted but, written out again,
- * is not the same request.
+ * Fuzzes one line of the admin socket. Besides memory errors it finds a refusal without a clean
+ * sentence, and a request that was accepted but is another request after it was written out and
+ * read again.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void must(int holds, const char *what)
     abort();
 }
 
-/* Nothing reaches the server beyond these, whatever the line. */
+/* Whatever the line, no value beyond these may reach the server. */
 static void must_be_in_range(const struct admin_request *request)
 {
     const struct allowance *change = &request->change;
@@ -56,7 +56,8 @@ static void must_be_in_range(const struct admin_request *request)
     must(change->priority <= 1000 || change->priority == ALLOWANCE_UNSET, "priority");
 }
 
-/* What has no more than a name, and a number, says the same when written anew. */
+/* A request with a name and at most a number must be the same after it was written and read
+ * again. */
 static void must_be_read_back(const struct admin_request *request)
 {
     static const char *const whoms[] = {"", "client", "user", "gpu"};

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Fuzzes what a peer may send: one packet, received as supervisor and as worker. The
- * first byte says how many descriptors come along. Besides memory errors it finds: a
- * refusal without a sentence, descriptors that stay behind, and a body or tail that
- * leaves the packet.
+ * Fuzzes one packet of a peer, received as supervisor and as worker. The first byte says how many
+ * descriptors come with it. Besides memory errors it finds a refusal without a sentence,
+ * descriptors that are left open, and a body or tail that leaves the packet.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -43,12 +42,12 @@ static void send_packet(const uint8_t *data, size_t size, unsigned fds)
         struct cmsghdr *c = CMSG_FIRSTHDR(&message);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int) * fds); /* of standard input, 0 */
+        c->cmsg_len = CMSG_LEN(sizeof(int) * fds); /* each is descriptor 0, standard input */
     }
     must(sendmsg(ends[0], &message, MSG_NOSIGNAL) >= 0, "cannot send");
 }
 
-/* The number that the next descriptor gets: one that stays behind moves it. */
+/* The number that the next descriptor will get. A descriptor that is left open changes it. */
 static int lowest_free(void)
 {
     int fd = dup(0);
@@ -92,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         send_packet(data + 1, size - 1, data[0] % 8);
         receive(roles[i].self, roles[i].sender);
     }
-    /* A descriptor of a ring, which every byte of comes from the client. */
+    /* A descriptor of a ring, every byte of which comes from the client. */
     if (size >= 65) {
         _Alignas(16) uint8_t descriptor[64];
         memcpy(descriptor, data + 1, sizeof descriptor);

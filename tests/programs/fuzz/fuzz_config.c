@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* A configuration file, and what its rules give clients known and unknown. */
+/* Fuzzes a configuration file, and computes limits by its rules for clients known and unknown. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void check_limits(const struct allowance *limits)
     }
 }
 
-/* Whoever is not identified has at most what any other has. */
+/* A client that is not identified has at most what any other client has. */
 static void choose(const struct config *config, uint32_t device)
 {
     static const uint32_t gids[] = {0, 100, 4000};
@@ -48,7 +48,7 @@ static void choose(const struct config *config, uint32_t device)
     expect(allowance_equal(&both, &unknown));
 }
 
-/* Likewise of what users and groups have in total; what is granted must be in range. */
+/* The same for totals of users and groups; and grants must be in range. */
 static void total(const struct config *config)
 {
     struct allowance known, unknown, both;

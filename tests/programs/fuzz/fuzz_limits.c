@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * Fuzzes the environment's dialect. Input: the values of eleven variables, each
- * ended by NUL. Besides memory errors it finds: a failure without a sentence, a
- * value out of its range, a limit or device that the table does not have.
+ * Fuzzes the limits in the environment. The input has the values of eleven variables, each ended by
+ * NUL. Besides memory errors it finds a failure without a sentence, a value out of its range, and a
+ * limit or device that the table does not have.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -171,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *values[VARIABLES] = {0};
     size_t at = 0;
-    /* Each value gets a block of its own, so that a step past its end is seen. */
+    /* Each value gets a block of its own, so that a read beyond its end is noticed. */
     for (size_t i = 0; i < VARIABLES && at < size; i++) {
         size_t length = strnlen((const char *)data + at, size - at);
         values[i] = malloc(length + 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Any text as PTX: it is refused, or it loads and each of its kernels runs for a while. */
+/* Takes any text as PTX: it is refused, or it loads and each of its kernels runs for a while. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
-/* Preloaded into a test program: of its cases it runs the one that TEST_CASE names. */
+/* Preloaded into a test program, this runs only the case that TEST_CASE names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +11,6 @@
 __attribute__((constructor)) static void only(void)
 {
     cmocka_set_test_filter(getenv("TEST_CASE"));
-    /* Not for the programs that the test starts. */
+    /* The programs that the test starts must not have it preloaded. */
     unsetenv("LD_PRELOAD");
 }

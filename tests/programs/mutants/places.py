@@ -16,7 +16,7 @@ TOKEN = re.compile(r"""(?P<skip>\s+|\\\n|//[^\n]*|/\*.*?\*/)
                      | (?P<name>[A-Za-z_]\w*)
                      | (?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)
                      | (?P<sign><<=|>>=|\.\.\.|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|\#\#|.)""", re.X | re.S)
-# Words of the language and of its library: no rename touches them.
+# Words of the language and of its library, which no rename touches.
 FIXED = frozenset("""auto bool break case char const continue default define do double else endif enum extern false
     float for goto if ifdef ifndef include inline int long NULL register restrict return short signed sizeof static
     struct switch true typedef undef union unsigned void volatile while errno EINVAL ENOMEM EPERM EAGAIN memcpy memset
@@ -43,7 +43,7 @@ def tokens(text):
 
 
 def match_at(wanted, source, at):
-    """The names of the source by the names of the lines, or None."""
+    """Returns the names in the source by the names in the lines, or None if they don't match."""
     names, back = {}, {}
     for one, other in zip(wanted, source[at:at + len(wanted)]):
         if one.name != other.name or (not one.name and one.text != other.text):
@@ -55,7 +55,7 @@ def match_at(wanted, source, at):
 
 
 class Sources:
-    """The production code of a tree, read once a file."""
+    """The production code of a tree; each file is read once."""
 
     def __init__(self, root):
         self.root = root
@@ -84,7 +84,7 @@ class Sources:
         return found
 
     def find(self, path, lines):
-        """The one place: as written in the file that is named, or in any; else renamed, in the same order."""
+        """Finds the one place: first as written, in the named file or in any other; then renamed, likewise."""
         wanted = tokens(lines)
         here = self.matches(path, wanted) if os.path.exists(os.path.join(self.root, path)) else []
         exact = [place for place in here if place.score == 1]
@@ -105,7 +105,7 @@ class Sources:
         raise Lost(f"its original text is no longer in {path}, nor renamed anywhere:\n{lines}")
 
     def changed(self, place, new):
-        """The text of the place's file with the new lines there, which take on the names that are there."""
+        """Returns the file's text with the new lines at the place, in the names that the source has there."""
         text = self.read(place.file)[0]
         made, at = [], 0
         for token in tokens(new):
@@ -115,5 +115,5 @@ class Sources:
 
 
 def renames(place):
-    """In words: what is called otherwise there."""
+    """Says which names differ at the place."""
     return ", ".join(f"{old} is {new}" for old, new in sorted(place.names.items()) if old != new)

@@ -4,7 +4,7 @@
 """make sharing-pictures: runs clients with kernels of modelled time through the real server on
 the software GPU, one scene a mode, traces them with gpusharectl, and draws docs/pictures/*.svg.
 
-A busy machine spoils a picture: kernels are asleep, but whoever submits them is not."""
+A busy machine spoils a picture: kernels sleep, but the client that submits them needs the CPU."""
 import argparse
 import json
 import os
@@ -18,8 +18,8 @@ import private_server  # noqa: E402
 
 ATOMS = 17  # of the software GPU: sixteen of 8 multiprocessors and one of 4
 
-# Per scene: title, how the GPU is set, its clients (name, kernel in us, options of
-# `work`, environment), and what of the trace is skipped and shown, in ms from where the first work ran.
+# For each scene: its title, the GPU's schedule, its clients (name, kernel in us, options of
+# `work`, environment), and the ms of the trace that are skipped and shown, from the first work on.
 SCENES = {
     "concurrent": {
         "title": "concurrent: everybody at once",

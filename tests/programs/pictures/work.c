@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * work: a client whose kernels take a time that is modelled, for traces of known
- * contents. Its server and its limits are the environment's, as any client's.
+ * work: a client whose kernels take a modelled time, for traces of known contents. As for any
+ * client, the environment says which server it uses and with which limits.
  *
  *   work KERNEL_US SECONDS [--busy MS --idle MS] [--after MS] [--in-flight N] [--streams N]
  *
- * Says "ready" once it is connected and its kernel is loaded, and waits for a line; works (busy and
- * idle in turns, if so asked; later, if so asked); says how many launches that were, and keeps its
- * connection until its input ends.
+ * It prints "ready" once it is connected and its kernel is loaded, and waits for a line. Then it
+ * works: with
+ * --after it begins later, with --busy and --idle it works and pauses in turns. At the end it
+ * prints its number of launches, and keeps its connection until its input ends.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ __asm__(".section .rodata\n.balign 16\nwork_ptx:\n.incbin "
         "\"tests/programs/pictures/kernels/work.ptx\"\n.byte 0\n.previous\n");
 extern const char work_ptx[];
 
-/* Blocks that sleep cost the software GPU a little of the processor each. */
+/* Each block that sleeps costs the software GPU a little of the processor. */
 enum { STREAMS_MOST = 16, IN_FLIGHT_MOST = 64, GRID = 16 };
 
 struct options {
@@ -90,7 +91,7 @@ static int read_options(struct options *options, int argc, char **argv)
 
 struct lane {
     gpushare_stream *stream;
-    gpushare_event *events[IN_FLIGHT_MOST]; /* behind the launches, in turn */
+    gpushare_event *events[IN_FLIGHT_MOST]; /* recorded after the launches, used in turn */
     unsigned long launched;
 };
 

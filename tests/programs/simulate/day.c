@@ -11,21 +11,21 @@
 #define MS       UINT64_C(1000000)
 #define SECOND   (1000 * MS)
 #define HOUR     (3600 * SECOND)
-#define MOST_WAY 32 /* clients of a GPU */
+#define MOST_WAY 32 /* maximum of clients on a GPU */
 
-/* A stretch counts from ten plans of 5 s on. */
+/* A stretch counts if it is at least ten plans of 5 s long. */
 #define STRETCH_LEAST (50 * SECOND)
 /* Errors in thousandths of a point, up to 100 points. */
 #define ERROR_BUCKETS 100001
 
 struct visitor {
     struct scheduler_limits limits;
-    struct device_client *client; /* NULL: away */
+    struct device_client *client; /* NULL: the visitor is away */
     bool wants;
     uint64_t random, seed;
-    uint64_t leaves_at, toggles_at; /* comes at leaves_at while away */
+    uint64_t leaves_at, toggles_at; /* while it is away, it comes at leaves_at */
     uint64_t since, had_before;
-    double promised; /* ns since then */
+    double promised; /* ns promised to it since then */
     double rate;
 };
 
@@ -42,7 +42,7 @@ static struct totals totals;
 
 /* ---- what is promised ---- */
 
-/* Splits `left` equally among those that take part, each up to its limit. */
+/* Splits `left` equally among the visitors that take part, each up to its limit. */
 static void split(struct visitor *visitors, uint32_t count, const bool *takes_part, double left)
 {
     while (left > 1e-9) {
@@ -123,7 +123,7 @@ static void come(struct visitor *visitor)
     struct error why = {0};
     visitor->client = device_add(&device, &visitor->limits, NULL, 0, visitor->seed, &why);
     if (!visitor->client)
-        abort(); /* requests were drawn to fit */
+        abort(); /* the requests were drawn so that they fit */
     visitor->client->shortest = device_random_log(&visitor->random, 20 * MS, 150 * MS);
     visitor->client->longest = device_random_log(&visitor->random, 150 * MS, 300 * MS);
     visitor->leaves_at = device.now + device_random_log(&visitor->random, HOUR, 8 * HOUR);
@@ -172,7 +172,7 @@ static void act(struct visitor *visitor)
         toggle(visitor);
 }
 
-/* One client in three without a request, one of four of the others with a limit. */
+/* One client in three has no request; one in four of the others has a limit. */
 static uint32_t draw_visitors(struct visitor *visitors, uint32_t gpu, uint32_t gpus)
 {
     uint32_t count = 0, left = PLAN_WHOLE;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* At one moment: far beyond all clients' queues. */
+/* Maximum of steps at one moment: far more than all clients' queues hold. */
 #define STEPS_MOST 1000000
 
 uint64_t device_random(uint64_t *state)
@@ -172,7 +172,8 @@ static void visit(struct device *device, struct device_client *client)
         start_kernel(device, &device->engines[client->engine]);
 }
 
-/* Whoever the scheduler names. Bounded: a name that comes again and again is a fault of its. */
+/* Goes on with the clients that the scheduler names. Bounded: a client that is named again and
+ * again is a fault of the scheduler. */
 static void follow(struct device *device)
 {
     for (int i = 0; i < 4 * DEVICE_CLIENTS; i++) {
@@ -255,7 +256,7 @@ void device_run(struct device *device, uint64_t until)
         steps = device->now == was ? steps + 1 : 0;
         was = device->now;
         if (steps > STEPS_MOST)
-            abort(); /* an event that is due and never happens */
+            abort(); /* an event is due and never happens */
     }
 }
 

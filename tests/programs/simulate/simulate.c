@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * simulate: a day of 1,000 clients on 64 GPUs, in each mode, by the real policies.
+ * simulate: a day of 1,000 clients on 64 GPUs, in each mode, with the real policies.
  *
  * Clients come and go, and have bursts of work with pauses between; kernels take from
  * 20 to 300 ms and cannot be stopped. Each mode sees the same clients, GPU by GPU. Per

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The gpushare authors */
 /*
- * A CUDA driver that does nothing: every operation completes inside the call that
- * asks for it. What is measured on it is gpushare's own cost. Kernels are counted
- * and not run; copies and fills are real; memory is real.
+ * A CUDA driver that does nothing: every operation completes inside the call that asks for it. So a
+ * measurement on it shows gpushare's own cost. Kernels are counted and not run; copies, fills and
+ * memory are real.
  *
- * NULL_DRIVER_COUNTERS=FILE: a file of at least one page whose first 64-bit word
- * counts launches, so that a bench can check that none was lost.
+ * NULL_DRIVER_COUNTERS=FILE: a file of at least one page, whose first 64-bit word counts launches.
+ * A bench checks by it that none was lost.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -382,7 +382,8 @@ static cuda_result null_launch(cuda_function function, unsigned grid_x, unsigned
     (void)shared_bytes, (void)stream, (void)params, (void)extra;
     if (!function)
         return CUDA_ERR_INVALID_HANDLE;
-    __atomic_store_n(launches, *launches + 1, __ATOMIC_RELAXED); /* one submitter thread */
+    /* Relaxed and no read-modify-write: the submitter is the only thread that launches. */
+    __atomic_store_n(launches, *launches + 1, __ATOMIC_RELAXED);
     return CUDA_OK;
 }
 
@@ -455,8 +456,8 @@ static const struct {
     {"cuOccupancyMaxActiveBlocksPerMultiprocessor", null_occupancy},
 };
 
-/* What has nothing to say succeeds; what would have to give something back, and is not above, is
- * not found. */
+/* Calls that succeed without doing anything. A call that would have to give something back, and is
+ * not above, is not found. */
 static const char *const silent[] = {
     "cuDevicePrimaryCtxRelease",
     "cuDevicePrimaryCtxSetFlags",
